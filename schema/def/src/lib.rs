@@ -1,0 +1,1 @@
+//! The .def language: parse, check and compile entity descriptions; types and values.

@@ -1,0 +1,1 @@
+//! What is remembered: events, batches, chain hashes, and the state they fold into.

@@ -1,0 +1,1 @@
+//! Identifiers and units: newtypes for everything that is counted, named or hashed.

@@ -1,0 +1,1 @@
+//! What is sent: bus messages, subjects and client frames.

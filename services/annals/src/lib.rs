@@ -1,0 +1,1 @@
+//! The command line: run a realm, check definitions, read the log.

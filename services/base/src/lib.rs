@@ -1,0 +1,1 @@
+//! The base core: base entities, proxies and client sessions.

@@ -1,0 +1,1 @@
+//! The cell core: real entities, ghosts, witnesses, hand-over.

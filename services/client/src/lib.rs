@@ -1,0 +1,1 @@
+//! The client SDK: log in, see entities, call methods, resume.

@@ -1,0 +1,1 @@
+//! The db core: folds logs into snapshots, owner records and the archive.

@@ -1,0 +1,1 @@
+//! The director core: liveness, epochs and placement.

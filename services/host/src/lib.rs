@@ -1,0 +1,1 @@
+//! The shells: clock, sockets, files and one thin binary per service.

@@ -1,0 +1,1 @@
+//! The login core: credentials in, a single-use ticket out.

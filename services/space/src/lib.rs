@@ -1,0 +1,1 @@
+//! Who sees whom: the spatial index and areas of interest.

@@ -1,0 +1,1 @@
+//! The store: ordered keys, serializable transactions, versionstamps and watches.

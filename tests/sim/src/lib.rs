@@ -1,0 +1,1 @@
+//! The deterministic simulation: production cores on a simulated log, bus and store.

@@ -1,0 +1,1 @@
+//! Rules of the codebase as tests: layering, sizes, words.
