@@ -1,1 +1,19 @@
 //! Identifiers and units: newtypes for everything that is counted, named or hashed.
+//!
+//! Responsible for: giving each kind of number its own type, so that an epoch cannot be passed where a batch number
+//! is wanted. Not responsible for: allotting ids (the director grants blocks of them) or encoding them in messages
+//! (each format does that for itself).
+
+mod address;
+mod geometry;
+mod hash;
+mod number;
+
+pub use address::{Address, Mailbox, Part};
+pub use geometry::{Direction, Position};
+pub use hash::{Hash, ParseHashError};
+pub use number::{
+    BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, HistoryNumber, LeafIndex,
+    LogPosition, MemberId, OwnerId, ProcessId, SessionId, Shard, SpaceId, Tick, TimerId, TypeId,
+    WallTime, WorldTime,
+};

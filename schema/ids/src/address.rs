@@ -1,0 +1,90 @@
+//! Who can be called: entity parts, owners and clients.
+
+use std::fmt;
+
+use crate::{EntityId, OwnerId, SessionId, TypeId};
+
+/// The two server parts an entity can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// Not in space; holds what persists and talks to the client's connection.
+    Base,
+    /// In space; moves between cells.
+    Cell,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Base => "base",
+            Part::Cell => "cell",
+        })
+    }
+}
+
+/// An end of a link: whatever can send or take numbered calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Address {
+    /// The owner itself: creation, hand-over and the like.
+    Owner(OwnerId),
+    /// The base part of an entity.
+    Base(EntityId),
+    /// The cell part of an entity, wherever it is real.
+    Cell(EntityId),
+    /// A client's session.
+    Client(SessionId),
+}
+
+impl Address {
+    /// The address of one part of an entity.
+    #[must_use]
+    pub fn of(entity: EntityId, part: Part) -> Self {
+        match part {
+            Part::Base => Address::Base(entity),
+            Part::Cell => Address::Cell(entity),
+        }
+    }
+
+    /// The entity part behind this address, if it is one.
+    #[must_use]
+    pub fn entity(self) -> Option<(EntityId, Part)> {
+        match self {
+            Address::Base(entity) => Some((entity, Part::Base)),
+            Address::Cell(entity) => Some((entity, Part::Cell)),
+            Address::Owner(_) | Address::Client(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Owner(owner) => write!(f, "owner {owner}"),
+            Address::Base(entity) => write!(f, "base of entity {entity}"),
+            Address::Cell(entity) => write!(f, "cell of entity {entity}"),
+            Address::Client(session) => write!(f, "client session {session}"),
+        }
+    }
+}
+
+/// The storable address of an entity part. It stays valid for the entity's whole life, wherever the part moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mailbox {
+    /// Whom it reaches.
+    pub entity: EntityId,
+    /// The owner that always knows where the entity's parts are: its base's owner, or for an entity without a base the
+    /// owner on which it was created.
+    pub home: OwnerId,
+    /// The entity's type, so that a call can be checked before it is sent.
+    pub type_id: TypeId,
+    /// Which part it reaches.
+    pub part: Part,
+}
+
+impl Mailbox {
+    /// The address this mailbox stands for.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        Address::of(self.entity, self.part)
+    }
+}
