@@ -1,0 +1,65 @@
+# The commands of this repository. `make help` lists them; each says what it does as it goes.
+# Nothing here is needed to build: `cargo build` and `cargo test` work too, once `make setup` has found a nats-server.
+
+CARGO ?= cargo
+
+# How many seeds the simulation runs, in `make test` and in `make sim`. SEED=n repeats a single one.
+TEST_SEEDS ?= 50
+SIM_SEEDS  ?= 1000
+
+# What `make demo` understands: WORLD=DIR (a folder of .def files), DURATION=seconds, BOTS=count, SEED=n, KEEP=1 (leave it running).
+DEMO_FLAGS = $(if $(WORLD),--world $(WORLD)) $(if $(DURATION),--duration $(DURATION)) $(if $(BOTS),--bots $(BOTS)) \
+             $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0,$(KEEP)),--keep)
+
+# Suites that start servers or search for long; `make quick` leaves them to `make test`.
+SLOW = annals-host annals-realm annals-model annals-bench annals-sim annals
+
+.DEFAULT_GOAL := help
+.PHONY: help setup quick test demo sim bench lint lint-deps fmt clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install what is missing: a C compiler, a private nats-server
+	@ops/setup.sh
+
+demo: setup ## build, run a realm as separate processes with 100 bots, kill two of them, and check that nothing shown was lost
+	@echo "demo: building (release)"
+	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host
+	@$(or $(CARGO_TARGET_DIR),target)/release/annals demo $(strip $(DEMO_FLAGS))
+
+test: setup ## build and run every test, with 50 seeds of the simulation
+	@echo "test: every crate, real nats-server where a test needs one, $(TEST_SEEDS) simulated realms"
+	@ANNALS_SIM_SEEDS=$(TEST_SEEDS) $(CARGO) test --locked --workspace
+
+quick: fmt-check lint ## formatting, lints and the tests that start no servers: before each commit
+	@echo "quick: tests that start no servers"
+	@$(CARGO) test --locked --quiet --workspace --lib --bins --tests $(addprefix --exclude ,$(SLOW))
+	@$(CARGO) test --locked --quiet --lib $(addprefix -p ,$(SLOW))
+
+sim: ## run 1,000 simulated realms under faults (SEED=n repeats one)
+	@echo "sim: $(if $(SEED),seed $(SEED),$(SIM_SEEDS) seeds)"
+	@$(if $(SEED),ANNALS_SIM_SEED=$(SEED),ANNALS_SIM_SEEDS=$(SIM_SEEDS)) $(CARGO) test --locked --release -p annals-sim -- --nocapture
+
+bench: setup ## measure, print a table, write target/bench.json
+	@$(CARGO) run --locked --release --quiet -p annals-bench
+
+lint: ## clippy on everything, warnings denied
+	@echo "lint: clippy"
+	@$(CARGO) clippy --locked --quiet --workspace --all-targets -- -D warnings
+
+lint-deps: ## licences, bans and sources of what we depend on (needs cargo-deny)
+	@command -v cargo-deny >/dev/null || { echo "lint-deps: cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
+	@cargo-deny --log-level error --locked check licenses bans sources
+
+fmt: ## format the Rust code
+	@$(CARGO) fmt --all
+
+.PHONY: fmt-check
+fmt-check:
+	@echo "fmt: checking"
+	@$(CARGO) fmt --all --check
+
+clean: ## remove what was built, the private nats-server too
+	@$(CARGO) clean
+	@rm -rf target

