@@ -1,1 +1,28 @@
 //! The .def language: parse, check and compile entity descriptions; types and values.
+//!
+//! Responsible for: what designers write, every mistake in it explained at once, the immutable [`Schema`] that comes out,
+//! and the values that members of its entities hold: checked, written as bytes and read back. Not responsible for: what
+//! happens to values: events, snapshots and messages are other crates.
+
+mod check;
+mod data_type;
+mod generate;
+mod path;
+mod schema;
+mod stream;
+mod value;
+
+pub use check::{Mismatch, Problem, Step, check};
+pub use data_type::{
+    DataType, Field, FixedDict, Form, MAILBOX_SIZE, MAX_DEFAULT_VALUES, MAX_EMPTY_ELEMENTS,
+    MAX_LENGTH, MAX_TYPE_DEPTH, MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
+};
+pub use generate::{Dice, generate, split_mix};
+pub use path::{AssignError, Path, assign};
+pub use schema::{
+    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel,
+    MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, SchemaDecodeError,
+    SchemaProblem, Service, UserDataObject, Volatile,
+};
+pub use stream::{DecodeError, EncodeError, decode, decode_all, encode};
+pub use value::Value;

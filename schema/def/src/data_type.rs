@@ -1,0 +1,433 @@
+//! What a declared member can hold: the types of the language, aliases resolved.
+//!
+//! A [`DataType`] is a finite tree without names to look up, so two types are the same type when they are equal. Every
+//! default that an alias gave to an inner type is kept where the inner type is used.
+
+use std::fmt;
+
+use crate::value::Value;
+
+/// Longest string, blob or opaque value in bytes, and longest sequence in elements: what a three-byte length can say.
+pub const MAX_LENGTH: usize = (1 << 24) - 1;
+
+/// Deepest nesting of types in types. The deepest in a published game seen so far is 5; the bound keeps every walk over
+/// a type or a value within a small stack.
+pub const MAX_TYPE_DEPTH: usize = 32;
+
+/// Most nodes in one type, all aliases expanded. Aliases of aliases double with every line, so a short file can ask for
+/// a type that fills the memory; a generous hand-written one has a few hundred.
+pub const MAX_TYPE_NODES: usize = 4_096;
+
+/// Most values in a default value: fixed-size sequences are filled, and sizes multiply when they are nested.
+pub const MAX_DEFAULT_VALUES: usize = 16_384;
+
+/// Longest sequence whose elements take no bytes (possible only where all members are left out of the stored form), as
+/// a count of three bytes would otherwise stand for sixteen million values.
+pub const MAX_EMPTY_ELEMENTS: usize = 1_024;
+
+/// Bytes of a mailbox: entity (8), home owner (4), type (2), part (1), presence (1).
+pub const MAILBOX_SIZE: usize = 16;
+
+/// Bytes of a reference to a user data object: its GUID.
+pub const UDO_REF_SIZE: usize = 16;
+
+/// A type of the language with aliases resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataType {
+    /// `INT8`
+    Int8,
+    /// `INT16`
+    Int16,
+    /// `INT32`
+    Int32,
+    /// `INT64`
+    Int64,
+    /// `UINT8`
+    UInt8,
+    /// `UINT16`
+    UInt16,
+    /// `UINT32`
+    UInt32,
+    /// `UINT64`
+    UInt64,
+    /// `FLOAT32`, also written `FLOAT`
+    Float32,
+    /// `FLOAT64`, also written `DOUBLE`
+    Float64,
+    /// `STRING`: bytes in no particular encoding
+    String,
+    /// `UNICODE_STRING`, also written `UNICODE`
+    Unicode,
+    /// `BLOB`: bytes, base-64 in files
+    Blob,
+    /// `VECTOR2`
+    Vector2,
+    /// `VECTOR3`
+    Vector3,
+    /// `VECTOR4`
+    Vector4,
+    /// `MAILBOX`, also written `ENTITYCALL`
+    Mailbox,
+    /// `UDO_REF`: the GUID of a user data object
+    UdoRef,
+    /// `PYTHON` and its kin: bytes that only the script host understands
+    Python(PythonKind),
+    /// `USER_TYPE`: bytes that only the named implementation understands
+    UserType(String),
+    /// `ARRAY`: can change its length unless a size is given
+    Array(Box<Sequence>),
+    /// `TUPLE`: replaced as a whole
+    Tuple(Box<Sequence>),
+    /// `FIXED_DICT`: named fields of their own types
+    FixedDict(Box<FixedDict>),
+}
+
+/// What kind of object a script host is to expect in an opaque value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PythonKind {
+    /// `PYTHON`: anything
+    Any,
+    /// `PY_DICT`
+    Dict,
+    /// `PY_LIST`
+    List,
+    /// `PY_TUPLE`
+    Tuple,
+}
+
+/// The shape of an `ARRAY` or a `TUPLE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// The type of each element.
+    pub of: DataType,
+    /// The one length allowed, if the declaration gives a `size`.
+    pub size: Option<u32>,
+    /// What a new element holds: the default of the element's alias, else of its type.
+    pub element_default: Value,
+    /// Stored as one blob instead of a table of its own.
+    pub persist_as_blob: bool,
+}
+
+/// The shape of a `FIXED_DICT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixedDict {
+    /// Fields in declaration order, a parent's first. The order is that of the values.
+    pub fields: Vec<Field>,
+    /// Whether the whole value may be `None`.
+    pub allow_none: bool,
+    /// The converter that wraps the value for scripts, if any.
+    pub implemented_by: Option<String>,
+}
+
+/// One field of a `FIXED_DICT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its key.
+    pub name: String,
+    /// What it holds.
+    pub data_type: DataType,
+    /// What it holds at first: the default of its alias, else of its type.
+    pub default: Value,
+    /// Whether it is stored where the whole is stored.
+    pub persistent: bool,
+    /// Characters or bytes that the database makes room for.
+    pub database_length: Option<u32>,
+}
+
+/// Which members of a value are written: all of them, or only what is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Everything, as it travels between processes.
+    Whole,
+    /// Without the fields that are not persistent; sequences marked `persistAsBlob` behind their length in bytes.
+    Stored,
+}
+
+impl DataType {
+    /// Bytes of a value of this type in [`Form::Whole`] when every value takes the same number of bytes, else `None`.
+    #[must_use]
+    pub fn stream_size(&self) -> Option<usize> {
+        match self {
+            Self::Int8 | Self::UInt8 => Some(1),
+            Self::Int16 | Self::UInt16 => Some(2),
+            Self::Int32 | Self::UInt32 | Self::Float32 => Some(4),
+            Self::Int64 | Self::UInt64 | Self::Float64 | Self::Vector2 => Some(8),
+            Self::Vector3 => Some(12),
+            Self::Vector4 => Some(16),
+            Self::Mailbox => Some(MAILBOX_SIZE),
+            Self::UdoRef => Some(UDO_REF_SIZE),
+            Self::String | Self::Unicode | Self::Blob | Self::Python(_) | Self::UserType(_) => None,
+            Self::Array(sequence) | Self::Tuple(sequence) => sequence.stream_size(),
+            Self::FixedDict(dict) => dict.stream_size(),
+        }
+    }
+
+    /// The default of the type itself (D4), without any default that an alias or a property gives.
+    #[must_use]
+    pub fn default_value(&self) -> Value {
+        match self {
+            Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 => Value::Int(0),
+            Self::UInt8 | Self::UInt16 | Self::UInt32 | Self::UInt64 => Value::UInt(0),
+            Self::Float32 => Value::Float32(0.0),
+            Self::Float64 => Value::Float64(0.0),
+            Self::String | Self::Blob => Value::Bytes(Vec::new()),
+            Self::Unicode => Value::Unicode(String::new()),
+            Self::Vector2 => Value::Vector2([0.0; 2]),
+            Self::Vector3 => Value::Vector3([0.0; 3]),
+            Self::Vector4 => Value::Vector4([0.0; 4]),
+            Self::Mailbox => Value::Mailbox(None),
+            Self::UdoRef => Value::UdoRef([0; UDO_REF_SIZE]),
+            Self::Python(_) | Self::UserType(_) => Value::Opaque(Vec::new()),
+            Self::Array(sequence) | Self::Tuple(sequence) => {
+                let length = sequence.size.unwrap_or(0) as usize;
+                Value::Sequence(vec![sequence.element_default.clone(); length])
+            }
+            Self::FixedDict(dict) if dict.allow_none => Value::None,
+            Self::FixedDict(dict) => dict.filled(),
+        }
+    }
+
+    /// Whether a database can index the type: numbers, strings and blobs (D8).
+    #[must_use]
+    pub fn can_be_indexed(&self) -> bool {
+        matches!(
+            self,
+            Self::Int8
+                | Self::Int16
+                | Self::Int32
+                | Self::Int64
+                | Self::UInt8
+                | Self::UInt16
+                | Self::UInt32
+                | Self::UInt64
+                | Self::Float32
+                | Self::Float64
+                | Self::String
+                | Self::Unicode
+                | Self::Blob
+        )
+    }
+
+    /// Whether this type, or one inside it, satisfies the predicate.
+    pub fn any(&self, predicate: &mut dyn FnMut(&DataType) -> bool) -> bool {
+        predicate(self)
+            || match self {
+                Self::Array(sequence) | Self::Tuple(sequence) => sequence.of.any(predicate),
+                Self::FixedDict(dict) => dict
+                    .fields
+                    .iter()
+                    .any(|field| field.data_type.any(&mut *predicate)),
+                _ => false,
+            }
+    }
+
+    /// Nodes of the type's tree, itself included.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        match self {
+            Self::Array(sequence) | Self::Tuple(sequence) => 1 + sequence.of.node_count(),
+            Self::FixedDict(dict) => {
+                1 + dict
+                    .fields
+                    .iter()
+                    .map(|field| field.data_type.node_count())
+                    .sum::<usize>()
+            }
+            _ => 1,
+        }
+    }
+
+    /// Values in [`DataType::default_value`], counted without building it; `None` if the count itself overflows.
+    #[must_use]
+    pub fn default_count(&self) -> Option<usize> {
+        match self {
+            Self::Array(sequence) | Self::Tuple(sequence) => {
+                let length = usize::try_from(sequence.size.unwrap_or(0)).ok()?;
+                sequence
+                    .element_default
+                    .value_count()
+                    .checked_mul(length)?
+                    .checked_add(1)
+            }
+            Self::FixedDict(dict) if !dict.allow_none => {
+                dict.fields.iter().try_fold(1_usize, |sum, field| {
+                    sum.checked_add(field.default.value_count())
+                })
+            }
+            _ => Some(1),
+        }
+    }
+
+    /// Levels of the type's tree, itself included.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::Array(sequence) | Self::Tuple(sequence) => 1 + sequence.of.depth(),
+            Self::FixedDict(dict) => {
+                1 + dict
+                    .fields
+                    .iter()
+                    .map(|field| field.data_type.depth())
+                    .max()
+                    .unwrap_or(0)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Whether a value can take no bytes at all in this form.
+    pub(crate) fn may_be_empty(&self, form: Form) -> bool {
+        match self {
+            Self::FixedDict(dict) => {
+                !dict.allow_none
+                    && dict.fields.iter().all(|field| {
+                        form == Form::Stored && !field.persistent
+                            || field.data_type.may_be_empty(form)
+                    })
+            }
+            Self::Array(sequence) | Self::Tuple(sequence) => {
+                let counted =
+                    sequence.size.is_none() || form == Form::Stored && sequence.persist_as_blob;
+                !counted && (sequence.size == Some(0) || sequence.of.may_be_empty(form))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Sequence {
+    /// A sequence of any length whose new elements hold the element type's own default.
+    #[must_use]
+    pub fn of(of: DataType) -> Self {
+        let element_default = of.default_value();
+        Self {
+            of,
+            size: None,
+            element_default,
+            persist_as_blob: false,
+        }
+    }
+
+    /// The same with one length only.
+    #[must_use]
+    pub fn sized(of: DataType, size: u32) -> Self {
+        Self {
+            size: Some(size),
+            ..Self::of(of)
+        }
+    }
+
+    fn stream_size(&self) -> Option<usize> {
+        let length = usize::try_from(self.size?).ok()?;
+        self.of.stream_size()?.checked_mul(length)
+    }
+}
+
+impl FixedDict {
+    /// A dictionary of these fields that cannot be `None`.
+    #[must_use]
+    pub fn of(fields: Vec<Field>) -> Self {
+        Self {
+            fields,
+            allow_none: false,
+            implemented_by: None,
+        }
+    }
+
+    /// The value in which each field holds its default.
+    #[must_use]
+    pub fn filled(&self) -> Value {
+        Value::Dict(
+            self.fields
+                .iter()
+                .map(|field| field.default.clone())
+                .collect(),
+        )
+    }
+
+    /// The field of this name with its position.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<(usize, &Field)> {
+        self.fields
+            .iter()
+            .enumerate()
+            .find(|(_, field)| field.name == name)
+    }
+
+    fn stream_size(&self) -> Option<usize> {
+        if self.allow_none {
+            return None;
+        }
+        self.fields.iter().try_fold(0_usize, |sum, field| {
+            sum.checked_add(field.data_type.stream_size()?)
+        })
+    }
+}
+
+impl Field {
+    /// A persistent field that holds its type's own default at first.
+    #[must_use]
+    pub fn of(name: impl Into<String>, data_type: DataType) -> Self {
+        let default = data_type.default_value();
+        Self {
+            name: name.into(),
+            data_type,
+            default,
+            persistent: true,
+            database_length: None,
+        }
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int8 => f.write_str("INT8"),
+            Self::Int16 => f.write_str("INT16"),
+            Self::Int32 => f.write_str("INT32"),
+            Self::Int64 => f.write_str("INT64"),
+            Self::UInt8 => f.write_str("UINT8"),
+            Self::UInt16 => f.write_str("UINT16"),
+            Self::UInt32 => f.write_str("UINT32"),
+            Self::UInt64 => f.write_str("UINT64"),
+            Self::Float32 => f.write_str("FLOAT32"),
+            Self::Float64 => f.write_str("FLOAT64"),
+            Self::String => f.write_str("STRING"),
+            Self::Unicode => f.write_str("UNICODE_STRING"),
+            Self::Blob => f.write_str("BLOB"),
+            Self::Vector2 => f.write_str("VECTOR2"),
+            Self::Vector3 => f.write_str("VECTOR3"),
+            Self::Vector4 => f.write_str("VECTOR4"),
+            Self::Mailbox => f.write_str("MAILBOX"),
+            Self::UdoRef => f.write_str("UDO_REF"),
+            Self::Python(PythonKind::Any) => f.write_str("PYTHON"),
+            Self::Python(PythonKind::Dict) => f.write_str("PY_DICT"),
+            Self::Python(PythonKind::List) => f.write_str("PY_LIST"),
+            Self::Python(PythonKind::Tuple) => f.write_str("PY_TUPLE"),
+            Self::UserType(name) => write!(f, "USER_TYPE {name}"),
+            Self::Array(sequence) => write!(f, "ARRAY of {sequence}"),
+            Self::Tuple(sequence) => write!(f, "TUPLE of {sequence}"),
+            Self::FixedDict(dict) => dict.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.size {
+            Some(size) => write!(f, "{size} x {}", self.of),
+            None => self.of.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for FixedDict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FIXED_DICT { ")?;
+        for (i, field) in self.fields.iter().enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}{}: {}", field.name, field.data_type)?;
+        }
+        f.write_str(if self.allow_none { " } or None" } else { " }" })
+    }
+}

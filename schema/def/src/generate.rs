@@ -1,0 +1,160 @@
+//! Valid values made from dice: for tests, and for driving a world whose game code is not there.
+//!
+//! The same dice give the same value. Values are small, with the bounds of each type more often than chance would bring
+//! them.
+
+use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
+
+use crate::{
+    data_type::{DataType, Sequence},
+    value::Value,
+};
+
+/// A source of 64 random bits; the caller owns its state.
+pub type Dice<'a> = dyn FnMut() -> u64 + 'a;
+
+/// Most elements given to a sequence without a size.
+const MAX_ELEMENTS: u64 = 5;
+
+/// Most characters or bytes given to a string or blob, except now and then.
+const MAX_TEXT: u64 = 12;
+
+/// One value in this many is a bound of its type.
+const EDGE_ODDS: u64 = 8;
+
+/// One string in this many is as long as a short length can say, or a little longer.
+const LONG_ODDS: u64 = 64;
+
+/// Letters that strings are made of: one, two, three and four bytes of UTF-8.
+const LETTERS: [char; 8] = ['a', 'k', 'Z', '7', ' ', 'é', '龙', '🐉'];
+
+/// The SplitMix64 generator from a seed: dice good enough for tests and demonstrations.
+pub fn split_mix(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// A value that fits the type.
+pub fn generate(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
+    match data_type {
+        DataType::Int8 => signed(i8::MIN.into(), i8::MAX.into(), dice),
+        DataType::Int16 => signed(i16::MIN.into(), i16::MAX.into(), dice),
+        DataType::Int32 => signed(i32::MIN.into(), i32::MAX.into(), dice),
+        DataType::Int64 => signed(i64::MIN, i64::MAX, dice),
+        DataType::UInt8 => unsigned(u8::MAX.into(), dice),
+        DataType::UInt16 => unsigned(u16::MAX.into(), dice),
+        DataType::UInt32 => unsigned(u32::MAX.into(), dice),
+        DataType::UInt64 => unsigned(u64::MAX, dice),
+        DataType::Float32 => Value::Float32(float(dice)),
+        DataType::Float64 => Value::Float64(f64::from(float(dice)) / 3.0),
+        DataType::String => Value::Bytes(text(dice).into_bytes()),
+        DataType::Unicode => Value::Unicode(text(dice)),
+        DataType::Blob => Value::Bytes(bytes(dice)),
+        DataType::Vector2 => Value::Vector2([float(dice), float(dice)]),
+        DataType::Vector3 => Value::Vector3([float(dice), float(dice), float(dice)]),
+        DataType::Vector4 => Value::Vector4([float(dice), float(dice), float(dice), float(dice)]),
+        DataType::Mailbox => Value::Mailbox(mailbox(dice)),
+        DataType::UdoRef => {
+            let (high, low) = (dice().to_le_bytes(), dice().to_le_bytes());
+            Value::UdoRef(std::array::from_fn(|i| {
+                if i < 8 { high[i] } else { low[i - 8] }
+            }))
+        }
+        DataType::Python(_) | DataType::UserType(_) => Value::Opaque(bytes(dice)),
+        DataType::Array(sequence) | DataType::Tuple(sequence) => elements(sequence, dice),
+        DataType::FixedDict(dict) if dict.allow_none && below(4, dice) == 0 => Value::None,
+        DataType::FixedDict(dict) => Value::Dict(
+            dict.fields
+                .iter()
+                .map(|field| generate(&field.data_type, dice))
+                .collect(),
+        ),
+    }
+}
+
+fn elements(sequence: &Sequence, dice: &mut Dice<'_>) -> Value {
+    let count = sequence
+        .size
+        .map_or_else(|| below(MAX_ELEMENTS + 1, dice), u64::from);
+    Value::Sequence((0..count).map(|_| generate(&sequence.of, dice)).collect())
+}
+
+/// A number below `bound`; slightly uneven, which does not matter here.
+fn below(bound: u64, dice: &mut Dice<'_>) -> u64 {
+    dice() % bound
+}
+
+fn signed(low: i64, high: i64, dice: &mut Dice<'_>) -> Value {
+    if below(EDGE_ODDS, dice) == 0 {
+        let edges = [low, high, 0, -1];
+        return Value::Int(edges[dice() as usize % edges.len()]);
+    }
+    let width = low.abs_diff(high).wrapping_add(1);
+    let offset = if width == 0 { dice() } else { dice() % width };
+    Value::Int(low.wrapping_add_unsigned(offset))
+}
+
+fn unsigned(high: u64, dice: &mut Dice<'_>) -> Value {
+    if below(EDGE_ODDS, dice) == 0 {
+        let edges = [0, 1, high];
+        return Value::UInt(edges[dice() as usize % edges.len()]);
+    }
+    Value::UInt(if high == u64::MAX {
+        dice()
+    } else {
+        dice() % (high + 1)
+    })
+}
+
+/// A finite number that 32 bits hold exactly.
+fn float(dice: &mut Dice<'_>) -> f32 {
+    if below(EDGE_ODDS, dice) == 0 {
+        let edges = [0.0, -0.0, 1.0, f32::MAX, f32::MIN, f32::MIN_POSITIVE];
+        return edges[dice() as usize % edges.len()];
+    }
+    let thousandths =
+        i32::try_from(below(2_000_001, dice)).expect("invariant: below two million and one");
+    (thousandths - 1_000_000) as f32 / 1_000.0
+}
+
+fn length(dice: &mut Dice<'_>) -> u64 {
+    if below(LONG_ODDS, dice) == 0 {
+        253 + below(5, dice)
+    } else {
+        below(MAX_TEXT + 1, dice)
+    }
+}
+
+fn text(dice: &mut Dice<'_>) -> String {
+    (0..length(dice))
+        .map(|_| LETTERS[dice() as usize % LETTERS.len()])
+        .collect()
+}
+
+fn bytes(dice: &mut Dice<'_>) -> Vec<u8> {
+    (0..length(dice)).map(|_| dice().to_le_bytes()[0]).collect()
+}
+
+fn mailbox(dice: &mut Dice<'_>) -> Option<Mailbox> {
+    if below(4, dice) == 0 {
+        return None;
+    }
+    let number = dice();
+    let [a, b, c, d, e, f, part, _] = dice().to_le_bytes();
+    Some(Mailbox {
+        entity: EntityId(number),
+        home: OwnerId(u32::from_le_bytes([a, b, c, d])),
+        type_id: TypeId(u16::from_le_bytes([e, f])),
+        part: if part % 2 == 0 {
+            Part::Base
+        } else {
+            Part::Cell
+        },
+    })
+}

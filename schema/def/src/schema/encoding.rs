@@ -1,0 +1,667 @@
+//! The stored form of a schema, from which its fingerprint is taken.
+//!
+//! ```text
+//! schema      = version:u8 list(type) list(service) list(udo)
+//! type        = name parts:u8 option(client_type:u16) persistent:bool list(property) list(method){3: base, cell, client}
+//!               volatile list(level) list(name) option(bool) appeal_radius:f32 manual_aoi:bool
+//! volatile    = reach{4: position, yaw, pitch, roll} ground_only:bool
+//! reach       = 00 | 01 f32 | 02
+//! level       = label:name radius:f32 hysteresis:f32
+//! property    = name data_type distribution:u8 default:value flags:u8 index:u8 option(length:u32) option(level:u8)
+//!               option(protocol_id:u16)
+//! method      = name list(argument) list(argument) exposure:u8 option(f32) flags:u8 option(protocol_id:u16)
+//! argument    = name data_type
+//! service     = name list(method)
+//! udo         = name domain:u8 list(field)
+//! data_type   = code:u8, then by code: python kind:u8 | user type name | sequence | dict
+//! sequence    = data_type option(size:u32) as_blob:bool element_default:value
+//! dict        = allow_none:bool option(implemented_by:name) list(field)
+//! field       = name data_type default:value persistent:bool option(length:u32)
+//! value       = the value's bytes as its type says (see the stream module), everything included
+//! list(x)     = count:u32 x{count}     option(x) = 00 | 01 x     name = length:u32 UTF-8     bool = 00 | 01
+//! ```
+//!
+//! Numbers are little-endian. Indices, ids and look-up tables follow from the order and are not stored.
+
+use annals_ids::{MemberId, TypeId};
+
+use super::{
+    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel,
+    MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, Service, UserDataObject,
+    Volatile,
+    entity::{Tables, number_methods},
+};
+use crate::{
+    data_type::{
+        DataType, Field, FixedDict, Form, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES,
+        PythonKind, Sequence,
+    },
+    stream,
+    value::Value,
+};
+
+/// The version written, and the only one read.
+const VERSION: u8 = 1;
+
+/// Bytes are not a stored schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stored schema: {problem}, {left} bytes before its end")]
+pub struct SchemaDecodeError {
+    /// What is wrong.
+    pub problem: SchemaProblem,
+    /// How many bytes had not been read.
+    pub left: usize,
+}
+
+/// What is wrong with a stored schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaProblem {
+    /// Written by a program that knows another format.
+    #[error("version {0} is not known here (this program reads version {VERSION})")]
+    Version(u8),
+    /// The bytes end too early.
+    #[error("the bytes end too early")]
+    Truncated,
+    /// A code stands for nothing.
+    #[error("unknown code {0} for {1}")]
+    Code(u8, &'static str),
+    /// A name is not UTF-8.
+    #[error("a name is not UTF-8")]
+    Name,
+    /// A default does not fit its type.
+    #[error("a default does not fit its type: {0}")]
+    Default(stream::DecodeError),
+    /// A list or a type is longer, deeper or larger than allowed.
+    #[error("{0} above its limit")]
+    Limit(&'static str),
+    /// A reference to a type or level that is not there.
+    #[error("a reference to {0} that is not there")]
+    Dangling(&'static str),
+    /// Bytes follow.
+    #[error("something follows the schema")]
+    Trailing,
+}
+
+impl Schema {
+    /// The stored form. The same schema gives the same bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        put_list(&self.types, &mut out, put_type);
+        put_list(&self.services, &mut out, |service, out| {
+            put_name(&service.name, out);
+            put_list(&service.methods, out, put_method);
+        });
+        put_list(&self.user_data_objects, &mut out, |object, out| {
+            put_name(&object.name, out);
+            out.push(match object.domain {
+                Domain::Cell => 0,
+                Domain::Base => 1,
+                Domain::Client => 2,
+            });
+            put_list(&object.properties, out, put_field);
+        });
+        out
+    }
+
+    /// Reads a stored schema. Safe for bytes from anywhere.
+    ///
+    /// # Errors
+    /// If the bytes are not what [`Schema::encode`] writes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, SchemaDecodeError> {
+        let mut input = Input(bytes);
+        input.schema().map_err(|problem| SchemaDecodeError {
+            problem,
+            left: input.0.len(),
+        })
+    }
+}
+
+fn put_type(entity_type: &EntityType, out: &mut Vec<u8>) {
+    put_name(&entity_type.name, out);
+    let Parts { base, cell, client } = entity_type.parts;
+    out.push(u8::from(base) | u8::from(cell) << 1 | u8::from(client) << 2);
+    put_option(entity_type.client_type, out, |id, out| {
+        out.extend(id.0.to_le_bytes());
+    });
+    out.push(entity_type.persistent.into());
+    put_list(&entity_type.properties, out, put_property);
+    put_list(&entity_type.base_methods, out, put_method);
+    put_list(&entity_type.cell_methods, out, put_method);
+    put_list(&entity_type.client_methods, out, put_method);
+    let Volatile {
+        position,
+        yaw,
+        pitch,
+        roll,
+        ground_only,
+    } = entity_type.volatile;
+    for reach in [position, yaw, pitch, roll] {
+        match reach {
+            Reach::Never => out.push(0),
+            Reach::Within(metres) => {
+                out.push(1);
+                out.extend(metres.to_le_bytes());
+            }
+            Reach::Always => out.push(2),
+        }
+    }
+    out.push(ground_only.into());
+    put_list(&entity_type.lod_levels, out, |level, out| {
+        put_name(&level.label, out);
+        out.extend(level.radius.to_le_bytes());
+        out.extend(level.hysteresis.to_le_bytes());
+    });
+    put_list(&entity_type.temp_properties, out, |name, out| {
+        put_name(name, out);
+    });
+    put_option(entity_type.detailed_position, out, |detailed, out| {
+        out.push(detailed.latest_only.into());
+    });
+    out.extend(entity_type.appeal_radius.to_le_bytes());
+    out.push(entity_type.manual_aoi.into());
+}
+
+fn put_property(property: &Property, out: &mut Vec<u8>) {
+    put_name(&property.name, out);
+    put_data_type(&property.data_type, out);
+    let code = Distribution::ALL
+        .iter()
+        .position(|d| *d == property.distribution);
+    out.push(
+        code.and_then(|code| u8::try_from(code).ok())
+            .expect("invariant: ALL has every one"),
+    );
+    put_value(&property.data_type, &property.default, out);
+    out.push(
+        u8::from(property.persistent)
+            | u8::from(property.identifier) << 1
+            | u8::from(property.latest_only) << 2
+            | u8::from(property.reliable) << 3
+            | u8::from(property.editable) << 4,
+    );
+    out.push(match property.indexed {
+        Index::None => 0,
+        Index::Plain => 1,
+        Index::Unique => 2,
+    });
+    put_option(property.database_length, out, |length, out| {
+        out.extend(length.to_le_bytes());
+    });
+    put_option(property.detail_level, out, |level, out| out.push(level));
+    put_option(property.protocol_id, out, |id, out| {
+        out.extend(id.to_le_bytes());
+    });
+}
+
+fn put_method(method: &Method, out: &mut Vec<u8>) {
+    put_name(&method.name, out);
+    for arguments in [&method.args, &method.returns] {
+        put_list(arguments, out, |argument, out| {
+            put_name(&argument.name, out);
+            put_data_type(&argument.data_type, out);
+        });
+    }
+    out.push(match method.exposed {
+        Exposure::No => 0,
+        Exposure::OwnClient => 1,
+        Exposure::AllClients => 2,
+    });
+    put_option(method.detail_distance, out, |metres, out| {
+        out.extend(metres.to_le_bytes());
+    });
+    out.push(u8::from(method.latest_only) | u8::from(method.reliable) << 1);
+    put_option(method.protocol_id, out, |id, out| {
+        out.extend(id.to_le_bytes());
+    });
+}
+
+fn put_field(field: &Field, out: &mut Vec<u8>) {
+    put_name(&field.name, out);
+    put_data_type(&field.data_type, out);
+    put_value(&field.data_type, &field.default, out);
+    out.push(field.persistent.into());
+    put_option(field.database_length, out, |length, out| {
+        out.extend(length.to_le_bytes());
+    });
+}
+
+/// The types without further parts, in the order of their codes from 0.
+const SIMPLE_TYPES: [DataType; 18] = [
+    DataType::Int8,
+    DataType::Int16,
+    DataType::Int32,
+    DataType::Int64,
+    DataType::UInt8,
+    DataType::UInt16,
+    DataType::UInt32,
+    DataType::UInt64,
+    DataType::Float32,
+    DataType::Float64,
+    DataType::String,
+    DataType::Unicode,
+    DataType::Blob,
+    DataType::Vector2,
+    DataType::Vector3,
+    DataType::Vector4,
+    DataType::Mailbox,
+    DataType::UdoRef,
+];
+const PYTHON: u8 = 18;
+const USER_TYPE: u8 = 19;
+const ARRAY: u8 = 20;
+const TUPLE: u8 = 21;
+const FIXED_DICT: u8 = 22;
+
+fn put_data_type(data_type: &DataType, out: &mut Vec<u8>) {
+    match data_type {
+        DataType::Python(kind) => out.extend([
+            PYTHON,
+            match kind {
+                PythonKind::Any => 0,
+                PythonKind::Dict => 1,
+                PythonKind::List => 2,
+                PythonKind::Tuple => 3,
+            },
+        ]),
+        DataType::UserType(name) => {
+            out.push(USER_TYPE);
+            put_name(name, out);
+        }
+        DataType::Array(sequence) => {
+            out.push(ARRAY);
+            put_sequence(sequence, out);
+        }
+        DataType::Tuple(sequence) => {
+            out.push(TUPLE);
+            put_sequence(sequence, out);
+        }
+        DataType::FixedDict(dict) => {
+            out.push(FIXED_DICT);
+            out.push(dict.allow_none.into());
+            put_option(dict.implemented_by.as_ref(), out, |name, out| {
+                put_name(name, out);
+            });
+            put_list(&dict.fields, out, put_field);
+        }
+        simple => {
+            let code = SIMPLE_TYPES.iter().position(|known| known == simple);
+            out.push(
+                code.and_then(|code| u8::try_from(code).ok())
+                    .expect("invariant: every simple type is listed"),
+            );
+        }
+    }
+}
+
+fn put_sequence(sequence: &Sequence, out: &mut Vec<u8>) {
+    put_data_type(&sequence.of, out);
+    put_option(sequence.size, out, |size, out| {
+        out.extend(size.to_le_bytes());
+    });
+    out.push(sequence.persist_as_blob.into());
+    put_value(&sequence.of, &sequence.element_default, out);
+}
+
+fn put_value(data_type: &DataType, value: &Value, out: &mut Vec<u8>) {
+    stream::encode(data_type, value, Form::Whole, out)
+        .expect("invariant: a compiled default fits its type");
+}
+
+fn put_list<T>(items: &[T], out: &mut Vec<u8>, put: impl Fn(&T, &mut Vec<u8>)) {
+    put_count(items.len(), out);
+    items.iter().for_each(|item| put(item, out));
+}
+
+fn put_option<T>(option: Option<T>, out: &mut Vec<u8>, put: impl Fn(T, &mut Vec<u8>)) {
+    out.push(option.is_some().into());
+    if let Some(value) = option {
+        put(value, out);
+    }
+}
+
+fn put_name(name: &str, out: &mut Vec<u8>) {
+    put_count(name.len(), out);
+    out.extend(name.as_bytes());
+}
+
+fn put_count(count: usize, out: &mut Vec<u8>) {
+    out.extend(
+        u32::try_from(count)
+            .expect("invariant: sources are far smaller")
+            .to_le_bytes(),
+    );
+}
+
+type Read<T> = Result<T, SchemaProblem>;
+
+/// What is left to read.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn schema(&mut self) -> Read<Schema> {
+        match self.u8()? {
+            VERSION => {}
+            other => return Err(SchemaProblem::Version(other)),
+        }
+        let types = self.list("entity types", MAX_TYPES, Self::entity_type)?;
+        let services = self.list("services", MAX_TYPES, Self::service)?;
+        let objects = self.list("user data objects", MAX_TYPES, Self::user_data_object)?;
+        if !self.0.is_empty() {
+            return Err(SchemaProblem::Trailing);
+        }
+        let is_there = |id: TypeId| usize::from(id.0) < types.len();
+        if !types
+            .iter()
+            .filter_map(|entity_type| entity_type.client_type)
+            .all(is_there)
+        {
+            return Err(SchemaProblem::Dangling("an entity type"));
+        }
+        Ok(Schema::new(types, services, objects))
+    }
+
+    fn entity_type(&mut self) -> Read<EntityType> {
+        let name = self.name()?;
+        let parts = match self.u8()? {
+            bits @ 0..8 => Parts {
+                base: bits & 1 != 0,
+                cell: bits & 2 != 0,
+                client: bits & 4 != 0,
+            },
+            other => return Err(SchemaProblem::Code(other, "parts")),
+        };
+        let client_type = self.option(|input| input.u16().map(TypeId))?;
+        let persistent = self.bool()?;
+        let properties = self.list("properties", MAX_MEMBERS, Self::property)?;
+        let base_methods = self.list("base methods", MAX_MEMBERS, Self::method)?;
+        let cell_methods = self.list("cell methods", MAX_MEMBERS, Self::method)?;
+        let client_methods = self.list("client methods", MAX_MEMBERS, Self::method)?;
+        let volatile = Volatile {
+            position: self.reach()?,
+            yaw: self.reach()?,
+            pitch: self.reach()?,
+            roll: self.reach()?,
+            ground_only: self.bool()?,
+        };
+        let lod_levels = self.list("levels of detail", u8::MAX.into(), |input| {
+            Ok(LodLevel {
+                label: input.name()?,
+                radius: input.f32()?,
+                hysteresis: input.f32()?,
+            })
+        })?;
+        let has_level = |level: u8| usize::from(level) < lod_levels.len();
+        if !properties
+            .iter()
+            .filter_map(|property| property.detail_level)
+            .all(has_level)
+        {
+            return Err(SchemaProblem::Dangling("a level of detail"));
+        }
+        Ok(EntityType {
+            id: TypeId(0),
+            name,
+            parts,
+            client_type,
+            persistent,
+            properties,
+            base_methods,
+            cell_methods,
+            client_methods,
+            volatile,
+            lod_levels,
+            temp_properties: self.list("temporary properties", MAX_MEMBERS, Self::name)?,
+            detailed_position: self.option(|input| {
+                Ok(DetailedPosition {
+                    latest_only: input.bool()?,
+                })
+            })?,
+            appeal_radius: self.f32()?,
+            manual_aoi: self.bool()?,
+            tables: Tables::default(),
+        })
+    }
+
+    fn reach(&mut self) -> Read<Reach> {
+        match self.u8()? {
+            0 => Ok(Reach::Never),
+            1 => Ok(Reach::Within(self.f32()?)),
+            2 => Ok(Reach::Always),
+            other => Err(SchemaProblem::Code(other, "a volatile distance")),
+        }
+    }
+
+    fn property(&mut self) -> Read<Property> {
+        let name = self.name()?;
+        let data_type = self.data_type(MAX_TYPE_DEPTH, &mut 0)?;
+        let code = self.u8()?;
+        let distribution = *Distribution::ALL
+            .get(usize::from(code))
+            .ok_or(SchemaProblem::Code(code, "a distribution"))?;
+        let default = self.value(&data_type)?;
+        let flags = self.u8()?;
+        if flags >= 1 << 5 {
+            return Err(SchemaProblem::Code(flags, "property flags"));
+        }
+        let indexed = match self.u8()? {
+            0 => Index::None,
+            1 => Index::Plain,
+            2 => Index::Unique,
+            other => return Err(SchemaProblem::Code(other, "an index")),
+        };
+        Ok(Property {
+            index: MemberId(0),
+            name,
+            data_type,
+            distribution,
+            default,
+            persistent: flags & 1 != 0,
+            indexed,
+            identifier: flags & 2 != 0,
+            database_length: self.option(Self::u32)?,
+            detail_level: self.option(Self::u8)?,
+            latest_only: flags & 4 != 0,
+            reliable: flags & 8 != 0,
+            editable: flags & 16 != 0,
+            protocol_id: self.option(Self::u16)?,
+            client_id: None,
+        })
+    }
+
+    fn method(&mut self) -> Read<Method> {
+        let name = self.name()?;
+        let args = self.list("arguments", MAX_MEMBERS, Self::argument)?;
+        let returns = self.list("return values", MAX_MEMBERS, Self::argument)?;
+        let exposed = match self.u8()? {
+            0 => Exposure::No,
+            1 => Exposure::OwnClient,
+            2 => Exposure::AllClients,
+            other => return Err(SchemaProblem::Code(other, "an exposure")),
+        };
+        let detail_distance = self.option(Self::f32)?;
+        let flags = self.u8()?;
+        if flags >= 1 << 2 {
+            return Err(SchemaProblem::Code(flags, "method flags"));
+        }
+        Ok(Method {
+            index: MemberId(0),
+            name,
+            args,
+            returns,
+            exposed,
+            detail_distance,
+            latest_only: flags & 1 != 0,
+            reliable: flags & 2 != 0,
+            protocol_id: self.option(Self::u16)?,
+            client_id: None,
+        })
+    }
+
+    fn argument(&mut self) -> Read<Argument> {
+        Ok(Argument {
+            name: self.name()?,
+            data_type: self.data_type(MAX_TYPE_DEPTH, &mut 0)?,
+        })
+    }
+
+    fn service(&mut self) -> Read<Service> {
+        let name = self.name()?;
+        let mut methods = self.list("methods", MAX_MEMBERS, Self::method)?;
+        number_methods(&mut methods);
+        Ok(Service { name, methods })
+    }
+
+    fn user_data_object(&mut self) -> Read<UserDataObject> {
+        let name = self.name()?;
+        let domain = match self.u8()? {
+            0 => Domain::Cell,
+            1 => Domain::Base,
+            2 => Domain::Client,
+            other => return Err(SchemaProblem::Code(other, "a domain")),
+        };
+        let properties = self.list("properties", MAX_MEMBERS, |input| {
+            input.field(MAX_TYPE_DEPTH, &mut 0)
+        })?;
+        Ok(UserDataObject {
+            name,
+            domain,
+            properties,
+        })
+    }
+
+    /// A type at most `depth` levels deep; `nodes` counts those of the whole tree.
+    fn data_type(&mut self, depth: usize, nodes: &mut usize) -> Read<DataType> {
+        let inner = depth
+            .checked_sub(1)
+            .ok_or(SchemaProblem::Limit("the depth of a type"))?;
+        *nodes += 1;
+        if *nodes > MAX_TYPE_NODES {
+            return Err(SchemaProblem::Limit("the size of a type"));
+        }
+        let data_type = match self.u8()? {
+            PYTHON => DataType::Python(match self.u8()? {
+                0 => PythonKind::Any,
+                1 => PythonKind::Dict,
+                2 => PythonKind::List,
+                3 => PythonKind::Tuple,
+                other => return Err(SchemaProblem::Code(other, "an opaque type")),
+            }),
+            USER_TYPE => DataType::UserType(self.name()?),
+            ARRAY => DataType::Array(Box::new(self.sequence(inner, nodes)?)),
+            TUPLE => DataType::Tuple(Box::new(self.sequence(inner, nodes)?)),
+            FIXED_DICT => DataType::FixedDict(Box::new(FixedDict {
+                allow_none: self.bool()?,
+                implemented_by: self.option(Self::name)?,
+                fields: self.list("fields", MAX_MEMBERS, |input| input.field(inner, nodes))?,
+            })),
+            code => SIMPLE_TYPES
+                .get(usize::from(code))
+                .cloned()
+                .ok_or(SchemaProblem::Code(code, "a type"))?,
+        };
+        match data_type.default_count() {
+            Some(count) if count <= MAX_DEFAULT_VALUES => Ok(data_type),
+            _ => Err(SchemaProblem::Limit("the size of a default value")),
+        }
+    }
+
+    fn sequence(&mut self, depth: usize, nodes: &mut usize) -> Read<Sequence> {
+        let of = self.data_type(depth, nodes)?;
+        let size = self.option(Self::u32)?;
+        let persist_as_blob = self.bool()?;
+        let element_default = self.value(&of)?;
+        Ok(Sequence {
+            of,
+            size,
+            element_default,
+            persist_as_blob,
+        })
+    }
+
+    fn field(&mut self, depth: usize, nodes: &mut usize) -> Read<Field> {
+        let name = self.name()?;
+        let data_type = self.data_type(depth, nodes)?;
+        let default = self.value(&data_type)?;
+        Ok(Field {
+            name,
+            data_type,
+            default,
+            persistent: self.bool()?,
+            database_length: self.option(Self::u32)?,
+        })
+    }
+
+    fn value(&mut self, data_type: &DataType) -> Read<Value> {
+        stream::decode(data_type, Form::Whole, &mut self.0).map_err(SchemaProblem::Default)
+    }
+
+    fn list<T>(
+        &mut self,
+        what: &'static str,
+        limit: usize,
+        mut item: impl FnMut(&mut Self) -> Read<T>,
+    ) -> Read<Vec<T>> {
+        let count = usize::try_from(self.u32()?).unwrap_or(usize::MAX);
+        if count > limit {
+            return Err(SchemaProblem::Limit(what));
+        }
+        // Grown as items are read: each takes at least a byte, so a false count ends at the end of the bytes.
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    fn option<T>(&mut self, item: impl FnOnce(&mut Self) -> Read<T>) -> Read<Option<T>> {
+        if self.bool()? {
+            item(self).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn name(&mut self) -> Read<String> {
+        let length = usize::try_from(self.u32()?).unwrap_or(usize::MAX);
+        let (front, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or(SchemaProblem::Truncated)?;
+        self.0 = rest;
+        String::from_utf8(front.to_vec()).map_err(|_| SchemaProblem::Name)
+    }
+
+    fn bool(&mut self) -> Read<bool> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(SchemaProblem::Code(other, "yes or no")),
+        }
+    }
+
+    fn u8(&mut self) -> Read<u8> {
+        self.take().map(u8::from_le_bytes)
+    }
+
+    fn u16(&mut self) -> Read<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Read<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn f32(&mut self) -> Read<f32> {
+        self.take().map(f32::from_le_bytes)
+    }
+
+    fn take<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let (front, rest) = self
+            .0
+            .split_first_chunk::<N>()
+            .ok_or(SchemaProblem::Truncated)?;
+        self.0 = rest;
+        Ok(*front)
+    }
+}

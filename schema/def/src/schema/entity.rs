@@ -1,0 +1,330 @@
+//! Entity types.
+
+use std::collections::BTreeMap;
+
+use annals_ids::{MemberId, TypeId};
+
+use super::member::{Exposure, Method, Property};
+
+/// An entity type with everything it has inherited. Its ids and look-up tables follow from its lists once a
+/// [`super::Schema`] holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntityType {
+    /// Its position in the schema.
+    pub id: TypeId,
+    /// Its name.
+    pub name: String,
+    /// The parts an entity of this type can have.
+    pub parts: Parts,
+    /// The type as which clients see it (`ClientName`), if another.
+    pub client_type: Option<TypeId>,
+    /// Whether entities of this type can be stored.
+    pub persistent: bool,
+    /// Its properties; a [`MemberId`] is a position here.
+    pub properties: Vec<Property>,
+    /// Methods of the base part; a [`MemberId`] is a position here.
+    pub base_methods: Vec<Method>,
+    /// Methods of the cell part; a [`MemberId`] is a position here.
+    pub cell_methods: Vec<Method>,
+    /// Methods of the clients; a [`MemberId`] is a position here.
+    pub client_methods: Vec<Method>,
+    /// Which parts of position and direction are sent at every opportunity.
+    pub volatile: Volatile,
+    /// Levels of detail by ascending radius. Beyond the last one there is one level more.
+    pub lod_levels: Vec<LodLevel>,
+    /// Members that are neither backed up nor handed over, sorted.
+    pub temp_properties: Vec<String>,
+    /// How the exact position is sent, if it is.
+    pub detailed_position: Option<DetailedPosition>,
+    /// Metres around the entity within which it attracts areas of interest.
+    pub appeal_radius: f32,
+    /// Clients see it only where behaviour says so.
+    pub manual_aoi: bool,
+    pub(super) tables: Tables,
+}
+
+/// Which parts an entity type can have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// A base part.
+    pub base: bool,
+    /// A cell part.
+    pub cell: bool,
+    /// A client part: clients are told about it.
+    pub client: bool,
+}
+
+/// Up to which distance each volatile value is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Volatile {
+    /// Where it is.
+    pub position: Reach,
+    /// Where it heads.
+    pub yaw: Reach,
+    /// Where it looks up or down.
+    pub pitch: Reach,
+    /// How it is tilted.
+    pub roll: Reach,
+    /// The height may be left out while the entity stands on the ground.
+    pub ground_only: bool,
+}
+
+/// A distance within which something is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Reach {
+    /// At no distance.
+    #[default]
+    Never,
+    /// Within this many metres.
+    Within(f32),
+    /// At any distance.
+    Always,
+}
+
+/// A level of detail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LodLevel {
+    /// What properties call it.
+    pub label: String,
+    /// It ends this many metres away.
+    pub radius: f32,
+    /// An observer that moves away leaves it only this many metres further out.
+    pub hysteresis: f32,
+}
+
+/// How the exact position is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DetailedPosition {
+    /// Only the newest position is kept for an observer.
+    pub latest_only: bool,
+}
+
+/// What follows from the lists of a type.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tables {
+    properties: Names,
+    base_methods: Names,
+    cell_methods: Names,
+    client_methods: Names,
+    client_properties: Vec<MemberId>,
+    exposed_base_methods: Vec<MemberId>,
+    exposed_cell_methods: Vec<MemberId>,
+    client_method_ids: Vec<MemberId>,
+}
+
+type Names = BTreeMap<String, MemberId>;
+
+impl EntityType {
+    /// A type with all three parts and no members.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            id: TypeId(0),
+            name: name.into(),
+            parts: Parts {
+                base: true,
+                cell: true,
+                client: true,
+            },
+            client_type: None,
+            persistent: true,
+            properties: Vec::new(),
+            base_methods: Vec::new(),
+            cell_methods: Vec::new(),
+            client_methods: Vec::new(),
+            volatile: Volatile::default(),
+            lod_levels: Vec::new(),
+            temp_properties: Vec::new(),
+            detailed_position: None,
+            appeal_radius: 0.0,
+            manual_aoi: false,
+            tables: Tables::default(),
+        }
+    }
+
+    /// The property with this id.
+    #[must_use]
+    pub fn property(&self, id: MemberId) -> Option<&Property> {
+        self.properties.get(usize::from(id.0))
+    }
+
+    /// The property of this name.
+    #[must_use]
+    pub fn property_named(&self, name: &str) -> Option<&Property> {
+        self.tables
+            .properties
+            .get(name)
+            .and_then(|&id| self.property(id))
+    }
+
+    /// The base method of this name.
+    #[must_use]
+    pub fn base_method_named(&self, name: &str) -> Option<&Method> {
+        self.tables
+            .base_methods
+            .get(name)
+            .and_then(|id| self.base_methods.get(usize::from(id.0)))
+    }
+
+    /// The cell method of this name.
+    #[must_use]
+    pub fn cell_method_named(&self, name: &str) -> Option<&Method> {
+        self.tables
+            .cell_methods
+            .get(name)
+            .and_then(|id| self.cell_methods.get(usize::from(id.0)))
+    }
+
+    /// The client method of this name.
+    #[must_use]
+    pub fn client_method_named(&self, name: &str) -> Option<&Method> {
+        self.tables
+            .client_methods
+            .get(name)
+            .and_then(|id| self.client_methods.get(usize::from(id.0)))
+    }
+
+    /// The properties that clients see, in the order of their client ids.
+    #[must_use]
+    pub fn client_properties(&self) -> &[MemberId] {
+        &self.tables.client_properties
+    }
+
+    /// The base methods that clients may call, in the order of their client ids.
+    #[must_use]
+    pub fn exposed_base_methods(&self) -> &[MemberId] {
+        &self.tables.exposed_base_methods
+    }
+
+    /// The cell methods that clients may call, in the order of their client ids.
+    #[must_use]
+    pub fn exposed_cell_methods(&self) -> &[MemberId] {
+        &self.tables.exposed_cell_methods
+    }
+
+    /// The client methods in the order of their client ids.
+    #[must_use]
+    pub fn client_method_ids(&self) -> &[MemberId] {
+        &self.tables.client_method_ids
+    }
+
+    /// The property by which an entity is loaded, if there is one.
+    #[must_use]
+    pub fn identifier(&self) -> Option<&Property> {
+        self.properties.iter().find(|property| property.identifier)
+    }
+
+    /// Numbers the type and its members and builds the tables that follow from them.
+    pub(super) fn number(&mut self, id: TypeId) {
+        self.id = id;
+        for (position, property) in self.properties.iter_mut().enumerate() {
+            property.index = member_id(position);
+        }
+        for methods in [
+            &mut self.base_methods,
+            &mut self.cell_methods,
+            &mut self.client_methods,
+        ] {
+            number_methods(methods);
+        }
+        self.tables = Tables {
+            properties: names(self.properties.iter().map(|p| (&p.name, p.index))),
+            base_methods: method_names(&self.base_methods),
+            cell_methods: method_names(&self.cell_methods),
+            client_methods: method_names(&self.client_methods),
+            client_properties: number_for_clients(
+                &mut self.properties,
+                |property| property.distribution.to_clients(),
+                |property| property.data_type.stream_size(),
+                |property, id| property.client_id = id,
+            ),
+            exposed_base_methods: number_exposed(&mut self.base_methods),
+            exposed_cell_methods: number_exposed(&mut self.cell_methods),
+            client_method_ids: number_for_clients(
+                &mut self.client_methods,
+                |_| true,
+                Method::stream_size,
+                |method, id| method.client_id = id,
+            ),
+        };
+    }
+}
+
+impl Volatile {
+    /// Whether anything is volatile at all; what is not sends its detailed position instead.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        [self.position, self.yaw, self.pitch, self.roll]
+            .iter()
+            .any(|reach| *reach != Reach::Never)
+    }
+}
+
+impl Reach {
+    /// Whether something this many metres away is reached.
+    #[must_use]
+    pub fn covers(self, distance: f32) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Within(limit) => distance <= limit,
+            Self::Always => true,
+        }
+    }
+
+    /// The distance as a number that orders reaches: 0 for never, infinity for always.
+    #[must_use]
+    pub fn metres(self) -> f32 {
+        match self {
+            Self::Never => 0.0,
+            Self::Within(limit) => limit,
+            Self::Always => f32::INFINITY,
+        }
+    }
+}
+
+/// Gives each method its position as index.
+pub(super) fn number_methods(methods: &mut [Method]) {
+    for (position, method) in methods.iter_mut().enumerate() {
+        method.index = member_id(position);
+    }
+}
+
+fn number_exposed(methods: &mut [Method]) -> Vec<MemberId> {
+    number_for_clients(
+        methods,
+        |method| method.exposed != Exposure::No,
+        Method::stream_size,
+        |method, id| method.client_id = id,
+    )
+}
+
+/// Numbers the members that clients know: those of fixed size ascending, then the others, each in declaration order. So
+/// the short ids go to what is sent in the fewest bytes.
+fn number_for_clients<M>(
+    members: &mut [M],
+    is_seen: impl Fn(&M) -> bool,
+    size: impl Fn(&M) -> Option<usize>,
+    set_id: impl Fn(&mut M, Option<u16>),
+) -> Vec<MemberId> {
+    let mut order: Vec<usize> = (0..members.len())
+        .filter(|&i| is_seen(&members[i]))
+        .collect();
+    order.sort_by_key(|&i| size(&members[i]).map_or((true, 0), |size| (false, size)));
+    members.iter_mut().for_each(|member| set_id(member, None));
+    for (client_id, &position) in order.iter().enumerate() {
+        set_id(&mut members[position], Some(member_id(client_id).0));
+    }
+    order.into_iter().map(member_id).collect()
+}
+
+fn method_names(methods: &[Method]) -> Names {
+    names(methods.iter().map(|method| (&method.name, method.index)))
+}
+
+fn names<'a>(members: impl Iterator<Item = (&'a String, MemberId)>) -> Names {
+    members.map(|(name, id)| (name.clone(), id)).collect()
+}
+
+fn member_id(position: usize) -> MemberId {
+    MemberId(u16::try_from(position).expect("invariant: at most MAX_MEMBERS members"))
+}

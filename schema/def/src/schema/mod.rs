@@ -1,0 +1,144 @@
+//! The compiled model: everything a realm knows about its entity types, in its final order and never changed again.
+//!
+//! Inheritance, interfaces, components and aliases are resolved: what stands here is what an entity has. A component's
+//! members are members of the entity named `component.member`. The [`Schema::fingerprint`] names the meaning of the
+//! files and not their spelling; a schema travels as [`Schema::encode`] and is read back with [`Schema::decode`].
+
+mod encoding;
+mod entity;
+mod member;
+
+use std::collections::BTreeMap;
+
+use annals_ids::{Hash, TypeId};
+use sha2::{Digest, Sha256};
+
+pub use encoding::{SchemaDecodeError, SchemaProblem};
+pub use entity::{DetailedPosition, EntityType, LodLevel, Parts, Reach, Volatile};
+pub use member::{Argument, Distribution, Exposure, Index, Method, Property};
+
+use crate::data_type::Field;
+
+/// Most entity types: what a [`TypeId`] can number.
+pub const MAX_TYPES: usize = u16::MAX as usize;
+
+/// Most properties, or methods of one kind, of one type: what a member id can number.
+pub const MAX_MEMBERS: usize = u16::MAX as usize;
+
+/// The compiled schema of a realm.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    types: Vec<EntityType>,
+    services: Vec<Service>,
+    user_data_objects: Vec<UserDataObject>,
+    by_name: BTreeMap<String, TypeId>,
+    fingerprint: Hash,
+}
+
+/// A service: methods that any fragment of it answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service {
+    /// Its name in `services.xml`.
+    pub name: String,
+    /// Its methods; indices from 0.
+    pub methods: Vec<Method>,
+}
+
+/// A user data object type: data put into a space by its author, never changed at run time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserDataObject {
+    /// Its name in `user_data_objects.xml`.
+    pub name: String,
+    /// Where it is created.
+    pub domain: Domain,
+    /// Its properties with their defaults.
+    pub properties: Vec<Field>,
+}
+
+/// Where user data objects of a type are created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Domain {
+    /// On cells.
+    Cell,
+    /// On bases.
+    Base,
+    /// On clients.
+    Client,
+}
+
+impl Schema {
+    /// Puts the parts together: numbers types and members by their positions and derives the ids that clients use. The
+    /// compiler ends here; tests may begin here.
+    ///
+    /// # Panics
+    /// If there are more types than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`], or a default does not
+    /// fit its type.
+    #[must_use]
+    pub fn new(
+        mut types: Vec<EntityType>,
+        services: Vec<Service>,
+        user_data_objects: Vec<UserDataObject>,
+    ) -> Self {
+        let mut by_name = BTreeMap::new();
+        for (position, entity_type) in types.iter_mut().enumerate() {
+            let id = TypeId(u16::try_from(position).expect("invariant: at most MAX_TYPES types"));
+            entity_type.number(id);
+            by_name.insert(entity_type.name.clone(), id);
+        }
+        let mut schema = Self {
+            types,
+            services,
+            user_data_objects,
+            by_name,
+            fingerprint: Hash::ZERO,
+        };
+        schema.fingerprint = Hash(Sha256::digest(schema.encode()).into());
+        schema
+    }
+
+    /// The entity types in declared order: a [`TypeId`] is a position here.
+    #[must_use]
+    pub fn types(&self) -> &[EntityType] {
+        &self.types
+    }
+
+    /// The entity type with this id.
+    #[must_use]
+    pub fn entity_type(&self, id: TypeId) -> Option<&EntityType> {
+        self.types.get(usize::from(id.0))
+    }
+
+    /// The entity type of this name.
+    #[must_use]
+    pub fn type_named(&self, name: &str) -> Option<&EntityType> {
+        self.by_name.get(name).and_then(|&id| self.entity_type(id))
+    }
+
+    /// The services in declared order.
+    #[must_use]
+    pub fn services(&self) -> &[Service] {
+        &self.services
+    }
+
+    /// The user data object types in declared order.
+    #[must_use]
+    pub fn user_data_objects(&self) -> &[UserDataObject] {
+        &self.user_data_objects
+    }
+
+    /// SHA-256 of [`Schema::encode`]: the same for files that mean the same, whatever their comments, white space, dialect
+    /// or order of files.
+    #[must_use]
+    pub fn fingerprint(&self) -> Hash {
+        self.fingerprint
+    }
+}
+
+/// Two schemas are equal when they mean the same.
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+}
+
+impl Eq for Schema {}

@@ -1,0 +1,187 @@
+//! The stored form of a schema: exact, deterministic, and safe to read from anywhere.
+
+mod support;
+
+use annals_def::{
+    Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field,
+    Index, LodLevel, Method, Property, Reach, Schema, Service, UserDataObject, generate, split_mix,
+};
+use annals_ids::TypeId;
+use support::random_type;
+
+fn random_schema(dice: &mut Dice<'_>) -> Schema {
+    let count = 1 + dice() % 4;
+    let types = (0..count)
+        .map(|i| random_entity_type(i, count, dice))
+        .collect();
+    let services = vec![Service {
+        name: "Notes".into(),
+        methods: random_methods(dice),
+    }];
+    let objects = vec![UserDataObject {
+        name: "PatrolNode".into(),
+        domain: Domain::Cell,
+        properties: vec![Field::of("next", DataType::UdoRef)],
+    }];
+    Schema::new(types, services, objects)
+}
+
+fn random_entity_type(i: u64, count: u64, dice: &mut Dice<'_>) -> EntityType {
+    let mut entity_type = EntityType::new(format!("Type{i}"));
+    entity_type.client_type = dice()
+        .is_multiple_of(2)
+        .then(|| TypeId((dice() % count) as u16));
+    entity_type.lod_levels = vec![LodLevel {
+        label: "NEAR".into(),
+        radius: 20.0,
+        hysteresis: 4.0,
+    }];
+    entity_type.volatile.position = Reach::Always;
+    entity_type.volatile.yaw = Reach::Within(30.0);
+    entity_type.detailed_position = Some(DetailedPosition { latest_only: true });
+    entity_type.temp_properties = vec!["socket".into()];
+    entity_type.properties = (0..dice() % 8).map(|i| random_property(i, dice)).collect();
+    entity_type.base_methods = random_methods(dice);
+    entity_type.cell_methods = random_methods(dice);
+    entity_type.client_methods = random_methods(dice);
+    entity_type
+}
+
+fn random_property(i: u64, dice: &mut Dice<'_>) -> Property {
+    let data_type = random_type(3, dice);
+    let distribution = Distribution::ALL[dice() as usize % Distribution::ALL.len()];
+    let mut property = Property::new(format!("property{i}"), data_type, distribution);
+    property.default = generate(&property.data_type, dice);
+    property.persistent = dice().is_multiple_of(2);
+    property.indexed = [Index::None, Index::Plain, Index::Unique][dice() as usize % 3];
+    property.identifier = dice().is_multiple_of(5);
+    property.detail_level = dice().is_multiple_of(3).then_some(0);
+    property.database_length = dice().is_multiple_of(3).then_some(255);
+    property.protocol_id = dice().is_multiple_of(3).then_some(41_001);
+    property.reliable = dice().is_multiple_of(2);
+    property
+}
+
+fn random_methods(dice: &mut Dice<'_>) -> Vec<Method> {
+    (0..dice() % 5)
+        .map(|i| {
+            let args =
+                (0..dice() % 3).map(|i| Argument::new(format!("arg{i}"), random_type(2, dice)));
+            let mut method = Method::new(format!("method{i}"), args.collect());
+            method.exposed =
+                [Exposure::No, Exposure::OwnClient, Exposure::AllClients][dice() as usize % 3];
+            method.detail_distance = dice().is_multiple_of(2).then_some(30.0);
+            method.returns = vec![Argument::new("ok", DataType::UInt8)];
+            method
+        })
+        .collect()
+}
+
+#[test]
+fn a_schema_survives_its_stored_form() {
+    for seed in 0..300 {
+        let schema = random_schema(&mut split_mix(seed));
+        let bytes = schema.encode();
+        let loaded = Schema::decode(&bytes).expect("own bytes");
+        assert_eq!(loaded.types(), schema.types(), "seed {seed}");
+        assert_eq!(
+            loaded.services()[0].name,
+            schema.services()[0].name,
+            "seed {seed}"
+        );
+        assert_eq!(
+            loaded.user_data_objects(),
+            schema.user_data_objects(),
+            "seed {seed}"
+        );
+        assert_eq!(loaded.fingerprint(), schema.fingerprint(), "seed {seed}");
+        assert_eq!(loaded.encode(), bytes, "seed {seed}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_changes_the_fingerprint_or_is_refused() {
+    let schema = random_schema(&mut split_mix(7));
+    let bytes = schema.encode();
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            if let Ok(other) = Schema::decode(&damaged) {
+                assert_ne!(
+                    other.fingerprint(),
+                    schema.fingerprint(),
+                    "byte {at}, bit {bit}"
+                );
+                assert_eq!(other.encode(), damaged, "byte {at}, bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_is_refused() {
+    let bytes = random_schema(&mut split_mix(11)).encode();
+    for length in 0..bytes.len() {
+        let error = Schema::decode(&bytes[..length]).expect_err("bytes are missing");
+        assert!(!error.to_string().is_empty());
+    }
+    let mut longer = bytes;
+    longer.push(0);
+    assert!(Schema::decode(&longer).is_err());
+}
+
+#[test]
+fn noise_is_refused_quickly() {
+    for seed in 0..2_000 {
+        let mut dice = split_mix(seed);
+        let mut bytes = vec![1];
+        bytes.extend((0..dice() % 200).map(|_| dice() as u8 % 24));
+        if let Ok(schema) = Schema::decode(&bytes) {
+            assert_eq!(schema.encode(), bytes, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn client_ids_follow_the_stream_size_and_then_the_declaration() {
+    let mut avatar = EntityType::new("Avatar");
+    for (name, data_type, distribution) in [
+        ("title", DataType::Unicode, Distribution::AllClients),
+        ("gold", DataType::UInt32, Distribution::OwnClient),
+        ("threat", DataType::UInt8, Distribution::CellPublic),
+        ("level", DataType::UInt8, Distribution::AllClients),
+        ("name", DataType::String, Distribution::BaseAndClient),
+        ("mood", DataType::UInt8, Distribution::OtherClients),
+    ] {
+        avatar
+            .properties
+            .push(Property::new(name, data_type, distribution));
+    }
+    let mut exposed = Method::new("emote", vec![Argument::new("id", DataType::UInt16)]);
+    exposed.exposed = Exposure::AllClients;
+    let mut say = Method::new("say", vec![Argument::new("text", DataType::Unicode)]);
+    say.exposed = Exposure::AllClients;
+    avatar.cell_methods = vec![Method::new("tick", Vec::new()), say, exposed];
+
+    let schema = Schema::new(vec![avatar], Vec::new(), Vec::new());
+    let avatar = schema.type_named("Avatar").expect("declared");
+    let names: Vec<_> = avatar
+        .client_properties()
+        .iter()
+        .map(|&id| avatar.property(id).expect("listed").name.as_str())
+        .collect();
+    assert_eq!(names, ["level", "mood", "gold", "title", "name"]);
+    let level = avatar.property_named("level").expect("declared");
+    assert_eq!((level.index.0, level.client_id), (3, Some(0)));
+    assert_eq!(
+        avatar.property_named("threat").expect("declared").client_id,
+        None
+    );
+    let methods: Vec<_> = avatar
+        .exposed_cell_methods()
+        .iter()
+        .map(|&id| id.0)
+        .collect();
+    assert_eq!(methods, [2, 1]);
+}
