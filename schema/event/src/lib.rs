@@ -1,1 +1,22 @@
 //! What is remembered: events, batches, chain hashes, and the state they fold into.
+//!
+//! Responsible for: the bytes of the log ([`latest`], versioned by module), their hashes ([`merkle`]), and the one way in
+//! which they change an owner's state ([`OwnerState`]). Not responsible for: when a batch is closed or appended (the log
+//! writer), what an event means to a game (behaviour), or who may see it (the schema).
+//!
+//! Formats are written down as grammars at the top of their modules. Nothing in here panics on bytes from outside.
+
+mod encoding;
+pub mod merkle;
+mod state;
+pub mod v1;
+
+pub use encoding::{Malformed, Reader, put_bytes, put_number};
+pub use state::{Impossible, OwnerState};
+pub use v1 as latest;
+pub use v1::{
+    batch::{Batch, Consumed, FrozenBatch, Gathering, Header, Imprint, MAX_REALM_BYTES, Tail, Trace},
+    call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place},
+    event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
+    image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, Sent},
+};

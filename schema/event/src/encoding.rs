@@ -1,0 +1,212 @@
+//! The primitives of the log's encodings: little-endian integers, LEB128 numbers, length-prefixed bytes.
+//!
+//! Every value has exactly one encoding, because hashes are taken over it; the reader refuses the others.
+
+use annals_ids::Hash;
+use thiserror::Error;
+
+/// Why bytes could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("malformed {what} at byte {offset}")]
+pub struct Malformed {
+    /// What was expected there.
+    pub what: &'static str,
+    /// Where reading stopped, from the start of the bytes given.
+    pub offset: usize,
+}
+
+/// Appends `value` as an unsigned LEB128 number.
+pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value.to_le_bytes()[0] | 0x80);
+        value >>= 7;
+    }
+    out.push(value.to_le_bytes()[0]);
+}
+
+/// Appends `bytes` behind their length.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Reads what the `put` functions wrote.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Starts at the first byte.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, offset: 0 }
+    }
+
+    /// How many bytes were read.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// How many bytes are left: the bound for anything that a count in the input would allocate.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.offset
+    }
+
+    /// The error for something at the present place.
+    #[must_use]
+    pub fn malformed(&self, what: &'static str) -> Malformed {
+        Malformed {
+            what,
+            offset: self.offset,
+        }
+    }
+
+    /// Takes `count` bytes.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], Malformed> {
+        let end = self.offset.checked_add(count).filter(|&end| end <= self.bytes.len());
+        let end = end.ok_or_else(|| self.malformed(what))?;
+        let taken = &self.bytes[self.offset..end];
+        self.offset = end;
+        Ok(taken)
+    }
+
+    /// Takes a fixed number of bytes.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Malformed> {
+        let taken = self.take(N, what)?;
+        Ok(taken.try_into().expect("take returns as many bytes as were asked for"))
+    }
+
+    /// Takes one byte.
+    ///
+    /// # Errors
+    /// When none is left.
+    pub fn byte(&mut self, what: &'static str) -> Result<u8, Malformed> {
+        Ok(self.array::<1>(what)?[0])
+    }
+
+    /// Takes a hash.
+    ///
+    /// # Errors
+    /// When fewer than 32 bytes are left.
+    pub fn hash(&mut self, what: &'static str) -> Result<Hash, Malformed> {
+        self.array(what).map(Hash)
+    }
+
+    /// Takes an unsigned LEB128 number in its shortest form.
+    ///
+    /// # Errors
+    /// When it is cut off, longer than needed, or larger than 64 bits.
+    pub fn number(&mut self, what: &'static str) -> Result<u64, Malformed> {
+        let start = self.offset;
+        let wrong = Malformed { what, offset: start };
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte(what).map_err(|_| wrong)?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                return Err(wrong);
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                let padded = byte == 0 && shift > 0;
+                return if padded { Err(wrong) } else { Ok(value) };
+            }
+        }
+        Err(wrong)
+    }
+
+    /// Takes a number that must fit a narrower integer.
+    ///
+    /// # Errors
+    /// As [`Reader::number`], and when it does not fit.
+    pub fn narrow<T: TryFrom<u64>>(&mut self, what: &'static str) -> Result<T, Malformed> {
+        let offset = self.offset;
+        let value = self.number(what)?;
+        T::try_from(value).map_err(|_| Malformed { what, offset })
+    }
+
+    /// Takes a count of things that occupy at least `least` bytes each, so that a hostile count cannot allocate.
+    ///
+    /// # Errors
+    /// When so many cannot follow.
+    pub fn count(&mut self, least: usize, what: &'static str) -> Result<usize, Malformed> {
+        let offset = self.offset;
+        let count: usize = self.narrow(what)?;
+        if count.saturating_mul(least.max(1)) > self.remaining() {
+            return Err(Malformed { what, offset });
+        }
+        Ok(count)
+    }
+
+    /// Takes length-prefixed bytes.
+    ///
+    /// # Errors
+    /// When fewer are left than the prefix says.
+    pub fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
+        let length = self.count(1, what)?;
+        self.take(length, what)
+    }
+
+    /// Checks that nothing is left.
+    ///
+    /// # Errors
+    /// When something is.
+    pub fn finish(&self, what: &'static str) -> Result<(), Malformed> {
+        if self.remaining() == 0 {
+            Ok(())
+        } else {
+            Err(self.malformed(what))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_one_encoding() {
+        for value in [
+            0,
+            1,
+            127,
+            128,
+            300,
+            16_383,
+            16_384,
+            u64::from(u32::MAX),
+            u64::MAX - 1,
+            u64::MAX,
+        ] {
+            let mut bytes = Vec::new();
+            put_number(&mut bytes, value);
+            assert_eq!(Reader::new(&bytes).number("n"), Ok(value));
+            for cut in 0..bytes.len() {
+                assert!(Reader::new(&bytes[..cut]).number("n").is_err(), "{value} cut at {cut}");
+            }
+        }
+        assert!(Reader::new(&[0x80, 0x00]).number("n").is_err(), "padded");
+        assert!(Reader::new(&[0xff; 11]).number("n").is_err(), "endless");
+        let mut too_large = vec![0xff; 9];
+        too_large.push(2);
+        assert!(Reader::new(&too_large).number("n").is_err(), "65 bits");
+    }
+
+    #[test]
+    fn hostile_lengths_allocate_nothing() {
+        let mut bytes = Vec::new();
+        put_number(&mut bytes, u64::MAX);
+        assert!(Reader::new(&bytes).bytes("b").is_err());
+        assert!(Reader::new(&bytes).count(8, "c").is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! Tree hashing as RFC 6962, section 2.1, defines it.
+//!
+//! One [`Frontier`] serves both trees of the log: the one over a batch's events and the one over a shard's archived
+//! batches. It keeps only the right edge, so that appending a leaf costs a logarithmic number of hashes at worst and one
+//! or two on average.
+
+use annals_ids::Hash;
+use sha2::{Digest, Sha256};
+
+const LEAF: u8 = 0;
+const NODE: u8 = 1;
+
+/// The hash of a leaf: SHA-256 of a zero byte and the leaf's bytes.
+#[must_use]
+pub fn leaf_hash(leaf: &[u8]) -> Hash {
+    Hash(Sha256::new().chain_update([LEAF]).chain_update(leaf).finalize().into())
+}
+
+/// The hash of an inner node: SHA-256 of a one byte and the hashes of its children.
+#[must_use]
+pub fn node_hash(left: Hash, right: Hash) -> Hash {
+    Hash(
+        Sha256::new()
+            .chain_update([NODE])
+            .chain_update(left.0)
+            .chain_update(right.0)
+            .finalize()
+            .into(),
+    )
+}
+
+/// An append-only tree, reduced to what appending and the root need: the roots of its complete subtrees, largest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frontier {
+    size: u64,
+    peaks: Vec<Hash>,
+}
+
+impl Frontier {
+    /// A tree without leaves.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes up a stored tree again.
+    ///
+    /// `None` if a tree of `size` leaves does not have that many peaks.
+    #[must_use]
+    pub fn resume(size: u64, peaks: Vec<Hash>) -> Option<Self> {
+        (peaks.len() == size.count_ones() as usize).then_some(Self { size, peaks })
+    }
+
+    /// Appends a leaf by its hash.
+    pub fn push(&mut self, leaf: Hash) {
+        let mut hash = leaf;
+        for _ in 0..self.size.trailing_ones() {
+            let left = self
+                .peaks
+                .pop()
+                .expect("a complete subtree for each low one bit of the size");
+            hash = node_hash(left, hash);
+        }
+        self.peaks.push(hash);
+        self.size += 1;
+    }
+
+    /// How many leaves there are.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The roots of the complete subtrees, largest first: with the size, all there is to store.
+    #[must_use]
+    pub fn peaks(&self) -> &[Hash] {
+        &self.peaks
+    }
+
+    /// The tree's root; of an empty tree, the hash of nothing.
+    #[must_use]
+    pub fn root(&self) -> Hash {
+        let mut peaks = self.peaks.iter().rev();
+        match peaks.next() {
+            None => Hash(Sha256::digest([]).into()),
+            Some(&last) => peaks.fold(last, |right, &left| node_hash(left, right)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6962's definition, word for word: the oracle.
+    fn tree_hash(leaves: &[Vec<u8>]) -> Hash {
+        match leaves {
+            [] => Hash(Sha256::digest([]).into()),
+            [leaf] => leaf_hash(leaf),
+            _ => {
+                let split = leaves.len().next_power_of_two() / 2;
+                node_hash(tree_hash(&leaves[..split]), tree_hash(&leaves[split..]))
+            }
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_definition_at_every_size() {
+        let leaves: Vec<Vec<u8>> = (0..130u8).map(|i| vec![i; usize::from(i) % 7]).collect();
+        let mut tree = Frontier::new();
+        for size in 0..=leaves.len() {
+            assert_eq!(tree.root(), tree_hash(&leaves[..size]), "{size} leaves");
+            let resumed = Frontier::resume(tree.size(), tree.peaks().to_vec());
+            assert_eq!(resumed.as_ref(), Some(&tree), "{size} leaves");
+            if let Some(leaf) = leaves.get(size) {
+                tree.push(leaf_hash(leaf));
+            }
+        }
+        assert_eq!(Frontier::resume(3, vec![Hash::ZERO]), None);
+    }
+
+    #[test]
+    fn knows_the_published_vectors() {
+        // The eight leaves and roots used by the Certificate Transparency reference tests.
+        let leaves: [&[u8]; 8] = [
+            b"",
+            b"\x00",
+            b"\x10",
+            b"\x20\x21",
+            b"\x30\x31",
+            b"\x40\x41\x42\x43",
+            b"\x50\x51\x52\x53\x54\x55\x56\x57",
+            b"\x60\x61\x62\x63\x64\x65\x66\x67\x68\x69\x6a\x6b\x6c\x6d\x6e\x6f",
+        ];
+        let mut tree = Frontier::new();
+        assert_eq!(
+            tree.root().to_string(),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+        tree.push(leaf_hash(leaves[0]));
+        assert_eq!(
+            tree.root().to_string(),
+            "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
+        );
+        for leaf in &leaves[1..] {
+            tree.push(leaf_hash(leaf));
+        }
+        assert_eq!(
+            tree.root().to_string(),
+            "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"
+        );
+    }
+}

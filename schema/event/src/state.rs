@@ -1,0 +1,530 @@
+//! What a log folds into: the state of its owner.
+//!
+//! The cores run on this state, db folds the log into it, recovery and replay rebuild it; all of them change it through
+//! [`OwnerState::apply`] and [`OwnerState::consume`] alone, so that replay equals live by construction.
+
+use std::collections::BTreeMap;
+
+use annals_def::Value;
+use annals_ids::{Address, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, OwnerId, Part, SpaceId, Tick};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::{
+    encoding::{Malformed, Reader, put_bytes, put_number},
+    latest::{
+        batch::{Batch, Consumed, Tail},
+        event::{Body, Event, Subject},
+        image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage},
+    },
+};
+
+/// An event that cannot have happened in this state: the log is not that of one run of one core.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("owner {owner}: \"{event}\" of {subject} cannot follow event {after}: {why}")]
+pub struct Impossible {
+    /// Whose log.
+    pub owner: OwnerId,
+    /// The event before.
+    pub after: EventNumber,
+    /// What it is about.
+    pub subject: String,
+    /// What was to be applied.
+    pub event: &'static str,
+    /// What stands against it.
+    pub why: &'static str,
+}
+
+/// The state of one owner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnerState {
+    /// Whose.
+    pub owner: OwnerId,
+    /// Which parts it holds.
+    pub part: Part,
+    /// The epoch of the newest batch.
+    pub epoch: Epoch,
+    /// The newest batch and event.
+    pub tail: Tail,
+    /// The tick of the newest batch.
+    pub tick: Tick,
+    /// The parts that are real here.
+    pub entities: BTreeMap<EntityId, Image>,
+    /// The parts that are on their way to another owner, by the call that carries them.
+    pub departing: BTreeMap<(OwnerId, CallNumber), (EntityId, Image)>,
+    /// The owner's own calls.
+    pub links: Links,
+    /// The unconfirmed calls of parts that were destroyed (rule C9).
+    pub estates: BTreeMap<EntityId, Links>,
+    /// Where the cell parts are whose home this is and that have no base.
+    pub placed: BTreeMap<EntityId, OwnerId>,
+    /// The live entity that stands for an entity of the database.
+    pub databases: BTreeMap<DatabaseId, EntityId>,
+    /// Space data.
+    pub spaces: BTreeMap<SpaceId, BTreeMap<u16, Vec<u8>>>,
+}
+
+impl OwnerState {
+    /// An owner before its first batch.
+    #[must_use]
+    pub fn new(owner: OwnerId, part: Part) -> Self {
+        Self {
+            owner,
+            part,
+            epoch: Epoch(0),
+            tail: Tail::default(),
+            tick: Tick(0),
+            entities: BTreeMap::new(),
+            departing: BTreeMap::new(),
+            links: Links::default(),
+            estates: BTreeMap::new(),
+            placed: BTreeMap::new(),
+            databases: BTreeMap::new(),
+            spaces: BTreeMap::new(),
+        }
+    }
+
+    /// Folds a batch that [follows](Batch::follows) the tail.
+    ///
+    /// # Errors
+    /// When the batch does not follow, or holds what cannot have happened; the state is then not to be used any more.
+    pub fn fold(&mut self, batch: &Batch) -> Result<(), Impossible> {
+        if batch.header.owner != self.owner || !batch.follows(&self.tail) {
+            return Err(self.impossible(Subject::Owner, "batch", "it does not follow the batch before"));
+        }
+        let mut consumed = batch.header.consumed.iter().peekable();
+        for (at, event) in (0u32..).zip(&batch.events) {
+            while let Some(call) = consumed.next_if(|call| call.at <= at) {
+                self.consume(call)?;
+            }
+            self.apply(event)?;
+        }
+        consumed.try_for_each(|call| self.consume(call))?;
+        self.epoch = batch.header.epoch;
+        self.tick = batch.header.tick;
+        self.tail = batch.tail();
+        Ok(())
+    }
+
+    /// Records that a call was taken.
+    ///
+    /// # Errors
+    /// When its receiver is not here, or it is not the next on its link.
+    pub fn consume(&mut self, call: &Consumed) -> Result<(), Impossible> {
+        let unknown = |state: &Self| state.impossible(subject_of(call.to), "consumed", "its receiver is not here");
+        let skipped = self.impossible(subject_of(call.to), "consumed", "it is not the next call on its link");
+        let Some(links) = self.links_mut(call.to) else {
+            return Err(unknown(self));
+        };
+        let taken = links.taken.entry(call.from).or_default();
+        if call.number != taken.next() {
+            return Err(skipped);
+        }
+        *taken = call.number;
+        Ok(())
+    }
+
+    /// Changes the state as the event says.
+    ///
+    /// # Errors
+    /// When it cannot have happened; the state is then not to be used any more.
+    pub fn apply(&mut self, event: &Event) -> Result<(), Impossible> {
+        let why = match event.subject {
+            Subject::Owner => self.apply_to_owner(&event.body),
+            Subject::Entity(entity, part) => self.apply_to_entity(entity, part, event),
+        };
+        why.map_err(|why| self.impossible(event.subject, event.body.name(), why))
+    }
+
+    /// The calls of an address, if its end of them is kept here.
+    #[must_use]
+    pub fn links(&self, address: Address) -> Option<&Links> {
+        match address {
+            Address::Owner(owner) => (owner == self.owner).then_some(&self.links),
+            Address::Client(_) => None,
+            Address::Base(entity) | Address::Cell(entity) => {
+                let real = self.entities.get(&entity).map(|image| &image.links);
+                real.or_else(|| self.estates.get(&entity))
+                    .filter(|_| self.holds(address))
+            }
+        }
+    }
+
+    /// A digest of everything that replay must reproduce: all but where things stand.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        let mut bytes = Vec::new();
+        self.write_own(&mut bytes);
+        let mut digest = Sha256::new();
+        digest.update(&bytes);
+        for (entity, image) in &self.entities {
+            bytes.clear();
+            put_number(&mut bytes, entity.0);
+            image.write_stable(&mut bytes);
+            digest.update(&bytes);
+        }
+        Hash(digest.finalize().into())
+    }
+
+    /// Appends all but the entities, which a snapshot keeps one by one.
+    pub fn write_own(&self, out: &mut Vec<u8>) {
+        put_number(out, u64::from(self.owner.0));
+        out.push(u8::from(self.part == Part::Cell));
+        for number in [self.epoch.0, self.tail.batch.0, self.tail.event.0, self.tick.0] {
+            put_number(out, number);
+        }
+        out.extend(self.tail.hash.0);
+        self.links.write(out);
+        put_number(out, self.departing.len() as u64);
+        for ((to, number), (entity, image)) in &self.departing {
+            for number in [u64::from(to.0), number.0, entity.0] {
+                put_number(out, number);
+            }
+            image.write(out);
+        }
+        put_number(out, self.estates.len() as u64);
+        for (entity, links) in &self.estates {
+            put_number(out, entity.0);
+            links.write(out);
+        }
+        put_number(out, self.placed.len() as u64);
+        for (entity, owner) in &self.placed {
+            put_number(out, entity.0);
+            put_number(out, u64::from(owner.0));
+        }
+        put_number(out, self.spaces.len() as u64);
+        for (space, data) in &self.spaces {
+            put_number(out, u64::from(space.0));
+            put_number(out, data.len() as u64);
+            for (key, value) in data {
+                put_number(out, u64::from(*key));
+                put_bytes(out, value);
+            }
+        }
+    }
+
+    /// Takes what [`OwnerState::write_own`] wrote; the entities are to be [added](OwnerState::restore).
+    ///
+    /// # Errors
+    /// When the bytes are not in their one encoding.
+    pub fn read_own(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let owner = OwnerId(reader.narrow("owner")?);
+        let part = if reader.byte("part")? == 0 {
+            Part::Base
+        } else {
+            Part::Cell
+        };
+        let mut state = Self::new(owner, part);
+        state.epoch = Epoch(reader.number("epoch")?);
+        state.tail.batch.0 = reader.number("batch number")?;
+        state.tail.event.0 = reader.number("event number")?;
+        state.tick.0 = reader.number("tick")?;
+        state.tail.hash = reader.hash("batch hash")?;
+        state.links = Links::read(reader)?;
+        for _ in 0..reader.count(4, "departing count")? {
+            let key = (
+                OwnerId(reader.narrow("owner")?),
+                CallNumber(reader.number("call number")?),
+            );
+            let entity = EntityId(reader.number("entity")?);
+            state.departing.insert(key, (entity, Image::read(reader)?));
+        }
+        for _ in 0..reader.count(4, "estate count")? {
+            state
+                .estates
+                .insert(EntityId(reader.number("entity")?), Links::read(reader)?);
+        }
+        for _ in 0..reader.count(2, "place count")? {
+            state
+                .placed
+                .insert(EntityId(reader.number("entity")?), OwnerId(reader.narrow("owner")?));
+        }
+        for _ in 0..reader.count(2, "space count")? {
+            let data = state.spaces.entry(SpaceId(reader.narrow("space")?)).or_default();
+            for _ in 0..reader.count(2, "space data count")? {
+                data.insert(reader.narrow("space data key")?, reader.bytes("space data")?.to_vec());
+            }
+        }
+        reader.finish("end of owner state")?;
+        Ok(state)
+    }
+
+    /// Adds an entity from a snapshot.
+    pub fn restore(&mut self, entity: EntityId, image: Image) {
+        if let Some(database) = database_of(&image) {
+            self.databases.insert(database, entity);
+        }
+        self.entities.insert(entity, image);
+    }
+
+    fn holds(&self, address: Address) -> bool {
+        address.entity().is_some_and(|(_, part)| part == self.part)
+    }
+
+    fn links_mut(&mut self, address: Address) -> Option<&mut Links> {
+        match address {
+            Address::Owner(owner) => (owner == self.owner).then_some(&mut self.links),
+            Address::Client(_) => None,
+            Address::Base(entity) | Address::Cell(entity) => {
+                if !self.holds(address) {
+                    return None;
+                }
+                match self.entities.get_mut(&entity) {
+                    Some(image) => Some(&mut image.links),
+                    None => self.estates.get_mut(&entity),
+                }
+            }
+        }
+    }
+
+    fn apply_to_owner(&mut self, body: &Body) -> Result<(), &'static str> {
+        match body {
+            Body::SpaceData { space, key, value } => {
+                let data = self.spaces.entry(*space).or_default();
+                if value.is_empty() {
+                    data.remove(key);
+                } else {
+                    data.insert(*key, value.clone());
+                }
+                Ok(())
+            }
+            Body::Refused { .. } => Ok(()),
+            _ => apply_to_links(&mut self.links, body).unwrap_or(Err("it is not about an owner")),
+        }
+    }
+
+    fn apply_to_entity(&mut self, entity: EntityId, part: Part, event: &Event) -> Result<(), &'static str> {
+        match &event.body {
+            Body::Placed(at) if part == Part::Cell => {
+                match at {
+                    Some(owner) => self.placed.insert(entity, *owner),
+                    None => self.placed.remove(&entity),
+                };
+                return Ok(());
+            }
+            _ if part != self.part => return Err("this owner holds the other part"),
+            Body::Confirmed { .. } if !self.entities.contains_key(&entity) => {
+                return self.confirm_estate(entity, event);
+            }
+            Body::BaseCreated(_) | Body::CellCreated(_) | Body::Onloaded { .. } => self.begin(entity, event)?,
+            Body::Returned { to, number } => {
+                let (returned, image) = self.departing.remove(&(*to, *number)).ok_or("it was not under way")?;
+                if returned != entity || self.entities.insert(entity, image).is_some() {
+                    return Err("another entity was under way");
+                }
+                return Ok(());
+            }
+            Body::Departed { to, number } => {
+                return self
+                    .departing
+                    .remove(&(*to, *number))
+                    .map(drop)
+                    .ok_or("it was not under way");
+            }
+            _ => {}
+        }
+        let image = self.entities.get_mut(&entity).ok_or("there is no such entity")?;
+        remember(image, event)?;
+        match &event.body {
+            Body::BaseCreated(_) | Body::CellCreated(_) | Body::Onloaded { .. } => Ok(()),
+            Body::Destroyed => {
+                self.end(entity);
+                Ok(())
+            }
+            Body::Offloaded { to, number } => {
+                let image = self.entities.remove(&entity).ok_or("there is no such entity")?;
+                self.departing.insert((*to, *number), (entity, image));
+                Ok(())
+            }
+            body => apply_to_image(image, body),
+        }
+    }
+
+    fn begin(&mut self, entity: EntityId, event: &Event) -> Result<(), &'static str> {
+        let image = match &event.body {
+            Body::BaseCreated(creation) => {
+                let base = BaseImage {
+                    database: creation.database,
+                    checkout: creation.checkout,
+                    ..BaseImage::default()
+                };
+                Image::new(
+                    creation.type_id,
+                    self.owner,
+                    &creation.properties,
+                    PartImage::Base(base),
+                )
+            }
+            Body::CellCreated(creation) => {
+                let cell = CellImage {
+                    based: creation.based,
+                    place: creation.place,
+                };
+                let part = PartImage::Cell(cell);
+                let mut image = Image::new(creation.type_id, creation.home, &creation.properties, part);
+                image.client = creation.client;
+                image
+            }
+            Body::Onloaded { image, .. } => Image::clone(image),
+            _ => return Err("nothing begins with it"),
+        };
+        if self.entities.contains_key(&entity) {
+            return Err("the entity exists already");
+        }
+        self.restore(entity, image);
+        Ok(())
+    }
+
+    fn end(&mut self, entity: EntityId) {
+        let Some(image) = self.entities.remove(&entity) else {
+            return;
+        };
+        if let Some(database) = database_of(&image) {
+            self.databases.remove(&database);
+        }
+        if !image.links.is_settled() {
+            let mut links = image.links;
+            links.awaiting.clear();
+            self.estates.insert(entity, links);
+        }
+    }
+
+    fn confirm_estate(&mut self, entity: EntityId, event: &Event) -> Result<(), &'static str> {
+        let links = self.estates.get_mut(&entity).ok_or("there is no such entity")?;
+        apply_to_links(links, &event.body).unwrap_or(Ok(()))?;
+        if links.is_settled() {
+            self.estates.remove(&entity);
+        }
+        Ok(())
+    }
+
+    fn impossible(&self, subject: Subject, event: &'static str, why: &'static str) -> Impossible {
+        let subject = match subject {
+            Subject::Owner => Address::Owner(self.owner).to_string(),
+            Subject::Entity(entity, part) => Address::of(entity, part).to_string(),
+        };
+        Impossible {
+            owner: self.owner,
+            after: self.tail.event,
+            subject,
+            event,
+            why,
+        }
+    }
+}
+
+fn subject_of(address: Address) -> Subject {
+    address
+        .entity()
+        .map_or(Subject::Owner, |(entity, part)| Subject::Entity(entity, part))
+}
+
+fn database_of(image: &Image) -> Option<DatabaseId> {
+    image
+        .base()
+        .map(|base| base.database)
+        .filter(|database| database.0 != 0)
+}
+
+/// Puts an event that others may see into the entity's history.
+fn remember(image: &mut Image, event: &Event) -> Result<(), &'static str> {
+    let Some(number) = event.history else { return Ok(()) };
+    if number != image.history.next() {
+        return Err("its history number is not the next");
+    }
+    image.history = number;
+    if image.recent.len() == HISTORY_KEPT {
+        image.recent.pop_front();
+    }
+    image.recent.push_back(event.clone());
+    Ok(())
+}
+
+fn apply_to_image(image: &mut Image, body: &Body) -> Result<(), &'static str> {
+    match body {
+        Body::Changed { member, path, value } => {
+            let held = image
+                .properties
+                .get_mut(member)
+                .ok_or("the part does not hold this property")?;
+            assign(held, path, value)
+        }
+        Body::Invoked { .. } | Body::Stored => Ok(()),
+        Body::Moved(place) => match &mut image.part {
+            PartImage::Cell(cell) => {
+                cell.place = *place;
+                Ok(())
+            }
+            PartImage::Base(_) => Err("a base part stands nowhere"),
+        },
+        Body::TimerSet { timer, at } => {
+            image.timers.insert(*timer, *at);
+            image.last_timer = image.last_timer.max(*timer);
+            Ok(())
+        }
+        Body::TimerGone { timer } => image.timers.remove(timer).map(drop).ok_or("there is no such timer"),
+        Body::ClientSet(client) => {
+            image.client = *client;
+            Ok(())
+        }
+        Body::TokenSet(_) | Body::Placed(_) => match (&mut image.part, body) {
+            (PartImage::Base(base), Body::TokenSet(digest)) => {
+                base.token = Some(*digest);
+                Ok(())
+            }
+            (PartImage::Base(base), Body::Placed(at)) => {
+                base.cell = *at;
+                Ok(())
+            }
+            _ => Err("it is about a base part"),
+        },
+        _ => apply_to_links(&mut image.links, body).unwrap_or(Err("it is not about an entity")),
+    }
+}
+
+/// `None` if the event is not about links.
+fn apply_to_links(links: &mut Links, body: &Body) -> Option<Result<(), &'static str>> {
+    Some(match body {
+        Body::Called { to, home, number, call } => {
+            let sent = links.sent.entry(*to).or_default();
+            if *number != sent.last.next() {
+                return Some(Err("it is not the next call on its link"));
+            }
+            sent.home = *home;
+            sent.last = *number;
+            sent.unconfirmed.insert(*number, call.clone());
+            Ok(())
+        }
+        Body::Confirmed { to, upto, .. } => match links.sent.get_mut(to) {
+            Some(sent) => {
+                sent.unconfirmed = sent.unconfirmed.split_off(&upto.next());
+                Ok(())
+            }
+            None => Err("nothing was called there"),
+        },
+        Body::Awaits { to, number, awaiting } => {
+            links.awaiting.insert((*to, *number), awaiting.clone());
+            Ok(())
+        }
+        Body::Resumed { to, number } => links
+            .awaiting
+            .remove(&(*to, *number))
+            .map(drop)
+            .ok_or("no reply was waited for"),
+        _ => return None,
+    })
+}
+
+/// Assigns `value` at the place within `held` that `path` leads to.
+fn assign(held: &mut Value, path: &[u32], value: &Value) -> Result<(), &'static str> {
+    let mut place = held;
+    for &step in path {
+        let (Value::Sequence(values) | Value::Dict(values)) = place else {
+            return Err("the path leads into what has no parts");
+        };
+        place = values.get_mut(step as usize).ok_or("the path leads past the end")?;
+    }
+    *place = value.clone();
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! Version 1 of what is written.
+
+pub mod batch;
+pub mod call;
+pub mod event;
+pub mod image;
+pub mod value;

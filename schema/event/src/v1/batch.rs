@@ -1,0 +1,390 @@
+//! Batches: the unit of appending, hashing and archiving. Rules L1 and L2 of `docs/protocol.md`.
+//!
+//! ```text
+//! batch    = header events
+//! header   = version:u8 = 1   flags:u8            bit 0: this batch opens its epoch
+//!            realm:bytes      owner:u32           epoch:u64        number:u64
+//!            first_event:u64  events:u32          events_length:u32
+//!            tick:u64         wall:u64            schema:[32]      previous:[32]   events_root:[32]
+//!            count:number     consumed*
+//! consumed = at:number  from:address  to:address  n:number  trace:[16]
+//! address  = kind:u8 (0 owner, 1 base, 2 cell, 3 client)  id:number
+//! events   = (length:number event)*               `events` times, `events_length` bytes in all
+//! ```
+//! Integers are little-endian, `number` is LEB128, `bytes` is a number and as many bytes. The batch's hash is the RFC
+//! 6962 leaf hash of the header; `events_root` is the RFC 6962 tree hash over the events' bytes without their lengths.
+
+use annals_ids::{
+    Address, BatchNumber, CallNumber, EntityId, Epoch, EventNumber, Hash, OwnerId, SessionId, Tick, WallTime,
+};
+
+use super::event::Event;
+use crate::{
+    encoding::{Malformed, Reader, put_bytes, put_number},
+    merkle::{Frontier, leaf_hash},
+};
+
+const VERSION: u8 = 1;
+const FLAG_OPENS: u8 = 1;
+
+/// Most bytes a realm's name may have: it is part of every subject and every header.
+pub const MAX_REALM_BYTES: usize = 32;
+
+/// Identifies the request that led to an input, as W3C trace context does; all zeroes if it was not traced.
+pub type Trace = [u8; 16];
+
+/// A call or client message that was taken, and where in the batch its effects begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumed {
+    /// How many of the batch's events precede it.
+    pub at: u32,
+    /// The sending end of the link.
+    pub from: Address,
+    /// The receiving end of the link.
+    pub to: Address,
+    /// Its number on the link.
+    pub number: CallNumber,
+    /// Which request it belongs to.
+    pub trace: Trace,
+}
+
+/// What a batch says of itself: the leaf of the Merkle log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The realm's name.
+    pub realm: String,
+    /// Whose log.
+    pub owner: OwnerId,
+    /// Under which holding it was written.
+    pub epoch: Epoch,
+    /// Its place in the log.
+    pub number: BatchNumber,
+    /// The number of its first event; of the next event to come, if it has none.
+    pub first_event: EventNumber,
+    /// How many events it holds.
+    pub events: u32,
+    /// The bytes of its events, lengths included.
+    pub events_length: u32,
+    /// The owner's tick when it was closed.
+    pub tick: Tick,
+    /// The writer's wall clock when it was closed.
+    pub wall: WallTime,
+    /// The fingerprint of the schema it was written under.
+    pub schema: Hash,
+    /// The hash of the batch before.
+    pub previous: Hash,
+    /// The tree hash over its events.
+    pub events_root: Hash,
+    /// Whether it is the `Open` of its epoch.
+    pub opens: bool,
+    /// What was taken, in order.
+    pub consumed: Vec<Consumed>,
+}
+
+/// A closed batch: its bytes never change again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrozenBatch {
+    /// Whose log.
+    pub owner: OwnerId,
+    /// Under which holding it was written.
+    pub epoch: Epoch,
+    /// Its place in the log.
+    pub number: BatchNumber,
+    /// The hash of the batch before.
+    pub previous: Hash,
+    /// Its own hash.
+    pub hash: Hash,
+    /// Whether it is the `Open` of its epoch.
+    pub opens: bool,
+    /// What is appended.
+    pub bytes: Vec<u8>,
+}
+
+/// What is the same for every batch that one holding of an owner writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imprint {
+    /// The realm's name, at most [`MAX_REALM_BYTES`].
+    pub realm: String,
+    /// Whose log.
+    pub owner: OwnerId,
+    /// The holding.
+    pub epoch: Epoch,
+    /// The schema's fingerprint.
+    pub schema: Hash,
+}
+
+/// Where a batch is added to a log: what it must follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The last batch; 0 for an empty log.
+    pub batch: BatchNumber,
+    /// Its hash.
+    pub hash: Hash,
+    /// The last event; 0 if there was none.
+    pub event: EventNumber,
+}
+
+/// A batch that is being gathered. Events are encoded and hashed as they come, so that closing it is cheap.
+#[derive(Clone, Debug, Default)]
+pub struct Gathering {
+    events: Vec<u8>,
+    count: u32,
+    tree: Frontier,
+    consumed: Vec<Consumed>,
+    scratch: Vec<u8>,
+}
+
+impl Gathering {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0 && self.consumed.is_empty()
+    }
+
+    /// How many bytes its events occupy.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.events.len()
+    }
+
+    /// How many calls were consumed: the cause that the next events may name.
+    #[must_use]
+    pub fn consumed(&self) -> u32 {
+        u32::try_from(self.consumed.len()).expect("a batch is closed long before it consumed 2^32 calls")
+    }
+
+    /// Adds an event.
+    pub fn record(&mut self, event: &Event) {
+        self.scratch.clear();
+        event.write(&mut self.scratch);
+        put_bytes(&mut self.events, &self.scratch);
+        self.tree.push(leaf_hash(&self.scratch));
+        self.count += 1;
+    }
+
+    /// Adds a call that was taken; the events that follow are its effects.
+    pub fn consume(&mut self, from: Address, to: Address, number: CallNumber, trace: Trace) {
+        self.consumed.push(Consumed {
+            at: self.count,
+            from,
+            to,
+            number,
+            trace,
+        });
+    }
+
+    /// Closes the batch behind `tail` and begins the next one. `opens` marks the `Open` of an epoch.
+    pub fn freeze(
+        &mut self,
+        imprint: &Imprint,
+        tail: &mut Tail,
+        tick: Tick,
+        wall: WallTime,
+        opens: bool,
+    ) -> FrozenBatch {
+        let gathered = std::mem::take(self);
+        let header = Header {
+            realm: imprint.realm.clone(),
+            owner: imprint.owner,
+            epoch: imprint.epoch,
+            number: tail.batch.next(),
+            first_event: tail.event.next(),
+            events: gathered.count,
+            events_length: u32::try_from(gathered.events.len()).expect("a batch is closed long before 4 GiB"),
+            tick,
+            wall,
+            schema: imprint.schema,
+            previous: tail.hash,
+            events_root: gathered.tree.root(),
+            opens,
+            consumed: gathered.consumed,
+        };
+        let mut bytes = Vec::with_capacity(256 + gathered.events.len());
+        header.write(&mut bytes);
+        let hash = leaf_hash(&bytes);
+        bytes.extend_from_slice(&gathered.events);
+        *tail = Tail {
+            batch: header.number,
+            hash,
+            event: EventNumber(tail.event.0 + u64::from(header.events)),
+        };
+        FrozenBatch {
+            owner: header.owner,
+            epoch: header.epoch,
+            number: header.number,
+            previous: header.previous,
+            hash,
+            opens,
+            bytes,
+        }
+    }
+}
+
+impl Header {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend([VERSION, if self.opens { FLAG_OPENS } else { 0 }]);
+        put_bytes(out, self.realm.as_bytes());
+        out.extend(self.owner.0.to_le_bytes());
+        for number in [self.epoch.0, self.number.0, self.first_event.0] {
+            out.extend(number.to_le_bytes());
+        }
+        out.extend(self.events.to_le_bytes());
+        out.extend(self.events_length.to_le_bytes());
+        out.extend(self.tick.0.to_le_bytes());
+        out.extend(self.wall.0.to_le_bytes());
+        for hash in [self.schema, self.previous, self.events_root] {
+            out.extend(hash.0);
+        }
+        put_number(out, self.consumed.len() as u64);
+        for consumed in &self.consumed {
+            put_number(out, u64::from(consumed.at));
+            put_address(out, consumed.from);
+            put_address(out, consumed.to);
+            put_number(out, consumed.number.0);
+            out.extend(consumed.trace);
+        }
+    }
+
+    /// Reads the header of a batch and computes the batch's hash. The events are not looked at.
+    ///
+    /// # Errors
+    /// When the bytes do not begin with a header in its one encoding.
+    pub fn read(bytes: &[u8]) -> Result<(Header, Hash), Malformed> {
+        let mut reader = Reader::new(bytes);
+        let header = Self::read_from(&mut reader)?;
+        Ok((header, leaf_hash(&bytes[..reader.offset()])))
+    }
+
+    fn read_from(reader: &mut Reader<'_>) -> Result<Header, Malformed> {
+        let start = reader.clone();
+        if reader.byte("batch version")? != VERSION {
+            return Err(start.malformed("batch version"));
+        }
+        let flags = reader.byte("batch flags")?;
+        if flags & !FLAG_OPENS != 0 {
+            return Err(start.malformed("batch flags"));
+        }
+        let realm = reader.bytes("realm")?;
+        let realm = std::str::from_utf8(realm)
+            .ok()
+            .filter(|name| name.len() <= MAX_REALM_BYTES);
+        let realm = realm.ok_or_else(|| reader.malformed("realm"))?.to_owned();
+        let mut header = Header {
+            realm,
+            owner: OwnerId(u32::from_le_bytes(reader.array("owner")?)),
+            epoch: Epoch(u64::from_le_bytes(reader.array("epoch")?)),
+            number: BatchNumber(u64::from_le_bytes(reader.array("batch number")?)),
+            first_event: EventNumber(u64::from_le_bytes(reader.array("first event")?)),
+            events: u32::from_le_bytes(reader.array("event count")?),
+            events_length: u32::from_le_bytes(reader.array("events length")?),
+            tick: Tick(u64::from_le_bytes(reader.array("tick")?)),
+            wall: WallTime(u64::from_le_bytes(reader.array("wall time")?)),
+            schema: reader.hash("schema fingerprint")?,
+            previous: reader.hash("previous hash")?,
+            events_root: reader.hash("events root")?,
+            opens: flags & FLAG_OPENS != 0,
+            consumed: Vec::new(),
+        };
+        let count = reader.count(22, "consumed count")?;
+        for _ in 0..count {
+            header.consumed.push(Consumed {
+                at: reader.narrow("consumed place")?,
+                from: take_address(reader)?,
+                to: take_address(reader)?,
+                number: CallNumber(reader.number("call number")?),
+                trace: reader.array("trace")?,
+            });
+        }
+        let ordered = header.consumed.is_sorted_by_key(|consumed| consumed.at);
+        let placed = header.consumed.last().is_none_or(|last| last.at <= header.events);
+        if ordered && placed {
+            Ok(header)
+        } else {
+            Err(reader.malformed("consumed order"))
+        }
+    }
+}
+
+/// A batch that was read and found intact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// What it says of itself.
+    pub header: Header,
+    /// Its hash.
+    pub hash: Hash,
+    /// Its events, in order.
+    pub events: Vec<Event>,
+}
+
+impl Batch {
+    /// Reads a whole batch: header, events, and that the events are those the header names.
+    ///
+    /// # Errors
+    /// When anything is not in its one encoding, or a hash or count does not agree.
+    pub fn read(bytes: &[u8]) -> Result<Batch, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let header = Header::read_from(&mut reader)?;
+        let hash = leaf_hash(&bytes[..reader.offset()]);
+        if reader.remaining() != header.events_length as usize {
+            return Err(reader.malformed("events length"));
+        }
+        let mut tree = Frontier::new();
+        let mut events = Vec::with_capacity(header.events.min(header.events_length) as usize);
+        for _ in 0..header.events {
+            let event = reader.bytes("event")?;
+            tree.push(leaf_hash(event));
+            events.push(Event::read(event)?);
+        }
+        reader.finish("end of batch")?;
+        if tree.root() != header.events_root {
+            return Err(reader.malformed("events root"));
+        }
+        Ok(Batch { header, hash, events })
+    }
+
+    /// The log's end once this batch is in it.
+    #[must_use]
+    pub fn tail(&self) -> Tail {
+        let event = EventNumber(self.header.first_event.0 + u64::from(self.header.events) - 1);
+        Tail {
+            batch: self.header.number,
+            hash: self.hash,
+            event,
+        }
+    }
+
+    /// Whether it can stand directly behind `tail`.
+    #[must_use]
+    pub fn follows(&self, tail: &Tail) -> bool {
+        self.header.number == tail.batch.next()
+            && self.header.previous == tail.hash
+            && self.header.first_event == tail.event.next()
+    }
+}
+
+/// Appends an address.
+pub fn put_address(out: &mut Vec<u8>, address: Address) {
+    let (kind, id) = match address {
+        Address::Owner(owner) => (0, u64::from(owner.0)),
+        Address::Base(entity) => (1, entity.0),
+        Address::Cell(entity) => (2, entity.0),
+        Address::Client(session) => (3, session.0),
+    };
+    out.push(kind);
+    put_number(out, id);
+}
+
+/// Takes an address.
+///
+/// # Errors
+/// When its kind is unknown or its id too large.
+pub fn take_address(reader: &mut Reader<'_>) -> Result<Address, Malformed> {
+    let wrong = reader.malformed("address");
+    Ok(match reader.byte("address")? {
+        0 => Address::Owner(OwnerId(reader.narrow("owner")?)),
+        1 => Address::Base(EntityId(reader.number("entity")?)),
+        2 => Address::Cell(EntityId(reader.number("entity")?)),
+        3 => Address::Client(SessionId(reader.number("session")?)),
+        _ => return Err(wrong),
+    })
+}

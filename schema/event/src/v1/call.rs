@@ -1,0 +1,392 @@
+//! What one address asks of another: the same bytes in the log (inside `Called`) and on the bus.
+
+use annals_def::Value;
+use annals_ids::{Address, CallNumber, Direction, EntityId, MemberId, OwnerId, Position, SessionId, SpaceId, TypeId};
+use thiserror::Error;
+
+use super::{
+    image::Image,
+    value::{put_values, take_values},
+};
+use crate::encoding::{Malformed, Reader, put_bytes, put_number};
+
+/// A client, as the parts of its entity know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientLink {
+    /// The session.
+    pub session: SessionId,
+    /// The owner of the proxy, through which everything for the client goes.
+    pub proxy: OwnerId,
+}
+
+/// Where a cell part stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Place {
+    /// In which space.
+    pub space: SpaceId,
+    /// Where.
+    pub position: Position,
+    /// Looking where.
+    pub direction: Direction,
+}
+
+/// What is needed to make the cell part of an entity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellCreation {
+    /// The entity, with or without a base.
+    pub entity: EntityId,
+    /// Its type.
+    pub type_id: TypeId,
+    /// Its home.
+    pub home: OwnerId,
+    /// Whether it has a base part, at home.
+    pub based: bool,
+    /// Where it is to stand.
+    pub place: Place,
+    /// Every property that the cell part holds.
+    pub properties: Vec<(MemberId, Value)>,
+    /// The client that is to get a witness.
+    pub client: Option<ClientLink>,
+}
+
+/// Why a call has no result. The first six are those that BigWorld's two-way calls know.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CallError {
+    /// The caller may not do this.
+    #[error("not allowed: {0}")]
+    Authenticate(String),
+    /// The receiver failed.
+    #[error("the receiver failed: {0}")]
+    Internal(String),
+    /// The arguments do not fit the method.
+    #[error("the arguments do not fit: {0}")]
+    InvalidArgs(String),
+    /// No answer came in time.
+    #[error("no answer came in time")]
+    NoReply,
+    /// The entity does not exist, or no longer.
+    #[error("there is no such entity")]
+    NoSuchEntity,
+    /// The entity has no cell part.
+    #[error("the entity has no cell part")]
+    NoSuchCellEntity,
+    /// The game's own error: a name it chose, and text.
+    #[error("{0}: {1}")]
+    Custom(String, String),
+}
+
+/// How a two-way call ended: its return values in the order of the definition, or why there are none.
+pub type Outcome = Result<Vec<Value>, CallError>;
+
+/// A call on a link.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Call {
+    /// A method of the receiving part is to be run.
+    Method {
+        /// Index among the part's methods.
+        method: MemberId,
+        /// Checked against the method by the receiver before its behaviour sees them.
+        args: Vec<Value>,
+        /// Whether a [`Call::Reply`] is expected.
+        wants_reply: bool,
+    },
+    /// The answer to the call with this number on the link back.
+    Reply {
+        /// Which call it answers.
+        of: CallNumber,
+        /// The answer.
+        outcome: Outcome,
+    },
+    /// To a cell owner: make a cell part.
+    CreateCell(Box<CellCreation>),
+    /// To a cell part: cease.
+    DestroyCell,
+    /// From a cell part to its home: where it is real now, or `None` once it is no more.
+    Placed(Option<OwnerId>),
+    /// To a cell part: serve this client from now on, or none.
+    Witness(Option<ClientLink>),
+    /// From owner to owner: take this entity over.
+    Onload {
+        /// The entity.
+        entity: EntityId,
+        /// All of it.
+        image: Box<Image>,
+    },
+    /// The answer to [`Call::Onload`]: it is real here.
+    Arrived {
+        /// Which call it answers.
+        of: CallNumber,
+    },
+    /// The answer to [`Call::Onload`]: it stays with you.
+    Refused {
+        /// Which call it answers.
+        of: CallNumber,
+        /// Why, for the log's reader.
+        reason: String,
+    },
+}
+
+impl Call {
+    /// Appends the call.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Call::Method {
+                method,
+                args,
+                wants_reply,
+            } => {
+                out.push(if *wants_reply { 1 } else { 0 });
+                put_number(out, u64::from(method.0));
+                put_values(out, args);
+            }
+            Call::Reply { of, outcome } => {
+                out.push(2);
+                put_number(out, of.0);
+                put_outcome(out, outcome);
+            }
+            Call::CreateCell(creation) => {
+                out.push(3);
+                creation.write(out);
+            }
+            Call::DestroyCell => out.push(4),
+            Call::Placed(None) => out.push(5),
+            Call::Placed(Some(owner)) => {
+                out.push(6);
+                put_number(out, u64::from(owner.0));
+            }
+            Call::Witness(None) => out.push(7),
+            Call::Witness(Some(client)) => {
+                out.push(8);
+                put_client(out, client);
+            }
+            Call::Onload { entity, image } => {
+                out.push(9);
+                put_number(out, entity.0);
+                image.write(out);
+            }
+            Call::Arrived { of } => {
+                out.push(10);
+                put_number(out, of.0);
+            }
+            Call::Refused { of, reason } => {
+                out.push(11);
+                put_number(out, of.0);
+                put_bytes(out, reason.as_bytes());
+            }
+        }
+    }
+
+    /// Takes a call.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Call, Malformed> {
+        let wrong = reader.malformed("call");
+        Ok(match reader.byte("call")? {
+            kind @ (0 | 1) => Call::Method {
+                method: MemberId(reader.narrow("method")?),
+                args: take_values(reader)?,
+                wants_reply: kind == 1,
+            },
+            2 => Call::Reply {
+                of: CallNumber(reader.number("call number")?),
+                outcome: take_outcome(reader)?,
+            },
+            3 => Call::CreateCell(Box::new(CellCreation::read(reader)?)),
+            4 => Call::DestroyCell,
+            5 => Call::Placed(None),
+            6 => Call::Placed(Some(OwnerId(reader.narrow("owner")?))),
+            7 => Call::Witness(None),
+            8 => Call::Witness(Some(take_client(reader)?)),
+            9 => Call::Onload {
+                entity: EntityId(reader.number("entity")?),
+                image: Box::new(Image::read(reader)?),
+            },
+            10 => Call::Arrived {
+                of: CallNumber(reader.number("call number")?),
+            },
+            11 => Call::Refused {
+                of: CallNumber(reader.number("call number")?),
+                reason: take_text(reader)?,
+            },
+            _ => return Err(wrong),
+        })
+    }
+}
+
+impl CellCreation {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, self.entity.0);
+        put_number(out, u64::from(self.type_id.0));
+        put_number(out, u64::from(self.home.0));
+        out.push(u8::from(self.based));
+        put_place(out, &self.place);
+        put_properties(out, &self.properties);
+        put_option(out, self.client.as_ref(), put_client);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(CellCreation {
+            entity: EntityId(reader.number("entity")?),
+            type_id: TypeId(reader.narrow("type")?),
+            home: OwnerId(reader.narrow("owner")?),
+            based: take_bool(reader)?,
+            place: take_place(reader)?,
+            properties: take_properties(reader)?,
+            client: take_option(reader, take_client)?,
+        })
+    }
+}
+
+/// A link, seen from outside: who calls whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// Who calls.
+    pub from: Address,
+    /// Who is called.
+    pub to: Address,
+}
+
+impl Link {
+    /// The link on which answers come.
+    #[must_use]
+    pub fn back(self) -> Link {
+        Link {
+            from: self.to,
+            to: self.from,
+        }
+    }
+}
+
+impl std::fmt::Display for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} → {}", self.from, self.to)
+    }
+}
+
+pub(crate) fn take_text(reader: &mut Reader<'_>) -> Result<String, Malformed> {
+    let wrong = reader.malformed("text");
+    std::str::from_utf8(reader.bytes("text")?)
+        .map(str::to_owned)
+        .map_err(|_| wrong)
+}
+
+pub(crate) fn put_client(out: &mut Vec<u8>, client: &ClientLink) {
+    put_number(out, client.session.0);
+    put_number(out, u64::from(client.proxy.0));
+}
+
+pub(crate) fn take_client(reader: &mut Reader<'_>) -> Result<ClientLink, Malformed> {
+    Ok(ClientLink {
+        session: SessionId(reader.number("session")?),
+        proxy: OwnerId(reader.narrow("owner")?),
+    })
+}
+
+pub(crate) fn put_place(out: &mut Vec<u8>, place: &Place) {
+    put_number(out, u64::from(place.space.0));
+    let Position { x, y, z } = place.position;
+    let Direction { yaw, pitch, roll } = place.direction;
+    for axis in [x, y, z, yaw, pitch, roll] {
+        out.extend(axis.to_bits().to_le_bytes());
+    }
+}
+
+pub(crate) fn take_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
+    let space = SpaceId(reader.narrow("space")?);
+    let mut axes = [0f32; 6];
+    for axis in &mut axes {
+        *axis = f32::from_bits(u32::from_le_bytes(reader.array("place")?));
+    }
+    let [x, y, z, yaw, pitch, roll] = axes;
+    Ok(Place {
+        space,
+        position: Position { x, y, z },
+        direction: Direction { yaw, pitch, roll },
+    })
+}
+
+pub(crate) fn put_properties(out: &mut Vec<u8>, properties: &[(MemberId, Value)]) {
+    put_number(out, properties.len() as u64);
+    for (member, value) in properties {
+        put_number(out, u64::from(member.0));
+        super::value::put_value(out, value);
+    }
+}
+
+pub(crate) fn take_properties(reader: &mut Reader<'_>) -> Result<Vec<(MemberId, Value)>, Malformed> {
+    let count = reader.count(2, "property count")?;
+    let mut properties: Vec<(MemberId, Value)> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let wrong = reader.malformed("property order");
+        let member = MemberId(reader.narrow("member")?);
+        if properties.last().is_some_and(|(last, _)| *last >= member) {
+            return Err(wrong);
+        }
+        properties.push((member, super::value::take_value(reader)?));
+    }
+    Ok(properties)
+}
+
+pub(crate) fn put_option<T>(out: &mut Vec<u8>, value: Option<&T>, put: fn(&mut Vec<u8>, &T)) {
+    out.push(u8::from(value.is_some()));
+    if let Some(value) = value {
+        put(out, value);
+    }
+}
+
+pub(crate) fn take_option<T>(
+    reader: &mut Reader<'_>,
+    take: fn(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> Result<Option<T>, Malformed> {
+    if take_bool(reader)? {
+        take(reader).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+pub(crate) fn take_bool(reader: &mut Reader<'_>) -> Result<bool, Malformed> {
+    let wrong = reader.malformed("yes or no");
+    match reader.byte("yes or no")? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(wrong),
+    }
+}
+
+fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome) {
+    let (tag, texts): (u8, &[&String]) = match outcome {
+        Ok(values) => {
+            out.push(0);
+            put_values(out, values);
+            return;
+        }
+        Err(CallError::Authenticate(text)) => (1, &[text]),
+        Err(CallError::Internal(text)) => (2, &[text]),
+        Err(CallError::InvalidArgs(text)) => (3, &[text]),
+        Err(CallError::NoReply) => (4, &[]),
+        Err(CallError::NoSuchEntity) => (5, &[]),
+        Err(CallError::NoSuchCellEntity) => (6, &[]),
+        Err(CallError::Custom(name, text)) => (7, &[name, text]),
+    };
+    out.push(tag);
+    for text in texts {
+        put_bytes(out, text.as_bytes());
+    }
+}
+
+fn take_outcome(reader: &mut Reader<'_>) -> Result<Outcome, Malformed> {
+    let wrong = reader.malformed("outcome");
+    Ok(match reader.byte("outcome")? {
+        0 => Ok(take_values(reader)?),
+        1 => Err(CallError::Authenticate(take_text(reader)?)),
+        2 => Err(CallError::Internal(take_text(reader)?)),
+        3 => Err(CallError::InvalidArgs(take_text(reader)?)),
+        4 => Err(CallError::NoReply),
+        5 => Err(CallError::NoSuchEntity),
+        6 => Err(CallError::NoSuchCellEntity),
+        7 => Err(CallError::Custom(take_text(reader)?, take_text(reader)?)),
+        _ => return Err(wrong),
+    })
+}

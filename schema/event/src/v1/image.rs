@@ -1,0 +1,319 @@
+//! Images: all of one entity part at one point of its life. Snapshots, hand-over and the state hash are made of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use annals_def::Value;
+use annals_ids::{Address, CallNumber, DatabaseId, HistoryNumber, MemberId, OwnerId, TimerId, TypeId};
+
+use super::{
+    batch::{put_address, take_address},
+    call::{
+        Call, ClientLink, Place, put_client, put_option, put_place, put_properties, take_bool, take_client,
+        take_option, take_place, take_properties,
+    },
+    event::{Awaiting, Event, Timer, put_awaiting, put_events, put_timer, take_awaiting, take_events, take_timer},
+};
+use crate::encoding::{Malformed, Reader, put_number};
+
+/// How many of the newest history events are kept with an entity part, for views and ghosts that lag behind. Older ones
+/// are repaired by the whole state.
+pub const HISTORY_KEPT: usize = 128;
+
+/// The calls between one address and all the others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Links {
+    /// Per receiver, what was called.
+    pub sent: BTreeMap<Address, Sent>,
+    /// Per sender, the highest call that was taken.
+    pub taken: BTreeMap<Address, CallNumber>,
+    /// The replies that are waited for, by the call's receiver and number.
+    pub awaiting: BTreeMap<(Address, CallNumber), Awaiting>,
+}
+
+/// The sending end of a link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sent {
+    /// The receiver's home: the owner that knows where it is.
+    pub home: OwnerId,
+    /// The highest number that was used.
+    pub last: CallNumber,
+    /// What is not confirmed yet.
+    pub unconfirmed: BTreeMap<CallNumber, Call>,
+}
+
+/// What only a base part has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BaseImage {
+    /// The entity of the database it stands for; 0 if none.
+    pub database: DatabaseId,
+    /// Which check-out of that entity this life holds; 0 if none.
+    pub checkout: u64,
+    /// Where the cell part is.
+    pub cell: Option<OwnerId>,
+    /// SHA-256 of the token with which its client may resume.
+    pub token: Option<[u8; 32]>,
+}
+
+/// What only a cell part has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellImage {
+    /// Whether it has a base part, at home.
+    pub based: bool,
+    /// Where it was when last logged. Volatile: left out of the state hash.
+    pub place: Place,
+}
+
+/// What the two parts do not have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PartImage {
+    /// A base part.
+    Base(BaseImage),
+    /// A cell part.
+    Cell(CellImage),
+}
+
+/// One entity part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image {
+    /// Its type.
+    pub type_id: TypeId,
+    /// Its home.
+    pub home: OwnerId,
+    /// Every property that the part holds.
+    pub properties: BTreeMap<MemberId, Value>,
+    /// The newest history number.
+    pub history: HistoryNumber,
+    /// The newest history events, at most [`HISTORY_KEPT`], oldest first and dense.
+    pub recent: VecDeque<Event>,
+    /// Its timers.
+    pub timers: BTreeMap<TimerId, Timer>,
+    /// The highest timer id that was used.
+    pub last_timer: TimerId,
+    /// Its calls.
+    pub links: Links,
+    /// Its client.
+    pub client: Option<ClientLink>,
+    /// What only this part has.
+    pub part: PartImage,
+}
+
+/// What of an image is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All of it.
+    Whole,
+    /// What the state hash covers.
+    WithoutVolatile,
+}
+
+impl Image {
+    /// A part that has just begun to exist.
+    #[must_use]
+    pub fn new(type_id: TypeId, home: OwnerId, properties: &[(MemberId, Value)], part: PartImage) -> Self {
+        Self {
+            type_id,
+            home,
+            properties: properties.iter().cloned().collect(),
+            history: HistoryNumber(0),
+            recent: VecDeque::new(),
+            timers: BTreeMap::new(),
+            last_timer: TimerId(0),
+            links: Links::default(),
+            client: None,
+            part,
+        }
+    }
+
+    /// The base's own state, if this is a base part.
+    #[must_use]
+    pub fn base(&self) -> Option<&BaseImage> {
+        match &self.part {
+            PartImage::Base(base) => Some(base),
+            PartImage::Cell(_) => None,
+        }
+    }
+
+    /// The cell's own state, if this is a cell part.
+    #[must_use]
+    pub fn cell(&self) -> Option<&CellImage> {
+        match &self.part {
+            PartImage::Cell(cell) => Some(cell),
+            PartImage::Base(_) => None,
+        }
+    }
+
+    /// The history events after `known`, or `None` where they reach no longer back so far.
+    #[must_use]
+    pub fn history_since(&self, known: HistoryNumber) -> Option<impl Iterator<Item = &Event>> {
+        let missing = self.history.0.checked_sub(known.0)?;
+        let skipped = u64::try_from(self.recent.len()).ok()?.checked_sub(missing)?;
+        Some(self.recent.iter().skip(usize::try_from(skipped).ok()?))
+    }
+
+    /// Appends the image.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_extent(out, Extent::Whole);
+    }
+
+    /// Appends what the state hash covers: everything but where it stands.
+    pub fn write_stable(&self, out: &mut Vec<u8>) {
+        self.write_extent(out, Extent::WithoutVolatile);
+    }
+
+    fn write_extent(&self, out: &mut Vec<u8>, extent: Extent) {
+        put_number(out, u64::from(self.type_id.0));
+        put_number(out, u64::from(self.home.0));
+        let properties: Vec<_> = self
+            .properties
+            .iter()
+            .map(|(member, value)| (*member, value.clone()))
+            .collect();
+        put_properties(out, &properties);
+        put_number(out, self.history.0);
+        put_events(out, self.recent.iter());
+        put_number(out, self.timers.len() as u64);
+        for (timer, at) in &self.timers {
+            put_number(out, u64::from(timer.0));
+            put_timer(out, at);
+        }
+        put_number(out, u64::from(self.last_timer.0));
+        self.links.write(out);
+        put_option(out, self.client.as_ref(), put_client);
+        match &self.part {
+            PartImage::Base(base) => {
+                out.push(0);
+                put_number(out, base.database.0);
+                put_number(out, base.checkout);
+                put_option(out, base.cell.as_ref(), |out, owner| {
+                    put_number(out, u64::from(owner.0))
+                });
+                put_option(out, base.token.as_ref(), |out, digest| out.extend(digest));
+            }
+            PartImage::Cell(cell) => {
+                out.push(1);
+                out.push(u8::from(cell.based));
+                match extent {
+                    Extent::Whole => put_place(out, &cell.place),
+                    Extent::WithoutVolatile => put_number(out, u64::from(cell.place.space.0)),
+                }
+            }
+        }
+    }
+
+    /// Takes an image.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let type_id = TypeId(reader.narrow("type")?);
+        let home = OwnerId(reader.narrow("owner")?);
+        let properties = take_properties(reader)?.into_iter().collect();
+        let history = HistoryNumber(reader.number("history number")?);
+        let recent: VecDeque<Event> = take_events(reader)?;
+        if recent.len() > HISTORY_KEPT {
+            return Err(reader.malformed("history length"));
+        }
+        let mut timers = BTreeMap::new();
+        for _ in 0..reader.count(4, "timer count")? {
+            timers.insert(TimerId(reader.narrow("timer")?), take_timer(reader)?);
+        }
+        Ok(Self {
+            type_id,
+            home,
+            properties,
+            history,
+            recent,
+            timers,
+            last_timer: TimerId(reader.narrow("timer")?),
+            links: Links::read(reader)?,
+            client: take_option(reader, take_client)?,
+            part: PartImage::read(reader)?,
+        })
+    }
+}
+
+impl PartImage {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let wrong = reader.malformed("part");
+        Ok(match reader.byte("part")? {
+            0 => PartImage::Base(BaseImage {
+                database: DatabaseId(reader.number("database id")?),
+                checkout: reader.number("check-out")?,
+                cell: take_option(reader, |reader| Ok(OwnerId(reader.narrow("owner")?)))?,
+                token: take_option(reader, |reader| reader.array("token digest"))?,
+            }),
+            1 => PartImage::Cell(CellImage {
+                based: take_bool(reader)?,
+                place: take_place(reader)?,
+            }),
+            _ => return Err(wrong),
+        })
+    }
+}
+
+impl Links {
+    /// Whether there is nothing that anybody waits for: no unconfirmed call.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.sent.values().all(|sent| sent.unconfirmed.is_empty())
+    }
+
+    /// Appends the links.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, self.sent.len() as u64);
+        for (to, sent) in &self.sent {
+            put_address(out, *to);
+            put_number(out, u64::from(sent.home.0));
+            put_number(out, sent.last.0);
+            put_number(out, sent.unconfirmed.len() as u64);
+            for (number, call) in &sent.unconfirmed {
+                put_number(out, number.0);
+                call.write(out);
+            }
+        }
+        put_number(out, self.taken.len() as u64);
+        for (from, upto) in &self.taken {
+            put_address(out, *from);
+            put_number(out, upto.0);
+        }
+        put_number(out, self.awaiting.len() as u64);
+        for ((to, number), awaiting) in &self.awaiting {
+            put_address(out, *to);
+            put_number(out, number.0);
+            put_awaiting(out, awaiting);
+        }
+    }
+
+    /// Takes links.
+    ///
+    /// # Errors
+    /// When they are not in their one encoding.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut links = Self::default();
+        for _ in 0..reader.count(4, "link count")? {
+            let to = take_address(reader)?;
+            let home = OwnerId(reader.narrow("owner")?);
+            let last = CallNumber(reader.number("call number")?);
+            let mut sent = Sent {
+                home,
+                last,
+                unconfirmed: BTreeMap::new(),
+            };
+            for _ in 0..reader.count(2, "call count")? {
+                sent.unconfirmed
+                    .insert(CallNumber(reader.number("call number")?), Call::read(reader)?);
+            }
+            links.sent.insert(to, sent);
+        }
+        for _ in 0..reader.count(3, "link count")? {
+            links
+                .taken
+                .insert(take_address(reader)?, CallNumber(reader.number("call number")?));
+        }
+        for _ in 0..reader.count(6, "awaiting count")? {
+            let key = (take_address(reader)?, CallNumber(reader.number("call number")?));
+            links.awaiting.insert(key, take_awaiting(reader)?);
+        }
+        Ok(links)
+    }
+}

@@ -1,0 +1,381 @@
+//! The log's format and its folding, on generated logs of one owner.
+
+use annals_def::{Value, split_mix};
+use annals_event::{
+    Audience, Awaiting, Batch, Body, Call, CallError, Cause, CellCreation, ClientLink, Event, Gathering, Header, Image,
+    Imprint, OwnerState, Place, Reader, Subject, Tail, Timer,
+};
+use annals_ids::{
+    Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, MemberId, OwnerId, Part, Position, SessionId, SpaceId,
+    Tick, TimerId, TypeId, WallTime, WorldTime,
+};
+
+const OWNER: OwnerId = OwnerId(7);
+const PEER: OwnerId = OwnerId(8);
+
+/// A run of one cell owner: whatever its state allows next, chosen by the seed.
+struct Run {
+    state: OwnerState,
+    gathering: Gathering,
+    tail: Tail,
+    batches: Vec<Vec<u8>>,
+    next_entity: u64,
+    dice: Box<dyn FnMut() -> u64>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        Self {
+            state: OwnerState::new(OWNER, Part::Cell),
+            gathering: Gathering::default(),
+            tail: Tail::default(),
+            batches: Vec::new(),
+            next_entity: 1,
+            dice: Box::new(split_mix(seed)),
+        }
+    }
+
+    fn roll(&mut self, sides: u64) -> u64 {
+        (self.dice)() % sides
+    }
+
+    fn record(&mut self, subject: Subject, history: Option<HistoryNumber>, body: Body) {
+        let cause = Cause(self.gathering.consumed());
+        let event = Event {
+            subject,
+            cause,
+            history,
+            body,
+        };
+        self.gathering.record(&event);
+        self.state.apply(&event).expect("the run does what its state allows");
+    }
+
+    fn freeze(&mut self) {
+        let imprint = Imprint {
+            realm: "test".into(),
+            owner: OWNER,
+            epoch: Epoch(1),
+            schema: Hash([3; 32]),
+        };
+        let opens = self.batches.is_empty();
+        let number = self.batches.len() as u64;
+        let frozen = self
+            .gathering
+            .freeze(&imprint, &mut self.tail, Tick(number), WallTime(number), opens);
+        self.batches.push(frozen.bytes);
+    }
+
+    fn step(&mut self) {
+        let chosen = self.roll(self.state.entities.len().max(1) as u64);
+        let real = self.state.entities.iter().nth(usize::try_from(chosen).expect("small"));
+        let Some((&entity, image)) = real.filter(|_| chosen != 3) else {
+            return self.create();
+        };
+        let (history, image) = (Some(image.history.next()), image.clone());
+        let subject = Subject::Entity(entity, Part::Cell);
+        let to = [
+            Address::Base(EntityId(5)),
+            Address::Owner(PEER),
+            Address::Cell(EntityId(9)),
+        ][self.roll(3) as usize];
+        let sent = image.links.sent.get(&to);
+        let number = sent.map_or(CallNumber(1), |sent| sent.last.next());
+        match self.roll(12) {
+            0 => self.record(subject, history, changed(1, vec![], Value::Int(-5))),
+            1 => self.record(subject, history, changed(2, vec![1], Value::Unicode("deep".into()))),
+            2 => self.record(
+                subject,
+                history,
+                Body::Invoked {
+                    method: MemberId(0),
+                    args: vec![Value::Float32(f32::NAN), Value::Vector3([1.0, -0.0, 3.0])],
+                    audience: Audience::All,
+                },
+            ),
+            3 => self.record(subject, None, Body::Moved(place(self.batches.len() as f32))),
+            4 => {
+                let call = Call::Method {
+                    method: MemberId(3),
+                    args: vec![Value::Opaque(vec![1])],
+                    wants_reply: true,
+                };
+                self.record(
+                    subject,
+                    None,
+                    Body::Called {
+                        to,
+                        home: PEER,
+                        number,
+                        call,
+                    },
+                );
+                let awaiting = Awaiting {
+                    deadline: WorldTime(9),
+                    then: 2,
+                    note: vec![4, 5],
+                };
+                self.record(subject, None, Body::Awaits { to, number, awaiting });
+            }
+            5 if sent.is_some() => {
+                self.record(
+                    subject,
+                    None,
+                    Body::Confirmed {
+                        to,
+                        upto: CallNumber(number.0 - 1),
+                        lost: false,
+                    },
+                );
+            }
+            6 => {
+                let at = Timer {
+                    due: WorldTime(3),
+                    every: 100,
+                    tag: 1,
+                };
+                self.record(
+                    subject,
+                    None,
+                    Body::TimerSet {
+                        timer: image.last_timer.next(),
+                        at,
+                    },
+                );
+            }
+            7 if image.timers.contains_key(&image.last_timer) => {
+                self.record(
+                    subject,
+                    None,
+                    Body::TimerGone {
+                        timer: image.last_timer,
+                    },
+                );
+            }
+            8 => {
+                let from = Address::Client(SessionId(4));
+                let number = image.links.taken.get(&from).map_or(CallNumber(1), |taken| taken.next());
+                self.gathering.consume(from, Address::Cell(entity), number, [9; 16]);
+                let consumed = annals_event::Consumed {
+                    at: 0,
+                    from,
+                    to: Address::Cell(entity),
+                    number,
+                    trace: [9; 16],
+                };
+                self.state.consume(&consumed).expect("the next number");
+            }
+            9 => self.hand_over(entity, image),
+            10 => self.record(subject, None, Body::Destroyed),
+            _ => self.freeze(),
+        }
+    }
+
+    fn create(&mut self) {
+        let entity = EntityId(self.next_entity);
+        self.next_entity += 1;
+        let creation = CellCreation {
+            entity,
+            type_id: TypeId(2),
+            home: PEER,
+            based: true,
+            place: place(1.5),
+            properties: vec![
+                (MemberId(1), Value::Int(i64::MIN)),
+                (
+                    MemberId(2),
+                    Value::Sequence(vec![Value::None, Value::Bytes(vec![0, 255])]),
+                ),
+            ],
+            client: Some(ClientLink {
+                session: SessionId(4),
+                proxy: PEER,
+            }),
+        };
+        self.record(
+            Subject::Entity(entity, Part::Cell),
+            None,
+            Body::CellCreated(Box::new(creation)),
+        );
+    }
+
+    fn hand_over(&mut self, entity: EntityId, image: Image) {
+        let number = self
+            .state
+            .links
+            .sent
+            .get(&Address::Owner(PEER))
+            .map_or(CallNumber(1), |sent| sent.last.next());
+        let subject = Subject::Entity(entity, Part::Cell);
+        self.record(subject, None, Body::Offloaded { to: PEER, number });
+        let call = Call::Onload {
+            entity,
+            image: Box::new(image),
+        };
+        self.record(
+            Subject::Owner,
+            None,
+            Body::Called {
+                to: Address::Owner(PEER),
+                home: PEER,
+                number,
+                call,
+            },
+        );
+        if self.roll(2) == 0 {
+            self.record(subject, None, Body::Returned { to: PEER, number });
+        }
+    }
+}
+
+fn changed(member: u16, path: Vec<u32>, value: Value) -> Body {
+    Body::Changed {
+        member: MemberId(member),
+        path,
+        value,
+    }
+}
+
+fn place(x: f32) -> Place {
+    Place {
+        space: SpaceId(1),
+        position: Position { x, y: 0.0, z: -x },
+        ..Place::default()
+    }
+}
+
+fn runs() -> impl Iterator<Item = (u64, Run)> {
+    (0..60).map(|seed| {
+        let mut run = Run::new(seed);
+        run.freeze();
+        (0..150).for_each(|_| run.step());
+        run.freeze();
+        (seed, run)
+    })
+}
+
+#[test]
+fn replay_of_the_bytes_gives_the_live_state() {
+    for (seed, run) in runs() {
+        let mut replayed = OwnerState::new(OWNER, Part::Cell);
+        for bytes in &run.batches {
+            let batch = Batch::read(bytes).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(
+                Header::read(bytes),
+                Ok((batch.header.clone(), batch.hash)),
+                "seed {seed}"
+            );
+            replayed
+                .fold(&batch)
+                .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        }
+        let mut live = run.state.clone();
+        (live.epoch, live.tail, live.tick) = (replayed.epoch, replayed.tail, replayed.tick);
+        // Compared as bytes, since the generated values hold a NaN.
+        assert_eq!(written(&replayed), written(&live), "seed {seed}");
+        assert_eq!(replayed.hash(), live.hash(), "seed {seed}");
+        assert_eq!(replayed.tail, run.tail, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_snapshot_is_the_state() {
+    for (seed, run) in runs() {
+        let mut own = Vec::new();
+        run.state.write_own(&mut own);
+        let mut restored = OwnerState::read_own(&own).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        for (entity, image) in &run.state.entities {
+            let mut bytes = Vec::new();
+            image.write(&mut bytes);
+            let mut reader = Reader::new(&bytes);
+            restored.restore(
+                *entity,
+                Image::read(&mut reader).unwrap_or_else(|error| panic!("seed {seed}: {error}")),
+            );
+            assert_eq!(reader.remaining(), 0, "seed {seed}");
+        }
+        assert_eq!(written(&restored), written(&run.state), "seed {seed}");
+    }
+}
+
+#[test]
+fn no_flipped_bit_and_no_cut_goes_unnoticed() {
+    for (seed, run) in runs().take(1) {
+        for (original, bytes) in run
+            .batches
+            .iter()
+            .map(|bytes| (Batch::read(bytes).expect("intact"), bytes))
+        {
+            for bit in 0..bytes.len() * 8 {
+                let mut flipped = bytes.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                if let Ok(batch) = Batch::read(&flipped) {
+                    assert_ne!(batch.hash, original.hash, "seed {seed}: bit {bit}");
+                }
+            }
+            for cut in 0..bytes.len() {
+                assert!(Batch::read(&bytes[..cut]).is_err(), "seed {seed}: cut at {cut}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_have_happened_is_refused() {
+    let mut state = OwnerState::new(OWNER, Part::Cell);
+    let subject = Subject::Entity(EntityId(1), Part::Cell);
+    let event = |history, body| Event {
+        subject,
+        cause: Cause(0),
+        history,
+        body,
+    };
+    let unknown = state
+        .apply(&event(None, Body::Destroyed))
+        .expect_err("there is no entity 1");
+    assert_eq!(
+        unknown.to_string(),
+        "owner 7: \"destroyed\" of cell of entity 1 cannot follow event 0: there is no such entity"
+    );
+
+    let mut run = Run::new(1);
+    run.create();
+    state = run.state;
+    let gap = event(Some(HistoryNumber(2)), changed(1, vec![], Value::Int(1)));
+    assert!(state.apply(&gap).is_err(), "history number 2 before 1");
+    assert!(
+        state
+            .clone()
+            .apply(&event(None, Body::TimerGone { timer: TimerId(1) }))
+            .is_err()
+    );
+    assert!(
+        state
+            .clone()
+            .apply(&event(None, changed(1, vec![0], Value::Int(1))))
+            .is_err(),
+        "into an integer"
+    );
+    let skipped = Call::Reply {
+        of: CallNumber(1),
+        outcome: Err(CallError::NoReply),
+    };
+    let to = Address::Owner(PEER);
+    let body = Body::Called {
+        to,
+        home: PEER,
+        number: CallNumber(2),
+        call: skipped,
+    };
+    assert!(state.apply(&event(None, body)).is_err(), "call 2 before 1");
+}
+
+fn written(state: &OwnerState) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    state.write_own(&mut bytes);
+    for (entity, image) in &state.entities {
+        bytes.extend(entity.0.to_le_bytes());
+        image.write(&mut bytes);
+    }
+    bytes
+}
