@@ -1,0 +1,183 @@
+//! Limits: of sizes and of age.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+
+use super::{Check, Subject, fresh, look, put};
+use crate::limits::{KEY_BYTES, TRANSACTION_AGE, TRANSACTION_BYTES, VALUE_BYTES};
+use crate::{CommitRequest, KeyRange, Mutation, Order, StoreError};
+
+pub(super) const CHECKS: &[(&str, Check)] = &[
+    ("sizes are limited", |subject| sizes(subject).boxed_local()),
+    ("a commit is checked by the store itself", |subject| {
+        checked_by_the_store(subject).boxed()
+    }),
+    ("the largest transaction commits", |subject| {
+        largest(subject).boxed_local()
+    }),
+    ("an old transaction is refused", |subject| {
+        too_old(subject).boxed_local()
+    }),
+];
+
+async fn sizes(subject: &Subject) -> Result<(), StoreError> {
+    let keys = fresh(subject, "sizes").await?;
+    let longest = keys.key(vec![b'k'; KEY_BYTES - keys.key("").len()]);
+    let too_long = [&longest[..], b"k"].concat();
+    let largest = vec![7; VALUE_BYTES];
+    let too_large = vec![7; VALUE_BYTES + 1];
+
+    put(&subject.store, &[(&longest, &largest)]).await?;
+    assert_eq!(look(&subject.store, &longest).await?.as_deref(), Some(&largest[..]));
+    assert_eq!(
+        subject
+            .store
+            .begin()
+            .get_range(&KeyRange::single(&longest), 2, Order::Forward)
+            .await?
+            .rows
+            .len(),
+        1
+    );
+
+    let transaction = subject.store.begin();
+    let long = Err(StoreError::KeyTooLarge { bytes: KEY_BYTES + 1 });
+    assert_eq!(transaction.set(&too_long, b""), long);
+    assert_eq!(transaction.clear(&too_long), long);
+    assert_eq!(transaction.atomic_add(&too_long, 1), long);
+    assert_eq!(transaction.get(&too_long).await.map(drop), long);
+    assert_eq!(
+        transaction.set_versionstamped_key(&longest[..KEY_BYTES - 9], b"", b""),
+        Err(StoreError::KeyTooLarge { bytes: KEY_BYTES + 1 })
+    );
+    assert_eq!(
+        transaction.set(&longest, &too_large),
+        Err(StoreError::ValueTooLarge { bytes: VALUE_BYTES + 1 })
+    );
+    assert_eq!(
+        transaction.set_versionstamped_value(&longest, &largest[..VALUE_BYTES - 9], b""),
+        Err(StoreError::ValueTooLarge { bytes: VALUE_BYTES + 1 })
+    );
+    assert_eq!(transaction.set(b"\xff", b""), Err(StoreError::KeyReserved));
+    assert_eq!(
+        transaction.clear_range(&KeyRange::new(&b"b"[..], &b"a"[..])),
+        Err(StoreError::RangeInverted)
+    );
+
+    for row in 0..TRANSACTION_BYTES / VALUE_BYTES {
+        let key = keys.key(format!("{row}"));
+        match transaction.set(&key, &largest) {
+            Ok(()) => {}
+            Err(StoreError::TransactionTooLarge { bytes }) => {
+                assert!(bytes > TRANSACTION_BYTES);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    panic!("a transaction took more than {TRANSACTION_BYTES} B");
+}
+
+/// Past the checks of [`crate::Transaction`], as another client might send it.
+async fn checked_by_the_store(subject: &Subject) -> Result<(), StoreError> {
+    let keys = fresh(subject, "checked").await?;
+    let set = |key: Vec<u8>, value: Vec<u8>| CommitRequest {
+        mutations: vec![Mutation::Set {
+            key: key.into(),
+            value: value.into(),
+        }],
+        ..CommitRequest::default()
+    };
+    let backend = subject.store.backend();
+    let too_long = keys.key(vec![b'k'; KEY_BYTES]);
+    let bytes = too_long.len();
+    assert_eq!(
+        backend.commit(set(too_long, Vec::new())).await,
+        Err(StoreError::KeyTooLarge { bytes })
+    );
+    assert_eq!(
+        backend.commit(set(b"\xff/version".to_vec(), Vec::new())).await,
+        Err(StoreError::KeyReserved)
+    );
+    let bytes = VALUE_BYTES + 1;
+    assert_eq!(
+        backend.commit(set(keys.key("k"), vec![0; bytes])).await,
+        Err(StoreError::ValueTooLarge { bytes })
+    );
+    let inverted = KeyRange::new(&b"b"[..], &b"a"[..]);
+    let clear = CommitRequest {
+        mutations: vec![Mutation::ClearRange { range: inverted }],
+        ..CommitRequest::default()
+    };
+    assert_eq!(backend.commit(clear).await, Err(StoreError::RangeInverted));
+    Ok(())
+}
+
+async fn largest(subject: &Subject) -> Result<(), StoreError> {
+    let keys = fresh(subject, "largest").await?;
+    let transaction = subject.store.begin();
+    let mut room = TRANSACTION_BYTES;
+    let mut rows = 0;
+    while room > 0 {
+        let key = keys.key(format!("{rows:03}"));
+        let value = VALUE_BYTES.min(room.saturating_sub(key.len()));
+        transaction.set(&key, &vec![1; value])?;
+        room = room.saturating_sub(key.len() + value);
+        rows += 1;
+    }
+    transaction.commit().await?;
+    let mut found = 0;
+    let mut range = keys.all();
+    loop {
+        let page = subject.store.begin().get_range(&range, 50, Order::Forward).await?;
+        found += page.rows.len();
+        match page.rows.last() {
+            Some((last, _)) if page.more => range.begin = crate::key_after(last),
+            _ => break,
+        }
+    }
+    assert_eq!(found, rows);
+    let transaction = subject.store.begin();
+    transaction.clear_range(&keys.all())?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn too_old(subject: &Subject) -> Result<(), StoreError> {
+    let keys = fresh(subject, "old").await?;
+    let (a, b) = (keys.key("a"), keys.key("b"));
+    let (reader, writer, blind) = (subject.store.begin(), subject.store.begin(), subject.store.begin());
+    reader.get(&a).await?;
+    writer.get(&a).await?;
+    writer.set(&b, b"1")?;
+    blind.set(&keys.key("blind"), b"1")?;
+    let version = reader.read_version().await?;
+    put(&subject.store, &[(&b, b"0")]).await?;
+
+    (subject.pass)(TRANSACTION_AGE + Duration::from_millis(300)).await;
+    assert_eq!(reader.get(&b).await, Err(StoreError::TooOld));
+    assert_eq!(
+        reader.get_range(&keys.all(), 10, Order::Forward).await,
+        Err(StoreError::TooOld)
+    );
+    assert_eq!(writer.commit().await, Err(StoreError::TooOld));
+    assert_eq!(look(&subject.store, &b).await?, Some(b"0".to_vec()));
+    blind.commit().await?;
+
+    // A client that does not look at the clock meets the store's own refusal once newer commits have pushed it out.
+    put(&subject.store, &[(&b, b"2")]).await?;
+    let backend = subject.store.backend();
+    assert_eq!(backend.get(version, &b).await, Err(StoreError::TooOld));
+    let request = CommitRequest {
+        read_version: Some(version),
+        read_conflicts: vec![KeyRange::single(&keys.key("unwritten"))],
+        mutations: vec![Mutation::Set {
+            key: b.into(),
+            value: "3".into(),
+        }],
+        ..CommitRequest::default()
+    };
+    assert_eq!(backend.commit(request).await, Err(StoreError::TooOld));
+    Ok(())
+}

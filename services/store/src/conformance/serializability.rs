@@ -1,0 +1,236 @@
+//! Random transactions, many at a time, against the obvious model: a map, and one transaction after the other.
+//!
+//! Every transaction notes what it read. Afterwards those that committed are run again, in the order of their versionstamps,
+//! on a plain map: each read must give there what it gave in the store. One that only read must fit the map as it was at its
+//! read version, which must include every commit acknowledged before it began.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use futures::future::try_join_all;
+
+use super::{Check, Dice, Keys, Subject, fresh};
+use crate::mutation::added;
+use crate::{Order, StoreError, Transaction, Version};
+
+pub(super) const CHECKS: &[(&str, Check)] = &[("random transactions are strictly serializable", |subject| {
+    random_transactions(subject).boxed_local()
+})];
+
+/// Few keys, so that transactions meet.
+const KEYS: u64 = 10;
+const CLIENTS: u64 = 8;
+const TRANSACTIONS: usize = 60;
+const MOST_STEPS: u64 = 6;
+
+type Rows = BTreeMap<u8, Vec<u8>>;
+
+/// A step of a transaction, and what it showed.
+#[derive(Clone, Debug)]
+enum Step {
+    Get {
+        key: u8,
+        seen: Option<Vec<u8>>,
+    },
+    Scan {
+        begin: u8,
+        end: u8,
+        limit: usize,
+        order: Order,
+        seen: Vec<(u8, Vec<u8>)>,
+    },
+    Set {
+        key: u8,
+        value: Vec<u8>,
+    },
+    Clear {
+        key: u8,
+    },
+    ClearRange {
+        begin: u8,
+        end: u8,
+    },
+    Add {
+        key: u8,
+        delta: i64,
+    },
+}
+
+/// A transaction that counts.
+#[derive(Debug)]
+struct Done {
+    /// Where it stands among the others: its commit, or the version it read at.
+    at: Version,
+    wrote: bool,
+    steps: Vec<Step>,
+}
+
+async fn random_transactions(subject: &Subject) -> Result<(), StoreError> {
+    let keys = fresh(subject, "random").await?;
+    let done = RefCell::new(Vec::new());
+    let acknowledged = Cell::new(Version(0));
+    let conflicts = Cell::new(0);
+    let client = async |client: u64| -> Result<(), StoreError> {
+        let mut dice = Dice::new(subject.seed.wrapping_mul(CLIENTS + 1).wrapping_add(client));
+        for _ in 0..TRANSACTIONS {
+            let begun_after = acknowledged.get();
+            let transaction = subject.store.begin();
+            let steps = take_steps(&keys, &transaction, &mut dice).await?;
+            let version = transaction.read_version().await?;
+            assert!(
+                version >= begun_after,
+                "reads at {version}, and {begun_after} was acknowledged before it began"
+            );
+            match transaction.commit().await {
+                Ok(committed) => {
+                    let wrote = committed.stamp != Default::default();
+                    if wrote {
+                        assert!(committed.version > version);
+                        acknowledged.set(acknowledged.get().max(committed.version));
+                    }
+                    let at = if wrote { committed.version } else { version };
+                    done.borrow_mut().push(Done { at, wrote, steps });
+                }
+                Err(StoreError::Conflict) => conflicts.set(conflicts.get() + 1),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    try_join_all((0..CLIENTS).map(&client)).await?;
+    let rows = replay(done.into_inner());
+
+    let transaction = subject.store.begin();
+    let stored = transaction.get_range(&keys.all(), 1_000, Order::Forward).await?;
+    let stored: Rows = stored
+        .rows
+        .into_iter()
+        .map(|(key, value)| (key[key.len() - 1], value.to_vec()))
+        .collect();
+    assert_eq!(
+        stored, rows,
+        "what is stored in the end is what the transactions make, one after the other"
+    );
+    println!(
+        "  {} transactions, {} conflicts",
+        CLIENTS as usize * TRANSACTIONS,
+        conflicts.get()
+    );
+    Ok(())
+}
+
+async fn take_steps(keys: &Keys, transaction: &Transaction, dice: &mut Dice) -> Result<Vec<Step>, StoreError> {
+    let mut steps = Vec::new();
+    for _ in 0..=dice.below(MOST_STEPS) {
+        steps.push(take_step(keys, transaction, dice).await?);
+        // A store that never waits would otherwise run one transaction after the other.
+        if dice.below(2) == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(steps)
+}
+
+async fn take_step(keys: &Keys, transaction: &Transaction, dice: &mut Dice) -> Result<Step, StoreError> {
+    let key = some_key(dice);
+    let other = some_key(dice);
+    let (begin, end) = (key.min(other), key.max(other));
+    let stored = |key: u8| keys.key([key]);
+    let range = crate::KeyRange::new(stored(begin), stored(end));
+    Ok(match dice.below(10) {
+        0..3 => Step::Get {
+            key,
+            seen: transaction.get(&stored(key)).await?.map(|value| value.to_vec()),
+        },
+        3..6 => {
+            let limit = 1 + usize::from(some_key(dice) % 4);
+            let order = if dice.below(2) == 0 {
+                Order::Forward
+            } else {
+                Order::Reverse
+            };
+            let page = transaction.get_range(&range, limit, order).await?;
+            let seen = page
+                .rows
+                .into_iter()
+                .map(|(key, value)| (key[key.len() - 1], value.to_vec()))
+                .collect();
+            Step::Scan {
+                begin,
+                end,
+                limit,
+                order,
+                seen,
+            }
+        }
+        6 | 7 => {
+            let value = dice.roll().to_le_bytes().to_vec();
+            transaction.set(&stored(key), &value)?;
+            Step::Set { key, value }
+        }
+        8 if dice.below(2) == 0 => {
+            transaction.clear(&stored(key))?;
+            Step::Clear { key }
+        }
+        8 => {
+            transaction.clear_range(&range)?;
+            Step::ClearRange { begin, end }
+        }
+        _ => {
+            let delta = i64::from(other) - 3;
+            transaction.atomic_add(&stored(key), delta)?;
+            Step::Add { key, delta }
+        }
+    })
+}
+
+fn some_key(dice: &mut Dice) -> u8 {
+    u8::try_from(dice.below(KEYS)).unwrap_or_default()
+}
+
+/// Runs the transactions one after the other on a map, and gives what it holds in the end.
+fn replay(mut done: Vec<Done>) -> Rows {
+    // What read at a version comes after what committed at it.
+    done.sort_by_key(|done| (done.at, !done.wrote));
+    let mut rows = Rows::new();
+    for transaction in &done {
+        for step in &transaction.steps {
+            replay_step(&mut rows, step, transaction);
+        }
+    }
+    rows
+}
+
+fn replay_step(rows: &mut Rows, step: &Step, transaction: &Done) {
+    match step {
+        Step::Get { key, seen } => {
+            assert_eq!(rows.get(key), seen.as_ref(), "a get of {key} in {transaction:?}");
+        }
+        Step::Scan {
+            begin,
+            end,
+            limit,
+            order,
+            seen,
+        } => {
+            let range = rows.range(begin..end).map(|(&key, value)| (key, value.clone()));
+            let expected: Vec<(u8, Vec<u8>)> = match order {
+                Order::Forward => range.take(*limit).collect(),
+                Order::Reverse => range.rev().take(*limit).collect(),
+            };
+            assert_eq!(seen, &expected, "a scan in {transaction:?}");
+        }
+        Step::Set { key, value } => {
+            rows.insert(*key, value.clone());
+        }
+        Step::Clear { key } => {
+            rows.remove(key);
+        }
+        Step::ClearRange { begin, end } => rows.retain(|key, _| !(*begin..*end).contains(key)),
+        Step::Add { key, delta } => {
+            let value = added(rows.get(key).map(Vec::as_slice), *delta);
+            rows.insert(*key, value.to_vec());
+        }
+    }
+}

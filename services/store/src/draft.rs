@@ -1,0 +1,224 @@
+//! A transaction before its commit: what it has written, what it has read, and how the two are laid over the stored rows.
+//!
+//! Pure. [`crate::Transaction`] does the reading; this says what a read of its own writes gives.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::backend::Row;
+use crate::key::RangeSet;
+use crate::limits::{self, TRANSACTION_BYTES};
+use crate::mutation::{added, range_bytes};
+use crate::{CommitRequest, KeyRange, Mutation, Order, Page, StoreError, key_after};
+
+/// What the transaction itself says about a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// Nothing: the stored value counts.
+    Stored,
+    /// It holds this.
+    Known(Option<Bytes>),
+    /// It holds the stored value plus this.
+    Plus(i64),
+    /// It will hold a versionstamp.
+    Unreadable,
+}
+
+/// The writes and conflict ranges of a transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    mutations: Vec<Mutation>,
+    read_conflicts: Vec<KeyRange>,
+    write_conflicts: Vec<KeyRange>,
+    bytes: usize,
+    /// What the mutations make of single keys; never [`Own::Stored`].
+    own: BTreeMap<Bytes, Own>,
+    /// Ranges that were cleared; `own` counts before this.
+    cleared: RangeSet,
+    /// Where keys with a versionstamp will lie.
+    stamped: Vec<KeyRange>,
+}
+
+impl Draft {
+    /// Adds a mutation.
+    pub(crate) fn mutate(&mut self, mutation: Mutation) -> Result<(), StoreError> {
+        limits::check_mutation(&mutation)?;
+        self.grow(mutation.bytes())?;
+        self.note(&mutation);
+        self.mutations.push(mutation);
+        Ok(())
+    }
+
+    /// Makes commits that write to `range` conflict with this transaction.
+    pub(crate) fn add_read_conflict(&mut self, range: KeyRange) -> Result<(), StoreError> {
+        limits::check_range(&range)?;
+        if self.read_conflicts.last() != Some(&range) {
+            self.grow(range_bytes(&range))?;
+            self.read_conflicts.push(range);
+        }
+        Ok(())
+    }
+
+    /// Makes this transaction conflict with those that read `range`.
+    pub(crate) fn add_write_conflict(&mut self, range: KeyRange) -> Result<(), StoreError> {
+        limits::check_range(&range)?;
+        self.grow(range_bytes(&range))?;
+        self.write_conflicts.push(range);
+        Ok(())
+    }
+
+    /// Whether a commit would do nothing.
+    pub(crate) fn writes_nothing(&self) -> bool {
+        self.mutations.is_empty() && self.write_conflicts.is_empty()
+    }
+
+    /// Whether the commit depends on something read.
+    pub(crate) fn has_read_conflicts(&self) -> bool {
+        !self.read_conflicts.is_empty()
+    }
+
+    /// What to commit, but for the read version.
+    pub(crate) fn into_request(self) -> CommitRequest {
+        CommitRequest {
+            read_version: None,
+            read_conflicts: self.read_conflicts,
+            write_conflicts: self.write_conflicts,
+            mutations: self.mutations,
+        }
+    }
+
+    /// What the transaction itself says about `key`.
+    pub(crate) fn own(&self, key: &[u8]) -> Own {
+        if let Some(own) = self.own.get(key) {
+            return own.clone();
+        }
+        if self.stamped.iter().any(|range| range.contains(key)) {
+            return Own::Unreadable;
+        }
+        if self.cleared.contains(key) {
+            Own::Known(None)
+        } else {
+            Own::Stored
+        }
+    }
+
+    /// Lays the transaction's own writes over `page`, stored rows read from the near end of `range` in `order`. Gives what
+    /// is settled by that page, and the part of the range that no page has covered yet, if any.
+    pub(crate) fn overlay(
+        &self,
+        range: &KeyRange,
+        order: Order,
+        page: Page,
+    ) -> Result<(Vec<Row>, Option<KeyRange>), StoreError> {
+        let (covered, rest) = split_covered(range, order, &page);
+        if self.stamped.iter().any(|stamped| stamped.intersects(&covered)) {
+            return Err(StoreError::Unreadable);
+        }
+        let mut rows: BTreeMap<Bytes, Bytes> = page
+            .rows
+            .into_iter()
+            .filter(|(key, _)| !self.cleared.contains(key))
+            .collect();
+        if !covered.is_empty() {
+            for (key, own) in self.own.range::<[u8], _>(covered.bounds()) {
+                let value = match own {
+                    Own::Stored => continue,
+                    Own::Known(value) => value.clone(),
+                    Own::Plus(delta) => Some(added(rows.get(key).map(AsRef::as_ref), *delta)),
+                    Own::Unreadable => return Err(StoreError::Unreadable),
+                };
+                match value {
+                    Some(value) => rows.insert(key.clone(), value),
+                    None => rows.remove(key),
+                };
+            }
+        }
+        let rows = match order {
+            Order::Forward => rows.into_iter().collect(),
+            Order::Reverse => rows.into_iter().rev().collect(),
+        };
+        Ok((rows, rest))
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), StoreError> {
+        let total = self.bytes + bytes;
+        if total > TRANSACTION_BYTES {
+            return Err(StoreError::TransactionTooLarge { bytes: total });
+        }
+        self.bytes = total;
+        Ok(())
+    }
+
+    fn note(&mut self, mutation: &Mutation) {
+        match mutation {
+            Mutation::Set { key, value } => {
+                self.own.insert(key.clone(), Own::Known(Some(value.clone())));
+            }
+            Mutation::Clear { key } => {
+                self.own.insert(key.clone(), Own::Known(None));
+            }
+            Mutation::ClearRange { range } => self.note_cleared(range),
+            Mutation::Add { key, delta } => {
+                let own = match self.own(key) {
+                    Own::Stored => Own::Plus(*delta),
+                    Own::Known(value) => Own::Known(Some(added(value.as_deref(), *delta))),
+                    Own::Plus(before) => Own::Plus(before.wrapping_add(*delta)),
+                    Own::Unreadable => Own::Unreadable,
+                };
+                self.own.insert(key.clone(), own);
+            }
+            Mutation::SetStampedKey { key, .. } => self.stamped.push(key.span()),
+            Mutation::SetStampedValue { key, .. } => {
+                self.own.insert(key.clone(), Own::Unreadable);
+            }
+        }
+    }
+
+    fn note_cleared(&mut self, range: &KeyRange) {
+        if range.is_empty() {
+            return;
+        }
+        let gone: Vec<Bytes> = self
+            .own
+            .range::<[u8], _>(range.bounds())
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            self.own.remove(&key);
+        }
+        self.cleared.insert(range);
+    }
+}
+
+/// The part of `range` that a read from its near end has seen when it ended with the last of `rows`; all of it when nothing
+/// more is there.
+pub(crate) fn seen(range: &KeyRange, order: Order, rows: &[Row], more: bool) -> KeyRange {
+    match (rows.last(), order) {
+        (Some((last, _)), Order::Forward) if more => KeyRange {
+            begin: range.begin.clone(),
+            end: key_after(last),
+        },
+        (Some((last, _)), Order::Reverse) if more => KeyRange {
+            begin: last.clone(),
+            end: range.end.clone(),
+        },
+        _ => range.clone(),
+    }
+}
+
+fn split_covered(range: &KeyRange, order: Order, page: &Page) -> (KeyRange, Option<KeyRange>) {
+    let covered = seen(range, order, &page.rows, page.more);
+    let rest = match order {
+        Order::Forward => KeyRange {
+            begin: covered.end.clone(),
+            end: range.end.clone(),
+        },
+        Order::Reverse => KeyRange {
+            begin: range.begin.clone(),
+            end: covered.begin.clone(),
+        },
+    };
+    let rest = (page.more && !rest.is_empty()).then_some(rest);
+    (covered, rest)
+}

@@ -1,0 +1,181 @@
+//! The one thread that writes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use crate::embedded::files::Files;
+use crate::embedded::published::Published;
+use crate::sequencer::{Group, Rows, Sequencer};
+use crate::watches::Watches;
+use crate::{CommitRequest, Committed, StoreError, Version};
+
+/// Most commits in a group: beyond it, waiting for the group costs its commits more than another flush would.
+const GROUP_COMMITS: usize = 1_024;
+
+/// Bytes at which a group takes no more commits; the last may pass it.
+const GROUP_BYTES: usize = 4 * 1024 * 1024;
+
+/// What the committer is asked to do.
+pub(super) enum Work {
+    /// Apply a transaction.
+    Commit {
+        request: CommitRequest,
+        /// Its place in the queue's memory, given back once it is answered.
+        room: OwnedSemaphorePermit,
+        answer: oneshot::Sender<Result<Committed, StoreError>>,
+    },
+    /// Tell when a key holds another value than `seen`.
+    Watch {
+        key: Bytes,
+        seen: Option<Bytes>,
+        answer: Waiter,
+    },
+}
+
+type Waiter = oneshot::Sender<Result<(), StoreError>>;
+
+/// A commit that waits for its group to be on disk.
+struct Admitted {
+    committed: Committed,
+    _room: OwnedSemaphorePermit,
+    answer: oneshot::Sender<Result<Committed, StoreError>>,
+}
+
+pub(super) struct Committer {
+    files: Files,
+    sequencer: Sequencer,
+    published: Arc<Published>,
+    watches: Watches<Waiter>,
+    queue: mpsc::Receiver<Work>,
+    opened: Instant,
+}
+
+impl Committer {
+    pub(super) fn new(
+        files: Files,
+        first: Version,
+        published: Arc<Published>,
+        queue: mpsc::Receiver<Work>,
+        opened: Instant,
+    ) -> Self {
+        Self {
+            files,
+            sequencer: Sequencer::new(first),
+            published,
+            watches: Watches::default(),
+            queue,
+            opened,
+        }
+    }
+
+    /// Works until the store is dropped.
+    pub(super) fn run(mut self) {
+        while let Some(first) = self.queue.blocking_recv() {
+            if let Some(poison) = self.published.poison() {
+                refuse(first, poison);
+                continue;
+            }
+            let mut group = Group::default();
+            let mut admitted = Vec::new();
+            let mut watches = Vec::new();
+            let mut next = Some(first);
+            while let Some(work) = next {
+                match work {
+                    Work::Commit { request, room, answer } => {
+                        match self.sequencer.admit(&mut group, &request, &self.files) {
+                            Ok(committed) => admitted.push(Admitted {
+                                committed,
+                                _room: room,
+                                answer,
+                            }),
+                            Err(error) => answer_with(answer, Err(error)),
+                        }
+                    }
+                    // A watch looks at the rows that readers see, so it waits for the group before it.
+                    Work::Watch { key, seen, answer } => watches.push((key, seen, answer)),
+                }
+                let full = group.commits >= GROUP_COMMITS || group.bytes >= GROUP_BYTES;
+                next = if full { None } else { self.queue.try_recv().ok() };
+            }
+            if group.commits > 0 {
+                self.settle(group, admitted);
+            }
+            for (key, seen, answer) in watches {
+                self.watch(key, seen, answer);
+            }
+        }
+    }
+
+    /// Makes a group last, shows it to readers, and answers its commits; in this order.
+    fn settle(&mut self, mut group: Group, admitted: Vec<Admitted>) {
+        let version = group.version;
+        let fired = self.fired_by(&mut group);
+        if let Err(error) = self.files.write(group) {
+            tracing::error!(%error, "a write of the store has failed; it stops");
+            self.published.set_poison(error.to_string().into());
+            for commit in admitted {
+                answer_with(commit.answer, Err(StoreError::CommitUnknown));
+            }
+            // Those who wait learn that nothing will come.
+            self.watches = Watches::default();
+            return;
+        }
+        let oldest = self
+            .published
+            .publish(self.opened.elapsed(), version, self.files.snapshot());
+        self.sequencer.forget_before(oldest);
+        for commit in admitted {
+            answer_with(commit.answer, Ok(commit.committed));
+        }
+        for waiter in fired {
+            answer_with(waiter, Ok(()));
+        }
+    }
+
+    /// Takes the watches out that the group will fire.
+    fn fired_by(&mut self, group: &mut Group) -> Vec<Waiter> {
+        if self.watches.count() == 0 {
+            return Vec::new();
+        }
+        group
+            .writes
+            .iter()
+            .flat_map(|(key, value)| self.watches.changed(key, value.as_deref()))
+            .collect()
+    }
+
+    fn watch(&mut self, key: Bytes, seen: Option<Bytes>, answer: Waiter) {
+        if let Some(poison) = self.published.poison() {
+            return answer_with(answer, Err(poison));
+        }
+        if self.watches.is_full() {
+            self.watches.retain(|waiter| !waiter.is_closed());
+        }
+        if self.watches.is_full() {
+            return answer_with(answer, Err(StoreError::TooManyWatches));
+        }
+        match self.files.get(&key) {
+            Ok(current) => {
+                if let Some(waiter) = self.watches.add(key, seen, current.as_deref(), answer) {
+                    answer_with(waiter, Ok(()));
+                }
+            }
+            Err(error) => answer_with(answer, Err(error)),
+        }
+    }
+}
+
+fn refuse(work: Work, poison: StoreError) {
+    match work {
+        Work::Commit { answer, .. } => answer_with(answer, Err(poison)),
+        Work::Watch { answer, .. } => answer_with(answer, Err(poison)),
+    }
+}
+
+/// Answers, or lets it be when nobody waits any more.
+fn answer_with<T>(answer: oneshot::Sender<T>, value: T) {
+    let _ = answer.send(value);
+}

@@ -1,0 +1,279 @@
+//! The files of an embedded store: who may hold them, what format they are of, and how they are read and written.
+//!
+//! ```text
+//! <directory>/LOCK    locked by the process that holds the store; its process id is written in it
+//! <directory>/rows/   a fjall database with one keyspace, `rows`
+//! ```
+//!
+//! Rows of callers lie below `ff`. Beyond, the store keeps `ff "format"` (4 bytes, big-endian) and `ff "version"`, the
+//! version of the last commit (8 bytes, big-endian), written with each group.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+
+use crate::backend::PageBuilder;
+use crate::limits::PAGE_BYTES;
+use crate::sequencer::{Group, Rows};
+use crate::{KeyRange, Order, Page, RangeRead, StoreError, Version};
+
+/// The format of what this version writes.
+const FORMAT: u32 = 1;
+
+const FORMAT_KEY: &[u8] = b"\xffformat";
+const VERSION_KEY: &[u8] = b"\xffversion";
+
+/// Journals beyond this many bytes are flushed to tables: it bounds how long recovery takes.
+const JOURNAL_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Memory for blocks of tables, in bytes.
+const CACHE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Why an embedded store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open, or this one has already.
+    #[error(
+        "the store in {} is held by process {holder}: only one may hold it. Stop that process, or reach the store through it",
+        path.display()
+    )]
+    Held {
+        /// The store's directory.
+        path: PathBuf,
+        /// Who says to hold it.
+        holder: String,
+    },
+    /// Its files cannot be made, read or written.
+    #[error("the store in {} cannot use its files; see that the directory is writable and the disk not full", path.display())]
+    Files {
+        /// The store's directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A later version of this program has written it.
+    #[error(
+        "the store in {} is of format {found}, and this program knows none beyond {FORMAT}; run the newer one",
+        path.display()
+    )]
+    Format {
+        /// The store's directory.
+        path: PathBuf,
+        /// The format it is of.
+        found: u32,
+    },
+    /// Its files do not hold together.
+    #[error("the store in {} is damaged; restore it from a backup", path.display())]
+    Damaged {
+        /// The store's directory.
+        path: PathBuf,
+        /// What was found.
+        source: fjall::Error,
+    },
+}
+
+/// An open database, and the lock on it.
+pub(super) struct Files {
+    path: PathBuf,
+    database: Database,
+    rows: Keyspace,
+    /// Held as long as the database is open; dropped after it.
+    _lock: File,
+}
+
+impl Files {
+    /// Takes the lock and opens the database.
+    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+        let failed = |source| OpenError::Files {
+            path: path.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(path).map_err(failed)?;
+        let lock = take_lock(path)?;
+        let database = Database::builder(path.join("rows"))
+            .max_journaling_size(JOURNAL_BYTES)
+            .cache_size(CACHE_BYTES)
+            .open()
+            .map_err(|source| open_error(path, source))?;
+        let rows = database
+            .keyspace("rows", KeyspaceCreateOptions::default)
+            .map_err(|source| open_error(path, source))?;
+        let files = Self {
+            path: path.to_owned(),
+            database,
+            rows,
+            _lock: lock,
+        };
+        files.check_format()?;
+        Ok(files)
+    }
+
+    /// The version of the last group that was written.
+    pub(super) fn last_version(&self) -> Result<Version, OpenError> {
+        let bytes = self.own_value(VERSION_KEY)?;
+        Ok(Version(bytes.map_or(0, u64::from_be_bytes)))
+    }
+
+    /// The rows as they are now.
+    pub(super) fn snapshot(&self) -> RowsSnapshot {
+        RowsSnapshot {
+            snapshot: self.database.snapshot(),
+            rows: self.rows.clone(),
+        }
+    }
+
+    /// Writes a group; when this returns, it lasts. After an error the database takes no more writes, and the group may be
+    /// found there or not when it is opened anew.
+    pub(super) fn write(&self, group: Group) -> Result<(), fjall::Error> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        for (key, value) in group.writes {
+            match value {
+                Some(value) => batch.insert(&self.rows, key.as_ref(), value.as_ref()),
+                None => batch.remove(&self.rows, key.as_ref()),
+            }
+        }
+        batch.insert(&self.rows, VERSION_KEY, group.version.0.to_be_bytes());
+        batch.commit()
+    }
+
+    fn check_format(&self) -> Result<(), OpenError> {
+        match self.own_value(FORMAT_KEY)?.map(u32::from_be_bytes) {
+            Some(FORMAT) => Ok(()),
+            Some(found) => Err(OpenError::Format {
+                path: self.path.clone(),
+                found,
+            }),
+            None => {
+                let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+                batch.insert(&self.rows, FORMAT_KEY, FORMAT.to_be_bytes());
+                batch.commit().map_err(|source| open_error(&self.path, source))
+            }
+        }
+    }
+
+    fn own_value<const N: usize>(&self, key: &[u8]) -> Result<Option<[u8; N]>, OpenError> {
+        let Some(value) = self.rows.get(key).map_err(|source| open_error(&self.path, source))? else {
+            return Ok(None);
+        };
+        let bytes = value.as_ref().try_into().map_err(|_| OpenError::Damaged {
+            path: self.path.clone(),
+            source: fjall::Error::Unrecoverable,
+        })?;
+        Ok(Some(bytes))
+    }
+}
+
+impl Rows for Files {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.rows.get(key).map(|value| value.map(to_bytes)).map_err(unreadable)
+    }
+
+    fn keys(&self, range: &KeyRange, limit: usize) -> Result<Vec<Bytes>, StoreError> {
+        let rows = self.rows.range::<&[u8], _>(range.bounds()).take(limit);
+        rows.map(|row| row.key().map(to_bytes))
+            .collect::<Result<_, _>>()
+            .map_err(unreadable)
+    }
+}
+
+/// The rows at one moment.
+pub(super) struct RowsSnapshot {
+    snapshot: fjall::Snapshot,
+    rows: Keyspace,
+}
+
+impl RowsSnapshot {
+    /// The value of a key.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.snapshot
+            .get(&self.rows, key)
+            .map(|value| value.map(to_bytes))
+            .map_err(unreadable)
+    }
+
+    /// A page of a range.
+    pub(super) fn get_range(&self, read: &RangeRead) -> Result<Page, StoreError> {
+        let mut page = PageBuilder::new(read.limit, PAGE_BYTES);
+        if !read.range.is_empty() {
+            let rows = self.snapshot.range::<&[u8], _>(&self.rows, read.range.bounds());
+            match read.order {
+                Order::Forward => fill(&mut page, rows)?,
+                Order::Reverse => fill(&mut page, rows.rev())?,
+            }
+        }
+        Ok(page.finish())
+    }
+}
+
+fn fill(page: &mut PageBuilder, rows: impl Iterator<Item = fjall::Guard>) -> Result<(), StoreError> {
+    for row in rows {
+        let (key, value) = row.into_inner().map_err(unreadable)?;
+        if !page.push(to_bytes(key), to_bytes(value)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn take_lock(path: &Path) -> Result<File, OpenError> {
+    let failed = |source| OpenError::Files {
+        path: path.to_owned(),
+        source,
+    };
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut lock = options.open(path.join("LOCK")).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // Only for the message: who holds it may be writing just now.
+            let _ = lock.read_to_string(&mut holder);
+            let holder = if holder.is_empty() {
+                "(unknown)".to_owned()
+            } else {
+                holder.trim().to_owned()
+            };
+            return Err(OpenError::Held {
+                path: path.to_owned(),
+                holder,
+            });
+        }
+    }
+    lock.set_len(0).and_then(|()| lock.rewind()).map_err(failed)?;
+    writeln!(lock, "{}", std::process::id()).map_err(failed)?;
+    Ok(lock)
+}
+
+fn open_error(path: &Path, source: fjall::Error) -> OpenError {
+    match source {
+        fjall::Error::Io(source) => OpenError::Files {
+            path: path.to_owned(),
+            source,
+        },
+        source => OpenError::Damaged {
+            path: path.to_owned(),
+            source,
+        },
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it stands where a function from an owned slice is wanted"
+)]
+fn to_bytes(slice: fjall::Slice) -> Bytes {
+    Bytes::copy_from_slice(&slice)
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it stands where a function from an owned error is wanted"
+)]
+fn unreadable(error: fjall::Error) -> StoreError {
+    StoreError::Corrupt(error.to_string().into())
+}

@@ -1,0 +1,166 @@
+//! A store whose calls fail as told: the simulation and the conformance suite put it between a caller and the real one.
+//!
+//! What fails is decided by a function of the caller's, so that a seed or a script repeats it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreError, Version};
+
+/// A call that may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A read version, a value or a page of a range.
+    Read,
+    /// A commit.
+    Commit,
+    /// A watch.
+    Watch,
+}
+
+/// What is done to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// The store cannot be reached: [`StoreError::Unavailable`].
+    Unavailable,
+    /// A commit conflicts, whatever it read: [`StoreError::Conflict`]. Other calls go through.
+    Conflict,
+    /// A commit is applied, and its answer lost: [`StoreError::CommitUnknown`]. Other calls are unavailable.
+    AnswerLost,
+    /// A commit is lost on its way: [`StoreError::CommitUnknown`], and it is never applied. Other calls are unavailable.
+    RequestLost,
+    /// A commit is held up on its way: [`StoreError::CommitUnknown`], and it reaches the store just before the next commit
+    /// does. Other calls are unavailable.
+    LandsBeforeNext,
+    /// As [`Self::LandsBeforeNext`], but just after the next commit.
+    LandsAfterNext,
+}
+
+/// A store in front of another.
+pub struct FaultyStore {
+    inner: Arc<dyn Backend>,
+    faults: Mutex<Faults>,
+}
+
+struct Faults {
+    decide: Box<dyn FnMut(Call) -> Fault + Send>,
+    before_next: Vec<CommitRequest>,
+    after_next: Vec<CommitRequest>,
+}
+
+impl FaultyStore {
+    /// Puts faults in front of `store`: `decide` says of each call what is done to it.
+    #[must_use]
+    pub fn wrap(store: &Store, decide: impl FnMut(Call) -> Fault + Send + 'static) -> Store {
+        let faults = Faults {
+            decide: Box::new(decide),
+            before_next: Vec::new(),
+            after_next: Vec::new(),
+        };
+        Store::new(Self {
+            inner: store.backend(),
+            faults: Mutex::new(faults),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Faults> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reach(&self, call: Call) -> Result<(), StoreError> {
+        let fault = (self.lock().decide)(call);
+        match fault {
+            Fault::None | Fault::Conflict => Ok(()),
+            _ => Err(StoreError::Unavailable("a fault was injected".into())),
+        }
+    }
+
+    /// Lets commits arrive that were held up; nobody waits for their answers.
+    async fn land(&self, held: Vec<CommitRequest>) {
+        for request in held {
+            let _ = self.inner.commit(request).await;
+        }
+    }
+
+    async fn commit_faultily(&self, request: CommitRequest) -> Result<Committed, StoreError> {
+        let (fault, before, after) = {
+            let mut faults = self.lock();
+            let fault = (faults.decide)(Call::Commit);
+            (
+                fault,
+                std::mem::take(&mut faults.before_next),
+                std::mem::take(&mut faults.after_next),
+            )
+        };
+        self.land(before).await;
+        let result = match fault {
+            Fault::None => self.inner.commit(request).await,
+            Fault::Unavailable => Err(StoreError::Unavailable("a fault was injected".into())),
+            Fault::Conflict => Err(StoreError::Conflict),
+            Fault::AnswerLost => self.inner.commit(request).await.and(Err(StoreError::CommitUnknown)),
+            Fault::RequestLost => Err(StoreError::CommitUnknown),
+            Fault::LandsBeforeNext => {
+                self.lock().before_next.push(request);
+                Err(StoreError::CommitUnknown)
+            }
+            Fault::LandsAfterNext => {
+                self.lock().after_next.push(request);
+                Err(StoreError::CommitUnknown)
+            }
+        };
+        self.land(after).await;
+        result
+    }
+}
+
+impl Backend for FaultyStore {
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+
+    fn wait(&self, time: Duration) -> BoxFuture<'_, ()> {
+        self.inner.wait(time)
+    }
+
+    fn read_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        async move {
+            self.reach(Call::Read)?;
+            self.inner.read_version().await
+        }
+        .boxed()
+    }
+
+    fn get<'a>(&'a self, at: Version, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+        async move {
+            self.reach(Call::Read)?;
+            self.inner.get(at, key).await
+        }
+        .boxed()
+    }
+
+    fn get_range(&self, at: Version, read: RangeRead) -> BoxFuture<'_, Result<Page, StoreError>> {
+        async move {
+            self.reach(Call::Read)?;
+            self.inner.get_range(at, read).await
+        }
+        .boxed()
+    }
+
+    fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
+        self.commit_faultily(request).boxed()
+    }
+
+    fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>> {
+        async move {
+            self.reach(Call::Watch)?;
+            self.inner.watch(key, seen).await
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,210 @@
+//! Puts commits in order: judges each against those before it, gives it its version, and works out what it writes.
+//!
+//! Pure, and the one place where serializability is decided: the embedded store, the store in memory and the simulation
+//! all commit through it. Commits are gathered into a [`Group`] that its owner makes durable at once:
+//!
+//! 1. [`Sequencer::admit`] each request of the group, in any order;
+//! 2. write `group.writes` and `group.version` so that all of it lasts or none;
+//! 3. only then answer the requests and let readers see `group.version`.
+//!
+//! When step 2 fails, the sequencer has already counted the group: the owner must stop for good.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::limits::{self, CLEARED_KEYS};
+use crate::mutation::added;
+use crate::resolver::Resolver;
+use crate::{CommitRequest, KeyRange, Mutation, StoreError, Version, Versionstamp};
+
+/// The committed data, before the group that is being gathered.
+pub(crate) trait Rows {
+    /// The value at `key`.
+    ///
+    /// # Errors
+    /// When the data cannot be read.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
+
+    /// The first keys of `range` that hold something, at most `limit`.
+    ///
+    /// # Errors
+    /// When the data cannot be read.
+    fn keys(&self, range: &KeyRange, limit: usize) -> Result<Vec<Bytes>, StoreError>;
+}
+
+/// What a commit was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The version at which its writes can be read.
+    pub version: Version,
+    /// Its versionstamp; all zeros for a transaction that wrote nothing.
+    pub stamp: Versionstamp,
+}
+
+/// Commits that become durable together.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// The new value of every key written; none where it is cleared.
+    pub(crate) writes: BTreeMap<Bytes, Option<Bytes>>,
+    /// The version of the last commit in it.
+    pub(crate) version: Version,
+    /// How many commits it holds.
+    pub(crate) commits: usize,
+    /// Bytes of keys and values in `writes`, not counting what was replaced within the group.
+    pub(crate) bytes: usize,
+}
+
+/// The order of commits.
+#[derive(Debug)]
+pub(crate) struct Sequencer {
+    resolver: Resolver,
+    last: Version,
+}
+
+impl Sequencer {
+    /// Goes on after version `last`. Transactions that read before it are too old: what they may have missed is not known.
+    pub(crate) fn new(last: Version) -> Self {
+        Self {
+            resolver: Resolver::new(last),
+            last,
+        }
+    }
+
+    /// The oldest read version that may still commit.
+    pub(crate) fn oldest(&self) -> Version {
+        self.resolver.oldest()
+    }
+
+    /// Lets transactions that read before `oldest` be too old from now on.
+    pub(crate) fn forget_before(&mut self, oldest: Version) {
+        self.resolver.forget_before(oldest);
+    }
+
+    /// Judges `request` against every commit before it and adds what it writes to `group`; `rows` is the data before the
+    /// group.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`], [`StoreError::TooOld`], a limit, or what `rows` could not read; nothing was added then.
+    pub(crate) fn admit(
+        &mut self,
+        group: &mut Group,
+        request: &CommitRequest,
+        rows: &impl Rows,
+    ) -> Result<Committed, StoreError> {
+        limits::check_commit(request)?;
+        self.judge(request)?;
+
+        let version = Version(self.last.0 + 1);
+        let stamp = Versionstamp::new(version, 0);
+        let mut overlay = Overlay {
+            rows,
+            group: &group.writes,
+            writes: BTreeMap::new(),
+        };
+        for mutation in &request.mutations {
+            overlay.apply(mutation, stamp)?;
+        }
+        let writes = overlay.writes;
+
+        self.last = version;
+        for mutation in &request.mutations {
+            self.resolver.record(&touched(mutation, stamp), version);
+        }
+        for range in &request.write_conflicts {
+            self.resolver.record(range, version);
+        }
+        group.bytes += writes
+            .iter()
+            .map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len))
+            .sum::<usize>();
+        group.writes.extend(writes);
+        group.version = version;
+        group.commits += 1;
+        Ok(Committed { version, stamp })
+    }
+
+    fn judge(&self, request: &CommitRequest) -> Result<(), StoreError> {
+        let Some(at) = request.read_version else {
+            return Ok(());
+        };
+        if at < self.resolver.oldest() {
+            return Err(StoreError::TooOld);
+        }
+        if at > self.last {
+            return Err(StoreError::Corrupt(
+                format!("a read at version {at}, and the last is {}", self.last).into(),
+            ));
+        }
+        if request
+            .read_conflicts
+            .iter()
+            .any(|range| self.resolver.conflicts(range, at))
+        {
+            return Err(StoreError::Conflict);
+        }
+        Ok(())
+    }
+}
+
+/// The keys a mutation writes.
+fn touched(mutation: &Mutation, stamp: Versionstamp) -> KeyRange {
+    match mutation {
+        Mutation::Set { key, .. }
+        | Mutation::Clear { key }
+        | Mutation::Add { key, .. }
+        | Mutation::SetStampedValue { key, .. } => KeyRange::single(key),
+        Mutation::ClearRange { range } => range.clone(),
+        Mutation::SetStampedKey { key, .. } => KeyRange::single(&key.with(stamp)),
+    }
+}
+
+/// One transaction's writes on top of its group's on top of the rows.
+struct Overlay<'a, R> {
+    rows: &'a R,
+    group: &'a BTreeMap<Bytes, Option<Bytes>>,
+    writes: BTreeMap<Bytes, Option<Bytes>>,
+}
+
+impl<R: Rows> Overlay<'_, R> {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        match self.writes.get(key).or_else(|| self.group.get(key)) {
+            Some(value) => Ok(value.clone()),
+            None => self.rows.get(key),
+        }
+    }
+
+    fn apply(&mut self, mutation: &Mutation, stamp: Versionstamp) -> Result<(), StoreError> {
+        match mutation {
+            Mutation::Set { key, value } => self.writes.insert(key.clone(), Some(value.clone())),
+            Mutation::Clear { key } => self.writes.insert(key.clone(), None),
+            Mutation::ClearRange { range } => return self.clear_range(range),
+            Mutation::Add { key, delta } => {
+                let value = added(self.get(key)?.as_deref(), *delta);
+                self.writes.insert(key.clone(), Some(value))
+            }
+            Mutation::SetStampedKey { key, value } => self.writes.insert(key.with(stamp), Some(value.clone())),
+            Mutation::SetStampedValue { key, value } => self.writes.insert(key.clone(), Some(value.with(stamp))),
+        };
+        Ok(())
+    }
+
+    fn clear_range(&mut self, range: &KeyRange) -> Result<(), StoreError> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let stored = self.rows.keys(range, CLEARED_KEYS + 1)?;
+        let grouped = self.group.range::<[u8], _>(range.bounds()).map(|(key, _)| key.clone());
+        let own: Vec<Bytes> = self
+            .writes
+            .range::<[u8], _>(range.bounds())
+            .map(|(key, _)| key.clone())
+            .collect();
+        self.writes
+            .extend(stored.into_iter().chain(grouped).chain(own).map(|key| (key, None)));
+        if self.writes.len() > CLEARED_KEYS {
+            return Err(StoreError::ClearTooWide);
+        }
+        Ok(())
+    }
+}

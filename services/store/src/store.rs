@@ -1,0 +1,309 @@
+//! The handle by which everybody holds a store, and the loops that run transactions until they are through.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::layout::idempotency;
+use crate::{Backend, Committed, KeyRange, Order, StoreError, Transaction, Version, Versionstamp};
+
+/// Most runs of one transaction before its last error is passed on: with the pauses below some 30 s, which is longer than a
+/// restart of the store takes.
+const RUNS: u32 = 40;
+
+/// Pause after the first failed run; each further one is twice as long, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+
+/// Longest pause between two runs.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A store, whichever it is. Clones are the same store.
+#[derive(Clone)]
+pub struct Store {
+    backend: Arc<dyn Backend>,
+}
+
+/// What became of [`Store::run_once`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Once<T> {
+    /// This call applied it.
+    Applied {
+        /// What the closure returned in the run that was applied.
+        value: T,
+        /// Its commit.
+        committed: Committed,
+    },
+    /// An earlier call with the same idempotency key applied it.
+    Earlier {
+        /// The commit of that call.
+        committed: Committed,
+    },
+}
+
+impl<T> Once<T> {
+    /// The commit that applied it.
+    #[must_use]
+    pub fn committed(&self) -> Committed {
+        match self {
+            Self::Applied { committed, .. } | Self::Earlier { committed } => *committed,
+        }
+    }
+}
+
+impl Store {
+    /// The store that `backend` provides.
+    #[must_use]
+    pub fn new(backend: impl Backend) -> Self {
+        Self {
+            backend: Arc::new(backend),
+        }
+    }
+
+    /// Begins a transaction. Nothing is asked of the store before it reads.
+    #[must_use]
+    pub fn begin(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.backend))
+    }
+
+    /// The implementation, for what wraps or serves one.
+    #[must_use]
+    pub fn backend(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.backend)
+    }
+
+    /// Runs `work`, which only reads, until it gets through.
+    ///
+    /// # Errors
+    /// What `work` returns, when running it again would not help; else the last error after a bounded number of runs.
+    pub async fn read<T, E, F, Fut>(&self, work: F) -> Result<T, E>
+    where
+        E: From<StoreError>,
+        F: Fn(Transaction) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let mut pauses = Pauses::new(self);
+        loop {
+            let transaction = self.begin();
+            match work(transaction.clone()).await {
+                Ok(value) => return Ok(value),
+                Err(error) if transaction.setback().is_none() || pauses.spent() => return Err(error),
+                Err(_) => pauses.pause().await,
+            }
+        }
+    }
+
+    /// Runs `work` and commits, again and again until it gets through, where applying it twice does no harm: because it
+    /// reads what it is about to write and sees that it is there (a cursor that has moved on, a record that exists).
+    ///
+    /// # Errors
+    /// What `work` returns, when running it again would not help; else the last error after a bounded number of runs. When
+    /// that is [`StoreError::CommitUnknown`], a run may have been applied.
+    pub async fn run_repeatable<T, E, F, Fut>(&self, work: F) -> Result<(T, Committed), E>
+    where
+        E: From<StoreError>,
+        F: Fn(Transaction) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let mut pauses = Pauses::new(self);
+        loop {
+            let transaction = self.begin();
+            let result = match work(transaction.clone()).await {
+                Ok(value) => transaction
+                    .commit()
+                    .await
+                    .map(|committed| (value, committed))
+                    .map_err(E::from),
+                Err(error) => Err(error),
+            };
+            match result {
+                Ok(done) => return Ok(done),
+                Err(error) if transaction.setback().is_none() || pauses.spent() => return Err(error),
+                Err(_) => pauses.pause().await,
+            }
+        }
+    }
+
+    /// Runs `work` and commits, again and again until it gets through, and exactly once for each idempotency key, even
+    /// when the answer to a commit is lost or the caller dies and asks anew.
+    ///
+    /// Each run writes a record under `key`, in the same transaction, and reads it before anything else. So after
+    /// [`StoreError::CommitUnknown`] the next run finds the record when the lost commit was applied; and when it is applied
+    /// later still, it conflicts with that run over the record, and only one of the two counts. The record names the run
+    /// that wrote it, so that the value returned is that of the run that was applied.
+    ///
+    /// `key` (at most [`idempotency::KEY_BYTES`]) must name the operation, the same in each attempt and never another one.
+    /// Records stay until [`Self::forget_runs`] removes them; until then the operation cannot be applied again.
+    ///
+    /// # Errors
+    /// What `work` returns, when running it again would not help; else the last error after a bounded number of runs. When
+    /// that is [`StoreError::CommitUnknown`], ask again with the same key.
+    pub async fn run_once<T, E, F, Fut>(&self, key: &[u8], work: F) -> Result<Once<T>, E>
+    where
+        E: From<StoreError>,
+        F: Fn(Transaction) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let record_key = idempotency::record_key(key)?;
+        let mut pauses = Pauses::new(self);
+        // Runs whose commit may have been applied, with what they returned.
+        let mut unknown: Vec<(idempotency::Run, T)> = Vec::new();
+        loop {
+            let transaction = self.begin();
+            let error = match self.run_recorded(&transaction, &record_key, pauses.done, &work).await {
+                Ok(Recorded::Applied { value, committed }) => return Ok(Once::Applied { value, committed }),
+                Ok(Recorded::Found(record)) => {
+                    let committed = record.committed();
+                    return Ok(match unknown.into_iter().find(|(run, _)| *run == record.run) {
+                        Some((_, value)) => Once::Applied { value, committed },
+                        None => Once::Earlier { committed },
+                    });
+                }
+                Ok(Recorded::Unknown { run, value }) => {
+                    unknown.push((run, value));
+                    E::from(StoreError::CommitUnknown)
+                }
+                Err(error) => error,
+            };
+            if transaction.setback().is_none() {
+                // This run failed for good; an earlier one may still be on its way, and must not arrive after that is said.
+                if unknown.is_empty() {
+                    return Err(error);
+                }
+                match self.fence(&record_key).await {
+                    Ok(None) => return Err(error),
+                    Ok(Some(_)) => continue,
+                    Err(_) => return Err(E::from(StoreError::CommitUnknown)),
+                }
+            }
+            if pauses.spent() {
+                // Whatever went wrong last: an earlier run may have been applied.
+                return Err(if unknown.is_empty() {
+                    error
+                } else {
+                    E::from(StoreError::CommitUnknown)
+                });
+            }
+            pauses.pause().await;
+        }
+    }
+
+    /// Removes the records of [`Self::run_once`] that were committed at `horizon` or before, at most `limit` of them, and
+    /// says how many. Nobody may still be waiting for one of those operations or ask for it again: take as the horizon a
+    /// version read long enough ago.
+    ///
+    /// # Errors
+    /// As [`Self::run_repeatable`].
+    pub async fn forget_runs(&self, horizon: Version, limit: usize) -> Result<usize, StoreError> {
+        let range = KeyRange::prefix(idempotency::PREFIX);
+        let forget = |transaction: Transaction| {
+            let range = range.clone();
+            async move {
+                let page = transaction.snapshot().get_range(&range, limit, Order::Forward).await?;
+                let mut forgotten = 0;
+                for (key, value) in page.rows {
+                    if idempotency::Record::decode(&value)?.stamp.version() <= horizon {
+                        transaction.clear(&key)?;
+                        forgotten += 1;
+                    }
+                }
+                Ok::<_, StoreError>(forgotten)
+            }
+        };
+        self.run_repeatable(forget).await.map(|(forgotten, _)| forgotten)
+    }
+
+    /// Resolves once `key` holds another value than `seen`; at once when it does already, so that no change is missed
+    /// between reading a value and watching it. A value that changes and changes back may go unnoticed.
+    ///
+    /// # Errors
+    /// [`StoreError::TooManyWatches`], [`StoreError::Unavailable`], [`StoreError::Poisoned`].
+    pub async fn watch(&self, key: &[u8], seen: Option<Bytes>) -> Result<(), StoreError> {
+        crate::limits::check_key(key)?;
+        self.backend.watch(Bytes::copy_from_slice(key), seen).await
+    }
+
+    /// Makes sure that no earlier run can still be applied, or gives the record of the one that was: whatever has read the
+    /// record before this commit conflicts with it.
+    async fn fence(&self, record_key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let fence = |transaction: Transaction| async move {
+            let record = transaction.get(record_key).await?;
+            if record.is_none() {
+                transaction.add_write_conflict(&KeyRange::single(record_key))?;
+            }
+            Ok::<_, StoreError>(record)
+        };
+        self.run_repeatable(fence).await.map(|(record, _)| record)
+    }
+
+    async fn run_recorded<T, E, F, Fut>(
+        &self,
+        transaction: &Transaction,
+        record_key: &[u8],
+        attempt: u32,
+        work: &F,
+    ) -> Result<Recorded<T>, E>
+    where
+        E: From<StoreError>,
+        F: Fn(Transaction) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        if let Some(record) = transaction.get(record_key).await? {
+            return Ok(Recorded::Found(idempotency::Record::decode(&record)?));
+        }
+        let run = idempotency::Run {
+            read_version: transaction.read_version().await?,
+            attempt,
+        };
+        let value = work(transaction.clone()).await?;
+        transaction.set_versionstamped_value(record_key, &run.encode(), b"")?;
+        match transaction.commit().await {
+            Ok(committed) => Ok(Recorded::Applied { value, committed }),
+            Err(StoreError::CommitUnknown) => Ok(Recorded::Unknown { run, value }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What one run of [`Store::run_once`] came to.
+enum Recorded<T> {
+    Applied { value: T, committed: Committed },
+    Unknown { run: idempotency::Run, value: T },
+    Found(idempotency::Record),
+}
+
+/// Counts the runs of a loop and waits between them.
+struct Pauses<'a> {
+    backend: &'a dyn Backend,
+    done: u32,
+}
+
+impl<'a> Pauses<'a> {
+    fn new(store: &'a Store) -> Self {
+        Self {
+            backend: store.backend.as_ref(),
+            done: 0,
+        }
+    }
+
+    /// Whether the run that just failed was the last allowed.
+    fn spent(&self) -> bool {
+        self.done + 1 >= RUNS
+    }
+
+    async fn pause(&mut self) {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.done.min(16)).min(LONGEST_PAUSE);
+        self.done += 1;
+        self.backend.wait(pause).await;
+    }
+}
+
+impl idempotency::Record {
+    fn committed(&self) -> Committed {
+        let stamp: Versionstamp = self.stamp;
+        Committed {
+            version: stamp.version(),
+            stamp,
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Transactions, as a caller sees them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::OnceCell;
+
+use crate::draft::{Draft, Own, seen};
+use crate::limits::{self, RANGE_BYTES, TRANSACTION_AGE};
+use crate::mutation::{Stamped, added};
+use crate::{Backend, Committed, KeyRange, Mutation, Order, Page, RangeRead, Retry, StoreError, Version, Versionstamp};
+
+/// A transaction: reads at one version, sees its own writes, and commits all at once or not at all.
+///
+/// It reads at the newest version there is when it first reads. Whatever it reads becomes part of its *read conflict
+/// ranges*: if another transaction writes there and commits first, this one fails with [`StoreError::Conflict`]. Reads
+/// through [`Self::snapshot`] do not. A limited scan depends on what it returned and on the gaps between, no further.
+///
+/// A transaction that only reads needs no commit. Clones are the same transaction, so that it can be handed to a retried
+/// closure ([`crate::Store::run_once`]). Dropping it without a commit leaves no trace.
+#[derive(Clone)]
+pub struct Transaction {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    backend: Arc<dyn Backend>,
+    snapshot: OnceCell<Snapshot>,
+    progress: Mutex<Progress>,
+}
+
+/// The version a transaction reads at.
+#[derive(Clone, Copy)]
+struct Snapshot {
+    version: Version,
+    /// When it was asked for: no later than the store gave it, so that a transaction never thinks itself younger than it is.
+    since: Duration,
+}
+
+#[derive(Default)]
+struct Progress {
+    draft: Draft,
+    finished: bool,
+    /// The first error worth running the transaction again for, for the retry loop: the closure may have wrapped it in an
+    /// error of its own.
+    setback: Option<StoreError>,
+}
+
+/// Whether a read must still hold when the transaction commits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Isolation {
+    Serializable,
+    Snapshot,
+}
+
+impl Transaction {
+    /// A transaction on `backend`.
+    pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                backend,
+                snapshot: OnceCell::new(),
+                progress: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The version this transaction reads at; asks the store for it when nothing was read yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], [`StoreError::Poisoned`].
+    pub async fn read_version(&self) -> Result<Version, StoreError> {
+        let result = self.snapshot_taken().await.map(|snapshot| snapshot.version);
+        self.noting(result)
+    }
+
+    /// The value of `key`, as this transaction has left it.
+    ///
+    /// # Errors
+    /// A broken limit, [`StoreError::Unreadable`], [`StoreError::TooOld`], or a store that cannot be read.
+    pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let result = self.get_as(key, Isolation::Serializable).await;
+        self.noting(result)
+    }
+
+    /// Rows of `range`, as this transaction has left them, at most `limit` of them and [`RANGE_BYTES`].
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn get_range(&self, range: &KeyRange, limit: usize, order: Order) -> Result<Page, StoreError> {
+        let result = self.get_range_as(range, limit, order, Isolation::Serializable).await;
+        self.noting(result)
+    }
+
+    /// Reads that do not make the transaction conflict.
+    #[must_use]
+    pub fn snapshot(&self) -> SnapshotReads<'_> {
+        SnapshotReads { transaction: self }
+    }
+
+    /// Lets `key` hold `value`.
+    ///
+    /// # Errors
+    /// A broken limit.
+    pub fn set(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.mutate(Mutation::Set {
+            key: Bytes::copy_from_slice(key),
+            value: Bytes::copy_from_slice(value),
+        })
+    }
+
+    /// Lets `key` hold nothing.
+    ///
+    /// # Errors
+    /// A broken limit.
+    pub fn clear(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.mutate(Mutation::Clear {
+            key: Bytes::copy_from_slice(key),
+        })
+    }
+
+    /// Lets no key of `range` hold anything.
+    ///
+    /// # Errors
+    /// A broken limit. More than [`limits::CLEARED_KEYS`] keys are refused at the commit.
+    pub fn clear_range(&self, range: &KeyRange) -> Result<(), StoreError> {
+        self.mutate(Mutation::ClearRange { range: range.clone() })
+    }
+
+    /// Adds `delta` to the little-endian 64-bit integer at `key` (0 where nothing is), wrapping; signed and unsigned are the
+    /// same to it. Transactions that only add to a key do not conflict over it.
+    ///
+    /// # Errors
+    /// A broken limit.
+    pub fn atomic_add(&self, key: &[u8], delta: i64) -> Result<(), StoreError> {
+        self.mutate(Mutation::Add {
+            key: Bytes::copy_from_slice(key),
+            delta,
+        })
+    }
+
+    /// Lets the key `before` + versionstamp of this commit + `after` hold `value`.
+    ///
+    /// # Errors
+    /// A broken limit.
+    pub fn set_versionstamped_key(&self, before: &[u8], after: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.mutate(Mutation::SetStampedKey {
+            key: stamped(before, after),
+            value: Bytes::copy_from_slice(value),
+        })
+    }
+
+    /// Lets `key` hold `before` + versionstamp of this commit + `after`.
+    ///
+    /// # Errors
+    /// A broken limit.
+    pub fn set_versionstamped_value(&self, key: &[u8], before: &[u8], after: &[u8]) -> Result<(), StoreError> {
+        self.mutate(Mutation::SetStampedValue {
+            key: Bytes::copy_from_slice(key),
+            value: stamped(before, after),
+        })
+    }
+
+    /// Counts `range` as read.
+    ///
+    /// # Errors
+    /// A broken limit.
+    pub fn add_read_conflict(&self, range: &KeyRange) -> Result<(), StoreError> {
+        self.open()?.draft.add_read_conflict(range.clone())
+    }
+
+    /// Counts `range` as written.
+    ///
+    /// # Errors
+    /// A broken limit.
+    pub fn add_write_conflict(&self, range: &KeyRange) -> Result<(), StoreError> {
+        self.open()?.draft.add_write_conflict(range.clone())
+    }
+
+    /// Commits. A transaction that wrote nothing succeeds at its read version, with a stamp of zeros, without asking the
+    /// store.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`], [`StoreError::TooOld`], [`StoreError::ClearTooWide`], [`StoreError::Unavailable`],
+    /// [`StoreError::Poisoned`]: nothing was applied. [`StoreError::CommitUnknown`]: it may have been; see
+    /// [`crate::Store::run_once`].
+    pub async fn commit(&self) -> Result<Committed, StoreError> {
+        let draft = {
+            let mut progress = self.open()?;
+            progress.finished = true;
+            std::mem::take(&mut progress.draft)
+        };
+        let result = self.commit_draft(draft).await;
+        self.noting(result)
+    }
+
+    /// The first error of this transaction that running it again may cure.
+    pub(crate) fn setback(&self) -> Option<StoreError> {
+        self.lock().setback.clone()
+    }
+
+    async fn commit_draft(&self, draft: Draft) -> Result<Committed, StoreError> {
+        if draft.writes_nothing() {
+            let version = self
+                .shared
+                .snapshot
+                .get()
+                .map_or(Version::default(), |snapshot| snapshot.version);
+            return Ok(Committed {
+                version,
+                stamp: Versionstamp::default(),
+            });
+        }
+        let depends = draft.has_read_conflicts();
+        let mut request = draft.into_request();
+        if depends {
+            request.read_version = Some(self.snapshot_fresh().await?);
+        }
+        self.shared.backend.commit(request).await
+    }
+
+    async fn get_as(&self, key: &[u8], isolation: Isolation) -> Result<Option<Bytes>, StoreError> {
+        limits::check_key(key)?;
+        let own = self.open()?.draft.own(key);
+        let plus = match own {
+            Own::Known(value) => return Ok(value),
+            Own::Unreadable => return Err(StoreError::Unreadable),
+            Own::Stored => None,
+            Own::Plus(delta) => Some(delta),
+        };
+        let version = self.snapshot_fresh().await?;
+        let stored = self.shared.backend.get(version, key).await?;
+        if isolation == Isolation::Serializable {
+            self.open()?.draft.add_read_conflict(KeyRange::single(key))?;
+        }
+        Ok(match plus {
+            Some(delta) => Some(added(stored.as_deref(), delta)),
+            None => stored,
+        })
+    }
+
+    async fn get_range_as(
+        &self,
+        range: &KeyRange,
+        limit: usize,
+        order: Order,
+        isolation: Isolation,
+    ) -> Result<Page, StoreError> {
+        limits::check_range(range)?;
+        if range.is_empty() || limit == 0 {
+            return Ok(Page {
+                rows: Vec::new(),
+                more: !range.is_empty(),
+            });
+        }
+        let mut gathered = crate::backend::PageBuilder::new(limit, RANGE_BYTES);
+        let mut rest = Some(range.clone());
+        'pages: while let Some(range) = rest.take() {
+            let version = self.snapshot_fresh().await?;
+            let read = RangeRead {
+                range: range.clone(),
+                limit,
+                order,
+            };
+            let page = self.shared.backend.get_range(version, read).await?;
+            let (rows, uncovered) = self.open()?.draft.overlay(&range, order, page)?;
+            for (key, value) in rows {
+                if !gathered.push(key, value) {
+                    break 'pages;
+                }
+            }
+            rest = uncovered;
+        }
+        let page = gathered.finish();
+        if isolation == Isolation::Serializable {
+            self.open()?
+                .draft
+                .add_read_conflict(seen(range, order, &page.rows, page.more))?;
+        }
+        Ok(page)
+    }
+
+    fn mutate(&self, mutation: Mutation) -> Result<(), StoreError> {
+        self.open()?.draft.mutate(mutation)
+    }
+
+    /// The read version, unless it has become too old to use.
+    async fn snapshot_fresh(&self) -> Result<Version, StoreError> {
+        let snapshot = self.snapshot_taken().await?;
+        if self.shared.backend.now().saturating_sub(snapshot.since) > TRANSACTION_AGE {
+            return Err(StoreError::TooOld);
+        }
+        Ok(snapshot.version)
+    }
+
+    async fn snapshot_taken(&self) -> Result<Snapshot, StoreError> {
+        let take = || async {
+            let since = self.shared.backend.now();
+            let version = self.shared.backend.read_version().await?;
+            Ok(Snapshot { version, since })
+        };
+        self.shared.snapshot.get_or_try_init(take).await.copied()
+    }
+
+    fn noting<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error) = &result
+            && error.retry() != Retry::Never
+        {
+            self.lock().setback.get_or_insert_with(|| error.clone());
+        }
+        result
+    }
+
+    fn open(&self) -> Result<MutexGuard<'_, Progress>, StoreError> {
+        let progress = self.lock();
+        if progress.finished {
+            Err(StoreError::Finished)
+        } else {
+            Ok(progress)
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        // Nothing panics while it holds the lock, and nothing it guards could be left half done.
+        self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads at the transaction's version, over its own writes, that do not make it conflict.
+#[derive(Clone, Copy)]
+pub struct SnapshotReads<'a> {
+    transaction: &'a Transaction,
+}
+
+impl SnapshotReads<'_> {
+    /// As [`Transaction::get`].
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let result = self.transaction.get_as(key, Isolation::Snapshot).await;
+        self.transaction.noting(result)
+    }
+
+    /// As [`Transaction::get_range`].
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub async fn get_range(&self, range: &KeyRange, limit: usize, order: Order) -> Result<Page, StoreError> {
+        let result = self
+            .transaction
+            .get_range_as(range, limit, order, Isolation::Snapshot)
+            .await;
+        self.transaction.noting(result)
+    }
+}
+
+fn stamped(before: &[u8], after: &[u8]) -> Stamped {
+    Stamped {
+        before: Bytes::copy_from_slice(before),
+        after: Bytes::copy_from_slice(after),
+    }
+}

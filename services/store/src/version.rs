@@ -1,0 +1,46 @@
+//! Versions and versionstamps: the order of commits as numbers.
+
+use std::fmt;
+
+/// A point in the history of a store. Every commit gets a version greater than all before it; a read at a version sees
+/// exactly the commits up to it. Only their order means something; they are not dense in every store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u64);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Ten bytes that name one commit and sort as commits do: its version, big-endian, then its place among the commits of the
+/// same version, big-endian (always 0 in stores that give each commit a version of its own).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Versionstamp(pub [u8; Self::BYTES]);
+
+impl Versionstamp {
+    /// Length of a stamp.
+    pub const BYTES: usize = 10;
+
+    /// The stamp of the commit at `version` that is the `place`th of that version.
+    #[must_use]
+    pub fn new(version: Version, place: u16) -> Self {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&version.0.to_be_bytes());
+        bytes[8..].copy_from_slice(&place.to_be_bytes());
+        Self(bytes)
+    }
+
+    /// The version in it.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        let [a, b, c, d, e, f, g, h, _, _] = self.0;
+        Version(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+    }
+}
+
+impl fmt::Display for Versionstamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
