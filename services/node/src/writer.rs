@@ -1,0 +1,676 @@
+//! The writer: gets one owner's batches into its log, once and in order (rules L3 to L7, E2 to E4, E6 of
+//! `docs/protocol.md`).
+//!
+//! Responsible for: what is sent next and on which expectation, what an answer or its absence means, when the owner was
+//! replaced, which batches are kept, and whether the owner is fresh enough to show anything. Not responsible for: filling
+//! batches (the journal does), holding outputs back ([`Gate`](crate::gate::Gate) does), or talking to anybody: whoever
+//! drives it carries out its [`Action`]s.
+
+mod kept;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use annals_event::{FrozenBatch, Header};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId};
+use thiserror::Error;
+
+use crate::time::Mono;
+use kept::{Kept, Place};
+
+/// At least this long between closing two batches (L3): what happens meanwhile shares one append.
+pub const PACE: Duration = Duration::from_millis(5);
+
+/// An owner with nothing to say appends an empty batch this long after its last append (L7).
+pub const HEARTBEAT: Duration = Duration::from_millis(400);
+
+/// Nothing is shown unless the last acknowledged append was sent less than this long ago (G2).
+pub const FRESHNESS: Duration = Duration::from_millis(1_000);
+
+/// How long the driver waits for an answer before it reports [`Input::Silent`]. Shorter than [`FRESHNESS`], so that one
+/// lost answer need not make the owner stale; an append that syncs three disks takes a few milliseconds.
+pub const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Kept bytes at which the core must take no more input (L6). At a megabyte per second it is a minute without db.
+pub const KEPT_LIMIT: usize = 64 << 20;
+
+/// Kept bytes at which not even an empty batch is asked for: what is beyond [`KEPT_LIMIT`] is the last batches of a core
+/// that has stopped taking input, and several hours of heartbeats.
+pub const KEPT_CEILING: usize = KEPT_LIMIT + (8 << 20);
+
+/// Pause before asking again what got no answer; doubled with each failure in a row, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1_000);
+
+const _: () = assert!(HEARTBEAT.as_millis() + PATIENCE.as_millis() < FRESHNESS.as_millis());
+
+/// When a batch counts as acknowledged: the realm's setting `acknowledged`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When JetStream has acknowledged it.
+    #[default]
+    Log,
+    /// When db has it in the store.
+    Archive,
+}
+
+/// A batch by number and hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tip {
+    /// Its number; 0 before the first.
+    pub number: BatchNumber,
+    /// Its hash; zeroes before the first.
+    pub hash: Hash,
+}
+
+/// What reading the owner's log gave (E1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// The newest archived batch: the owner's cursor in the store.
+    pub archived: Tip,
+    /// The valid batches that follow it, dense, in order.
+    pub beyond: Vec<FrozenBatch>,
+    /// The subject's last sequence, whatever is there; 0 if the subject is empty.
+    pub sequence: u64,
+}
+
+/// The first batch of an epoch, as the store holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The epoch it opens.
+    pub epoch: Epoch,
+    /// Its number: from here on, batches of lower epochs are void.
+    pub number: BatchNumber,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+/// Something the driver is to do, and to answer exactly once, by an [`Input`]. There is never more than one unanswered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Append these bytes to the owner's subject, expecting `expect` as its last sequence. Answers: [`Input::Appended`],
+    /// [`Input::Rejected`], [`Input::Silent`].
+    Append {
+        /// The sequence expected.
+        expect: u64,
+        /// What is appended.
+        batch: &'a FrozenBatch,
+    },
+    /// Read the subject's last message through the stream's leader. Answers: [`Input::Last`], [`Input::Silent`].
+    ReadLast,
+    /// Write openings into the store, in one transaction (E3): those it does not hold yet, if the granted epoch is still
+    /// that of the last one and the owner's cursor is below the first one written. The last is the writer's own; those
+    /// before it are of epochs whose holder died before it could do this. Answers: [`Input::OpeningRecorded`],
+    /// [`Input::OpeningRefused`], [`Input::Silent`].
+    RecordOpening {
+        /// Oldest first.
+        openings: Vec<Opening>,
+    },
+    /// Ask the store whether it still grants this epoch (E6). Answers: [`Input::EpochConfirmed`], [`Input::EpochLost`],
+    /// [`Input::Silent`].
+    ConfirmEpoch,
+}
+
+/// What the driver tells the writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// The append was acknowledged, at this sequence.
+    Appended {
+        /// The subject's last sequence now.
+        sequence: u64,
+    },
+    /// The append was rejected because the last sequence is another.
+    Rejected,
+    /// No answer in time, or one that is no verdict (no leader, no storage, store away).
+    Silent,
+    /// What is last on the subject: its sequence and bytes, or nothing.
+    Last(Option<(u64, Vec<u8>)>),
+    /// The openings are in the store.
+    OpeningRecorded,
+    /// They are not.
+    OpeningRefused(OpeningRefused),
+    /// The store grants this epoch.
+    EpochConfirmed,
+    /// The store grants a higher one.
+    EpochLost,
+    /// The connection to the bus is gone. Comes unasked; an unanswered action is still to be answered.
+    Disconnected,
+    /// It is back. Comes unasked.
+    Reconnected,
+    /// db announced the owner's cursor. Comes unasked, in any order.
+    Archived {
+        /// The newest archived batch.
+        upto: Tip,
+        /// The epoch it was written in.
+        epoch: Epoch,
+    },
+}
+
+/// Why the store did not take an opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpeningRefused {
+    /// A higher epoch is granted.
+    Superseded,
+    /// db has archived what the log has lost since: the cursor has passed the opening.
+    CursorPassed,
+}
+
+/// What the writer wants the journal to close and [`offer`](Writer::offer) it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Nothing now.
+    Nothing,
+    /// The `Open` of this epoch (E2).
+    Opening,
+    /// The gathering batch, if it holds something.
+    Filled,
+    /// The gathering batch, even if it is empty.
+    Heartbeat,
+}
+
+/// Why a writer appends nothing any more. What was not acknowledged will not be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Stop {
+    /// Another process holds the owner.
+    #[error("owner {owner} was taken over from epoch {epoch}; nothing to do here")]
+    Replaced {
+        /// Whose log.
+        owner: OwnerId,
+        /// The epoch that ended.
+        epoch: Epoch,
+    },
+    /// Something was added to the log, or archived, while the owner was being taken: begin again at E1, in the same epoch.
+    #[error("the log of owner {owner} grew while epoch {epoch} was being opened; read it again")]
+    ReadAgain {
+        /// Whose log.
+        owner: OwnerId,
+        /// The epoch to be opened.
+        epoch: Epoch,
+    },
+    /// The log or the archive holds what this chain cannot have before it. An alarm.
+    #[error("the log of owner {owner} contradicts its writer in epoch {epoch}: {found}; run `annals log verify`")]
+    Contradicted {
+        /// Whose log.
+        owner: OwnerId,
+        /// The writer's epoch.
+        epoch: Epoch,
+        /// What is there.
+        found: Found,
+    },
+}
+
+/// What contradicted a writer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Found {
+    /// A batch that is neither of the chain nor void.
+    #[error("batch {number} of epoch {epoch} with hash {hash} at sequence {sequence}")]
+    Batch {
+        /// Where on the stream.
+        sequence: u64,
+        /// Its number.
+        number: BatchNumber,
+        /// Its epoch.
+        epoch: Epoch,
+        /// Its hash.
+        hash: Hash,
+    },
+    /// A message that is no batch of this owner.
+    #[error("what is at sequence {sequence} is no batch of this owner")]
+    Stranger {
+        /// Where on the stream.
+        sequence: u64,
+    },
+    /// An archived batch that differs from the one written.
+    #[error("the archive holds batch {} with hash {}", archived.number, archived.hash)]
+    Archive {
+        /// The cursor that was announced.
+        archived: Tip,
+    },
+}
+
+impl Stop {
+    /// Whether an operator must look at it.
+    #[must_use]
+    pub fn is_alarm(&self) -> bool {
+        matches!(self, Stop::Contradicted { .. })
+    }
+}
+
+/// What the writer is at. Each phase but `Opening`, `Free` and `Stopped` has one action to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The chain is known; its `Open` is awaited from the journal.
+    Opening,
+    /// The kept batch of this number is in flight, and the later ones are to follow.
+    Appending(BatchNumber),
+    /// It is not known whether the batch in flight was appended: the subject's last message is being read.
+    Resolving(BatchNumber),
+    /// The `Open` is in the log, and goes into the store.
+    Recording,
+    /// The bus was away: the store is asked whether the epoch still holds.
+    Confirming,
+    /// Every batch is in the log; the next one is awaited from the journal.
+    Free,
+    /// Over.
+    Stopped(Stop),
+}
+
+/// An action that was handed out.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: Mono,
+    /// The bus went away meanwhile: whatever the answer is, it is not believed (L5).
+    doubted: bool,
+}
+
+/// The append state machine of one owner in one epoch.
+///
+/// Driving it, after each [`handle`](Self::handle) and whenever [`deadline`](Self::deadline) has passed:
+/// 1. ask [`wanted`](Self::wanted), close a batch accordingly and [`offer`](Self::offer) it;
+/// 2. carry out what [`poll`](Self::poll) returns, and `handle` its answer when it is there, or [`Input::Silent`] after
+///    [`PATIENCE`];
+/// 3. if [`stopped`](Self::stopped), shut the gate; else release from it what [`acknowledged`](Self::acknowledged) and
+///    [`is_fresh`](Self::is_fresh) allow.
+#[derive(Debug)]
+pub struct Writer {
+    owner: OwnerId,
+    epoch: Epoch,
+    durability: Durability,
+    kept: Kept,
+    /// The subject's last sequence, as far as this writer knows.
+    last: u64,
+    appended: BatchNumber,
+    archived: BatchNumber,
+    /// The openings beyond the archive as it was at E1, oldest first, one per epoch; the own one last, once it is written.
+    openings: Vec<Opening>,
+    /// Whether the store holds them.
+    recorded: bool,
+    phase: Phase,
+    asked: Option<Asked>,
+    connected: bool,
+    /// The bus was away since the epoch was confirmed last (E6).
+    unconfirmed: bool,
+    last_closed: Option<Mono>,
+    /// When the newest append that is known to have been acknowledged was sent.
+    fresh_at: Option<Mono>,
+    failures: u32,
+    not_before: Mono,
+}
+
+impl Writer {
+    /// Takes an owner whose log was read (E1), on a bus that is connected. If the log already holds an `Open` of this
+    /// epoch beyond the archive, that one counts; else the first thing [`wanted`](Self::wanted) is one.
+    ///
+    /// # Panics
+    /// If the batches beyond the archive do not continue it.
+    #[must_use]
+    pub fn take_over(owner: OwnerId, epoch: Epoch, durability: Durability, chain: Chain) -> Self {
+        let mut kept = Kept::new(chain.archived);
+        let newest = chain.beyond.last().map_or(Epoch(0), |batch| batch.epoch);
+        chain.beyond.into_iter().for_each(|batch| kept.push(batch));
+        let mut seen = BTreeSet::new();
+        let openings: Vec<Opening> = kept
+            .iter()
+            .filter(|batch| batch.opens && seen.insert(batch.epoch))
+            .map(opening_of)
+            .collect();
+        let phase = match openings.last() {
+            _ if newest > epoch => Phase::Stopped(Stop::Replaced { owner, epoch }),
+            Some(opening) if opening.epoch == epoch => Phase::Recording,
+            _ => Phase::Opening,
+        };
+        Self {
+            owner,
+            epoch,
+            durability,
+            last: chain.sequence,
+            appended: kept.tip().number,
+            archived: chain.archived.number,
+            kept,
+            openings,
+            recorded: false,
+            phase,
+            asked: None,
+            connected: true,
+            unconfirmed: false,
+            last_closed: None,
+            fresh_at: None,
+            failures: 0,
+            not_before: Mono::default(),
+        }
+    }
+
+    /// Whose log this is.
+    #[must_use]
+    pub fn owner(&self) -> OwnerId {
+        self.owner
+    }
+
+    /// The epoch it writes in.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The end of the chain: what the next batch follows.
+    #[must_use]
+    pub fn tip(&self) -> Tip {
+        self.kept.tip()
+    }
+
+    /// What the journal is to close now.
+    #[must_use]
+    pub fn wanted(&self, now: Mono) -> Wanted {
+        match self.phase {
+            Phase::Opening => Wanted::Opening,
+            Phase::Free if self.connected && self.kept.cost() < KEPT_CEILING => match self.last_closed {
+                Some(closed) if now < closed.after(PACE) => Wanted::Nothing,
+                Some(closed) if now < closed.after(HEARTBEAT) => Wanted::Filled,
+                Some(_) | None => Wanted::Heartbeat,
+            },
+            _ => Wanted::Nothing,
+        }
+    }
+
+    /// Takes the batch that was [`wanted`](Self::wanted). It is kept until it is archived, and sent unchanged.
+    ///
+    /// # Panics
+    /// If nothing was wanted, or the batch is not the one that follows [`tip`](Self::tip) in this epoch.
+    pub fn offer(&mut self, now: Mono, batch: FrozenBatch) {
+        assert!(
+            self.wanted(now) != Wanted::Nothing,
+            "batch {} was offered, and none was wanted",
+            batch.number
+        );
+        assert!(
+            (batch.owner, batch.epoch) == (self.owner, self.epoch),
+            "batch {} is another's",
+            batch.number
+        );
+        assert!(
+            batch.opens == (self.phase == Phase::Opening),
+            "an epoch is opened once, by its first batch"
+        );
+        if batch.opens {
+            self.openings.push(opening_of(&batch));
+        }
+        self.phase = Phase::Appending(batch.number);
+        self.last_closed = Some(now);
+        self.kept.push(batch);
+    }
+
+    /// What is to be done now, if anything. Each action is handed out once.
+    #[must_use]
+    pub fn poll(&mut self, now: Mono) -> Option<Action<'_>> {
+        if self.asked.is_some() || !self.connected || now < self.not_before {
+            return None;
+        }
+        let action = match self.phase {
+            Phase::Opening | Phase::Free | Phase::Stopped(_) => return None,
+            Phase::Appending(number) => {
+                let kept = self.kept.get_mut(number).expect("what is in flight is kept");
+                kept.first_sent.get_or_insert(now);
+                Action::Append {
+                    expect: self.last,
+                    batch: &kept.batch,
+                }
+            }
+            Phase::Resolving(_) => Action::ReadLast,
+            Phase::Recording => Action::RecordOpening {
+                openings: self.openings.clone(),
+            },
+            Phase::Confirming => Action::ConfirmEpoch,
+        };
+        self.asked = Some(Asked {
+            at: now,
+            doubted: false,
+        });
+        Some(action)
+    }
+
+    /// Takes an answer, or news.
+    pub fn handle(&mut self, now: Mono, input: Input) {
+        match input {
+            Input::Disconnected => self.disconnect(),
+            Input::Reconnected => self.reconnect(now),
+            Input::Archived { upto, epoch } => self.archive(upto, epoch),
+            answer => {
+                // An answer to nothing is one that came after its silence was reported: it is known already, or will be.
+                let Some(asked) = self.asked.take() else { return };
+                let answer = if asked.doubted { Input::Silent } else { answer };
+                self.answer(now, asked.at, answer);
+            }
+        }
+    }
+
+    fn disconnect(&mut self) {
+        self.connected = false;
+        self.unconfirmed = true;
+        if let Some(asked) = &mut self.asked {
+            asked.doubted = true;
+        }
+    }
+
+    fn reconnect(&mut self, now: Mono) {
+        self.connected = true;
+        self.failures = 0;
+        self.not_before = now;
+        if self.phase == Phase::Free {
+            self.settle();
+        }
+    }
+
+    fn archive(&mut self, upto: Tip, epoch: Epoch) {
+        if self.stopped().is_some() || upto.number <= self.archived {
+            return;
+        }
+        match self.kept.hash(upto.number) {
+            Some(hash) if hash == upto.hash => self.archived = upto.number,
+            _ if epoch > self.epoch => self.replaced(),
+            // Until the store holds the opening, what others append is part of the chain (E2).
+            _ if !self.recorded => self.read_again(),
+            _ => self.contradicted(Found::Archive { archived: upto }),
+        }
+        if !matches!(self.phase, Phase::Appending(_) | Phase::Resolving(_)) {
+            self.kept.forget(self.archived);
+        }
+    }
+
+    fn answer(&mut self, now: Mono, asked: Mono, answer: Input) {
+        match (&self.phase, answer) {
+            (&Phase::Appending(number), Input::Appended { sequence }) => {
+                self.last = sequence;
+                self.acknowledge(number, Some(asked));
+            }
+            (&Phase::Appending(number), answer) => {
+                self.phase = Phase::Resolving(number);
+                // A rejection says what to do next, so the first one costs no pause; rejections in a row do.
+                if answer != Input::Rejected || self.failures > 0 {
+                    self.pause(now);
+                } else {
+                    self.failures = 1;
+                }
+            }
+            (&Phase::Resolving(number), Input::Last(last)) => self.resolve(number, last),
+            (Phase::Recording, Input::OpeningRecorded) => {
+                self.recorded = true;
+                self.failures = 0;
+                self.settle();
+            }
+            (Phase::Recording, Input::OpeningRefused(OpeningRefused::CursorPassed)) => self.read_again(),
+            (Phase::Recording, Input::OpeningRefused(OpeningRefused::Superseded))
+            | (Phase::Confirming, Input::EpochLost) => self.replaced(),
+            (Phase::Confirming, Input::EpochConfirmed) => {
+                self.unconfirmed = false;
+                self.failures = 0;
+                self.settle();
+            }
+            // Silence; or an answer to a question that was not asked, which says as little.
+            _ => self.pause(now),
+        }
+    }
+
+    /// The table of L5: what the last message on the subject means while batch `sending` is in flight.
+    fn resolve(&mut self, sending: BatchNumber, last: Option<(u64, Vec<u8>)>) {
+        let Some((sequence, bytes)) = last else {
+            self.last = 0;
+            self.phase = Phase::Appending(self.kept.oldest());
+            return;
+        };
+        let (header, hash) = match Header::read(&bytes) {
+            Ok((header, hash)) if header.owner == self.owner => (header, hash),
+            Ok(_) | Err(_) => return self.contradicted(Found::Stranger { sequence }),
+        };
+        let (number, epoch) = (header.number, header.epoch);
+        self.last = sequence;
+        if epoch > self.epoch {
+            return self.replaced();
+        }
+        match self.kept.place(number, hash) {
+            Place::Kept => {
+                let sent = self.kept.get(number).and_then(|kept| kept.first_sent);
+                self.acknowledge(number, sent);
+            }
+            Place::Archived => self.phase = Phase::Appending(self.kept.oldest()),
+            // Until the store holds the opening, what others append is part of the chain (E2).
+            Place::Elsewhere if !self.recorded => self.read_again(),
+            // And from then on it never is: an `Open` that is not of this chain can no longer be recorded, what follows one
+            // that is on it is void by a later opening, and nobody folds either (E5, F2).
+            Place::Elsewhere if epoch < self.epoch => self.phase = Phase::Appending(sending),
+            Place::Elsewhere => self.contradicted(Found::Batch {
+                sequence,
+                number,
+                epoch,
+                hash,
+            }),
+        }
+    }
+
+    /// The kept batch `number` is last on the subject. It was sent at `sent` or, if that is not known, before this epoch.
+    fn acknowledge(&mut self, number: BatchNumber, sent: Option<Mono>) {
+        self.appended = self.appended.max(number);
+        self.fresh_at = self.fresh_at.max(sent);
+        self.failures = 0;
+        if number < self.kept.tip().number {
+            self.phase = Phase::Appending(number.next());
+        } else {
+            self.settle();
+        }
+    }
+
+    /// Goes on to what is left to do once the whole chain is in the log.
+    fn settle(&mut self) {
+        self.kept.forget(self.archived);
+        self.phase = if !self.recorded {
+            Phase::Recording
+        } else if self.unconfirmed {
+            Phase::Confirming
+        } else {
+            Phase::Free
+        };
+    }
+
+    fn pause(&mut self, now: Mono) {
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << self.failures.min(16))
+            .min(LONGEST_PAUSE);
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = now.after(pause);
+    }
+
+    fn replaced(&mut self) {
+        self.phase = Phase::Stopped(Stop::Replaced {
+            owner: self.owner,
+            epoch: self.epoch,
+        });
+    }
+
+    fn read_again(&mut self) {
+        self.phase = Phase::Stopped(Stop::ReadAgain {
+            owner: self.owner,
+            epoch: self.epoch,
+        });
+    }
+
+    fn contradicted(&mut self, found: Found) {
+        self.phase = Phase::Stopped(Stop::Contradicted {
+            owner: self.owner,
+            epoch: self.epoch,
+            found,
+        });
+    }
+
+    /// When [`wanted`](Self::wanted) or [`poll`](Self::poll) will say something else without an input; `None` if never.
+    #[must_use]
+    pub fn deadline(&self, now: Mono) -> Option<Mono> {
+        match self.phase {
+            Phase::Stopped(_) => None,
+            _ if !self.connected || self.asked.is_some() => None,
+            Phase::Opening => Some(now),
+            Phase::Free => {
+                let closed = self.last_closed.unwrap_or_default();
+                [closed.after(PACE), closed.after(HEARTBEAT)]
+                    .into_iter()
+                    .find(|due| *due > now)
+            }
+            _ => Some(self.not_before.max(now)),
+        }
+    }
+
+    /// The newest batch that counts as acknowledged, by the realm's setting.
+    #[must_use]
+    pub fn acknowledged(&self) -> BatchNumber {
+        match self.durability {
+            Durability::Log => self.appended,
+            Durability::Archive => self.appended.min(self.archived),
+        }
+    }
+
+    /// Whether outputs may leave: the opening is recorded (E4), the bus has not been away since the epoch was confirmed
+    /// (E6), and the last acknowledged append was sent less than [`FRESHNESS`] ago (G2).
+    #[must_use]
+    pub fn is_fresh(&self, now: Mono) -> bool {
+        self.recorded
+            && self.connected
+            && !self.unconfirmed
+            && self.stopped().is_none()
+            && self.fresh_at.is_some_and(|sent| now.since(sent) < FRESHNESS)
+    }
+
+    /// Whether the core must take no more input until something is archived (L6).
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.kept.cost() >= KEPT_LIMIT
+    }
+
+    /// Why it stopped, if it did. A stopped writer never goes on.
+    #[must_use]
+    pub fn stopped(&self) -> Option<&Stop> {
+        match &self.phase {
+            Phase::Stopped(stop) => Some(stop),
+            _ => None,
+        }
+    }
+
+    /// A batch that was appended and is not archived yet: what fills a hole that db asks about (F4).
+    #[must_use]
+    pub fn kept(&self, number: BatchNumber) -> Option<&FrozenBatch> {
+        self.kept
+            .get(number)
+            .map(|kept| &kept.batch)
+            .filter(|batch| batch.number <= self.appended)
+    }
+
+    /// The opening of this epoch, once the store holds it.
+    #[must_use]
+    pub fn opening(&self) -> Option<Opening> {
+        self.openings.last().copied().filter(|_| self.recorded)
+    }
+}
+
+fn opening_of(batch: &FrozenBatch) -> Opening {
+    Opening {
+        epoch: batch.epoch,
+        number: batch.number,
+        hash: batch.hash,
+    }
+}
