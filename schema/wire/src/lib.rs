@@ -1,1 +1,11 @@
 //! What is sent: bus messages, subjects and client frames.
+//!
+//! Responsible for: the shape and bytes of everything that passes between processes and between a client and the realm.
+//! Not responsible for: sending it, or what has to be in the log before it may be sent.
+
+pub mod bus;
+mod map;
+mod subjects;
+
+pub use map::{CellArea, Space, SpaceMap};
+pub use subjects::Subjects;

@@ -1,5 +1,27 @@
 //! The core contract: log writer, gate, calls, and the driver that services and simulation share.
+//!
+//! Responsible for: what cell and base owners have in common — recording what happens ([`journal`]), appending it
+//! ([`writer`]), holding back what is not in the log yet ([`gate`]), calls that happen once, timers, and the trait behind
+//! which game code sits ([`Behaviour`]). Not responsible for: space, clients' connections, or anything that waits: a
+//! shell drives an [`Owner`] and the simulation drives the same one.
 
+mod behaviour;
+mod context;
+mod desk;
 pub mod gate;
+mod ids;
+pub mod journal;
+mod links;
+mod output;
+mod owner;
+mod routes;
+mod schedule;
 pub mod time;
 pub mod writer;
+
+pub use behaviour::{Answer, Behaviour, Caller};
+pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, MAX_VALUE_BYTES, check_args};
+pub use desk::Desk;
+pub use ids::{BLOCK, IdBlocks};
+pub use output::{ConnectionId, Output, Request};
+pub use owner::{Beginning, ClientNews, Input, Owner, Role};

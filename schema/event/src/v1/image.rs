@@ -185,7 +185,7 @@ impl Image {
                 put_number(out, base.database.0);
                 put_number(out, base.checkout);
                 put_option(out, base.cell.as_ref(), |out, owner| {
-                    put_number(out, u64::from(owner.0))
+                    put_number(out, u64::from(owner.0));
                 });
                 put_option(out, base.token.as_ref(), |out, digest| out.extend(digest));
             }

@@ -510,7 +510,7 @@ fn too_much_that_is_not_archived_stops_the_input() {
     while !bench.writer.is_full() {
         bench.now = bench.now.after(PACE);
         let mut batch = batch_behind(bench.writer.tip(), Epoch(2), false, 0);
-        batch.bytes = vec![0; 8 << 20].into();
+        batch.bytes = vec![0; 8 << 20];
         bench.writer.offer(bench.now, batch.clone());
         assert!(matches!(bench.ask(), Asked::Append { .. }));
         sequence += 1;

@@ -1,0 +1,82 @@
+//! The map: which cell owner is responsible for which part of each space. The director draws it, everybody else follows
+//! the newest version they have heard of; nothing depends on all having the same one.
+
+use std::collections::BTreeMap;
+
+use annals_ids::{OwnerId, Position, SpaceId};
+
+/// The map of all spaces.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SpaceMap {
+    /// Counts the changes; a lower version is out of date.
+    pub version: u64,
+    /// The spaces.
+    pub spaces: BTreeMap<SpaceId, Space>,
+}
+
+/// One space.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Space {
+    /// Its cells: areas that together cover the plane and do not overlap.
+    pub cells: Vec<CellArea>,
+    /// Half the side of the square within which a witness sees others, metres.
+    pub aoi_radius: f32,
+    /// How much further out somebody in view must be to leave it, metres.
+    pub aoi_hysteresis: f32,
+    /// How far from another cell's area an entity has a ghost there, metres; at least radius plus hysteresis, or
+    /// witnesses would miss what stands across the boundary.
+    pub ghost_distance: f32,
+}
+
+/// A cell: its area, half-open, possibly without end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CellArea {
+    /// Who is responsible.
+    pub owner: OwnerId,
+    /// West edge, included.
+    pub west: f32,
+    /// East edge, excluded.
+    pub east: f32,
+    /// South edge, included.
+    pub south: f32,
+    /// North edge, excluded.
+    pub north: f32,
+}
+
+impl SpaceMap {
+    /// Who is responsible for a place.
+    #[must_use]
+    pub fn owner_at(&self, space: SpaceId, position: Position) -> Option<OwnerId> {
+        let cells = &self.spaces.get(&space)?.cells;
+        cells.iter().find(|cell| cell.contains(position)).map(|cell| cell.owner)
+    }
+}
+
+impl CellArea {
+    /// The whole plane.
+    #[must_use]
+    pub fn everywhere(owner: OwnerId) -> Self {
+        let (least, most) = (f32::NEG_INFINITY, f32::INFINITY);
+        Self {
+            owner,
+            west: least,
+            east: most,
+            south: least,
+            north: most,
+        }
+    }
+
+    /// Whether a position lies within.
+    #[must_use]
+    pub fn contains(&self, position: Position) -> bool {
+        (self.west..self.east).contains(&position.x) && (self.south..self.north).contains(&position.z)
+    }
+
+    /// How far a position lies outside along the axis on which it is farther out; 0 within. The metric of areas of
+    /// interest: a square.
+    #[must_use]
+    pub fn distance(&self, position: Position) -> f32 {
+        let outside = |value: f32, least: f32, most: f32| (least - value).max(value - most).max(0.0);
+        outside(position.x, self.west, self.east).max(outside(position.z, self.south, self.north))
+    }
+}

@@ -1,0 +1,76 @@
+//! The subjects of a realm on the bus, all in one place.
+
+use annals_ids::{OwnerId, Shard};
+
+/// The subjects of one realm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subjects {
+    prefix: String,
+}
+
+impl Subjects {
+    /// Those of the realm with this name. The name must be a subject token: letters, digits, `-` and `_`.
+    #[must_use]
+    pub fn new(realm: &str) -> Self {
+        Self {
+            prefix: format!("annals.{realm}"),
+        }
+    }
+
+    /// Whether a realm can have this name: 1 to 32 letters, digits, `-` or `_`.
+    #[must_use]
+    pub fn is_realm_name(name: &str) -> bool {
+        (1..=annals_event::MAX_REALM_BYTES).contains(&name.len())
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    }
+
+    /// An owner's log.
+    #[must_use]
+    pub fn log(&self, shard: Shard, owner: OwnerId) -> String {
+        format!("{}.log.{shard}.{owner}", self.prefix)
+    }
+
+    /// All logs of a shard.
+    #[must_use]
+    pub fn logs(&self, shard: Shard) -> String {
+        format!("{}.log.{shard}.*", self.prefix)
+    }
+
+    /// Where holes of an owner's log are refilled.
+    #[must_use]
+    pub fn fill(&self, shard: Shard, owner: OwnerId) -> String {
+        format!("{}.fill.{shard}.{owner}", self.prefix)
+    }
+
+    /// All refills of a shard.
+    #[must_use]
+    pub fn fills(&self, shard: Shard) -> String {
+        format!("{}.fill.{shard}.*", self.prefix)
+    }
+
+    /// Messages to an owner, whichever process holds it.
+    #[must_use]
+    pub fn owner(&self, owner: OwnerId) -> String {
+        format!("{}.owner.{owner}", self.prefix)
+    }
+
+    /// What every process of the realm hears: cursors, the map of spaces.
+    #[must_use]
+    pub fn news(&self, topic: &str) -> String {
+        format!("{}.news.{topic}", self.prefix)
+    }
+
+    /// Requests to a service: `director`, `db`, `store`.
+    #[must_use]
+    pub fn service(&self, service: &str) -> String {
+        format!("{}.service.{service}", self.prefix)
+    }
+
+    /// Requests to one process.
+    #[must_use]
+    pub fn process(&self, process: annals_ids::ProcessId) -> String {
+        format!("{}.process.{process}", self.prefix)
+    }
+}

@@ -1,0 +1,96 @@
+//! What a game does: the one trait behind which every host of game code sits.
+
+use annals_def::Value;
+use annals_event::{CallError, Link, Outcome};
+use annals_ids::{Address, CallNumber, MemberId, OwnerId, SessionId, TimerId};
+
+use crate::context::Context;
+
+/// Who called, and where an answer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The link the call came on.
+    pub link: Link,
+    /// The caller's home.
+    pub home: OwnerId,
+    /// The call's number; 0 for a call within one owner, which needs none.
+    pub number: CallNumber,
+    /// Whether the caller waits for an answer.
+    pub wants_reply: bool,
+}
+
+impl Caller {
+    /// The client session, if a client called.
+    #[must_use]
+    pub fn client(&self) -> Option<SessionId> {
+        match self.link.from {
+            Address::Client(session) => Some(session),
+            _ => None,
+        }
+    }
+}
+
+/// What a method answers. One-way calls ignore it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// These values, in the order of the definition.
+    Return(Vec<Value>),
+    /// An error, carried to the caller.
+    Fail(CallError),
+    /// Nothing yet: [`Context::answer`] will, with the same [`Caller`].
+    Later,
+}
+
+impl Answer {
+    /// The answer of a method without return values.
+    pub const DONE: Answer = Answer::Return(Vec::new());
+
+    pub(crate) fn outcome(self) -> Option<Outcome> {
+        match self {
+            Answer::Return(values) => Some(Ok(values)),
+            Answer::Fail(error) => Some(Err(error)),
+            Answer::Later => None,
+        }
+    }
+}
+
+/// Behaviour of all entity types of a game, on bases and cells alike; [`Context`] tells which entity and part is meant.
+///
+/// It need not be deterministic: what it did is in the log, and replay never runs it again. It keeps no state of its own
+/// between calls, because that would not survive the process; what must last is in properties, timers and the notes of
+/// awaited replies.
+pub trait Behaviour: Send + Sync {
+    /// The part has begun to exist.
+    fn created(&self, _context: &mut Context<'_>) {}
+
+    /// The part is back after its process was lost (`onRestore`).
+    fn restored(&self, _context: &mut Context<'_>) {}
+
+    /// The part is about to cease (`onDestroy`).
+    fn destroyed(&self, _context: &mut Context<'_>) {}
+
+    /// A method is called. Number and types of the arguments are those of the definition, and a client's right to call
+    /// was checked.
+    fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], caller: &Caller) -> Answer;
+
+    /// An awaited reply has come, or will not.
+    fn replied(&self, _context: &mut Context<'_>, _then: u32, _note: &[u8], _outcome: &Outcome) {}
+
+    /// A timer fired.
+    fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}
+
+    /// A client controls the entity from now on (base part).
+    fn client_attached(&self, _context: &mut Context<'_>) {}
+
+    /// The client is gone for good (`onClientDeath`, base part).
+    fn client_lost(&self, _context: &mut Context<'_>) {}
+
+    /// The entity has a cell part now (`onGetCell`, base part).
+    fn cell_gained(&self, _context: &mut Context<'_>) {}
+
+    /// The entity has no cell part any more (`onLoseCell`, base part).
+    fn cell_lost(&self, _context: &mut Context<'_>) {}
+
+    /// The receiver of one-way calls is gone; the newest of them may not have been taken.
+    fn calls_lost(&self, _context: &mut Context<'_>, _to: Address) {}
+}

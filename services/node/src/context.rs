@@ -1,0 +1,588 @@
+//! What behaviour can do while it is called: read and change its entity, call others, set timers, roll dice.
+
+use annals_def::{AssignError, EntityType, Method, Mismatch, Path, Property, Value, assign, check};
+use annals_event::{Audience, Awaiting, Body, Call, CallError, Image, Link, Outcome, Place, Subject, Timer};
+use annals_ids::{Address, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime};
+use thiserror::Error;
+
+use crate::{behaviour::Caller, desk::Desk, output::Request};
+
+/// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. A batch must fit one
+/// message on the bus with room to spare.
+pub const MAX_VALUE_BYTES: usize = 2 << 20;
+
+/// How long a reply is waited for unless the caller says otherwise.
+pub const DEFAULT_TIMEOUT_MS: u64 = 5_000;
+
+/// Why something that behaviour wanted was not done. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Denied {
+    /// The type has no such member.
+    #[error("{entity_type} has no {what}")]
+    Unknown {
+        /// The entity's type.
+        entity_type: String,
+        /// What was named.
+        what: String,
+    },
+    /// The property belongs to the other part.
+    #[error(
+        "{entity_type}.{property} ({flag}) is not held by the {part} part; call a method of the part that holds it"
+    )]
+    OtherPart {
+        /// The entity's type.
+        entity_type: String,
+        /// Which property.
+        property: String,
+        /// Its distribution flag.
+        flag: &'static str,
+        /// The part that wanted it.
+        part: Part,
+    },
+    /// The value does not fit (P1). The old one stays.
+    #[error("{member}: {source}")]
+    Mismatch {
+        /// Type and member.
+        member: String,
+        /// What does not fit.
+        source: Box<Mismatch>,
+    },
+    /// There is nothing at that path.
+    #[error("{member}: {source}")]
+    Path {
+        /// Type and member.
+        member: String,
+        /// What is wrong with the path.
+        source: Box<AssignError>,
+    },
+    /// The value is larger than any may be.
+    #[error(
+        "{member} would take {bytes} bytes; at most {MAX_VALUE_BYTES} are possible: split it, or keep it elsewhere and store a reference"
+    )]
+    TooLarge {
+        /// Type and member.
+        member: String,
+        /// Its size in bytes.
+        bytes: usize,
+    },
+    /// The wrong number of arguments.
+    #[error("{method} takes {wanted} arguments, not {given}")]
+    Arguments {
+        /// Type and method.
+        method: String,
+        /// How many it takes.
+        wanted: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// Every granted entity id is used and the director has not sent more.
+    #[error("no entity id is left; the director has been asked for more, try again shortly")]
+    NoIds,
+}
+
+/// See the module. Lives as long as one call of behaviour.
+pub struct Context<'a> {
+    desk: &'a mut Desk,
+    entity: EntityId,
+}
+
+impl<'a> Context<'a> {
+    /// For an entity that is real on the desk's owner.
+    pub(crate) fn new(desk: &'a mut Desk, entity: EntityId) -> Option<Self> {
+        desk.image(entity).is_some().then_some(Self { desk, entity })
+    }
+
+    /// Which entity.
+    #[must_use]
+    pub fn entity(&self) -> EntityId {
+        self.entity
+    }
+
+    /// Which of its parts.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        self.desk.state().part
+    }
+
+    /// Its type.
+    #[must_use]
+    pub fn entity_type(&self) -> &EntityType {
+        self.desk
+            .entity_type(self.entity)
+            .expect("invariant: a real entity has a type of the schema")
+    }
+
+    /// Game time.
+    #[must_use]
+    pub fn now(&self) -> WorldTime {
+        self.desk.now.world
+    }
+
+    /// A random number.
+    pub fn roll(&mut self) -> u64 {
+        self.desk.roll()
+    }
+
+    /// The storable address of one of the entity's parts.
+    #[must_use]
+    pub fn mailbox(&self, part: Part) -> Mailbox {
+        let image = self.image();
+        Mailbox {
+            entity: self.entity,
+            home: image.home,
+            type_id: image.type_id,
+            part,
+        }
+    }
+
+    /// A property that this part holds.
+    ///
+    /// # Errors
+    /// When the type has none of this name, or the other part holds it.
+    pub fn get(&self, name: &str) -> Result<&Value, Denied> {
+        let property = self.property(name)?;
+        self.image()
+            .properties
+            .get(&property.index)
+            .ok_or_else(|| self.other_part(property))
+    }
+
+    /// Assigns a property. An equal value changes nothing.
+    ///
+    /// # Errors
+    /// When it is not held here or the value does not fit; the old one stays.
+    pub fn set(&mut self, name: &str, value: Value) -> Result<(), Denied> {
+        self.set_at(name, &Path::WHOLE, value)
+    }
+
+    /// Assigns an element or field within a property. An equal value changes nothing.
+    ///
+    /// # Errors
+    /// When it is not held here, there is nothing at that path, or the value does not fit; the old one stays.
+    pub fn set_at(&mut self, name: &str, path: &Path, value: Value) -> Result<(), Denied> {
+        let property = self.property(name)?;
+        let held = self
+            .image()
+            .properties
+            .get(&property.index)
+            .ok_or_else(|| self.other_part(property))?;
+        let member = || format!("{}.{name}", self.entity_type().name);
+        if path.0.is_empty() {
+            check(&property.data_type, &value).map_err(|source| Denied::Mismatch {
+                member: member(),
+                source: Box::new(source),
+            })?;
+        } else {
+            assign(&property.data_type, &mut held.clone(), path, value.clone()).map_err(|source| Denied::Path {
+                member: member(),
+                source: Box::new(source),
+            })?;
+        }
+        if path.find(held) == Some(&value) {
+            return Ok(());
+        }
+        fits(&value).map_err(|bytes| Denied::TooLarge {
+            member: member(),
+            bytes,
+        })?;
+        let (index, shown) = (property.index, property.distribution.is_shown());
+        self.desk.record_for(
+            self.entity,
+            shown,
+            Body::Changed {
+                member: index,
+                path: path.0.clone(),
+                value,
+            },
+        );
+        Ok(())
+    }
+
+    /// Calls a one-way method of another part, or of another entity. It happens once, even if either side dies.
+    ///
+    /// # Errors
+    /// When the receiver's type has no such method or the arguments do not fit.
+    pub fn call(&mut self, to: Mailbox, method: &str, args: Vec<Value>) -> Result<(), Denied> {
+        let call = self.prepare(to, method, args, false)?;
+        let from = self.address();
+        let link = Link { from, to: to.address() };
+        let caller = Caller {
+            link,
+            home: self.image().home,
+            number: annals_ids::CallNumber(0),
+            wants_reply: false,
+        };
+        if !self.desk.call_direct(self.entity, to.address(), &call, caller) {
+            self.desk.call(from, to.address(), to.home, call);
+        }
+        Ok(())
+    }
+
+    /// Calls a method and waits for what it returns: [`Behaviour::replied`](crate::Behaviour::replied) is called with
+    /// `then` and `note`, which are kept in the entity's state, so that the wait survives the process.
+    ///
+    /// # Errors
+    /// When the receiver's type has no such method or the arguments do not fit.
+    pub fn ask(
+        &mut self,
+        to: Mailbox,
+        method: &str,
+        args: Vec<Value>,
+        timeout_ms: u64,
+        (then, note): (u32, Vec<u8>),
+    ) -> Result<(), Denied> {
+        let call = self.prepare(to, method, args, true)?;
+        let number = self.desk.call(self.address(), to.address(), to.home, call);
+        let deadline = WorldTime(self.now().0.saturating_add(timeout_ms));
+        let awaiting = Awaiting { deadline, then, note };
+        self.desk.record_for(
+            self.entity,
+            false,
+            Body::Awaits {
+                to: to.address(),
+                number,
+                awaiting,
+            },
+        );
+        Ok(())
+    }
+
+    /// Answers a call that was answered with [`Answer::Later`](crate::Answer::Later).
+    pub fn answer(&mut self, caller: &Caller, outcome: Outcome) {
+        self.desk.reply(caller, outcome);
+    }
+
+    /// Calls a client method on the entity's own client, on the others that see it, or on all.
+    ///
+    /// # Errors
+    /// When the type has no such client method or the arguments do not fit.
+    pub fn invoke(&mut self, audience: Audience, method: &str, args: Vec<Value>) -> Result<(), Denied> {
+        let entity_type = self.entity_type();
+        let found = entity_type.client_method_named(method);
+        let found = found.ok_or_else(|| self.unknown(format!("client method {method}")))?;
+        self.check_args(entity_type, found, &args)?;
+        let body = Body::Invoked {
+            method: found.index,
+            args,
+            audience,
+        };
+        self.desk.record_for(self.entity, true, body);
+        Ok(())
+    }
+
+    /// Sets a timer: first after `after_ms`, then every `every_ms` if that is not 0.
+    pub fn set_timer(&mut self, after_ms: u64, every_ms: u64, tag: u32) -> TimerId {
+        let timer = self.image().last_timer.next();
+        let at = Timer {
+            due: WorldTime(self.now().0.saturating_add(after_ms)),
+            every: every_ms,
+            tag,
+        };
+        self.desk.record_for(self.entity, false, Body::TimerSet { timer, at });
+        timer
+    }
+
+    /// Cancels a timer; one that is not set is none to cancel.
+    pub fn cancel_timer(&mut self, timer: TimerId) {
+        if self.image().timers.contains_key(&timer) {
+            self.desk.record_for(self.entity, false, Body::TimerGone { timer });
+        }
+    }
+
+    /// Has the persistent properties written to the database (`writeToDB`).
+    pub fn store(&mut self) {
+        self.desk.record_for(self.entity, false, Body::Stored);
+    }
+
+    /// The session of the entity's client.
+    #[must_use]
+    pub fn client(&self) -> Option<SessionId> {
+        self.image().client.map(|client| client.session)
+    }
+
+    /// Where the entity's cell part is now; only its cell part knows.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        self.desk.place(self.entity)
+    }
+
+    /// Moves the cell part within its space. Volatile: others see it at once, the log about once a second.
+    pub fn move_to(&mut self, to: Place) {
+        self.desk.move_to(self.entity, to);
+    }
+
+    /// Makes an entity with a base part on this owner, with these properties and the defaults of the others.
+    ///
+    /// # Errors
+    /// When a value does not fit, or no entity id is left.
+    pub fn create_base(&mut self, entity_type: &str, properties: Vec<(MemberId, Value)>) -> Result<Mailbox, Denied> {
+        let type_id = self.desk.schema.type_named(entity_type).map(|found| found.id);
+        let type_id = type_id.ok_or_else(|| self.unknown(format!("entity type {entity_type} beside it")))?;
+        let entity = self.desk.create_base(type_id, properties, None)?;
+        Ok(Mailbox {
+            entity,
+            home: self.desk.owner(),
+            type_id,
+            part: Part::Base,
+        })
+    }
+
+    /// Makes an entity that has only a cell part, on this owner.
+    ///
+    /// # Errors
+    /// When a value does not fit, or no entity id is left.
+    pub fn create_cell_only(
+        &mut self,
+        type_id: TypeId,
+        place: Place,
+        properties: Vec<(MemberId, Value)>,
+    ) -> Result<Mailbox, Denied> {
+        let entity = self.desk.create_cell_only(type_id, place, properties)?;
+        Ok(Mailbox {
+            entity,
+            home: self.desk.owner(),
+            type_id,
+            part: Part::Cell,
+        })
+    }
+
+    /// Asks for what only the role can do, once this call is over.
+    pub fn request(&mut self, request: Request) {
+        self.desk.request(request);
+    }
+
+    fn image(&self) -> &Image {
+        self.desk
+            .image(self.entity)
+            .expect("invariant: a context is of a real entity")
+    }
+
+    fn address(&self) -> Address {
+        Address::of(self.entity, self.part())
+    }
+
+    fn property(&self, name: &str) -> Result<&Property, Denied> {
+        self.entity_type()
+            .property_named(name)
+            .ok_or_else(|| self.unknown(format!("property {name}")))
+    }
+
+    fn prepare(&self, to: Mailbox, method: &str, args: Vec<Value>, wants_reply: bool) -> Result<Call, Denied> {
+        let receiver = self
+            .desk
+            .type_of(to.type_id)
+            .ok_or_else(|| self.unknown(format!("type {}", to.type_id)))?;
+        let found = match to.part {
+            Part::Base => receiver.base_method_named(method),
+            Part::Cell => receiver.cell_method_named(method),
+        };
+        let found = found.ok_or_else(|| Denied::Unknown {
+            entity_type: receiver.name.clone(),
+            what: format!("{} method {method}", to.part),
+        })?;
+        self.check_args(receiver, found, &args)?;
+        Ok(Call::Method {
+            method: found.index,
+            args,
+            wants_reply,
+        })
+    }
+
+    fn check_args(&self, entity_type: &EntityType, method: &Method, args: &[Value]) -> Result<(), Denied> {
+        check_args(entity_type, method, args)
+    }
+
+    fn unknown(&self, what: String) -> Denied {
+        Denied::Unknown {
+            entity_type: self.entity_type().name.clone(),
+            what,
+        }
+    }
+
+    fn other_part(&self, property: &Property) -> Denied {
+        Denied::OtherPart {
+            entity_type: self.entity_type().name.clone(),
+            property: property.name.clone(),
+            flag: property.distribution.flag(),
+            part: self.part(),
+        }
+    }
+}
+
+/// Checks arguments against a method.
+///
+/// # Errors
+/// When their number or a type does not fit, or they are too large.
+pub fn check_args(entity_type: &EntityType, method: &Method, args: &[Value]) -> Result<(), Denied> {
+    let name = || format!("{}.{}", entity_type.name, method.name);
+    if args.len() != method.args.len() {
+        return Err(Denied::Arguments {
+            method: name(),
+            wanted: method.args.len(),
+            given: args.len(),
+        });
+    }
+    for (argument, value) in method.args.iter().zip(args) {
+        check(&argument.data_type, value).map_err(|source| Denied::Mismatch {
+            member: format!("{}({})", name(), argument.name),
+            source: Box::new(source),
+        })?;
+        fits(value).map_err(|bytes| Denied::TooLarge {
+            member: format!("{}({})", name(), argument.name),
+            bytes,
+        })?;
+    }
+    Ok(())
+}
+
+/// The size of a value that is too large.
+fn fits(value: &Value) -> Result<(), usize> {
+    let mut bytes = Vec::new();
+    annals_event::latest::value::put_value(&mut bytes, value);
+    if bytes.len() > MAX_VALUE_BYTES {
+        Err(bytes.len())
+    } else {
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// Makes a base entity with these properties and the defaults of the others.
+    ///
+    /// # Errors
+    /// When a value does not fit, or no entity id is left.
+    pub fn create_base(
+        &mut self,
+        type_id: TypeId,
+        properties: Vec<(MemberId, Value)>,
+        stored: Option<(annals_ids::DatabaseId, u64)>,
+    ) -> Result<EntityId, Denied> {
+        let properties = self.initial(type_id, Part::Base, properties)?;
+        let entity = self.new_entity().ok_or(Denied::NoIds)?;
+        let (database, checkout) = stored.unwrap_or_default();
+        let creation = annals_event::BaseCreation {
+            type_id,
+            database,
+            checkout,
+            properties,
+        };
+        self.record(
+            Subject::Entity(entity, Part::Base),
+            false,
+            Body::BaseCreated(Box::new(creation)),
+        );
+        self.run(entity, |behaviour, context| behaviour.created(context));
+        Ok(entity)
+    }
+
+    /// Makes an entity that has only a cell part.
+    ///
+    /// # Errors
+    /// When a value does not fit, or no entity id is left.
+    pub fn create_cell_only(
+        &mut self,
+        type_id: TypeId,
+        place: Place,
+        properties: Vec<(MemberId, Value)>,
+    ) -> Result<EntityId, Denied> {
+        let properties = self.initial(type_id, Part::Cell, properties)?;
+        let entity = self.new_entity().ok_or(Denied::NoIds)?;
+        let home = self.owner();
+        let creation = annals_event::CellCreation {
+            entity,
+            type_id,
+            home,
+            based: false,
+            place,
+            properties,
+            client: None,
+        };
+        self.record(
+            Subject::Entity(entity, Part::Cell),
+            false,
+            Body::CellCreated(Box::new(creation)),
+        );
+        self.run(entity, |behaviour, context| behaviour.created(context));
+        Ok(entity)
+    }
+
+    /// The properties with which a part begins: those given, checked, and the defaults of the others.
+    ///
+    /// # Errors
+    /// When a value does not fit or belongs to the other part.
+    pub fn initial(
+        &self,
+        type_id: TypeId,
+        part: Part,
+        given: Vec<(MemberId, Value)>,
+    ) -> Result<Vec<(MemberId, Value)>, Denied> {
+        let unknown = |what: String| Denied::Unknown {
+            entity_type: format!("type {type_id}"),
+            what,
+        };
+        let entity_type = self
+            .type_of(type_id)
+            .ok_or_else(|| unknown("entry in the schema".into()))?;
+        let mut properties: std::collections::BTreeMap<MemberId, Value> = entity_type
+            .properties
+            .iter()
+            .filter(|property| match part {
+                Part::Base => property.distribution.on_base(),
+                Part::Cell => property.distribution.on_cell(),
+            })
+            .map(|property| (property.index, property.default.clone()))
+            .collect();
+        for (member, value) in given {
+            let property = entity_type
+                .property(member)
+                .ok_or_else(|| unknown(format!("property {member}")))?;
+            let name = format!("{}.{}", entity_type.name, property.name);
+            let held = properties.get_mut(&member).ok_or_else(|| Denied::OtherPart {
+                entity_type: entity_type.name.clone(),
+                property: property.name.clone(),
+                flag: property.distribution.flag(),
+                part,
+            })?;
+            check(&property.data_type, &value).map_err(|source| Denied::Mismatch {
+                member: name.clone(),
+                source: Box::new(source),
+            })?;
+            fits(&value).map_err(|bytes| Denied::TooLarge { member: name, bytes })?;
+            *held = value;
+        }
+        Ok(properties.into_iter().collect())
+    }
+
+    /// Runs behaviour for an entity that is real here.
+    pub fn run<T>(
+        &mut self,
+        entity: EntityId,
+        what: impl FnOnce(&dyn crate::Behaviour, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let behaviour = std::sync::Arc::clone(&self.behaviour);
+        let mut context = Context::new(self, entity)?;
+        Some(what(behaviour.as_ref(), &mut context))
+    }
+
+    /// Sends the answer to a call, if its caller waits for one.
+    pub fn reply(&mut self, caller: &Caller, outcome: Outcome) {
+        if !caller.wants_reply || matches!(caller.link.from, Address::Client(_)) {
+            return;
+        }
+        let call = Call::Reply {
+            of: caller.number,
+            outcome,
+        };
+        if self.state().links(caller.link.to).is_some() {
+            self.call(caller.link.to, caller.link.from, caller.home, call);
+        } else {
+            let owner = Address::Owner(self.owner());
+            self.call(owner, caller.link.from, caller.home, call);
+        }
+    }
+
+    /// The error of a call that was denied.
+    pub(crate) fn denied(denied: &Denied) -> CallError {
+        CallError::InvalidArgs(denied.to_string())
+    }
+}

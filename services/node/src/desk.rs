@@ -1,0 +1,318 @@
+//! The desk: what a role and a game's behaviour work with while one input is handled.
+//!
+//! It joins the journal (what happened), the gate (what may leave) and the soft state beside them: where others are, what
+//! is due, which calls to send again. Soft state is rebuilt from the journal's state and may be lost at any time.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use annals_def::{EntityType, Schema};
+use annals_event::{Body, Call, Event, Image, Link, OwnerState, Place, Subject, Trace};
+use annals_ids::{Address, BatchNumber, CallNumber, EntityId, OwnerId, TypeId};
+use annals_wire::bus::{CallMessage, Envelope, Message};
+
+use crate::{
+    behaviour::{Behaviour, Caller},
+    gate::Gate,
+    ids::IdBlocks,
+    journal::Journal,
+    links::Resends,
+    output::{Output, Request},
+    routes::Routes,
+    schedule::{Due, Schedule},
+    time::Now,
+};
+
+/// A call within the owner, to be made before the input ends (rule C5).
+#[derive(Debug)]
+pub(crate) enum Local {
+    /// Without a number: nothing of it needs to be kept.
+    Direct {
+        /// The receiver.
+        to: EntityId,
+        /// What is asked.
+        call: Call,
+        /// Who asks.
+        caller: Caller,
+    },
+    /// A numbered one that is taken as if it had come over the bus.
+    Numbered(CallMessage),
+}
+
+/// See the module.
+pub struct Desk {
+    pub(crate) now: Now,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) behaviour: Arc<dyn Behaviour>,
+    pub(crate) journal: Journal,
+    pub(crate) gate: Gate<Output>,
+    pub(crate) routes: Routes,
+    pub(crate) schedule: Schedule,
+    pub(crate) resends: Resends,
+    pub(crate) local: VecDeque<Local>,
+    pub(crate) requests: VecDeque<Request>,
+    pub(crate) ids: IdBlocks,
+    pub(crate) dice: Box<dyn FnMut() -> u64 + Send>,
+    pub(crate) trace: Trace,
+    /// Since which batch each real entity may be shown at all (rule G3).
+    pub(crate) shown_since: BTreeMap<EntityId, BatchNumber>,
+    /// Where the real cell parts are now; the state holds where they were when last logged.
+    places: BTreeMap<EntityId, Place>,
+}
+
+/// What a desk begins with.
+pub(crate) struct DeskParts {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) behaviour: Arc<dyn Behaviour>,
+    pub(crate) journal: Journal,
+    pub(crate) ids: IdBlocks,
+    pub(crate) dice: Box<dyn FnMut() -> u64 + Send>,
+}
+
+impl Desk {
+    pub(crate) fn new(parts: DeskParts) -> Self {
+        let mut desk = Self {
+            now: Now::default(),
+            schema: parts.schema,
+            behaviour: parts.behaviour,
+            journal: parts.journal,
+            gate: Gate::new(),
+            routes: Routes::default(),
+            schedule: Schedule::default(),
+            resends: Resends::default(),
+            local: VecDeque::new(),
+            requests: VecDeque::new(),
+            ids: parts.ids,
+            dice: parts.dice,
+            trace: Trace::default(),
+            shown_since: BTreeMap::new(),
+            places: BTreeMap::new(),
+        };
+        let entities: Vec<EntityId> = desk.state().entities.keys().copied().collect();
+        entities.into_iter().for_each(|entity| desk.adopt(entity));
+        let owner = Address::Owner(desk.owner());
+        desk.resends.adopt(owner, &desk.journal.state().links);
+        for (entity, links) in &desk.journal.state().estates {
+            desk.resends.adopt(desk.journal.address(*entity), links);
+        }
+        desk
+    }
+
+    /// Whose desk it is.
+    #[must_use]
+    pub fn owner(&self) -> OwnerId {
+        self.journal.state().owner
+    }
+
+    /// The moment of the present input.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// The schema the realm runs on.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The owner's state.
+    #[must_use]
+    pub fn state(&self) -> &OwnerState {
+        self.journal.state()
+    }
+
+    /// The part of an entity that is real here.
+    #[must_use]
+    pub fn image(&self, entity: EntityId) -> Option<&Image> {
+        self.state().entities.get(&entity)
+    }
+
+    /// The type of an entity that is real here.
+    #[must_use]
+    pub fn entity_type(&self, entity: EntityId) -> Option<&EntityType> {
+        self.type_of(self.image(entity)?.type_id)
+    }
+
+    /// A type of the schema.
+    #[must_use]
+    pub fn type_of(&self, type_id: TypeId) -> Option<&EntityType> {
+        self.schema.entity_type(type_id)
+    }
+
+    /// Where a real cell part is now.
+    #[must_use]
+    pub fn place(&self, entity: EntityId) -> Option<Place> {
+        self.places.get(&entity).copied()
+    }
+
+    /// The real cell parts and where they are now.
+    pub fn places(&self) -> impl Iterator<Item = (EntityId, Place)> {
+        self.places.iter().map(|(entity, place)| (*entity, *place))
+    }
+
+    /// Moves a real cell part. Volatile: sampled into the log by the cell, not here.
+    pub fn move_to(&mut self, entity: EntityId, to: Place) {
+        if let Some(place) = self.places.get_mut(&entity) {
+            *place = to;
+        }
+    }
+
+    /// An entity id that nothing ever had; `None` when the granted block is used up.
+    pub fn new_entity(&mut self) -> Option<EntityId> {
+        let id = self.ids.take();
+        if self.ids.wants_more() {
+            self.emit(Output::WantIds);
+        }
+        id
+    }
+
+    /// A random number.
+    pub fn roll(&mut self) -> u64 {
+        (self.dice)()
+    }
+
+    /// Records an event, and keeps the soft state beside it true. `shown` gives it a history number.
+    pub fn record(&mut self, subject: Subject, shown: bool, body: Body) {
+        let entity = match subject {
+            Subject::Entity(entity, _) => Some(entity),
+            Subject::Owner => None,
+        };
+        if let Some(entity) = entity {
+            self.before(entity, &body);
+        }
+        let begins = matches!(
+            body,
+            Body::BaseCreated(_) | Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. }
+        );
+        self.journal.record(subject, shown, body);
+        if let (Some(entity), true) = (entity, begins) {
+            self.shown_since.insert(entity, self.journal.label());
+            self.adopt(entity);
+        }
+    }
+
+    /// Records an event of an entity that is real here.
+    pub fn record_for(&mut self, entity: EntityId, shown: bool, body: Body) {
+        self.record(self.journal.subject(entity), shown, body);
+    }
+
+    /// What was recorded since this was last asked, in order.
+    pub fn take_recorded(&mut self) -> Vec<Event> {
+        self.journal.take_recorded()
+    }
+
+    /// Sends a message to another owner once what it rests on is in the log. It may be lost.
+    pub fn tell(&mut self, to: OwnerId, message: Message) {
+        let envelope = self.envelope(message);
+        self.emit(Output::Send { to, envelope });
+    }
+
+    /// Sends a volatile message about an entity that is real here: now or never.
+    pub fn tell_volatile(&mut self, about: EntityId, to: OwnerId, message: Message) {
+        let envelope = self.envelope(message);
+        self.emit_volatile(about, Output::Send { to, envelope });
+    }
+
+    /// Lets an output leave once what it rests on is in the log.
+    pub fn emit(&mut self, output: Output) {
+        self.gate.push(self.journal.label(), output);
+    }
+
+    /// Lets a volatile output about an entity leave now or never (rules G2, G3).
+    pub fn emit_volatile(&mut self, about: EntityId, output: Output) {
+        let since = self.shown_since.get(&about).copied().unwrap_or_default();
+        self.gate.push_volatile(since, output);
+    }
+
+    /// Asks the role for something that only it can do, once the present call is over.
+    pub fn request(&mut self, request: Request) {
+        self.requests.push_back(request);
+    }
+
+    /// Calls from one address to another; `from` is real here or this owner itself.
+    pub fn call(&mut self, from: Address, to: Address, to_home: OwnerId, call: Call) -> CallNumber {
+        let link = Link { from, to };
+        let links = self.state().links(from);
+        let number = links
+            .and_then(|links| links.sent.get(&to))
+            .map_or(CallNumber(1), |sent| sent.last.next());
+        let subject = from
+            .entity()
+            .map_or(Subject::Owner, |(entity, part)| Subject::Entity(entity, part));
+        self.record(
+            subject,
+            false,
+            Body::Called {
+                to,
+                home: to_home,
+                number,
+                call,
+            },
+        );
+        self.resends.watch(link, self.now.mono);
+        self.dispatch(link, number);
+        number
+    }
+
+    fn envelope(&self, message: Message) -> Envelope {
+        Envelope {
+            from: self.owner(),
+            epoch: self.journal.imprint().epoch,
+            message,
+        }
+    }
+
+    /// Takes away the soft state of what is about to end or change.
+    fn before(&mut self, entity: EntityId, body: &Body) {
+        let Some(image) = self.journal.state().entities.get(&entity) else {
+            return;
+        };
+        match body {
+            Body::Destroyed | Body::Offloaded { .. } => {
+                self.schedule.forget(entity, image);
+                self.places.remove(&entity);
+                self.shown_since.remove(&entity);
+                if let Body::Offloaded { to, .. } = body {
+                    self.resends.forget(self.journal.address(entity));
+                    self.routes.moved(entity, *to);
+                }
+            }
+            Body::TimerSet { timer, at } => {
+                if let Some(old) = image.timers.get(timer) {
+                    self.schedule.remove(old.due, Due::Timer(entity, *timer));
+                }
+                self.schedule.add(at.due, Due::Timer(entity, *timer));
+            }
+            Body::TimerGone { timer } => {
+                if let Some(old) = image.timers.get(timer) {
+                    self.schedule.remove(old.due, Due::Timer(entity, *timer));
+                }
+            }
+            Body::Awaits { to, number, awaiting } => {
+                self.schedule.add(awaiting.deadline, Due::Reply(entity, *to, *number));
+            }
+            Body::Resumed { to, number } => {
+                if let Some(wait) = image.links.awaiting.get(&(*to, *number)) {
+                    self.schedule.remove(wait.deadline, Due::Reply(entity, *to, *number));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Derives the soft state of an entity that has become real here.
+    fn adopt(&mut self, entity: EntityId) {
+        let state = self.journal.state();
+        let Some(image) = state.entities.get(&entity) else {
+            return;
+        };
+        self.schedule.adopt(entity, image);
+        self.resends.adopt(self.journal.address(entity), &image.links);
+        if let Some(cell) = image.cell() {
+            self.places.insert(entity, cell.place);
+        }
+    }
+}

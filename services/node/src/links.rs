@@ -1,0 +1,439 @@
+//! Calls between addresses: sending, taking, confirming and sending again (rules C1 to C9).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use annals_event::{Body, Call, CallError, Link, Links, Subject};
+use annals_ids::{Address, CallNumber, EntityId, OwnerId};
+use annals_wire::bus::{CallMessage, Message};
+
+use crate::{
+    behaviour::Caller,
+    desk::{Desk, Local},
+    time::Mono,
+};
+
+/// How long an unconfirmed call waits before it is sent again the first time; doubled each time.
+const FIRST_RESEND: Duration = Duration::from_millis(500);
+
+/// The longest it waits.
+const LAST_RESEND: Duration = Duration::from_secs(8);
+
+/// How many calls of one link are sent again at once.
+const RESEND_BURST: usize = 64;
+
+/// After so many attempts a cell part is looked for at its home again.
+const ATTEMPTS_BEFORE_HOME: u32 = 2;
+
+/// When to send again, and what need not be.
+#[derive(Debug, Default)]
+pub(crate) struct Resends {
+    links: BTreeMap<Link, Attempt>,
+    due: BTreeSet<(Mono, Link)>,
+    /// Confirmations that came and are not logged yet; they wait for a batch that is closed anyway (rule C3).
+    confirmed: BTreeMap<Link, CallNumber>,
+    /// Links on which a call was taken or repeated in the present input, and who is to be told.
+    taken: BTreeMap<Link, OwnerId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    due: Mono,
+    made: u32,
+}
+
+impl Resends {
+    /// Watches over the calls of an address that has become real here; they are sent at once.
+    pub(crate) fn adopt(&mut self, from: Address, links: &Links) {
+        for (to, sent) in &links.sent {
+            if !sent.unconfirmed.is_empty() {
+                self.schedule(Link { from, to: *to }, Attempt { due: Mono(0), made: 0 });
+            }
+        }
+    }
+
+    /// Leaves the calls of an address that has gone elsewhere to its new owner.
+    pub(crate) fn forget(&mut self, from: Address) {
+        let gone: Vec<Link> = self.links.keys().filter(|link| link.from == from).copied().collect();
+        for link in gone {
+            self.stop(link);
+        }
+        self.confirmed.retain(|link, _| link.from != from);
+    }
+
+    /// Watches over a call that has just been sent.
+    pub(crate) fn watch(&mut self, link: Link, now: Mono) {
+        if !self.links.contains_key(&link) {
+            self.schedule(
+                link,
+                Attempt {
+                    due: now.after(FIRST_RESEND),
+                    made: 0,
+                },
+            );
+        }
+    }
+
+    /// When the next is to be sent again.
+    pub(crate) fn next(&self) -> Option<Mono> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    fn schedule(&mut self, link: Link, attempt: Attempt) {
+        self.stop(link);
+        self.due.insert((attempt.due, link));
+        self.links.insert(link, attempt);
+    }
+
+    fn stop(&mut self, link: Link) {
+        if let Some(old) = self.links.remove(&link) {
+            self.due.remove(&(old.due, link));
+        }
+    }
+
+    fn pop(&mut self, now: Mono) -> Option<(Link, Attempt)> {
+        let (due, link) = *self.due.first()?;
+        if due > now {
+            return None;
+        }
+        let attempt = self.links[&link];
+        self.stop(link);
+        Some((link, attempt))
+    }
+}
+
+/// What became of a call that came.
+pub(crate) enum Arrival {
+    /// It is the next on its link and was consumed: do what it asks.
+    Taken(Caller),
+    /// It was taken before, is too early, or its receiver is not here.
+    Settled,
+}
+
+impl Desk {
+    /// Puts a call on its way that is already in the state: to the bus, or to a receiver on this very owner.
+    pub(crate) fn dispatch(&mut self, link: Link, number: CallNumber) {
+        let Some((message, home)) = self.message(link, number) else {
+            return;
+        };
+        if self.is_here(link.to) {
+            self.local.push_back(Local::Numbered(message));
+        } else if let Some(to) = self.route(link.to, home) {
+            self.tell(to, Message::Call(message));
+        }
+    }
+
+    /// Sends a one-way call within the owner without a number, if that keeps the order of calls (rule C5).
+    pub(crate) fn call_direct(&mut self, from: EntityId, to: Address, call: &Call, caller: Caller) -> bool {
+        let Some((receiver, _)) = to.entity().filter(|_| self.is_here(to)) else {
+            return false;
+        };
+        let sender = self.journal.address(from);
+        let settled = self
+            .state()
+            .links(sender)
+            .is_none_or(|links| links.sent.get(&to).is_none_or(|sent| sent.unconfirmed.is_empty()));
+        if settled {
+            self.local.push_back(Local::Direct {
+                to: receiver,
+                call: call.clone(),
+                caller,
+            });
+        }
+        settled
+    }
+
+    /// Takes a call that came from `sender`, if it is the next on its link.
+    pub(crate) fn arrive(&mut self, sender: OwnerId, message: &CallMessage) -> Arrival {
+        let link = message.link;
+        if !self.is_here(link.to) {
+            self.absent(sender, message);
+            return Arrival::Settled;
+        }
+        if let Address::Cell(entity) = link.from {
+            self.routes.moved(entity, sender);
+        }
+        let taken = self
+            .state()
+            .links(link.to)
+            .and_then(|links| links.taken.get(&link.from));
+        let taken = taken.copied().unwrap_or_default();
+        if message.number <= taken {
+            self.resends.taken.insert(link, sender);
+            return Arrival::Settled;
+        }
+        if message.number > taken.next() {
+            self.tell(sender, Message::Gap { link, have: taken });
+            return Arrival::Settled;
+        }
+        self.journal.consume(link, message.number, message.trace);
+        self.trace = message.trace;
+        self.resends.taken.insert(link, sender);
+        let wants_reply = matches!(message.call, Call::Method { wants_reply: true, .. });
+        Arrival::Taken(Caller {
+            link,
+            home: message.from_home,
+            number: message.number,
+            wants_reply,
+        })
+    }
+
+    /// Ends an input: tells senders what was taken.
+    pub(crate) fn confirm_taken(&mut self) -> Vec<(Link, CallNumber)> {
+        let mut clients = Vec::new();
+        for (link, sender) in std::mem::take(&mut self.resends.taken) {
+            let taken = self
+                .state()
+                .links(link.to)
+                .and_then(|links| links.taken.get(&link.from))
+                .copied();
+            let Some(upto) = taken else { continue };
+            if sender != self.owner() {
+                self.tell(sender, Message::Took { link, upto });
+            } else if matches!(link.from, Address::Client(_)) {
+                clients.push((link, upto));
+            } else {
+                self.confirm(link, upto);
+            }
+        }
+        clients
+    }
+
+    /// The receiver has taken calls of ours.
+    pub(crate) fn confirm(&mut self, link: Link, upto: CallNumber) {
+        let Some(sent) = self.state().links(link.from).and_then(|links| links.sent.get(&link.to)) else {
+            return;
+        };
+        let Some((&oldest, _)) = sent.unconfirmed.first_key_value() else {
+            return;
+        };
+        let (last, upto) = (sent.last, upto.min(sent.last));
+        if upto < oldest {
+            return;
+        }
+        let confirmed = self.resends.confirmed.entry(link).or_default();
+        *confirmed = upto.max(*confirmed);
+        if *confirmed == last {
+            self.resends.stop(link);
+        }
+    }
+
+    /// Logs the confirmations that came. To be done before a batch is closed, and before an entity leaves.
+    pub(crate) fn log_confirmations(&mut self) {
+        for (link, upto) in std::mem::take(&mut self.resends.confirmed) {
+            let known = self.state().links(link.from).and_then(|links| links.sent.get(&link.to));
+            if known.is_some_and(|sent| sent.unconfirmed.range(..=upto).next().is_some()) {
+                self.record(
+                    subject_of(link.from),
+                    false,
+                    Body::Confirmed {
+                        to: link.to,
+                        upto,
+                        lost: false,
+                    },
+                );
+            }
+        }
+    }
+
+    /// The receiver lacks calls of ours after `have`.
+    pub(crate) fn fill_gap(&mut self, link: Link, have: CallNumber) {
+        self.send_again(link, have.next());
+    }
+
+    /// A cell part is elsewhere: calls to it follow.
+    pub(crate) fn redirect(&mut self, entity: EntityId, to: OwnerId) {
+        if to == self.owner() {
+            return;
+        }
+        self.routes.moved(entity, to);
+        let waiting: Vec<Link> = self
+            .resends
+            .links
+            .keys()
+            .filter(|link| link.to == Address::Cell(entity))
+            .copied()
+            .collect();
+        for link in waiting {
+            self.send_again(link, CallNumber(0));
+        }
+    }
+
+    /// The receiver is gone for good. Returns the calls that waited for a reply; the others are only counted.
+    pub(crate) fn give_up(&mut self, link: Link) -> (Vec<CallNumber>, usize) {
+        let Some(links) = self.state().links(link.from) else {
+            return (Vec::new(), 0);
+        };
+        let Some(sent) = links.sent.get(&link.to) else {
+            return (Vec::new(), 0);
+        };
+        let asked: Vec<CallNumber> = links
+            .awaiting
+            .range((link.to, CallNumber(0))..)
+            .take_while(|((to, _), _)| *to == link.to)
+            .map(|((_, n), _)| *n)
+            .collect();
+        let lost = sent.unconfirmed.len();
+        let upto = sent.last;
+        self.resends.stop(link);
+        self.resends.confirmed.remove(&link);
+        if lost > 0 {
+            self.record(
+                subject_of(link.from),
+                false,
+                Body::Confirmed {
+                    to: link.to,
+                    upto,
+                    lost: true,
+                },
+            );
+        }
+        (asked, lost)
+    }
+
+    /// Sends again what has been unconfirmed for long enough. Returns the links whose receiver, as its home knows, does
+    /// not exist.
+    pub(crate) fn send_due(&mut self) -> Vec<Link> {
+        let mut lost = Vec::new();
+        while let Some((link, attempt)) = self.resends.pop(self.now.mono) {
+            let home = self
+                .state()
+                .links(link.from)
+                .and_then(|links| links.sent.get(&link.to))
+                .map(|sent| sent.home);
+            let at_home = home == Some(self.owner()) && link.to.entity().is_some();
+            if at_home
+                && !self.is_here(link.to)
+                && self.route(link.to, self.owner()).is_none_or(|to| to == self.owner())
+            {
+                lost.push(link);
+                continue;
+            }
+            if attempt.made >= ATTEMPTS_BEFORE_HOME
+                && let Address::Cell(entity) = link.to
+            {
+                self.routes.forget(entity);
+            }
+            let pause = FIRST_RESEND.saturating_mul(1 << attempt.made.min(4)).min(LAST_RESEND);
+            if self.send_again(link, CallNumber(0)) {
+                let next = Attempt {
+                    due: self.now.mono.after(pause),
+                    made: attempt.made + 1,
+                };
+                self.resends.schedule(link, next);
+            }
+        }
+        lost
+    }
+
+    /// The error for a call whose receiver does not exist.
+    pub(crate) fn no_such(to: Address) -> CallError {
+        match to {
+            Address::Cell(_) => CallError::NoSuchCellEntity,
+            _ => CallError::NoSuchEntity,
+        }
+    }
+
+    /// Whether an address is real here.
+    #[must_use]
+    pub fn is_here(&self, address: Address) -> bool {
+        match address {
+            Address::Owner(owner) => owner == self.owner(),
+            Address::Client(_) => false,
+            Address::Base(entity) | Address::Cell(entity) => {
+                self.image(entity).is_some() && self.journal.address(entity) == address
+            }
+        }
+    }
+
+    fn send_again(&mut self, link: Link, from: CallNumber) -> bool {
+        let first = self
+            .resends
+            .confirmed
+            .get(&link)
+            .map_or(from, |confirmed| from.max(confirmed.next()));
+        let sent = self.state().links(link.from).and_then(|links| links.sent.get(&link.to));
+        let Some(sent) = sent.filter(|sent| !sent.unconfirmed.is_empty()) else {
+            return false;
+        };
+        let numbers: Vec<CallNumber> = sent
+            .unconfirmed
+            .range(first..)
+            .map(|(n, _)| *n)
+            .take(RESEND_BURST)
+            .collect();
+        for number in numbers {
+            self.dispatch(link, number);
+        }
+        true
+    }
+
+    fn message(&self, link: Link, number: CallNumber) -> Option<(CallMessage, OwnerId)> {
+        let sent = self.state().links(link.from)?.sent.get(&link.to)?;
+        let call = sent.unconfirmed.get(&number)?.clone();
+        let from_home = match link.from.entity() {
+            Some((entity, _)) => self.image(entity).map_or(self.owner(), |image| image.home),
+            None => self.owner(),
+        };
+        let message = CallMessage {
+            link,
+            from_home,
+            to_home: sent.home,
+            number,
+            trace: self.trace,
+            call,
+        };
+        Some((message, sent.home))
+    }
+
+    /// Where to send for an address; `None` while nobody can know.
+    fn route(&self, to: Address, home: OwnerId) -> Option<OwnerId> {
+        match to {
+            Address::Owner(owner) => Some(owner),
+            Address::Base(_) => Some(home),
+            Address::Client(_) => None,
+            Address::Cell(entity) if home == self.owner() => self.placed(entity),
+            Address::Cell(entity) => Some(self.routes.cell(entity).unwrap_or(home)),
+        }
+    }
+
+    /// Where this owner, as its home, knows a cell part to be.
+    fn placed(&self, entity: EntityId) -> Option<OwnerId> {
+        let by_base = self.image(entity).and_then(|image| image.base()?.cell);
+        let elsewhere = self.state().placed.get(&entity).copied();
+        by_base.or(elsewhere).or_else(|| self.routes.cell(entity))
+    }
+
+    /// A call came for somebody who is not here.
+    fn absent(&mut self, sender: OwnerId, message: &CallMessage) {
+        let link = message.link;
+        let Some((entity, _)) = link.to.entity() else { return };
+        if self
+            .state()
+            .departing
+            .values()
+            .any(|(departing, _)| *departing == entity)
+        {
+            return;
+        }
+        let is_home = message.to_home == self.owner();
+        let known = match link.to {
+            Address::Cell(_) if is_home => self.placed(entity),
+            Address::Cell(_) => self.routes.cell(entity),
+            _ => None,
+        };
+        match known {
+            Some(owner) if owner != self.owner() => self.tell(sender, Message::Moved { entity, to: owner }),
+            _ if is_home => self.tell(sender, Message::Gone { link }),
+            _ => {}
+        }
+    }
+}
+
+pub(crate) fn subject_of(address: Address) -> Subject {
+    address
+        .entity()
+        .map_or(Subject::Owner, |(entity, part)| Subject::Entity(entity, part))
+}

@@ -1,0 +1,451 @@
+//! One owner at work: the contract between a core and its shell.
+//!
+//! A shell calls [`Owner::handle`] with one input, then drains, in this order, [`Owner::poll_log`] and
+//! [`Owner::poll_output`], and calls again at the latest at [`Owner::deadline`]. Nothing in here waits.
+
+use std::{ops::Range, sync::Arc};
+
+use annals_def::{Exposure, Schema};
+use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Timer};
+use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part, Tick, WorldTime};
+use annals_wire::bus::{CallMessage, Envelope, GhostMessage, Message, ViewMessage};
+
+use crate::{
+    behaviour::{Answer, Behaviour, Caller},
+    context::check_args,
+    desk::{Desk, DeskParts, Local},
+    ids::IdBlocks,
+    journal::Journal,
+    links::Arrival,
+    output::{Output, Request},
+    schedule::Due,
+    time::{Mono, Now},
+    writer::{self, Action, Chain, Durability, Wanted, Writer},
+};
+
+/// Most calls within the owner that one input may cause. Behaviour that exceeds it calls itself in a circle.
+const LOCAL_LIMIT: usize = 10_000;
+
+/// Bytes gathered for one batch, beyond which no input is taken until it is closed: batches must fit a bus message.
+const GATHERING_LIMIT: usize = 1 << 20;
+
+/// What a cell or base owner does that the other does not.
+pub trait Role {
+    /// What only this role is given.
+    type Input;
+
+    /// Which parts it holds.
+    const PART: Part;
+
+    /// Handles an input of its own.
+    fn handle(&mut self, desk: &mut Desk, input: Self::Input);
+
+    /// Handles a call that is not a method: the desk has consumed it.
+    fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call);
+
+    /// Does what behaviour asked for.
+    fn request(&mut self, desk: &mut Desk, request: Request);
+
+    /// Handles what another owner says of ghosts.
+    fn ghost(&mut self, desk: &mut Desk, from: OwnerId, message: GhostMessage);
+
+    /// Handles what passes between a witness and a proxy.
+    fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage);
+
+    /// Passes on to a client what became of its calls.
+    fn to_client(&mut self, desk: &mut Desk, message: ClientNews);
+
+    /// Shows others what was recorded in the input that now ends.
+    fn show(&mut self, desk: &mut Desk, recorded: &[Event]);
+
+    /// Does what is due; called whenever time has passed.
+    fn tick(&mut self, desk: &mut Desk);
+
+    /// When [`Role::tick`] has something to do again.
+    fn deadline(&self) -> Option<Mono>;
+
+    /// The owner's tick, for its batches.
+    fn ticks(&self) -> Tick;
+}
+
+/// What became of calls that a client made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientNews {
+    /// They were taken up to this number.
+    Took(Link, CallNumber),
+    /// Those after this number are missing.
+    Gap(Link, CallNumber),
+    /// The receiver does not exist.
+    Gone(Link),
+}
+
+/// What an owner is given.
+#[derive(Clone, Debug)]
+pub enum Input<R> {
+    /// From the log's shell.
+    Log(writer::Input),
+    /// From another owner.
+    Bus(Envelope),
+    /// A further block of entity ids.
+    Ids(Range<u64>),
+    /// For the role.
+    Role(R),
+    /// Time has passed.
+    Time,
+}
+
+/// What an owner begins with.
+pub struct Beginning {
+    /// The state at the end of the log (rule E1).
+    pub state: OwnerState,
+    /// What of the log is not archived yet.
+    pub chain: Chain,
+    /// What its batches will have in common, the new epoch among it.
+    pub imprint: Imprint,
+    /// When a batch counts as acknowledged.
+    pub durability: Durability,
+    /// The ids granted with the epoch.
+    pub ids: Range<u64>,
+    /// The schema.
+    pub schema: Arc<Schema>,
+    /// The game.
+    pub behaviour: Arc<dyn Behaviour>,
+    /// Random numbers.
+    pub dice: Box<dyn FnMut() -> u64 + Send>,
+}
+
+/// See the module.
+pub struct Owner<R: Role> {
+    desk: Desk,
+    role: R,
+    writer: Writer,
+}
+
+impl<R: Role> Owner<R> {
+    /// Takes an owner over. `onRestore` runs for every entity that is real in `beginning.state`; nothing of it is shown
+    /// before the epoch is open.
+    pub fn take_over(now: Now, role: R, beginning: Beginning) -> Self {
+        let Beginning {
+            state,
+            chain,
+            imprint,
+            durability,
+            ids,
+            schema,
+            behaviour,
+            dice,
+        } = beginning;
+        assert_eq!(state.part, R::PART, "owner {} holds the other part", state.owner);
+        let writer = Writer::take_over(state.owner, imprint.epoch, durability, chain);
+        let restored: Vec<EntityId> = state.entities.keys().copied().collect();
+        let journal = Journal::new(state, imprint);
+        let desk = Desk::new(DeskParts {
+            schema,
+            behaviour,
+            journal,
+            ids: IdBlocks::new(ids),
+            dice,
+        });
+        let mut owner = Self { desk, role, writer };
+        owner.begin(now);
+        for entity in restored {
+            owner.desk.run(entity, |behaviour, context| behaviour.restored(context));
+        }
+        owner.finish();
+        owner
+    }
+
+    /// Handles one input to its end.
+    pub fn handle(&mut self, now: Now, input: Input<R::Input>) {
+        self.begin(now);
+        match input {
+            Input::Log(input) => self.writer.handle(now.mono, input),
+            Input::Ids(granted) => self.desk.ids.add(granted),
+            Input::Time => self.pass_time(),
+            // What must arrive comes again; the rest is not worth the memory.
+            Input::Bus(_) | Input::Role(_) if self.is_full() => {}
+            Input::Bus(envelope) => self.hear(envelope),
+            Input::Role(input) => self.role.handle(&mut self.desk, input),
+        }
+        self.finish();
+    }
+
+    /// What the log's shell is to do next, each answered by one [`Input::Log`].
+    pub fn poll_log(&mut self, now: Now) -> Option<Action<'_>> {
+        self.close_batch(now);
+        self.writer.poll(now.mono)
+    }
+
+    /// What may leave now. Drain it after each input.
+    pub fn poll_output(&mut self, now: Now) -> Option<Output> {
+        let fresh = self.writer.is_fresh(now.mono);
+        self.desk.gate.release(self.writer.acknowledged(), fresh)
+    }
+
+    /// When [`Input::Time`] is due at the latest.
+    #[must_use]
+    pub fn deadline(&self, now: Now) -> Option<Mono> {
+        let world = self.desk.schedule.next().map(|due| in_mono(now, due));
+        let due = [
+            self.writer.deadline(now.mono),
+            self.desk.resends.next(),
+            world,
+            self.role.deadline(),
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    /// Why the owner writes nothing any more, if it does not.
+    #[must_use]
+    pub fn stopped(&self) -> Option<&writer::Stop> {
+        self.writer.stopped()
+    }
+
+    /// Its state, for inspection.
+    #[must_use]
+    pub fn state(&self) -> &OwnerState {
+        self.desk.state()
+    }
+
+    /// The desk, for inspection.
+    #[must_use]
+    pub fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// The writer, for inspection.
+    #[must_use]
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// The role, for inspection.
+    #[must_use]
+    pub fn role(&self) -> &R {
+        &self.role
+    }
+
+    fn is_full(&self) -> bool {
+        self.writer.is_full()
+            || self.writer.stopped().is_some()
+            || self.desk.gate.is_full()
+            || self.desk.journal.length() > GATHERING_LIMIT
+    }
+
+    fn begin(&mut self, now: Now) {
+        self.desk.now = now;
+        self.desk.trace = annals_event::Trace::default();
+        self.desk.journal.begin();
+    }
+
+    /// Ends an input: calls within the owner, what behaviour asked for, confirmations, and what others are shown.
+    fn finish(&mut self) {
+        let mut done = 0;
+        loop {
+            if let Some(local) = self.desk.local.pop_front() {
+                done += 1;
+                if done > LOCAL_LIMIT {
+                    // The rest of the circle is cut; numbered calls in it come again from the resends.
+                    self.desk.local.clear();
+                    continue;
+                }
+                self.take_local(local);
+            } else if let Some(request) = self.desk.requests.pop_front() {
+                self.role.request(&mut self.desk, request);
+            } else {
+                break;
+            }
+        }
+        for (link, upto) in self.desk.confirm_taken() {
+            self.role.to_client(&mut self.desk, ClientNews::Took(link, upto));
+        }
+        let recorded = self.desk.take_recorded();
+        if !recorded.is_empty() {
+            self.role.show(&mut self.desk, &recorded);
+        }
+        if self.writer.stopped().is_some() {
+            self.desk.gate.shut();
+        }
+    }
+
+    fn close_batch(&mut self, now: Now) {
+        let opens = match self.writer.wanted(now.mono) {
+            Wanted::Nothing => return,
+            Wanted::Filled if self.desk.journal.is_empty() => return,
+            // What came with the take-over itself is kept for the batch after the `Open`, which holds nothing.
+            Wanted::Opening => true,
+            Wanted::Filled | Wanted::Heartbeat => {
+                self.desk.now = now;
+                self.desk.journal.begin();
+                self.desk.log_confirmations();
+                false
+            }
+        };
+        let frozen = self.desk.journal.freeze(self.role.ticks(), now.wall, opens);
+        self.writer.offer(now.mono, frozen);
+    }
+
+    fn pass_time(&mut self) {
+        for link in self.desk.send_due() {
+            self.lose(link);
+        }
+        while let Some(due) = self.desk.schedule.pop(self.desk.now.world) {
+            match due {
+                Due::Timer(entity, timer) => self.fire(entity, timer),
+                Due::Reply(entity, to, number) => {
+                    self.resume(entity, to, number, &Err(CallError::NoReply));
+                }
+            }
+        }
+        self.role.tick(&mut self.desk);
+    }
+
+    fn fire(&mut self, entity: EntityId, timer: annals_ids::TimerId) {
+        let Some(at) = self
+            .desk
+            .image(entity)
+            .and_then(|image| image.timers.get(&timer))
+            .copied()
+        else {
+            return;
+        };
+        match self.desk.now.world.0.saturating_sub(at.due.0).checked_div(at.every) {
+            None => self.desk.record_for(entity, false, Body::TimerGone { timer }),
+            // A timer that was late for several firings fires once and keeps its beat.
+            Some(missed) => {
+                let at = Timer {
+                    due: WorldTime(at.due.0 + at.every * (missed + 1)),
+                    ..at
+                };
+                self.desk.record_for(entity, false, Body::TimerSet { timer, at });
+            }
+        }
+        self.desk
+            .run(entity, |behaviour, context| behaviour.timer(context, timer, at.tag));
+    }
+
+    fn hear(&mut self, envelope: Envelope) {
+        let Envelope { from, epoch, message } = envelope;
+        if from != self.desk.owner() && !self.desk.routes.admits(from, epoch) {
+            return;
+        }
+        match message {
+            Message::Call(message) => self.take_call(from, message),
+            Message::Took { link, upto } => match link.from {
+                Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Took(link, upto)),
+                _ => self.desk.confirm(link, upto),
+            },
+            Message::Gap { link, have } => match link.from {
+                Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Gap(link, have)),
+                _ => self.desk.fill_gap(link, have),
+            },
+            Message::Moved { entity, to } => self.desk.redirect(entity, to),
+            Message::Gone { link } => match link.from {
+                Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Gone(link)),
+                _ => self.lose(link),
+            },
+            Message::Ghost(message) => self.role.ghost(&mut self.desk, from, message),
+            Message::View(message) => self.role.view(&mut self.desk, from, message),
+        }
+    }
+
+    fn take_local(&mut self, local: Local) {
+        match local {
+            Local::Numbered(message) => self.take_call(self.desk.owner(), message),
+            Local::Direct { to, call, caller } => {
+                if let Call::Method { method, args, .. } = call {
+                    self.run_method(to, method, &args, &caller);
+                }
+            }
+        }
+    }
+
+    fn take_call(&mut self, sender: OwnerId, message: CallMessage) {
+        let Arrival::Taken(caller) = self.desk.arrive(sender, &message) else {
+            return;
+        };
+        match (message.call, caller.link.to.entity()) {
+            (Call::Method { method, args, .. }, Some((entity, _))) => self.run_method(entity, method, &args, &caller),
+            (Call::Reply { of, outcome }, Some((entity, _))) => {
+                self.resume(entity, caller.link.from, of, &outcome);
+            }
+            (call, _) => self.role.take(&mut self.desk, &caller, call),
+        }
+    }
+
+    fn run_method(&mut self, entity: EntityId, method: MemberId, args: &[annals_def::Value], caller: &Caller) {
+        let answer = match self.admit(entity, method, args, caller) {
+            Ok(()) => self.desk.run(entity, |behaviour, context| {
+                behaviour.call(context, method, args, caller)
+            }),
+            Err(error) => Some(Answer::Fail(error)),
+        };
+        if let Some(outcome) = answer.unwrap_or(Answer::Fail(CallError::NoSuchEntity)).outcome() {
+            self.desk.reply(caller, outcome);
+        }
+    }
+
+    /// Whether a call may reach behaviour: the method exists, the arguments fit, and a client may call it.
+    fn admit(
+        &self,
+        entity: EntityId,
+        method: MemberId,
+        args: &[annals_def::Value],
+        caller: &Caller,
+    ) -> Result<(), CallError> {
+        let image = self.desk.image(entity).ok_or(CallError::NoSuchEntity)?;
+        let entity_type = self.desk.entity_type(entity).ok_or(CallError::NoSuchEntity)?;
+        let methods = match R::PART {
+            Part::Base => &entity_type.base_methods,
+            Part::Cell => &entity_type.cell_methods,
+        };
+        let found = methods.get(usize::from(method.0));
+        let found = found.ok_or_else(|| CallError::InvalidArgs(format!("{} has no such method", entity_type.name)))?;
+        if let Some(session) = caller.client() {
+            let own = image.client.is_some_and(|client| client.session == session);
+            let allowed = match found.exposed {
+                Exposure::No => false,
+                Exposure::OwnClient => own,
+                Exposure::AllClients => own || R::PART == Part::Cell,
+            };
+            if !allowed {
+                let text = format!("{}.{} is not exposed to this client", entity_type.name, found.name);
+                return Err(CallError::Authenticate(text));
+            }
+        }
+        check_args(entity_type, found, args).map_err(|denied| Desk::denied(&denied))
+    }
+
+    fn resume(&mut self, entity: EntityId, to: Address, number: CallNumber, outcome: &annals_event::Outcome) {
+        let awaiting = self
+            .desk
+            .image(entity)
+            .and_then(|image| image.links.awaiting.get(&(to, number)))
+            .cloned();
+        let Some(awaiting) = awaiting else { return };
+        self.desk.record_for(entity, false, Body::Resumed { to, number });
+        self.desk.run(entity, |behaviour, context| {
+            behaviour.replied(context, awaiting.then, &awaiting.note, outcome);
+        });
+    }
+
+    /// The receiver of calls is gone for good: whoever made them is told.
+    fn lose(&mut self, link: Link) {
+        let (asked, lost) = self.desk.give_up(link);
+        let Some((entity, _)) = link.from.entity() else { return };
+        let one_way = lost.saturating_sub(asked.len());
+        for number in asked {
+            self.resume(entity, link.to, number, &Err(Desk::no_such(link.to)));
+        }
+        if one_way > 0 {
+            self.desk
+                .run(entity, |behaviour, context| behaviour.calls_lost(context, link.to));
+        }
+    }
+}
+
+/// When a moment of game time comes, on the measuring clock.
+fn in_mono(now: Now, due: WorldTime) -> Mono {
+    now.mono
+        .after(std::time::Duration::from_millis(due.0.saturating_sub(now.world.0)))
+}
