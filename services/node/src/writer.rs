@@ -533,9 +533,9 @@ impl Writer {
             Place::Archived => self.phase = Phase::Appending(self.kept.oldest()),
             // Until the store holds the opening, what others append is part of the chain (E2).
             Place::Elsewhere if !self.recorded => self.read_again(),
-            // And from then on it never is: an `Open` that is not of this chain can no longer be recorded, what follows one
-            // that is on it is void by a later opening, and nobody folds either (E5, F2).
-            Place::Elsewhere if epoch < self.epoch => self.phase = Phase::Appending(sending),
+            // And from then on it never is: an `Open` that is not of this chain (of a lower epoch, or of this one and given up
+            // at E2) can no longer be recorded, what follows one that is on it is void, and nobody folds either (E5, F2).
+            Place::Elsewhere if epoch < self.epoch || header.opens => self.phase = Phase::Appending(sending),
             Place::Elsewhere => self.contradicted(Found::Batch {
                 sequence,
                 number,

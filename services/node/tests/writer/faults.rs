@@ -92,7 +92,7 @@ fn check_archive(world: &mut World) {
     let tip = world.newest().writer.tip();
     assert_eq!(world.store.cursor(), tip, "the archive reaches the end of the chain");
     for shown in &world.shown {
-        let archived = &world.store.archive[usize::try_from(shown.number.0).unwrap() - 1];
+        let archived = &world.store.archive[usize::try_from(shown.number.0).expect("few batches") - 1];
         assert_eq!(
             archived.hash, shown.hash,
             "batch {} was shown, and another was archived",

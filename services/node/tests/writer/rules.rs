@@ -223,7 +223,9 @@ fn a_void_batch_is_appended_after() {
     let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 99);
     // Never recorded, and void although no opening in the chain is at its number or below.
     let dead_open = batch_behind(tip_of(&log[0]), Epoch(1), true, 98);
-    for void in [late, dead_open] {
+    // Sent before this epoch had to read again, and come late.
+    let given_up = batch_behind(tip_of(&log[1]), Epoch(2), true, 97);
+    for void in [late, dead_open, given_up] {
         let (mut bench, _) = Bench::in_flight();
         bench.reject_and_find(Some((16, &void)));
         assert_eq!(
