@@ -13,7 +13,6 @@ pub use address::{Address, Mailbox, Part};
 pub use geometry::{Direction, Position};
 pub use hash::{Hash, ParseHashError};
 pub use number::{
-    BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, HistoryNumber, LeafIndex,
-    LogPosition, MemberId, OwnerId, ProcessId, SessionId, Shard, SpaceId, Tick, TimerId, TypeId,
-    WallTime, WorldTime,
+    BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, HistoryNumber, LeafIndex, LogPosition, MemberId,
+    OwnerId, ProcessId, SessionId, Shard, SpaceId, Tick, TimerId, TypeId, WallTime, WorldTime,
 };

@@ -1,0 +1,144 @@
+//! A process of ours: started in a group of its own, killed when its handle is dropped, and when this process dies however
+//! it dies. Used for the private nats-server, for the services of `annals up`, and by fault tests, which pause and kill.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long [`Child::stop`] waits for a process to end by itself before it is killed.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// How often an ending process is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Where Debian and its kin keep the tool that ties a child to its parent.
+const SETPRIV: &str = "/usr/bin/setpriv";
+
+/// A command that runs `program` so that it is killed when this process ends, by SIGKILL too (except within the millisecond
+/// that the start itself takes). On a machine without util-linux it is the plain program. Add arguments, environment and stdio, then hand it to [`Child::spawn`].
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    if !Path::new(SETPRIV).exists() {
+        return Command::new(program);
+    }
+    let mut command = Command::new(SETPRIV);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
+}
+
+/// A running process, or one that has ended and was not started again.
+#[derive(Debug)]
+pub struct Child {
+    process: std::process::Child,
+}
+
+impl Child {
+    /// Starts `command` in a process group of its own, so that a Ctrl-C at the terminal reaches only this process, which
+    /// decides what ends and in which order.
+    ///
+    /// # Errors
+    /// What the operating system says when it cannot be started.
+    pub fn spawn(mut command: Command) -> io::Result<Self> {
+        command.process_group(0);
+        let (answer, wait) = sync_channel(1);
+        keeper()
+            .send((command, answer))
+            .map_err(|_| io::Error::other("the thread that starts processes has ended"))?;
+        let process = wait
+            .recv()
+            .map_err(|_| io::Error::other("the thread that starts processes has ended"))??;
+        Ok(Self { process })
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// How it ended; `None` while it runs (a paused process runs).
+    ///
+    /// # Errors
+    /// What the operating system says when asked.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.process.try_wait()
+    }
+
+    /// SIGSTOP: it freezes where it stands, and does not learn of it.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn pause(&self) -> io::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// SIGCONT: it goes on.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn resume(&self) -> io::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// SIGKILL, and waits until it is gone. A process that has ended already is no error.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn kill(&mut self) -> io::Result<ExitStatus> {
+        self.process.kill()?;
+        self.process.wait()
+    }
+
+    /// SIGTERM, and waits until it is gone; after ten seconds SIGKILL.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub async fn stop(&mut self) -> io::Result<ExitStatus> {
+        if self.ended()?.is_none() {
+            self.signal(Signal::TERM)?;
+        }
+        let patience = Instant::now() + STOP_GRACE;
+        while Instant::now() < patience {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        self.kill()
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(kill_process(Pid::from_child(&self.process), signal)?)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Err(error) = self.kill() {
+            tracing::warn!(process = self.id(), %error, "a child process could not be killed");
+        }
+    }
+}
+
+type Order = (Command, SyncSender<io::Result<std::process::Child>>);
+
+/// The one thread that starts processes. The kernel ties a child to the *thread* that made it, so that thread has to live as
+/// long as this process does; a worker of the async runtime need not.
+fn keeper() -> &'static SyncSender<Order> {
+    static KEEPER: OnceLock<SyncSender<Order>> = OnceLock::new();
+    KEEPER.get_or_init(|| {
+        let (orders, inbox) = sync_channel::<Order>(1);
+        std::thread::spawn(move || {
+            for (mut command, answer) in inbox {
+                // Who asked may have gone meanwhile; then the child is dropped here, and the asker's error stands.
+                drop(answer.send(command.spawn()));
+            }
+        });
+        orders
+    })
+}

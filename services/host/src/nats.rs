@@ -1,0 +1,90 @@
+//! The bus and the log's carrier: which nats-server we accept, a private one for development and tests, and how a service
+//! connects. Nothing here knows what is sent; subjects and messages are in `annals-wire`.
+
+mod binary;
+mod client;
+mod server;
+mod stream;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use binary::{BinaryError, Candidate, find_binary};
+pub use client::{BarrierError, Bus, ConnectError, LinkState, Unfit};
+pub use server::{Cluster, Server, ServerError, ServerOptions, SyncPolicy};
+pub use stream::{Difference, StreamError};
+
+/// The oldest server Annals runs on. Older ones drop what they do not know instead of refusing it, leave out fencing of a
+/// stream's former leader (before 2.14.4), or have no `sync_interval: always` at all.
+pub const MINIMUM: Version = Version {
+    major: 2,
+    minor: 15,
+    patch: 1,
+};
+
+/// The largest message, in bytes: the most that the server's makers advise. A private server is set up for it; any other is
+/// refused when it takes less, since a batch that does not fit would stop its writer at the worst moment.
+pub const MAX_PAYLOAD: usize = 8 * 1024 * 1024;
+
+/// The version of a nats-server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The first number.
+    pub major: u16,
+    /// The second.
+    pub minor: u16,
+    /// The third.
+    pub patch: u16,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// The text is no version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a version such as 2.15.1")]
+pub struct NotAVersion(String);
+
+impl FromStr for Version {
+    type Err = NotAVersion;
+
+    /// Reads `2.15.1`, `v2.15.1` and `2.16.0-RC.1`; what follows the third number is not looked at.
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let plain = text.trim().trim_start_matches('v');
+        let plain = plain.split(['-', '+']).next().unwrap_or_default();
+        let mut numbers = plain.split('.').map(|part| part.parse::<u16>().ok());
+        match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Some(major)), Some(Some(minor)), Some(Some(patch)), None) => Ok(Self { major, minor, patch }),
+            _ => Err(NotAVersion(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_ordered() {
+        let version = |text: &str| text.parse::<Version>();
+        assert_eq!(version("2.15.1"), Ok(MINIMUM));
+        assert_eq!(version("v2.15.1"), Ok(MINIMUM));
+        assert_eq!(
+            version("2.16.0-RC.1"),
+            Ok(Version {
+                major: 2,
+                minor: 16,
+                patch: 0
+            })
+        );
+        assert!(version("2.9.10").unwrap() < MINIMUM, "numbers, not text");
+        assert!(version("2.15.10").unwrap() > MINIMUM);
+        assert!(version("3.0.0").unwrap() > MINIMUM);
+        for bad in ["", "2", "2.15", "2.15.x", "2.15.1.1", "nats", "-1.0.0", "99999999.0.0"] {
+            assert_eq!(version(bad), Err(NotAVersion(bad.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! How a service is connected to the bus: for as long as it lives, through whatever servers come and go.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{self, stream};
+use async_nats::{Client, ConnectErrorKind, Event, ServerAddr};
+use futures::StreamExt;
+use tokio::sync::watch;
+
+use super::stream::{self as streams, StreamError};
+use super::{MAX_PAYLOAD, MINIMUM, Version};
+
+/// How long the first connection is tried: services and server are often started together.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two tries of the first connection.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The longest pause between two tries to reconnect. There is no last try.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often the server is asked for a sign of life. After three without an answer the connection is given up, so a frozen
+/// server is noticed within eight seconds; the gate closes long before that.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long one attempt to connect, or one request, may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Messages that a subscription holds for a reader who is behind; more are dropped, and reported as a slow consumer.
+const SUBSCRIPTION_CAPACITY: usize = 64 * 1024;
+
+/// The connection as it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// Connected, for the `connection`th time. Who sees another number than before has been away meanwhile, however shortly:
+    /// what was in flight is in doubt, and epochs have to be confirmed.
+    Up {
+        /// Counts from 1.
+        connection: u64,
+    },
+    /// Not connected; the client is trying.
+    Down {
+        /// How many connections there have been.
+        connections: u64,
+    },
+}
+
+/// The bus could not be joined.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The address is no address.
+    #[error("{url:?} is not the address of a nats-server; write nats://HOST:PORT, several separated by commas")]
+    Address {
+        /// What was given.
+        url: String,
+        /// Why it is none.
+        source: std::io::Error,
+    },
+    /// Nobody answered.
+    #[error("no nats-server answered on {url} within {} s; check that it runs and that the address is right", FIRST_PATIENCE.as_secs())]
+    Unreachable {
+        /// Where.
+        url: String,
+        /// What the last try gave.
+        source: async_nats::ConnectError,
+    },
+    /// It answered and did not let us in.
+    #[error("the nats-server on {url} refused the connection; check user, token and TLS")]
+    Refused {
+        /// Where.
+        url: String,
+        /// What it said.
+        source: async_nats::ConnectError,
+    },
+    /// It is a server that we do not run on.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+}
+
+/// A server that Annals does not run on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// Too old, or so odd that it does not say.
+    #[error("nats-server {server} has version {version}; Annals needs {MINIMUM} or later: upgrade it")]
+    Version {
+        /// Its name.
+        server: String,
+        /// What it says.
+        version: String,
+    },
+    /// It takes smaller messages than a batch can be.
+    #[error(
+        "nats-server {server} takes messages of at most {max_payload} bytes; set max_payload: {MAX_PAYLOAD} in its configuration"
+    )]
+    Payload {
+        /// Its name.
+        server: String,
+        /// What it takes.
+        max_payload: usize,
+    },
+    /// It has no place for the log.
+    #[error("nats-server {server} runs without JetStream; add a jetstream block to its configuration")]
+    NoJetStream {
+        /// Its name.
+        server: String,
+    },
+}
+
+/// The round trip did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum BarrierError {
+    /// Nothing came back in time: there is no connection, or the server is stuck.
+    #[error("the bus did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+    /// The client has ended.
+    #[error("the connection to the bus has been closed")]
+    Closed,
+    /// The server behind the connection is now another.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+}
+
+/// A connection to the bus; clones share it. It reconnects by itself until the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct Bus {
+    client: Client,
+    jetstream: jetstream::Context,
+    state: watch::Receiver<LinkState>,
+}
+
+impl Bus {
+    /// Connects to one of the servers in `url` (`nats://HOST:PORT`, several separated by commas) under `name`, which is what
+    /// operators see in the server's lists.
+    ///
+    /// # Errors
+    /// When no server is reached within ten seconds, or the one that is reached does not fit.
+    pub async fn connect(url: &str, name: &str) -> Result<Self, ConnectError> {
+        let (report, mut state) = watch::channel(LinkState::Down { connections: 0 });
+        let client = first_connection(url, &options(name, report)).await?;
+        fitness(&client.server_info())?;
+        // The event of the first connection is on its way; who asks for the state must not find "down".
+        state.wait_for(|state| matches!(state, LinkState::Up { .. })).await.ok();
+        let jetstream = jetstream::context::ContextBuilder::new()
+            .timeout(REQUEST_TIMEOUT)
+            .ack_timeout(REQUEST_TIMEOUT)
+            .build(client.clone());
+        Ok(Self {
+            client,
+            jetstream,
+            state,
+        })
+    }
+
+    /// The client, for publishing and subscribing. What is published while the connection is down is kept, up to the capacity
+    /// of its queue, and sent late: receivers judge by epoch and number, never by arrival.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// JetStream, for appending and reading.
+    pub fn jetstream(&self) -> &jetstream::Context {
+        &self.jetstream
+    }
+
+    /// The state of the connection, now and at each change.
+    pub fn state(&self) -> watch::Receiver<LinkState> {
+        self.state.clone()
+    }
+
+    /// Waits until the server has taken everything that this connection sent before, subscriptions included: a message to
+    /// ourselves has come back. (Flushing only empties our own buffer.) In a cluster it says nothing about the other servers.
+    ///
+    /// # Errors
+    /// When nothing comes back within five seconds, or the server that we have been reconnected to does not fit.
+    pub async fn barrier(&self) -> Result<(), BarrierError> {
+        let round_trip = async {
+            let inbox = self.client.new_inbox();
+            let mut back = self
+                .client
+                .subscribe(inbox.clone())
+                .await
+                .map_err(|_| BarrierError::Closed)?;
+            self.client
+                .publish(inbox, "".into())
+                .await
+                .map_err(|_| BarrierError::Closed)?;
+            back.next().await.map(|_| ()).ok_or(BarrierError::Closed)
+        };
+        tokio::time::timeout(REQUEST_TIMEOUT, round_trip)
+            .await
+            .map_err(|_| BarrierError::Timeout)??;
+        Ok(fitness(&self.client.server_info())?)
+    }
+
+    /// The stream as `wanted`: made when it is missing; when it stands, it has to be the same in every field that we set. The
+    /// configuration is read back from the server, which may have dropped what it does not know.
+    ///
+    /// # Errors
+    /// When it cannot be made, or differs: the message names each field.
+    pub async fn ensure_stream(&self, wanted: stream::Config) -> Result<stream::Stream, StreamError> {
+        streams::ensure(&self.jetstream, wanted).await
+    }
+}
+
+/// Tries until a server answers or patience ends.
+async fn first_connection(url: &str, options: &async_nats::ConnectOptions) -> Result<Client, ConnectError> {
+    let servers = addresses(url)?;
+    let patience = Instant::now() + FIRST_PATIENCE;
+    loop {
+        match options.clone().connect(&servers[..]).await {
+            Ok(client) => return Ok(client),
+            Err(source) if is_refusal(source.kind()) => {
+                return Err(ConnectError::Refused {
+                    url: url.to_owned(),
+                    source,
+                });
+            }
+            Err(source) if Instant::now() > patience => {
+                return Err(ConnectError::Unreachable {
+                    url: url.to_owned(),
+                    source,
+                });
+            }
+            Err(error) => tracing::debug!(url, %error, "no nats-server answers yet"),
+        }
+        tokio::time::sleep(FIRST_PAUSE).await;
+    }
+}
+
+fn addresses(url: &str) -> Result<Vec<ServerAddr>, ConnectError> {
+    let address = |one: &str| {
+        one.trim().parse().map_err(|source| ConnectError::Address {
+            url: one.trim().to_owned(),
+            source,
+        })
+    };
+    url.split(',').map(address).collect()
+}
+
+fn is_refusal(kind: ConnectErrorKind) -> bool {
+    use ConnectErrorKind as Kind;
+    match kind {
+        Kind::Authentication | Kind::AuthorizationViolation | Kind::Tls | Kind::ServerParse => true,
+        Kind::Dns | Kind::TimedOut | Kind::Io | Kind::MaxReconnects => false,
+    }
+}
+
+fn options(name: &str, report: watch::Sender<LinkState>) -> async_nats::ConnectOptions {
+    let report = Arc::new(report);
+    async_nats::ConnectOptions::new()
+        .name(name)
+        .connection_timeout(REQUEST_TIMEOUT)
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .ping_interval(PING_INTERVAL)
+        .subscription_capacity(SUBSCRIPTION_CAPACITY)
+        .max_reconnects(None)
+        .reconnect_delay_callback(pause_before)
+        .event_callback(move |event| {
+            note(&report, &event);
+            std::future::ready(())
+        })
+}
+
+/// Doubles from 10 ms; nearly at once at first, since a cluster's other servers are there.
+fn pause_before(attempt: usize) -> Duration {
+    let doublings = u32::try_from(attempt).unwrap_or(u32::MAX).min(10);
+    (Duration::from_millis(5) * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
+}
+
+fn note(report: &watch::Sender<LinkState>, event: &Event) {
+    match event {
+        Event::Connected => report.send_modify(|state| *state = state.up()),
+        Event::Disconnected | Event::Closed => report.send_modify(|state| *state = state.down()),
+        Event::SlowConsumer(subscription) => {
+            tracing::warn!(subscription, "messages were dropped: their reader is too slow");
+        }
+        Event::ServerError(error) => tracing::warn!(%error, "the nats-server reports an error"),
+        Event::ClientError(error) => tracing::warn!(%error, "the connection to the bus reports an error"),
+        Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the connection to the bus is about to move"),
+    }
+}
+
+impl LinkState {
+    fn connections(self) -> u64 {
+        match self {
+            LinkState::Up { connection } => connection,
+            LinkState::Down { connections } => connections,
+        }
+    }
+
+    fn up(self) -> Self {
+        LinkState::Up {
+            connection: self.connections() + 1,
+        }
+    }
+
+    fn down(self) -> Self {
+        LinkState::Down {
+            connections: self.connections(),
+        }
+    }
+}
+
+fn fitness(info: &async_nats::ServerInfo) -> Result<(), Unfit> {
+    let server = info.server_name.clone();
+    match info.version.parse::<Version>() {
+        Ok(version) if version >= MINIMUM => {}
+        _ => {
+            return Err(Unfit::Version {
+                server,
+                version: info.version.clone(),
+            });
+        }
+    }
+    if !info.jetstream {
+        return Err(Unfit::NoJetStream { server });
+    }
+    if info.max_payload < MAX_PAYLOAD {
+        return Err(Unfit::Payload {
+            server,
+            max_payload: info.max_payload,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(version: &str, jetstream: bool, max_payload: usize) -> async_nats::ServerInfo {
+        async_nats::ServerInfo {
+            version: version.to_owned(),
+            jetstream,
+            max_payload,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn unfit_servers_are_refused_with_what_to_do() {
+        assert_eq!(fitness(&info("2.15.1", true, MAX_PAYLOAD)), Ok(()));
+        for (unfit, advice) in [
+            (info("2.9.10", true, MAX_PAYLOAD), "Annals needs 2.15.1"),
+            (info("", true, MAX_PAYLOAD), "Annals needs 2.15.1"),
+            (info("2.15.1", false, MAX_PAYLOAD), "add a jetstream block"),
+            (info("2.15.1", true, 1024 * 1024), "max_payload: 8388608"),
+        ] {
+            let text = fitness(&unfit).unwrap_err().to_string();
+            assert!(text.contains(advice), "{text}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_to_a_cap() {
+        let pauses: Vec<_> = (1..=12).map(pause_before).collect();
+        assert!(pauses.is_sorted());
+        assert_eq!(pauses[0], Duration::from_millis(10));
+        assert_eq!(pauses[11], LONGEST_PAUSE);
+        assert_eq!(pause_before(usize::MAX), LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn a_bad_address_is_named() {
+        let text = addresses("nats://127.0.0.1:4222, nats://[oops")
+            .unwrap_err()
+            .to_string();
+        assert!(text.contains("nats://[oops") && !text.contains("4222"), "{text}");
+    }
+
+    #[test]
+    fn a_flap_shows_as_another_connection() {
+        let first = LinkState::Down { connections: 0 }.up();
+        assert_eq!(first.down().up(), LinkState::Up { connection: 2 });
+        assert_eq!(first.down(), LinkState::Down { connections: 1 });
+    }
+}

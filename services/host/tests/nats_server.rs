@@ -1,0 +1,237 @@
+//! The private nats-server and the connection to it, on the real program.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
+
+use std::time::Duration;
+
+use annals_host::nats::{
+    Bus, Cluster, ConnectError, LinkState, Server, ServerError, ServerOptions, StreamError, Unfit,
+};
+use async_nats::jetstream::stream::{Config, Stream};
+use futures::StreamExt;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// More than anything here takes on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn server() -> (TempDir, Server) {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&ServerOptions::new(dir.path())).await.unwrap();
+    (dir, server)
+}
+
+async fn bus(url: &str) -> Bus {
+    Bus::connect(url, "test").await.unwrap()
+}
+
+fn log_stream(replicas: usize) -> Config {
+    Config {
+        name: "log".to_owned(),
+        subjects: vec!["log.>".to_owned()],
+        num_replicas: replicas,
+        deny_delete: true,
+        ..Config::default()
+    }
+}
+
+/// Appends and waits for the acknowledgement, trying again while there is no leader. Says where it is in the stream.
+async fn append(bus: &Bus, payload: &'static str) -> u64 {
+    let attempts = async {
+        loop {
+            if let Ok(answer) = bus.jetstream().publish("log.a", payload.into()).await
+                && let Ok(stored) = answer.await
+            {
+                return stored.sequence;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, attempts)
+        .await
+        .expect("an append succeeds while a majority is up")
+}
+
+async fn payload(stream: &Stream, sequence: u64) -> String {
+    let message = stream.get_raw_message(sequence).await.unwrap();
+    String::from_utf8(message.payload.to_vec()).unwrap()
+}
+
+async fn connected_again(bus: &Bus, connection: u64) {
+    let mut state = bus.state();
+    let back = state.wait_for(|state| *state == LinkState::Up { connection });
+    tokio::time::timeout(PATIENCE, back)
+        .await
+        .expect("the client reconnects")
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_kill_and_the_client_comes_back() {
+    let (_dir, mut server) = server().await;
+    let bus = bus(&server.url()).await;
+    assert_eq!(*bus.state().borrow(), LinkState::Up { connection: 1 });
+    let stream = bus.ensure_stream(log_stream(1)).await.unwrap();
+    let stored = append(&bus, "first").await;
+
+    let url = server.url();
+    server.kill().unwrap();
+    let mut state = bus.state();
+    state
+        .wait_for(|state| *state == LinkState::Down { connections: 1 })
+        .await
+        .unwrap();
+    server.restart().await.unwrap();
+
+    assert_eq!(server.url(), url, "a restarted server has its port as before");
+    connected_again(&bus, 2).await;
+    bus.barrier().await.unwrap();
+    assert_eq!(payload(&stream, stored).await, "first");
+    append(&bus, "second").await;
+}
+
+#[tokio::test]
+async fn a_stopped_server_says_goodbye_and_keeps_its_store() {
+    let (dir, mut server) = server().await;
+    let first = bus(&server.url()).await;
+    first.ensure_stream(log_stream(1)).await.unwrap();
+    append(&first, "kept").await;
+    server.stop().await.unwrap();
+    drop(server);
+
+    let server = Server::start(&ServerOptions::new(dir.path())).await.unwrap();
+    let second = bus(&server.url()).await;
+    let stream = second.ensure_stream(log_stream(1)).await.unwrap();
+    assert_eq!(payload(&stream, 1).await, "kept");
+}
+
+#[tokio::test]
+async fn after_the_barrier_no_message_is_missed() {
+    let (_dir, server) = server().await;
+    let (reader, writer) = (bus(&server.url()).await, bus(&server.url()).await);
+    for round in 0..300 {
+        let subject = format!("round.{round}");
+        let mut subscription = reader.client().subscribe(subject.clone()).await.unwrap();
+        reader.barrier().await.unwrap();
+        writer.client().publish(subject, "x".into()).await.unwrap();
+        let message = tokio::time::timeout(PATIENCE, subscription.next()).await;
+        assert!(matches!(message, Ok(Some(_))), "the message of round {round} came");
+    }
+}
+
+#[tokio::test]
+async fn a_paused_server_answers_nobody_and_then_goes_on() {
+    let (_dir, server) = server().await;
+    let bus = bus(&server.url()).await;
+    server.pause().unwrap();
+    let error = bus.barrier().await.unwrap_err().to_string();
+    assert_eq!(error, "the bus did not answer within 5 s");
+    server.resume().unwrap();
+    let answered = async { while bus.barrier().await.is_err() {} };
+    tokio::time::timeout(PATIENCE, answered)
+        .await
+        .expect("it answers again");
+}
+
+#[tokio::test]
+async fn three_replicas_survive_the_loss_of_their_leader() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = Cluster::start(&ServerOptions::new(dir.path())).await.unwrap();
+    let bus = bus(&cluster.url()).await;
+    let mut stream = bus.ensure_stream(log_stream(3)).await.unwrap();
+    let first = append(&bus, "first").await;
+
+    let leader = stream.info().await.unwrap().cluster.clone().unwrap().leader.unwrap();
+    cluster.named(&leader).unwrap().kill().unwrap();
+    let second = append(&bus, "second").await;
+    assert_eq!(second, first + 1);
+
+    cluster.named(&leader).unwrap().restart().await.unwrap();
+    cluster.ready().await.unwrap();
+    append(&bus, "third").await;
+    let caught_up = async {
+        loop {
+            // Asked while leadership moves there may be no answer.
+            if let Ok(info) = stream.info().await
+                && let Some(members) = &info.cluster
+                && members.replicas.len() == 2
+                && members.replicas.iter().all(|replica| replica.current)
+            {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, caught_up)
+        .await
+        .expect("the restarted server catches up");
+    assert_eq!(payload(&stream, first).await, "first");
+}
+
+#[tokio::test]
+async fn a_stream_that_differs_is_refused_field_by_field() {
+    let (_dir, server) = server().await;
+    let bus = bus(&server.url()).await;
+    bus.ensure_stream(log_stream(1)).await.unwrap();
+    bus.ensure_stream(log_stream(1))
+        .await
+        .expect("asking twice is asking once");
+
+    let other = Config {
+        max_messages: 5,
+        allow_direct: true,
+        ..log_stream(1)
+    };
+    let error = bus.ensure_stream(other).await.unwrap_err();
+    let StreamError::Different { differences, .. } = &error else {
+        panic!("{error}")
+    };
+    let fields: Vec<_> = differences.iter().map(|difference| difference.field.as_str()).collect();
+    assert_eq!(fields, ["allow_direct", "max_msgs"]);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_start_shows_its_log() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("store"), "a file where the store should be").unwrap();
+    let error = Server::start(&ServerOptions::new(dir.path())).await.unwrap_err();
+    assert!(matches!(error, ServerError::Ended { .. }), "{error}");
+    assert!(error.to_string().contains("storage directory"), "{error}");
+}
+
+#[tokio::test]
+async fn a_dropped_server_is_gone_and_the_address_nobody_answers_on_is_named() {
+    let (_dir, server) = server().await;
+    let url = server.url();
+    let port = url.rsplit(':').next().unwrap().parse::<u16>().unwrap();
+    drop(server);
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+    let error = Bus::connect(&url, "test").await.unwrap_err();
+    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains(&url), "{error}");
+}
+
+/// Says what an old server says, and answers pings.
+async fn old_server(listener: TcpListener) {
+    let (mut socket, _) = listener.accept().await.unwrap();
+    let info =
+        r#"{"server_id":"x","server_name":"old","version":"2.9.10","proto":1,"max_payload":1048576,"headers":true}"#;
+    socket.write_all(format!("INFO {info}\r\n").as_bytes()).await.unwrap();
+    let mut heard = [0; 1024];
+    while let Ok(1..) = socket.read(&mut heard).await {
+        socket.write_all(b"PONG\r\n").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_server_below_the_minimum_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("nats://{}", listener.local_addr().unwrap());
+    tokio::spawn(old_server(listener));
+    let error = Bus::connect(&url, "test").await.unwrap_err();
+    assert!(matches!(&error, ConnectError::Unfit(Unfit::Version { .. })), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "nats-server old has version 2.9.10; Annals needs 2.15.1 or later: upgrade it"
+    );
+}
