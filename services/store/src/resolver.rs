@@ -92,10 +92,15 @@ impl Resolver {
     fn sweep(&mut self) {
         self.drop_forgotten();
         if self.segments.len() > self.most {
-            let mut versions: Vec<Version> = self.segments.values().copied().collect();
-            let middle = versions.len() / 2;
-            let (_, &mut median, _) = versions.select_nth_unstable(middle);
-            self.forget_before(median);
+            // Gaps between writes are segments too, and forgotten already: the half is taken of what is not.
+            let mut kept: Vec<Version> = self
+                .segments
+                .values()
+                .copied()
+                .filter(|&version| version > self.oldest)
+                .collect();
+            kept.sort_unstable();
+            self.forget_before(kept.get(kept.len() / 2).copied().unwrap_or_default());
             self.drop_forgotten();
         }
         self.sweep_at = (self.segments.len() * 2).clamp(SWEEP_MINIMUM, self.most + SWEEP_MINIMUM);

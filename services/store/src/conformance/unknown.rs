@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 
-use super::{Check, Dice, Subject, fresh, look};
+use super::{Check, Dice, Subject, fresh, look, put};
 use crate::faults::{Call, Fault, FaultyStore};
 use crate::{Once, Store, StoreError, Transaction};
 
@@ -103,7 +103,8 @@ async fn fenced(subject: &Subject) -> Result<(), StoreError> {
             Ok(())
         };
         let result = store.run_once(&keys.key("operation"), &operation).await;
-        // Whatever was held up has landed by now: the fence was a commit.
+        // Whatever was held up lands with this commit, at the latest.
+        put(&store, &[(&keys.key("another"), b"1")]).await?;
         let effect = look(&subject.store, &keys.key("effect")).await?.is_some();
         match result {
             Ok(_) => assert!(applied && effect, "{fault:?}"),

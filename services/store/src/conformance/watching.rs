@@ -83,6 +83,12 @@ async fn sleeps(subject: &Subject) -> Result<(), StoreError> {
     };
     match select(watch, std::pin::pin!(others)).await {
         Either::Left(_) => panic!("it fired, and the value is the same"),
-        Either::Right((others, _)) => others,
+        Either::Right((others, watch)) => {
+            assert!(
+                futures::poll!(watch).is_pending(),
+                "it fired, and the value is the same"
+            );
+            others
+        }
     }
 }

@@ -1,0 +1,362 @@
+//! The embedded store on real files: who may open it, what a restart keeps, and what it does when its process is killed or
+//! its disk fills up.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use annals_store::embedded::{EmbeddedStore, OpenError};
+use annals_store::{KeyRange, Order, Store, StoreError};
+use tokio::runtime::Runtime;
+
+fn open(directory: &Path) -> EmbeddedStore {
+    EmbeddedStore::open(directory).expect("the store opens")
+}
+
+async fn set(store: &Store, key: &[u8], value: &[u8]) -> Result<annals_store::Committed, StoreError> {
+    let transaction = store.begin();
+    transaction.set(key, value)?;
+    transaction.commit().await
+}
+
+#[test]
+fn a_second_opening_is_refused_and_names_the_holder() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let held = open(directory.path());
+    let refused = EmbeddedStore::open(directory.path()).err().expect("it is held");
+    assert!(
+        matches!(&refused, OpenError::Held { holder, .. } if *holder == std::process::id().to_string()),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("only one may hold it"), "{refused}");
+    drop(held);
+    open(directory.path());
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_an_error() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("file");
+    std::fs::write(&file, b"").expect("a file is written");
+    let refused = EmbeddedStore::open(&file).err().expect("a file is no directory");
+    assert!(matches!(refused, OpenError::Files { .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_restart_keeps_what_was_committed_and_goes_on_after_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut newest = annals_store::Version(0);
+    let mut before = None;
+    for restart in 0_u8..5 {
+        let embedded = open(directory.path());
+        let store = embedded.store();
+        for earlier in 0..restart {
+            assert_eq!(
+                store.begin().get(&[earlier]).await.expect("readable").as_deref(),
+                Some(&[earlier][..])
+            );
+        }
+        if let Some(version) = before {
+            let read = store.backend().get(version, &[0]).await;
+            assert_eq!(
+                read,
+                Err(StoreError::TooOld),
+                "a version of the process before is not read at"
+            );
+        }
+        let committed = set(&store, &[restart], &[restart]).await.expect("committed");
+        assert!(committed.version > newest, "versions go on across restarts");
+        newest = committed.version;
+        before = Some(store.begin().read_version().await.expect("readable"));
+    }
+}
+
+#[tokio::test]
+async fn waiting_watches_of_callers_that_gave_up_make_room() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let store = open(directory.path()).store();
+    for _ in 0..annals_store::limits::WATCHES {
+        let mut watch = Box::pin(store.watch(b"k", None));
+        assert!(futures::poll!(watch.as_mut()).is_pending());
+    }
+    // Each was dropped at once; the next finds room all the same.
+    let mut watch = Box::pin(store.watch(b"k", None));
+    assert!(futures::poll!(watch.as_mut()).is_pending());
+    set(&store, b"k", b"1").await.expect("committed");
+    watch.await.expect("it fires");
+}
+
+// ---- Killed in mid-commit ----
+
+/// Names the directory to the child processes below.
+const CHILD_DIRECTORY: &str = "ANNALS_STORE_TEST_DIRECTORY";
+
+const WRITERS: u64 = 64;
+
+/// Rows that each commit writes under one number: some there and some not would be a torn commit.
+const ROWS: u64 = 4;
+
+const ROUNDS: usize = 4;
+
+fn row_key(writer: u64, number: u64, row: u64) -> Vec<u8> {
+    format!("row/{writer:02}/{number:08}/{row}").into_bytes()
+}
+
+fn last_key(writer: u64) -> Vec<u8> {
+    format!("last/{writer:02}").into_bytes()
+}
+
+fn to_number(value: &[u8]) -> u64 {
+    u64::from_le_bytes(value.try_into().expect("eight bytes"))
+}
+
+async fn write_one(store: &Store, writer: u64) -> Result<u64, StoreError> {
+    let transaction = store.begin();
+    let number = transaction
+        .get(&last_key(writer))
+        .await?
+        .map_or(0, |value| to_number(&value))
+        + 1;
+    for row in 0..ROWS {
+        transaction.set(&row_key(writer, number, row), &(writer * number).to_le_bytes())?;
+    }
+    transaction.set(&last_key(writer), &number.to_le_bytes())?;
+    transaction.atomic_add(b"total", 1)?;
+    transaction.commit().await.map(|_| number)
+}
+
+#[test]
+#[ignore = "a child process of another test, which kills it"]
+fn child_that_writes_until_it_is_killed() {
+    let Some(directory) = std::env::var_os(CHILD_DIRECTORY) else {
+        return;
+    };
+    let store = open(Path::new(&directory)).store();
+    let write = async |writer: u64| {
+        while let Ok(number) = write_one(&store, writer).await {
+            // Whole lines, written at once and unbuffered: what the parent reads was acknowledged.
+            let _ = std::io::stdout().write_all(format!("\nack {writer} {number}\n").as_bytes());
+            let _ = std::io::stdout().flush();
+        }
+    };
+    Runtime::new()
+        .expect("a runtime")
+        .block_on(futures::future::join_all((0..WRITERS).map(write)));
+}
+
+fn spawn_child(test: &str, directory: &Path) -> Child {
+    Command::new(std::env::current_exe().expect("this test's own program"))
+        .args(["--ignored", "--exact", "--nocapture", test])
+        .env(CHILD_DIRECTORY, directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the child starts")
+}
+
+/// The lines `ack <writer> <number>` of a child, as numbers.
+fn acknowledged(line: &str) -> Option<(u64, u64)> {
+    let mut words = line.strip_prefix("ack ")?.split(' ');
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+#[test]
+fn a_kill_in_mid_commit_loses_nothing_acknowledged_and_tears_nothing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut highest = BTreeMap::<u64, u64>::new();
+    for round in 0..ROUNDS {
+        let mut child = spawn_child("child_that_writes_until_it_is_killed", directory.path());
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let mut count = 0;
+        let kill_after = 500 + 700 * round;
+        while let Some(Ok(line)) = lines.next() {
+            if let Some((writer, number)) = acknowledged(&line) {
+                highest.insert(writer, number);
+                count += 1;
+            }
+            if count == kill_after {
+                child.kill().expect("SIGKILL is sent");
+                count += 1;
+            }
+        }
+        child.wait().expect("the child ends");
+        assert!(
+            count > kill_after,
+            "round {round}: the child ended by itself after {count} commits"
+        );
+        let found = Runtime::new()
+            .expect("a runtime")
+            .block_on(check_rows(directory.path(), &mut highest));
+        println!("round {round}: {count} acknowledged, {found} commits stored by now");
+    }
+}
+
+/// Checks the rows against what was acknowledged, and notes what turned out to be stored beyond that.
+async fn check_rows(directory: &Path, acknowledged: &mut BTreeMap<u64, u64>) -> u64 {
+    let store = open(directory).store();
+    let mut total = 0;
+    for writer in 0..WRITERS {
+        let last = store
+            .begin()
+            .get(&last_key(writer))
+            .await
+            .expect("readable")
+            .map_or(0, |value| to_number(&value));
+        let promised = acknowledged.get(&writer).copied().unwrap_or(0);
+        assert!(
+            last >= promised,
+            "writer {writer}: {promised} was acknowledged, and {last} is the last stored"
+        );
+        // One commit was in flight at each kill, so it may be one ahead of what was read from the pipe.
+        assert!(
+            last <= promised + 1,
+            "writer {writer}: {last} is stored, and only {promised} were acknowledged"
+        );
+        for number in 1..=last {
+            for row in 0..ROWS {
+                let value = store
+                    .begin()
+                    .get(&row_key(writer, number, row))
+                    .await
+                    .expect("readable");
+                assert_eq!(
+                    value.as_deref().map(to_number),
+                    Some(writer * number),
+                    "writer {writer}, commit {number}"
+                );
+            }
+        }
+        let beyond = KeyRange::new(row_key(writer, last + 1, 0), format!("row/{writer:02}/~"));
+        let beyond = store
+            .begin()
+            .get_range(&beyond, 1, Order::Forward)
+            .await
+            .expect("readable");
+        assert!(
+            beyond.rows.is_empty(),
+            "writer {writer}: rows of a commit that is not there: {beyond:?}"
+        );
+        acknowledged.insert(writer, last);
+        total += last;
+    }
+    let stored = store
+        .begin()
+        .get(b"total")
+        .await
+        .expect("readable")
+        .map_or(0, |value| to_number(&value));
+    assert_eq!(stored, total, "the sum kept by atomic adds");
+    total
+}
+
+// ---- Disk full ----
+
+/// What a file may grow to for the child below, in KiB: as long as a journal is made in advance, and no longer.
+const FILE_LIMIT_KIB: usize = 64 * 1024;
+
+/// Rows of 100 kB in each of its commits: the seventh runs into the limit, in the middle of its journal entry.
+const LARGE_ROWS: u64 = 97;
+
+#[test]
+#[ignore = "a child process of another test, which lets its files grow only so far"]
+fn child_that_writes_until_the_disk_is_full() {
+    let Some(directory) = std::env::var_os(CHILD_DIRECTORY) else {
+        return;
+    };
+    let store = open(Path::new(&directory)).store();
+    Runtime::new().expect("a runtime").block_on(async {
+        let value = vec![7; annals_store::limits::VALUE_BYTES];
+        let mut waiting = Box::pin(store.watch(b"never", None));
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        let mut number = 0_u64;
+        let failure = loop {
+            let transaction = store.begin();
+            for row in 0..LARGE_ROWS {
+                transaction
+                    .set(&row_key(0, number, row), &value)
+                    .expect("within limits");
+            }
+            match transaction.commit().await {
+                Ok(_) => println!("\nack 0 {number}"),
+                Err(failure) => break failure,
+            }
+            number += 1;
+        };
+        assert_eq!(
+            failure,
+            StoreError::CommitUnknown,
+            "what was being written may be there or not"
+        );
+        let refused = set(&store, b"small", b"1")
+            .await
+            .expect_err("a store that failed to write acknowledges nothing");
+        assert!(matches!(refused, StoreError::Poisoned(_)), "{refused}");
+        assert!(refused.to_string().contains("failed write"), "{refused}");
+        assert!(
+            matches!(store.begin().get(b"small").await, Err(StoreError::Poisoned(_))),
+            "nor does it begin anything"
+        );
+        assert!(
+            matches!(waiting.await, Err(StoreError::Poisoned(_))),
+            "who waits is told"
+        );
+        println!("\npoisoned as it should be");
+    });
+}
+
+#[test]
+fn a_full_disk_stops_the_store_and_loses_nothing_acknowledged() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    // A limit on the size of files fails a write as a full disk does, without one: with its signal ignored, the error is
+    // returned. `ulimit -f` counts 512 bytes.
+    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", FILE_LIMIT_KIB * 2);
+    let child = Command::new("sh")
+        .args(["-c", &script])
+        .arg(std::env::current_exe().expect("this test's own program"))
+        .args([
+            "--ignored",
+            "--exact",
+            "--nocapture",
+            "child_that_writes_until_the_disk_is_full",
+        ])
+        .env(CHILD_DIRECTORY, directory.path())
+        .output()
+        .expect("the child runs");
+    let output = String::from_utf8_lossy(&child.stdout);
+    let errors = String::from_utf8_lossy(&child.stderr);
+    assert!(
+        child.status.success() && output.contains("poisoned as it should be"),
+        "{output}\n{errors}"
+    );
+    let last = output
+        .lines()
+        .filter_map(acknowledged)
+        .map(|(_, number)| number)
+        .max()
+        .expect("some were acknowledged");
+
+    let store = open(directory.path()).store();
+    Runtime::new().expect("a runtime").block_on(async {
+        for number in 0..=last {
+            let rows = KeyRange::prefix(format!("row/00/{number:08}").as_bytes());
+            let page = store
+                .begin()
+                .get_range(&rows, 200, Order::Forward)
+                .await
+                .expect("readable");
+            assert_eq!(
+                page.rows.len() as u64,
+                LARGE_ROWS,
+                "commit {number} of {last} was acknowledged"
+            );
+        }
+        set(&store, b"small", b"1")
+            .await
+            .expect("with room again, it commits again");
+    });
+    println!(
+        "{} commits of 9.7 MB were acknowledged before the disk was full",
+        last + 1
+    );
+}
