@@ -1,3 +1,37 @@
 //! What lies where in a realm's store. This is the only place that knows.
+//!
+//! | prefix | key after it | value | written by |
+//! |---|---|---|---|
+//! | `01` | counter:u8 | next number:u64 | director |
+//! | `02` | – | when the realm began, wall clock ms:u64; fingerprint of its schema | director |
+//! | `03` | fingerprint, chunk:u16 | a schema | director |
+//! | `04` | owner:u32 | [`owners::OwnerRecord`] | director |
+//! | `05` | owner:u32, epoch:u64 | [`owners::OpeningRecord`] | the owner's holder |
+//! | `06` | owner:u32 | [`owners::Cursor`] | db |
+//! | `07` | shard:u16, leaf:u64, chunk:u16 | a batch | db |
+//! | `08` | owner:u32, batch:u64 | leaf:u64 | db |
+//! | `09` | shard:u16 | [`archive::Tree`] | db |
+//! | `0a` | owner:u32, 0, chunk:u16 | an owner's own state | db |
+//! | `0a` | owner:u32, 1, entity:u64, chunk:u16 | an entity's image | db |
+//! | `0b` | owner:u32 | where the snapshot stands: batch:u64 | db |
+//! | `0c` | database id:u64, chunk:u16 | [a stored entity](database) | db |
+//! | `0d` | type:u16, identifier | database id:u64 | db |
+//! | `0e` | database id:u64 | [`database::Checkout`] | db |
+//! | `0f` | account name's key | [`database::Account`] | db |
+//! | `10` | – | [`director::Term`] | director |
+//! | `11` | – | the map of spaces | director |
+//! | `12` | shard:u16 | [`archive::FoldLease`] | db |
+//! | `13` | owner:u32, batch:u64 | [`archive::Hole`] | db |
+//! | `16` | idempotency key | [`idempotency`] | whoever runs a transaction once |
+//!
+//! Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 
+pub mod archive;
+pub mod database;
+pub mod director;
+mod fields;
 pub mod idempotency;
+pub mod owners;
+pub mod snapshots;
+
+pub use fields::{chunks, join, read_chunks};

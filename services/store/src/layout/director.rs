@@ -1,0 +1,141 @@
+//! What the director keeps: its term, the realm's counters, schema and map.
+
+use annals_ids::{Hash, ProcessId, WallTime};
+
+use super::fields::{Fields, key, number};
+use crate::StoreError;
+
+/// The numbers that a realm gives out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Entity ids.
+    Entities,
+    /// Owners.
+    Owners,
+    /// Processes.
+    Processes,
+    /// Entities of the database.
+    Database,
+    /// Check-outs.
+    Checkouts,
+}
+
+/// Who leads, and since which term.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Term {
+    /// Raised by each director that begins to lead.
+    pub number: u64,
+    /// Which process.
+    pub process: ProcessId,
+    /// Raised by the leader while it lives; what standbys watch.
+    pub beat: u64,
+}
+
+/// What a realm is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Realm {
+    /// When it began.
+    pub began: WallTime,
+    /// The fingerprint of the schema it runs on.
+    pub schema: Hash,
+}
+
+/// Key of a counter.
+#[must_use]
+pub fn counter_key(counter: Counter) -> Vec<u8> {
+    let number = match counter {
+        Counter::Entities => 0,
+        Counter::Owners => 1,
+        Counter::Processes => 2,
+        Counter::Database => 3,
+        Counter::Checkouts => 4,
+    };
+    key(0x01, &[&[number]])
+}
+
+/// The stored form of a counter: the next number to give out.
+#[must_use]
+pub fn encode_counter(next: u64) -> [u8; 8] {
+    next.to_be_bytes()
+}
+
+/// Reads a counter; no value is one that gave out nothing yet. Numbers begin at 1.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn decode_counter(value: Option<&[u8]>) -> Result<u64, StoreError> {
+    value.map_or(Ok(1), |value| number("a counter", value))
+}
+
+/// Key of what the realm is.
+#[must_use]
+pub fn realm_key() -> Vec<u8> {
+    key(0x02, &[])
+}
+
+/// Under which the chunks of a schema are kept.
+#[must_use]
+pub fn schema_key(fingerprint: Hash) -> Vec<u8> {
+    key(0x03, &[&fingerprint.0])
+}
+
+/// Key of the director's term.
+#[must_use]
+pub fn term_key() -> Vec<u8> {
+    key(0x10, &[])
+}
+
+/// Key of the map of spaces.
+#[must_use]
+pub fn map_key() -> Vec<u8> {
+    key(0x11, &[])
+}
+
+impl Term {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        [self.number, self.process.0, self.beat]
+            .iter()
+            .flat_map(|number| number.to_be_bytes())
+            .collect()
+    }
+
+    /// Reads the stored form; no value is the term before the first.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: Option<&[u8]>) -> Result<Self, StoreError> {
+        let Some(value) = value else { return Ok(Self::default()) };
+        let mut fields = Fields::of("the director's term", value);
+        let term = Self {
+            number: fields.u64()?,
+            process: ProcessId(fields.u64()?),
+            beat: fields.u64()?,
+        };
+        fields.finish()?;
+        Ok(term)
+    }
+}
+
+impl Realm {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        [&self.began.0.to_be_bytes()[..], &self.schema.0].concat()
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("the realm", value);
+        let realm = Self {
+            began: WallTime(fields.u64()?),
+            schema: fields.hash()?,
+        };
+        fields.finish()?;
+        Ok(realm)
+    }
+}

@@ -1,0 +1,124 @@
+//! How keys and values are put together.
+
+use annals_ids::Hash;
+use bytes::Bytes;
+
+use crate::{KeyRange, Order, StoreError, Transaction, limits};
+
+/// Size of a chunk, in bytes: a little below the largest value.
+const CHUNK: usize = 90_000;
+
+const _: () = assert!(CHUNK < limits::VALUE_BYTES);
+
+/// Rows read at a time.
+const PAGE: usize = 64;
+
+/// A key: a prefix and big-endian numbers.
+pub(super) fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let mut key = vec![prefix];
+    parts.iter().for_each(|part| key.extend_from_slice(part));
+    key
+}
+
+/// What is stored under `key` in chunks. Nothing is still one chunk, so that it is there.
+pub fn chunks<'a>(key: &'a [u8], bytes: &'a [u8]) -> impl Iterator<Item = (Vec<u8>, &'a [u8])> {
+    let pieces = if bytes.is_empty() {
+        1
+    } else {
+        bytes.len().div_ceil(CHUNK)
+    };
+    (0..pieces).map(move |number| {
+        let place = u16::try_from(number).expect("invariant: nothing is larger than 65,536 chunks");
+        let piece = &bytes[number * CHUNK..bytes.len().min((number + 1) * CHUNK)];
+        ([key, &place.to_be_bytes()].concat(), piece)
+    })
+}
+
+/// Puts chunks together again.
+#[must_use]
+pub fn join(rows: &[(Bytes, Bytes)]) -> Vec<u8> {
+    rows.iter().flat_map(|(_, value)| value.iter().copied()).collect()
+}
+
+/// Reads what is stored under `key` in chunks; `None` if nothing is.
+///
+/// # Errors
+/// As [`Transaction::get_range`].
+pub async fn read_chunks(transaction: &Transaction, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut range = KeyRange::prefix(key);
+    let mut bytes = Vec::new();
+    let mut found = false;
+    loop {
+        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+        for (_, value) in &page.rows {
+            found = true;
+            bytes.extend_from_slice(value);
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(crate::key_after(last), range.end.clone()),
+            None => return Ok(found.then_some(bytes)),
+        }
+    }
+}
+
+/// Reads the fields of a value from its front.
+pub(super) struct Fields<'a> {
+    what: &'static str,
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(what: &'static str, value: &'a [u8]) -> Self {
+        Self { what, rest: value }
+    }
+
+    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
+        let (field, rest) = self.rest.split_first_chunk().ok_or_else(|| self.corrupt())?;
+        self.rest = rest;
+        Ok(*field)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, StoreError> {
+        self.take().map(u8::from_be_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, StoreError> {
+        self.take().map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, StoreError> {
+        self.take().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, StoreError> {
+        self.take().map(u64::from_be_bytes)
+    }
+
+    pub(super) fn hash(&mut self) -> Result<Hash, StoreError> {
+        self.take().map(Hash)
+    }
+
+    pub(super) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
+    }
+
+    pub(super) fn finish(self) -> Result<(), StoreError> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.corrupt())
+        }
+    }
+
+    pub(super) fn corrupt(&self) -> StoreError {
+        StoreError::Corrupt(format!("the store holds {} that cannot be read", self.what).into())
+    }
+}
+
+/// The number in a value of eight bytes.
+pub(super) fn number(what: &'static str, value: &[u8]) -> Result<u64, StoreError> {
+    let mut fields = Fields::of(what, value);
+    let number = fields.u64()?;
+    fields.finish()?;
+    Ok(number)
+}

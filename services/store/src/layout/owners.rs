@@ -1,0 +1,172 @@
+//! Owners: who holds them, where their epochs were opened, how far their logs are folded.
+
+use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, OwnerId, Part, ProcessId, Shard};
+
+use super::fields::{Fields, key};
+use crate::{KeyRange, StoreError};
+
+/// An owner and its present epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerRecord {
+    /// Which parts it holds.
+    pub part: Part,
+    /// The stream its log is in.
+    pub shard: Shard,
+    /// The epoch that is granted.
+    pub epoch: Epoch,
+    /// To which process.
+    pub process: ProcessId,
+}
+
+/// The first batch of an epoch (rule E3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpeningRecord {
+    /// Which epoch.
+    pub epoch: Epoch,
+    /// The batch's number: from there on, batches of lower epochs are void.
+    pub number: BatchNumber,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+/// How far an owner's log is folded (rule F3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The newest batch folded; 0 for none.
+    pub batch: BatchNumber,
+    /// Its hash.
+    pub hash: Hash,
+    /// The newest event folded.
+    pub event: EventNumber,
+    /// The epoch of that batch.
+    pub epoch: Epoch,
+}
+
+/// Key of an owner.
+#[must_use]
+pub fn owner_key(owner: OwnerId) -> Vec<u8> {
+    key(0x04, &[&owner.0.to_be_bytes()])
+}
+
+/// All owners.
+#[must_use]
+pub fn owners() -> KeyRange {
+    KeyRange::prefix(&[0x04])
+}
+
+/// The owner whose key this is.
+///
+/// # Errors
+/// When it is none.
+pub fn owner_of(key: &[u8]) -> Result<OwnerId, StoreError> {
+    let mut fields = Fields::of("an owner's key", key.get(1..).unwrap_or_default());
+    let owner = OwnerId(fields.u32()?);
+    fields.finish()?;
+    Ok(owner)
+}
+
+/// Key of an opening.
+#[must_use]
+pub fn opening_key(owner: OwnerId, epoch: Epoch) -> Vec<u8> {
+    key(0x05, &[&owner.0.to_be_bytes(), &epoch.0.to_be_bytes()])
+}
+
+/// All openings of an owner, by epoch.
+#[must_use]
+pub fn openings(owner: OwnerId) -> KeyRange {
+    KeyRange::prefix(&key(0x05, &[&owner.0.to_be_bytes()]))
+}
+
+/// Key of an owner's cursor.
+#[must_use]
+pub fn cursor_key(owner: OwnerId) -> Vec<u8> {
+    key(0x06, &[&owner.0.to_be_bytes()])
+}
+
+impl OwnerRecord {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = vec![u8::from(self.part == Part::Cell)];
+        value.extend(self.shard.0.to_be_bytes());
+        value.extend(self.epoch.0.to_be_bytes());
+        value.extend(self.process.0.to_be_bytes());
+        value
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("an owner", value);
+        let part = if fields.u8()? == 0 { Part::Base } else { Part::Cell };
+        let (shard, epoch) = (Shard(fields.u16()?), Epoch(fields.u64()?));
+        let record = Self {
+            part,
+            shard,
+            epoch,
+            process: ProcessId(fields.u64()?),
+        };
+        fields.finish()?;
+        Ok(record)
+    }
+}
+
+impl OpeningRecord {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        [
+            &self.epoch.0.to_be_bytes()[..],
+            &self.number.0.to_be_bytes(),
+            &self.hash.0,
+        ]
+        .concat()
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("an opening", value);
+        let (epoch, number) = (Epoch(fields.u64()?), BatchNumber(fields.u64()?));
+        let record = Self {
+            epoch,
+            number,
+            hash: fields.hash()?,
+        };
+        fields.finish()?;
+        Ok(record)
+    }
+}
+
+impl Cursor {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let numbers = [self.batch.0, self.event.0, self.epoch.0];
+        let mut value: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        value.extend(self.hash.0);
+        value
+    }
+
+    /// Reads the stored form; no value is the cursor of a log of which nothing is folded.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: Option<&[u8]>) -> Result<Self, StoreError> {
+        let Some(value) = value else { return Ok(Self::default()) };
+        let mut fields = Fields::of("a cursor", value);
+        let (batch, event) = (BatchNumber(fields.u64()?), EventNumber(fields.u64()?));
+        let cursor = Self {
+            batch,
+            event,
+            epoch: Epoch(fields.u64()?),
+            hash: fields.hash()?,
+        };
+        fields.finish()?;
+        Ok(cursor)
+    }
+}
