@@ -337,7 +337,13 @@ impl OwnerState {
                 self.departing.insert((*to, *number), (entity, image));
                 Ok(())
             }
-            body => apply_to_image(image, body),
+            body => {
+                apply_to_image(image, body)?;
+                if let Body::Stored { database } = body {
+                    self.databases.insert(*database, entity);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -450,7 +456,7 @@ fn apply_to_image(image: &mut Image, body: &Body) -> Result<(), &'static str> {
                 .ok_or("the part does not hold this property")?;
             assign(held, path, value)
         }
-        Body::Invoked { .. } | Body::Stored => Ok(()),
+        Body::Invoked { .. } => Ok(()),
         Body::Moved(place) => match &mut image.part {
             PartImage::Cell(cell) => {
                 cell.place = *place;
@@ -468,7 +474,11 @@ fn apply_to_image(image: &mut Image, body: &Body) -> Result<(), &'static str> {
             image.client = *client;
             Ok(())
         }
-        Body::TokenSet(_) | Body::Placed(_) => match (&mut image.part, body) {
+        Body::TokenSet(_) | Body::Placed(_) | Body::Stored { .. } => match (&mut image.part, body) {
+            (PartImage::Base(base), Body::Stored { database }) => {
+                base.database = *database;
+                Ok(())
+            }
             (PartImage::Base(base), Body::TokenSet(digest)) => {
                 base.token = Some(*digest);
                 Ok(())

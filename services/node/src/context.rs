@@ -2,7 +2,7 @@
 
 use annals_def::{AssignError, EntityType, Method, Mismatch, Path, Property, Value, assign, check};
 use annals_event::{Audience, Awaiting, Body, Call, CallError, Image, Link, Outcome, Place, Subject, Timer};
-use annals_ids::{Address, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime};
+use annals_ids::{Address, DatabaseId, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime};
 use thiserror::Error;
 
 use crate::{behaviour::Caller, desk::Desk, output::Request};
@@ -74,6 +74,12 @@ pub enum Denied {
         wanted: usize,
         /// How many were given.
         given: usize,
+    },
+    /// Only a base part can do it.
+    #[error("only the base part can {what}; call one of its methods")]
+    BaseOnly {
+        /// What was wanted.
+        what: &'static str,
     },
     /// Every granted entity id is used and the director has not sent more.
     #[error("no entity id is left; the director has been asked for more, try again shortly")]
@@ -289,9 +295,21 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Has the persistent properties written to the database (`writeToDB`).
-    pub fn store(&mut self) {
-        self.desk.record_for(self.entity, false, Body::Stored);
+    /// Has the persistent properties of both parts written to the database (`writeToDB`). An entity that stood for none of
+    /// the database's entities becomes a new one there.
+    ///
+    /// # Errors
+    /// When this is the cell part, or no id is left for a new entity.
+    pub fn store(&mut self) -> Result<DatabaseId, Denied> {
+        let Some(base) = self.image().base() else {
+            return Err(Denied::BaseOnly { what: "store" });
+        };
+        let database = match base.database {
+            DatabaseId(0) => DatabaseId(self.desk.new_entity().ok_or(Denied::NoIds)?.0),
+            known => known,
+        };
+        self.desk.record_for(self.entity, false, Body::Stored { database });
+        Ok(database)
     }
 
     /// The session of the entity's client.
@@ -455,7 +473,7 @@ impl Desk {
         &mut self,
         type_id: TypeId,
         properties: Vec<(MemberId, Value)>,
-        stored: Option<(annals_ids::DatabaseId, u64)>,
+        stored: Option<(DatabaseId, u64)>,
     ) -> Result<EntityId, Denied> {
         let properties = self.initial(type_id, Part::Base, properties)?;
         let entity = self.new_entity().ok_or(Denied::NoIds)?;

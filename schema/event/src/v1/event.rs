@@ -227,7 +227,10 @@ pub enum Body {
         value: Vec<u8>,
     },
     /// The persistent properties are to be written to the database, in the transaction that folds this.
-    Stored,
+    Stored {
+        /// The entity of the database that this one stands for from now on, if it did not before.
+        database: DatabaseId,
+    },
 }
 
 impl Event {
@@ -324,7 +327,7 @@ impl Body {
             Body::Onloaded { .. } => "onloaded",
             Body::Refused { .. } => "refused",
             Body::SpaceData { .. } => "space data",
-            Body::Stored => "stored",
+            Body::Stored { .. } => "stored",
         }
     }
 
@@ -351,7 +354,7 @@ impl Body {
             Body::Onloaded { .. } => 19,
             Body::Refused { .. } => 20,
             Body::SpaceData { .. } => 21,
-            Body::Stored => 22,
+            Body::Stored { .. } => 22,
         }
     }
 
@@ -364,7 +367,8 @@ impl Body {
                 put_properties(out, &creation.properties);
             }
             Body::CellCreated(creation) => creation.write(out),
-            Body::Destroyed | Body::Stored => {}
+            Body::Destroyed => {}
+            Body::Stored { database } => put_number(out, database.0),
             Body::Changed { member, path, value } => {
                 put_number(out, u64::from(member.0));
                 put_number(out, path.len() as u64);
@@ -491,7 +495,9 @@ impl Body {
                 key: reader.narrow("space data key")?,
                 value: reader.bytes("space data")?.to_vec(),
             },
-            22 => Body::Stored,
+            22 => Body::Stored {
+                database: DatabaseId(reader.number("database id")?),
+            },
             _ => return Err(wrong),
         })
     }
