@@ -1,0 +1,92 @@
+//! Why a connection was closed. The reason travels as the transport's own close code, because a stream that is stuck or
+//! garbled could not carry it.
+
+use thiserror::Error;
+
+/// Why a connection was closed. Display tells the player's side what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
+pub enum CloseReason {
+    /// It has served its purpose: logged in, logged out.
+    #[error("finished")]
+    Finished,
+    /// The transport failed or nothing was heard for too long.
+    #[error("the connection was lost; resume the session")]
+    Lost,
+    /// The session goes on over another connection.
+    #[error("the session was resumed over another connection")]
+    Replaced,
+    /// The base is held by another process now.
+    #[error("the base has moved; ask the login service where it is and resume there")]
+    Moved,
+    /// The process is shutting down.
+    #[error("the server is shutting down; resume the session in a moment")]
+    ShuttingDown,
+    /// The account or session was ended by the realm.
+    #[error("the session was ended by the realm; log in again")]
+    Ended,
+    /// The client did not take what was sent to it.
+    #[error("the client was too slow to take what was sent; resume the session")]
+    TooSlow,
+    /// The client sent more than is allowed.
+    #[error("the client sent too much in too short a time; send less")]
+    TooFast,
+    /// The client sent what is no frame of the protocol.
+    #[error("a frame or datagram was malformed; check the client's protocol version")]
+    Malformed,
+    /// The client sent a frame that is larger than allowed.
+    #[error("a frame was too large; send less in one frame")]
+    TooLarge,
+    /// No first frame came in time.
+    #[error("no first frame came in time; send it at once after connecting")]
+    Silent,
+    /// The process has as many connections as it takes.
+    #[error("the server is full; try again in a moment")]
+    Full,
+}
+
+impl CloseReason {
+    /// Every reason, in the order of the codes, from 0.
+    pub const ALL: [CloseReason; 12] = [
+        Self::Finished,
+        Self::Lost,
+        Self::Replaced,
+        Self::Moved,
+        Self::ShuttingDown,
+        Self::Ended,
+        Self::TooSlow,
+        Self::TooFast,
+        Self::Malformed,
+        Self::TooLarge,
+        Self::Silent,
+        Self::Full,
+    ];
+
+    /// The close code: in QUIC the application error code, in WebSocket added to 4,000.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Finished => 0,
+            Self::Lost => 1,
+            Self::Replaced => 2,
+            Self::Moved => 3,
+            Self::ShuttingDown => 4,
+            Self::Ended => 5,
+            Self::TooSlow => 6,
+            Self::TooFast => 7,
+            Self::Malformed => 8,
+            Self::TooLarge => 9,
+            Self::Silent => 10,
+            Self::Full => 11,
+        }
+    }
+
+    /// The reason behind a code. What a newer server may say beyond this list counts as lost.
+    #[must_use]
+    pub fn from_code(code: u64) -> Self {
+        usize::try_from(code)
+            .ok()
+            .and_then(|code| Self::ALL.get(code))
+            .copied()
+            .unwrap_or(Self::Lost)
+    }
+}

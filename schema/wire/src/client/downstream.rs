@@ -1,0 +1,205 @@
+//! What a client is sent while it plays.
+
+use annals_event::{Malformed, Reader, put_number};
+use annals_ids::{CallNumber, EntityId, Part, TypeId};
+use thiserror::Error;
+
+use super::{
+    ViewFrame,
+    fields::{put_entity, put_part, put_type, take_entity, take_part, take_reason, take_type},
+};
+
+/// A frame to a client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToClient {
+    /// The client's calls to this part were taken up to here; their effects are logged (rule C3).
+    Took {
+        /// Which entity.
+        entity: EntityId,
+        /// Which part.
+        part: Part,
+        /// The highest number taken.
+        upto: CallNumber,
+    },
+    /// Calls to this part are missing: send again what follows this number (rule C2).
+    Gap {
+        /// Which entity.
+        entity: EntityId,
+        /// Which part.
+        part: Part,
+        /// The highest number taken; 0 for none.
+        have: CallNumber,
+    },
+    /// The part does not exist any more: calls that were not confirmed may not have been taken (rule C6).
+    Gone {
+        /// Which entity.
+        entity: EntityId,
+        /// Which part.
+        part: Part,
+    },
+    /// A call was taken, but nothing was done.
+    Refused {
+        /// Which entity.
+        entity: EntityId,
+        /// Which part.
+        part: Part,
+        /// Which call.
+        number: CallNumber,
+        /// Why.
+        reason: CallRefusal,
+    },
+    /// What the client sees has changed.
+    View(ViewFrame),
+    /// The view's server has lost track of what the client has: begin it anew with [`super::Stamps`].
+    StampsWanted {
+        /// Which view.
+        source: Part,
+    },
+    /// The client controls another entity from now on. Both its views have ended; it begins new ones that know nothing.
+    Reset {
+        /// Which entity.
+        entity: EntityId,
+        /// Its type.
+        type_id: TypeId,
+    },
+    /// The client sends more than it should, and will be closed if it goes on to do so.
+    RateWarned,
+}
+
+/// Why a client's call was not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
+pub enum CallRefusal {
+    /// The part has no exposed method of this number.
+    #[error("the entity has no exposed method of this number; check that client and realm have the same definitions")]
+    NoSuchMethod,
+    /// The method may be called by the entity's own client only, or by clients that see the entity.
+    #[error("this client may not call that method of that entity")]
+    NotAllowed,
+    /// The arguments do not fit the method.
+    #[error("the arguments do not fit the method")]
+    BadArguments,
+}
+
+impl CallRefusal {
+    /// Every reason, in the order of the codes, from 0.
+    pub const ALL: [CallRefusal; 3] = [Self::NoSuchMethod, Self::NotAllowed, Self::BadArguments];
+
+    fn code(self) -> u8 {
+        match self {
+            Self::NoSuchMethod => 0,
+            Self::NotAllowed => 1,
+            Self::BadArguments => 2,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl ToClient {
+    /// Appends the frame's body.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut about = |kind: u8, part: Part, entity: EntityId| {
+            out.push(kind);
+            put_part(out, part);
+            put_entity(out, entity);
+        };
+        match self {
+            ToClient::Took { entity, part, upto } => {
+                about(1, *part, *entity);
+                put_number(out, upto.0);
+            }
+            ToClient::Gap { entity, part, have } => {
+                about(2, *part, *entity);
+                put_number(out, have.0);
+            }
+            ToClient::Gone { entity, part } => about(3, *part, *entity),
+            ToClient::Refused {
+                entity,
+                part,
+                number,
+                reason,
+            } => {
+                about(4, *part, *entity);
+                put_number(out, number.0);
+                out.push(reason.code());
+            }
+            ToClient::View(frame) => {
+                out.push(5);
+                frame.write(out);
+            }
+            ToClient::StampsWanted { source } => {
+                out.push(6);
+                put_part(out, *source);
+            }
+            ToClient::Reset { entity, type_id } => {
+                out.push(7);
+                put_entity(out, *entity);
+                put_type(out, *type_id);
+            }
+            ToClient::RateWarned => out.push(8),
+        }
+    }
+
+    /// Reads a body that fills `bytes`.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding.
+    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let wrong = reader.malformed("server frame");
+        let frame = match reader.byte("server frame")? {
+            1 => {
+                let (part, entity) = take_about(reader)?;
+                ToClient::Took {
+                    entity,
+                    part,
+                    upto: take_call_number(reader)?,
+                }
+            }
+            2 => {
+                let (part, entity) = take_about(reader)?;
+                ToClient::Gap {
+                    entity,
+                    part,
+                    have: take_call_number(reader)?,
+                }
+            }
+            3 => {
+                let (part, entity) = take_about(reader)?;
+                ToClient::Gone { entity, part }
+            }
+            4 => {
+                let (part, entity) = take_about(reader)?;
+                let number = take_call_number(reader)?;
+                ToClient::Refused {
+                    entity,
+                    part,
+                    number,
+                    reason: take_reason(reader, CallRefusal::from_code)?,
+                }
+            }
+            5 => ToClient::View(ViewFrame::read(reader)?),
+            6 => ToClient::StampsWanted {
+                source: take_part(reader)?,
+            },
+            7 => ToClient::Reset {
+                entity: take_entity(reader)?,
+                type_id: take_type(reader)?,
+            },
+            8 => ToClient::RateWarned,
+            _ => return Err(wrong),
+        };
+        reader.finish("end of server frame")?;
+        Ok(frame)
+    }
+}
+
+fn take_about(reader: &mut Reader<'_>) -> Result<(Part, EntityId), Malformed> {
+    Ok((take_part(reader)?, take_entity(reader)?))
+}
+
+fn take_call_number(reader: &mut Reader<'_>) -> Result<CallNumber, Malformed> {
+    reader.number("call number").map(CallNumber)
+}

@@ -1,0 +1,189 @@
+//! The first frames of a play connection.
+
+use annals_event::{Malformed, Reader, put_number};
+use annals_ids::{EntityId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use thiserror::Error;
+
+use super::{
+    Secret,
+    fields::{put_entity, put_type, take_entity, take_reason, take_secret, take_type},
+};
+
+/// The client's first frame: which session it is, and the proof of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The version of the protocol that the client speaks: [`super::protocol_hash`].
+    pub protocol: Hash,
+    /// The fingerprint of the schema that the client was built with.
+    pub schema: Hash,
+    /// The base's owner; a process may hold several.
+    pub owner: OwnerId,
+    /// The highest epoch of that owner that the client has heard of. A base of a lower one has been replaced.
+    pub epoch: Epoch,
+    /// The session.
+    pub session: SessionId,
+    /// What shows that it is the client's own.
+    pub proof: Proof,
+}
+
+/// What shows that a session is the client's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The secret of the log-in's ticket; good once.
+    Ticket(Secret),
+    /// The secret of the last [`Welcome`]. A base that renews it takes the one before as well, until it has heard from the
+    /// client under the new one: the `Welcome` may have been lost.
+    Resume(Secret),
+}
+
+/// The base's first frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HelloAnswer {
+    /// The session goes on.
+    Welcome(Welcome),
+    /// It does not, here.
+    Rejected(Rejection),
+}
+
+/// A session goes on over this connection, and over no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The session.
+    pub session: SessionId,
+    /// The epoch of the base.
+    pub epoch: Epoch,
+    /// The entity that the client controls.
+    pub entity: EntityId,
+    /// Its type.
+    pub type_id: TypeId,
+    /// With this the session can be resumed.
+    pub token: Secret,
+}
+
+/// Why a base does not take a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
+pub enum Rejection {
+    /// The client speaks another version of the protocol.
+    #[error("the client speaks another version of the protocol; update it")]
+    WrongProtocol,
+    /// The client was built with another schema.
+    #[error("the client was built with other entity definitions; update it")]
+    WrongSchema,
+    /// There is no such session, or the proof is wrong or used up.
+    #[error("the session is unknown; log in again")]
+    UnknownSession,
+    /// This process does not hold the owner, or no longer.
+    #[error("the base is not here; ask the login service where it is")]
+    Elsewhere,
+    /// There is no room at this moment.
+    #[error("the base is busy; try again in a moment")]
+    Busy,
+}
+
+impl Rejection {
+    /// Every reason, in the order of the codes, from 0.
+    pub const ALL: [Rejection; 5] = [
+        Self::WrongProtocol,
+        Self::WrongSchema,
+        Self::UnknownSession,
+        Self::Elsewhere,
+        Self::Busy,
+    ];
+
+    fn code(self) -> u8 {
+        match self {
+            Self::WrongProtocol => 0,
+            Self::WrongSchema => 1,
+            Self::UnknownSession => 2,
+            Self::Elsewhere => 3,
+            Self::Busy => 4,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl Hello {
+    /// Appends the frame's body.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.protocol.0);
+        out.extend(self.schema.0);
+        put_number(out, self.owner.0.into());
+        put_number(out, self.epoch.0);
+        put_number(out, self.session.0);
+        let (kind, secret) = match &self.proof {
+            Proof::Ticket(secret) => (1, secret),
+            Proof::Resume(secret) => (2, secret),
+        };
+        out.push(kind);
+        out.extend(secret.0);
+    }
+
+    /// Reads a body that fills `bytes`.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding.
+    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let hello = Hello {
+            protocol: reader.hash("protocol")?,
+            schema: reader.hash("schema")?,
+            owner: OwnerId(reader.narrow("owner")?),
+            epoch: Epoch(reader.number("epoch")?),
+            session: SessionId(reader.number("session")?),
+            proof: take_proof(reader)?,
+        };
+        reader.finish("end of hello")?;
+        Ok(hello)
+    }
+}
+
+fn take_proof(reader: &mut Reader<'_>) -> Result<Proof, Malformed> {
+    let wrong = reader.malformed("proof");
+    match reader.byte("proof")? {
+        1 => Ok(Proof::Ticket(take_secret(reader)?)),
+        2 => Ok(Proof::Resume(take_secret(reader)?)),
+        _ => Err(wrong),
+    }
+}
+
+impl HelloAnswer {
+    /// Appends the frame's body.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            HelloAnswer::Welcome(welcome) => {
+                out.push(1);
+                put_number(out, welcome.session.0);
+                put_number(out, welcome.epoch.0);
+                put_entity(out, welcome.entity);
+                put_type(out, welcome.type_id);
+                out.extend(welcome.token.0);
+            }
+            HelloAnswer::Rejected(reason) => out.extend([2, reason.code()]),
+        }
+    }
+
+    /// Reads a body that fills `bytes`.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding.
+    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let wrong = reader.malformed("answer to hello");
+        let answer = match reader.byte("answer to hello")? {
+            1 => HelloAnswer::Welcome(Welcome {
+                session: SessionId(reader.number("session")?),
+                epoch: Epoch(reader.number("epoch")?),
+                entity: take_entity(reader)?,
+                type_id: take_type(reader)?,
+                token: take_secret(reader)?,
+            }),
+            2 => HelloAnswer::Rejected(take_reason(reader, Rejection::from_code)?),
+            _ => return Err(wrong),
+        };
+        reader.finish("end of answer to hello")?;
+        Ok(answer)
+    }
+}

@@ -1,0 +1,254 @@
+//! The log-in connection: one request, one answer.
+
+use std::{fmt, net::SocketAddr};
+
+use annals_event::{Malformed, Reader, put_bytes, put_number};
+use annals_ids::{Epoch, Hash, OwnerId, SessionId};
+use thiserror::Error;
+
+use super::{
+    Secret,
+    fields::{put_address, put_certificate, take_address, take_certificate, take_reason, take_secret, take_text},
+};
+
+/// Most bytes of an account's name.
+pub const MAX_NAME_BYTES: usize = 255;
+
+/// Most bytes of a password. Hashing it costs the login service work for each of them.
+pub const MAX_PASSWORD_BYTES: usize = 255;
+
+/// A password, kept out of logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(pub String);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(..)")
+    }
+}
+
+/// What a client asks of the login service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginRequest {
+    /// Open a session.
+    LogIn {
+        /// The version of the protocol that the client speaks.
+        protocol: Hash,
+        /// The account.
+        name: String,
+        /// Its password.
+        password: Password,
+    },
+    /// Say where the base of a session is held now.
+    Locate {
+        /// The base's owner, from the ticket.
+        owner: OwnerId,
+        /// The session.
+        session: SessionId,
+    },
+}
+
+/// What the login service answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginAnswer {
+    /// The session is open; its base expects the client.
+    Ticket(Ticket),
+    /// The base is there.
+    Located(Located),
+    /// Neither.
+    Refused(LoginRefusal),
+}
+
+/// Leave to connect to a base, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// The session that was opened.
+    pub session: SessionId,
+    /// Shown to the base in [`super::Hello`].
+    pub secret: Secret,
+    /// Where the base is.
+    pub base: Located,
+}
+
+/// Where the base of a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The base's owner; it stays the same for the session's whole life.
+    pub owner: OwnerId,
+    /// Under which holding. A client believes nobody who holds a lower one.
+    pub epoch: Epoch,
+    /// Where the process that holds it listens.
+    pub address: SocketAddr,
+    /// SHA-256 of the certificate (DER) that it will show; `None` if an authority that the client knows has signed it.
+    pub certificate: Option<Hash>,
+}
+
+/// Why the login service refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
+pub enum LoginRefusal {
+    /// Name and password do not belong together; which of them is wrong is not told.
+    #[error("the name or the password is wrong")]
+    WrongPassword,
+    /// The account is banned.
+    #[error("the account is banned")]
+    Banned,
+    /// Too many attempts.
+    #[error("too many attempts; wait a minute")]
+    Throttled,
+    /// There is no room, or a service behind this one does not answer.
+    #[error("the realm is busy; try again in a moment")]
+    Busy,
+    /// The client speaks another version of the protocol.
+    #[error("the client speaks another version of the protocol; update it")]
+    WrongProtocol,
+    /// The base is held by nobody at this moment.
+    #[error("the base is being taken over; ask again in a moment")]
+    NotHeld,
+    /// There is no such owner, or no such session.
+    #[error("the session is unknown; log in again")]
+    UnknownSession,
+    /// The realm is shutting down.
+    #[error("the realm is shutting down")]
+    ShuttingDown,
+}
+
+impl LoginRefusal {
+    /// Every reason, in the order of the codes, from 0.
+    pub const ALL: [LoginRefusal; 8] = [
+        Self::WrongPassword,
+        Self::Banned,
+        Self::Throttled,
+        Self::Busy,
+        Self::WrongProtocol,
+        Self::NotHeld,
+        Self::UnknownSession,
+        Self::ShuttingDown,
+    ];
+
+    fn code(self) -> u8 {
+        match self {
+            Self::WrongPassword => 0,
+            Self::Banned => 1,
+            Self::Throttled => 2,
+            Self::Busy => 3,
+            Self::WrongProtocol => 4,
+            Self::NotHeld => 5,
+            Self::UnknownSession => 6,
+            Self::ShuttingDown => 7,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl LoginRequest {
+    /// Appends the request.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            LoginRequest::LogIn {
+                protocol,
+                name,
+                password,
+            } => {
+                out.push(1);
+                out.extend(protocol.0);
+                put_bytes(out, name.as_bytes());
+                put_bytes(out, password.0.as_bytes());
+            }
+            LoginRequest::Locate { owner, session } => {
+                out.push(2);
+                put_number(out, owner.0.into());
+                put_number(out, session.0);
+            }
+        }
+    }
+
+    /// Reads a request that fills `bytes`.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding, or name or password are longer than allowed.
+    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let wrong = reader.malformed("log-in request");
+        let request = match reader.byte("log-in request")? {
+            1 => LoginRequest::LogIn {
+                protocol: reader.hash("protocol")?,
+                name: take_text(reader, MAX_NAME_BYTES, "name")?,
+                password: Password(take_text(reader, MAX_PASSWORD_BYTES, "password")?),
+            },
+            2 => LoginRequest::Locate {
+                owner: OwnerId(reader.narrow("owner")?),
+                session: SessionId(reader.number("session")?),
+            },
+            _ => return Err(wrong),
+        };
+        reader.finish("end of log-in request")?;
+        Ok(request)
+    }
+}
+
+impl LoginAnswer {
+    /// Appends the answer.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            LoginAnswer::Ticket(Ticket { session, secret, base }) => {
+                out.push(1);
+                put_number(out, base.owner.0.into());
+                put_number(out, base.epoch.0);
+                put_number(out, session.0);
+                put_address(out, base.address);
+                put_certificate(out, base.certificate);
+                out.extend(secret.0);
+            }
+            LoginAnswer::Located(located) => {
+                out.push(2);
+                put_number(out, located.owner.0.into());
+                put_number(out, located.epoch.0);
+                put_address(out, located.address);
+                put_certificate(out, located.certificate);
+            }
+            LoginAnswer::Refused(reason) => out.extend([3, reason.code()]),
+        }
+    }
+
+    /// Reads an answer that fills `bytes`.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding.
+    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let wrong = reader.malformed("log-in answer");
+        let answer = match reader.byte("log-in answer")? {
+            1 => {
+                let owner = OwnerId(reader.narrow("owner")?);
+                let epoch = Epoch(reader.number("epoch")?);
+                let session = SessionId(reader.number("session")?);
+                let address = take_address(reader)?;
+                let certificate = take_certificate(reader)?;
+                let base = Located {
+                    owner,
+                    epoch,
+                    address,
+                    certificate,
+                };
+                LoginAnswer::Ticket(Ticket {
+                    session,
+                    secret: take_secret(reader)?,
+                    base,
+                })
+            }
+            2 => LoginAnswer::Located(Located {
+                owner: OwnerId(reader.narrow("owner")?),
+                epoch: Epoch(reader.number("epoch")?),
+                address: take_address(reader)?,
+                certificate: take_certificate(reader)?,
+            }),
+            3 => LoginAnswer::Refused(take_reason(reader, LoginRefusal::from_code)?),
+            _ => return Err(wrong),
+        };
+        reader.finish("end of log-in answer")?;
+        Ok(answer)
+    }
+}

@@ -1,0 +1,477 @@
+//! What a client sees: frames of a view, and the datagrams beside them (rules V1, V3, V4).
+//!
+//! A client has two views: the base shows it the base part of its own entity, the witness on the cell shows it the cell
+//! parts of all that is around. They have nothing to do with one another.
+
+use std::f32::consts::TAU;
+
+use annals_def::Path;
+use annals_event::{Malformed, Reader, put_bytes, put_number};
+use annals_ids::{Direction, EntityId, HistoryNumber, Part, Position, Tick, TypeId};
+
+use super::{
+    ClientMember, MAX_DATAGRAM,
+    fields::{
+        put_direction, put_entity, put_member, put_option, put_part, put_position, put_type, take_direction,
+        take_entity, take_member, take_option, take_part, take_position, take_type,
+    },
+};
+
+/// Most steps of a path into a value: as deep as types can be nested.
+const MAX_PATH: usize = annals_def::MAX_TYPE_DEPTH;
+
+/// What a view has to say at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewFrame {
+    /// Which view.
+    pub source: Part,
+    /// The number that the client gave this view when it began it ([`super::Stamps`]).
+    pub view: u64,
+    /// The frame's place in the view, dense from 1. A client that misses one begins the view anew.
+    pub sequence: u64,
+    /// When it was made; orders it against [`Moves`] of the same view. 0 from a base, which does not tick.
+    pub tick: Tick,
+    /// What happened, in order. An empty first frame says that the view has begun.
+    pub items: Vec<ViewItem>,
+}
+
+/// What happened to one entity of a view.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ViewItem {
+    /// It comes into view. What it holds follows as [`ViewItem::Refresh`], or as [`ViewItem::Update`] from 0 if nothing but
+    /// defaults was there at first. An entity that is in view already begins again.
+    Enter {
+        /// Which entity.
+        entity: EntityId,
+        /// Its type, as clients know it.
+        type_id: TypeId,
+        /// Where it is; `None` for a base part.
+        place: Option<(Position, Direction)>,
+    },
+    /// It is out of view.
+    Leave {
+        /// Which entity.
+        entity: EntityId,
+    },
+    /// All that the client may see of it. Properties that are not listed hold the defaults of the definition.
+    Refresh {
+        /// Which entity.
+        entity: EntityId,
+        /// The history number for which this stands.
+        upto: HistoryNumber,
+        /// Properties by client number, ascending, with their values.
+        properties: Vec<(ClientMember, Vec<u8>)>,
+    },
+    /// All that the client may see of what happened to it after `from`, to `upto` included.
+    Update {
+        /// Which entity.
+        entity: EntityId,
+        /// The history number up to which the client was shown it before.
+        from: HistoryNumber,
+        /// The history number up to which it is shown it now; not below `from`.
+        upto: HistoryNumber,
+        /// Ascending by number, above `from` and up to `upto`. Numbers that are missing concern others.
+        events: Vec<Shown>,
+    },
+    /// It was put somewhere, or its movements are not volatile. For the client's own entity: it has to stand there.
+    Placed {
+        /// Which entity.
+        entity: EntityId,
+        /// Where.
+        position: Position,
+        /// Looking where.
+        direction: Direction,
+    },
+}
+
+/// A history event as a client sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// A property, or the place within it that the path leads to, was assigned.
+    Property {
+        /// Its history number.
+        number: HistoryNumber,
+        /// Which of the type's client properties.
+        member: ClientMember,
+        /// Where within it; empty for the whole.
+        path: Path,
+        /// The value.
+        value: Vec<u8>,
+    },
+    /// A client method was called.
+    Method {
+        /// Its history number.
+        number: HistoryNumber,
+        /// Which of the type's client methods.
+        member: ClientMember,
+        /// The arguments in the method's order, one after the other.
+        args: Vec<u8>,
+    },
+}
+
+impl Shown {
+    /// The event's history number.
+    #[must_use]
+    pub fn number(&self) -> HistoryNumber {
+        match self {
+            Shown::Property { number, .. } | Shown::Method { number, .. } => *number,
+        }
+    }
+}
+
+/// A datagram to a client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToClientDatagram {
+    /// Entities of the cell's view moved.
+    Moves(Moves),
+}
+
+/// Where entities of the cell's view are; per entity the newest tick wins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moves {
+    /// The number of the view. Those of another are dropped.
+    pub view: u64,
+    /// When it was so.
+    pub tick: Tick,
+    /// Which entities, and where.
+    pub moves: Vec<Move>,
+}
+
+/// Where one entity is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// Which entity.
+    pub entity: EntityId,
+    /// Where.
+    pub position: Position,
+    /// Looking where; each angle travels as a whole number of 1/65,536 turns, and comes out between 0 and one turn.
+    pub direction: Direction,
+}
+
+impl ViewFrame {
+    /// Appends the frame without the byte that says that it is one.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        put_part(out, self.source);
+        put_number(out, self.view);
+        put_number(out, self.sequence);
+        put_number(out, self.tick.0);
+        put_number(out, self.items.len() as u64);
+        self.items.iter().for_each(|item| item.write(out));
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let source = take_part(reader)?;
+        let view = reader.number("view")?;
+        let wrong = reader.malformed("frame number");
+        let sequence = reader.number("frame number")?;
+        if sequence == 0 {
+            return Err(wrong);
+        }
+        let tick = Tick(reader.number("tick")?);
+        let count = reader.count(2, "items")?;
+        let items = (0..count).map(|_| ViewItem::read(reader)).collect::<Result<_, _>>()?;
+        Ok(ViewFrame {
+            source,
+            view,
+            sequence,
+            tick,
+            items,
+        })
+    }
+}
+
+impl ViewItem {
+    /// The entity it is about.
+    #[must_use]
+    pub fn entity(&self) -> EntityId {
+        match self {
+            ViewItem::Enter { entity, .. }
+            | ViewItem::Leave { entity }
+            | ViewItem::Refresh { entity, .. }
+            | ViewItem::Update { entity, .. }
+            | ViewItem::Placed { entity, .. } => *entity,
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(match self {
+            ViewItem::Enter { .. } => 1,
+            ViewItem::Leave { .. } => 2,
+            ViewItem::Refresh { .. } => 3,
+            ViewItem::Update { .. } => 4,
+            ViewItem::Placed { .. } => 5,
+        });
+        put_entity(out, self.entity());
+        match self {
+            ViewItem::Enter { type_id, place, .. } => {
+                put_type(out, *type_id);
+                put_option(out, *place, |out, (position, direction)| {
+                    put_place(out, position, direction);
+                });
+            }
+            ViewItem::Leave { .. } => {}
+            ViewItem::Refresh { upto, properties, .. } => {
+                put_number(out, upto.0);
+                put_number(out, properties.len() as u64);
+                for (member, value) in properties {
+                    put_member(out, *member);
+                    put_bytes(out, value);
+                }
+            }
+            ViewItem::Update { from, upto, events, .. } => {
+                put_number(out, from.0);
+                put_number(out, upto.0.wrapping_sub(from.0));
+                put_number(out, events.len() as u64);
+                let mut before = from.0;
+                for event in events {
+                    event.write(out, before);
+                    before = event.number().0;
+                }
+            }
+            ViewItem::Placed {
+                position, direction, ..
+            } => put_place(out, *position, *direction),
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let wrong = reader.malformed("view item");
+        let kind = reader.byte("view item")?;
+        let entity = take_entity(reader)?;
+        match kind {
+            1 => Ok(ViewItem::Enter {
+                entity,
+                type_id: take_type(reader)?,
+                place: take_option(reader, "place", take_place)?,
+            }),
+            2 => Ok(ViewItem::Leave { entity }),
+            3 => Ok(ViewItem::Refresh {
+                entity,
+                upto: HistoryNumber(reader.number("history number")?),
+                properties: take_properties(reader)?,
+            }),
+            4 => take_update(reader, entity),
+            5 => {
+                let (position, direction) = take_place(reader)?;
+                Ok(ViewItem::Placed {
+                    entity,
+                    position,
+                    direction,
+                })
+            }
+            _ => Err(wrong),
+        }
+    }
+}
+
+impl Shown {
+    /// Appends the event that follows the one numbered `before`.
+    fn write(&self, out: &mut Vec<u8>, before: u64) {
+        let step = self.number().0.wrapping_sub(before);
+        match self {
+            Shown::Property {
+                member, path, value, ..
+            } => {
+                out.push(u8::from(!path.0.is_empty()));
+                put_number(out, step);
+                put_member(out, *member);
+                if !path.0.is_empty() {
+                    put_number(out, path.0.len() as u64);
+                    path.0.iter().for_each(|&index| put_number(out, index.into()));
+                }
+                put_bytes(out, value);
+            }
+            Shown::Method { member, args, .. } => {
+                out.push(2);
+                put_number(out, step);
+                put_member(out, *member);
+                put_bytes(out, args);
+            }
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>, before: u64, upto: u64) -> Result<Self, Malformed> {
+        let wrong = reader.malformed("shown event");
+        let kind = reader.byte("shown event")?;
+        let step = reader.number("history number")?;
+        let number = before.checked_add(step).filter(|&number| step > 0 && number <= upto);
+        let number = HistoryNumber(number.ok_or(wrong)?);
+        let member = take_member(reader)?;
+        match kind {
+            0 => Ok(Shown::Property {
+                number,
+                member,
+                path: Path::WHOLE,
+                value: reader.bytes("value")?.to_vec(),
+            }),
+            1 => Ok(Shown::Property {
+                number,
+                member,
+                path: take_path(reader)?,
+                value: reader.bytes("value")?.to_vec(),
+            }),
+            2 => Ok(Shown::Method {
+                number,
+                member,
+                args: reader.bytes("arguments")?.to_vec(),
+            }),
+            _ => Err(wrong),
+        }
+    }
+}
+
+fn take_update(reader: &mut Reader<'_>, entity: EntityId) -> Result<ViewItem, Malformed> {
+    let from = reader.number("history number")?;
+    let wrong = reader.malformed("span of history");
+    let upto = from.checked_add(reader.number("span of history")?).ok_or(wrong)?;
+    let count = reader.count(4, "shown events")?;
+    let mut events: Vec<Shown> = Vec::with_capacity(count);
+    let mut before = from;
+    for _ in 0..count {
+        let event = Shown::read(reader, before, upto)?;
+        before = event.number().0;
+        events.push(event);
+    }
+    Ok(ViewItem::Update {
+        entity,
+        from: HistoryNumber(from),
+        upto: HistoryNumber(upto),
+        events,
+    })
+}
+
+fn take_properties(reader: &mut Reader<'_>) -> Result<Vec<(ClientMember, Vec<u8>)>, Malformed> {
+    let count = reader.count(2, "properties")?;
+    let mut properties: Vec<(ClientMember, Vec<u8>)> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let wrong = reader.malformed("properties");
+        let member = take_member(reader)?;
+        if properties.last().is_some_and(|&(before, _)| before >= member) {
+            return Err(wrong);
+        }
+        properties.push((member, reader.bytes("value")?.to_vec()));
+    }
+    Ok(properties)
+}
+
+fn take_path(reader: &mut Reader<'_>) -> Result<Path, Malformed> {
+    let wrong = reader.malformed("path");
+    let steps = reader.count(1, "path")?;
+    if steps == 0 || steps > MAX_PATH {
+        return Err(wrong);
+    }
+    (0..steps)
+        .map(|_| reader.narrow("path"))
+        .collect::<Result<_, _>>()
+        .map(Path)
+}
+
+fn put_place(out: &mut Vec<u8>, position: Position, direction: Direction) {
+    put_position(out, position);
+    put_direction(out, direction);
+}
+
+fn take_place(reader: &mut Reader<'_>) -> Result<(Position, Direction), Malformed> {
+    Ok((take_position(reader)?, take_direction(reader)?))
+}
+
+impl Moves {
+    /// The datagrams that carry these movements, each at most [`MAX_DATAGRAM`] bytes, as few as there can be in this order.
+    #[must_use]
+    pub fn datagrams(&self) -> Vec<Vec<u8>> {
+        let mut head = vec![1];
+        put_number(&mut head, self.view);
+        put_number(&mut head, self.tick.0);
+        // A datagram of this size holds less than 128 movements, so their count is one byte.
+        let room = MAX_DATAGRAM - head.len() - 1;
+        let mut datagrams = Vec::new();
+        let mut body = Vec::with_capacity(room);
+        let mut count = 0;
+        let mut close = |count: &mut u8, body: &mut Vec<u8>| {
+            datagrams.push([head.as_slice(), &[*count], body.as_slice()].concat());
+            (*count, *body) = (0, Vec::with_capacity(room));
+        };
+        for movement in &self.moves {
+            let start = body.len();
+            movement.write(&mut body);
+            if body.len() > room {
+                let last = body.split_off(start);
+                close(&mut count, &mut body);
+                body.extend(last);
+            }
+            count += 1;
+        }
+        if count > 0 {
+            close(&mut count, &mut body);
+        }
+        datagrams
+    }
+}
+
+impl ToClientDatagram {
+    /// Reads a datagram.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding.
+    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let wrong = reader.malformed("server datagram");
+        if reader.byte("server datagram")? != 1 {
+            return Err(wrong);
+        }
+        let view = reader.number("view")?;
+        let tick = Tick(reader.number("tick")?);
+        let count = reader.count(Move::LEAST_BYTES, "moves")?;
+        let moves = (0..count).map(|_| Move::read(reader)).collect::<Result<_, _>>()?;
+        reader.finish("end of server datagram")?;
+        Ok(ToClientDatagram::Moves(Moves { view, tick, moves }))
+    }
+}
+
+impl Move {
+    /// Bytes of the shortest movement: an id of one, three coordinates, three angles.
+    const LEAST_BYTES: usize = 1 + 3 * 4 + 3 * 2;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put_entity(out, self.entity);
+        put_position(out, self.position);
+        let Direction { yaw, pitch, roll } = self.direction;
+        [yaw, pitch, roll]
+            .iter()
+            .for_each(|&angle| out.extend(turn(angle).to_le_bytes()));
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Move {
+            entity: take_entity(reader)?,
+            position: take_position(reader)?,
+            direction: Direction {
+                yaw: take_turn(reader)?,
+                pitch: take_turn(reader)?,
+                roll: take_turn(reader)?,
+            },
+        })
+    }
+}
+const _: () = assert!(MAX_DATAGRAM / Move::LEAST_BYTES < 128);
+
+/// Steps in which angles of movements travel.
+const STEPS_PER_TURN: f32 = 65_536.0;
+
+fn turn(angle: f32) -> u16 {
+    let steps = (angle.rem_euclid(TAU) / TAU * STEPS_PER_TURN).round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "steps lie between 0 and 65,536, and a whole turn is none"
+    )]
+    let steps = steps as u32;
+    (steps % (1 << 16))
+        .try_into()
+        .expect("invariant: a remainder of 65,536 has 16 bits")
+}
+
+fn take_turn(reader: &mut Reader<'_>) -> Result<f32, Malformed> {
+    let steps = u16::from_le_bytes(reader.array("angle")?);
+    Ok(f32::from(steps) / STEPS_PER_TURN * TAU)
+}

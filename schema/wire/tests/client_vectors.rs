@@ -1,0 +1,419 @@
+//! The frames in `test_data/client`: the text that other implementations of the client protocol are tested with, too.
+//!
+//! A case is a line with its name, an indented line with the frame as Rust prints it, and one with its bytes. With
+//! `ANNALS_WRITE_VECTORS=1` the files are written anew; what changes is then a change of the protocol.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod support;
+
+use std::{collections::BTreeSet, fmt::Write, fs, net::SocketAddr, path::PathBuf};
+
+use annals_def::Path;
+use annals_ids::{
+    CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
+};
+use annals_wire::client::{
+    Call, CallRefusal, ClientMember, CloseReason, GRAMMAR, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal,
+    LoginRequest, Move, Moved, Moves, Password, Proof, Rejection, Secret, Shown, Stamps, Ticket, ToClient,
+    ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
+};
+
+use support::{Any, KINDS};
+
+const ENTITY: EntityId = EntityId(1_048_577);
+const PLACE: (Position, Direction) = (
+    Position {
+        x: 1.0,
+        y: 0.0,
+        z: -2.5,
+    },
+    Direction {
+        yaw: 0.5,
+        pitch: 0.0,
+        roll: 0.0,
+    },
+);
+
+fn located() -> Located {
+    Located {
+        owner: OwnerId(3),
+        epoch: Epoch(2),
+        address: SocketAddr::from(([127, 0, 0, 1], 20_013)),
+        certificate: Some(Hash([0xcc; 32])),
+    }
+}
+
+fn login_requests() -> Vec<(&'static str, LoginRequest)> {
+    vec![
+        (
+            "log in",
+            LoginRequest::LogIn {
+                protocol: Hash([0xaa; 32]),
+                name: "Zoë".to_owned(),
+                password: Password("secret".to_owned()),
+            },
+        ),
+        (
+            "locate",
+            LoginRequest::Locate {
+                owner: OwnerId(3),
+                session: SessionId(300),
+            },
+        ),
+    ]
+}
+
+fn login_answers() -> Vec<(&'static str, LoginAnswer)> {
+    let signed = Located {
+        address: "[2001:db8::1]:443".parse().unwrap(),
+        certificate: None,
+        ..located()
+    };
+    vec![
+        (
+            "ticket",
+            LoginAnswer::Ticket(Ticket {
+                session: SessionId(300),
+                secret: Secret([0x11; 32]),
+                base: located(),
+            }),
+        ),
+        ("located", LoginAnswer::Located(located())),
+        ("located with a signed certificate", LoginAnswer::Located(signed)),
+        (
+            "refused: wrong password",
+            LoginAnswer::Refused(LoginRefusal::WrongPassword),
+        ),
+        ("refused: not held", LoginAnswer::Refused(LoginRefusal::NotHeld)),
+    ]
+}
+
+fn hellos() -> Vec<(&'static str, Hello)> {
+    let hello = Hello {
+        protocol: Hash([0xaa; 32]),
+        schema: Hash([0xbb; 32]),
+        owner: OwnerId(3),
+        epoch: Epoch(2),
+        session: SessionId(300),
+        proof: Proof::Ticket(Secret([0x11; 32])),
+    };
+    vec![
+        ("with a ticket", hello.clone()),
+        (
+            "resumed",
+            Hello {
+                proof: Proof::Resume(Secret([0x22; 32])),
+                ..hello
+            },
+        ),
+    ]
+}
+
+fn hello_answers() -> Vec<(&'static str, HelloAnswer)> {
+    let welcome = Welcome {
+        session: SessionId(300),
+        epoch: Epoch(2),
+        entity: ENTITY,
+        type_id: TypeId(4),
+        token: Secret([0x22; 32]),
+    };
+    vec![
+        ("welcome", HelloAnswer::Welcome(welcome)),
+        ("rejected: elsewhere", HelloAnswer::Rejected(Rejection::Elsewhere)),
+    ]
+}
+
+fn to_server() -> Vec<(&'static str, ToServer)> {
+    let call = Call {
+        entity: ENTITY,
+        part: Part::Cell,
+        number: CallNumber(1),
+        method: ClientMember(2),
+        args: vec![5, b'h', b'e', b'l', b'l', b'o'],
+    };
+    let known = vec![(EntityId(7), HistoryNumber(12)), (ENTITY, HistoryNumber(0))];
+    vec![
+        ("call", ToServer::Call(call)),
+        (
+            "stamps",
+            ToServer::Stamps(Stamps {
+                source: Part::Cell,
+                view: 2,
+                known,
+            }),
+        ),
+        (
+            "stamps of one that has nothing",
+            ToServer::Stamps(Stamps {
+                source: Part::Base,
+                view: 1,
+                known: vec![],
+            }),
+        ),
+        ("bye", ToServer::Bye),
+    ]
+}
+
+fn to_client() -> Vec<(&'static str, ToClient)> {
+    let (entity, part) = (ENTITY, Part::Cell);
+    let (number, upto, have) = (CallNumber(6), CallNumber(5), CallNumber(0));
+    let mut cases = vec![
+        ("took", ToClient::Took { entity, part, upto }),
+        ("gap", ToClient::Gap { entity, part, have }),
+        ("gone", ToClient::Gone { entity, part }),
+        (
+            "refused",
+            ToClient::Refused {
+                entity,
+                part,
+                number,
+                reason: CallRefusal::BadArguments,
+            },
+        ),
+        ("stamps wanted", ToClient::StampsWanted { source: part }),
+        (
+            "reset",
+            ToClient::Reset {
+                entity,
+                type_id: TypeId(4),
+            },
+        ),
+        ("rate warned", ToClient::RateWarned),
+    ];
+    for (name, item) in view_items() {
+        let frame = ViewFrame {
+            source: part,
+            view: 2,
+            sequence: 9,
+            tick: Tick(600),
+            items: vec![item],
+        };
+        cases.push((name, ToClient::View(frame)));
+    }
+    let empty = ViewFrame {
+        source: Part::Base,
+        view: 1,
+        sequence: 1,
+        tick: Tick(0),
+        items: vec![],
+    };
+    cases.push(("view: begun", ToClient::View(empty)));
+    cases
+}
+
+fn view_items() -> Vec<(&'static str, ViewItem)> {
+    let entity = ENTITY;
+    let member = ClientMember(3);
+    let whole = Shown::Property {
+        number: HistoryNumber(13),
+        member,
+        path: Path::WHOLE,
+        value: vec![0xd2, 4],
+    };
+    let within = Shown::Property {
+        number: HistoryNumber(14),
+        member,
+        path: Path(vec![1, 300]),
+        value: vec![9],
+    };
+    let method = Shown::Method {
+        number: HistoryNumber(300),
+        member,
+        args: vec![2, b'h', b'i'],
+    };
+    let (position, direction) = PLACE;
+    vec![
+        (
+            "view: enter",
+            ViewItem::Enter {
+                entity,
+                type_id: TypeId(4),
+                place: Some(PLACE),
+            },
+        ),
+        (
+            "view: enter, base",
+            ViewItem::Enter {
+                entity,
+                type_id: TypeId(4),
+                place: None,
+            },
+        ),
+        ("view: leave", ViewItem::Leave { entity }),
+        (
+            "view: refresh",
+            ViewItem::Refresh {
+                entity,
+                upto: HistoryNumber(12),
+                properties: vec![(ClientMember(0), vec![1]), (ClientMember(200), vec![])],
+            },
+        ),
+        (
+            "view: update",
+            ViewItem::Update {
+                entity,
+                from: HistoryNumber(12),
+                upto: HistoryNumber(301),
+                events: vec![whole, within, method],
+            },
+        ),
+        (
+            "view: placed",
+            ViewItem::Placed {
+                entity,
+                position,
+                direction,
+            },
+        ),
+    ]
+}
+
+fn to_server_datagrams() -> Vec<(&'static str, ToServerDatagram)> {
+    let (position, direction) = PLACE;
+    vec![(
+        "moved",
+        ToServerDatagram::Moved(Moved {
+            sequence: 1_000,
+            position,
+            direction,
+        }),
+    )]
+}
+
+fn to_client_datagrams() -> Vec<(&'static str, ToClientDatagram)> {
+    let quarter = std::f32::consts::FRAC_PI_2;
+    let moves = vec![
+        Move {
+            entity: EntityId(7),
+            position: PLACE.0,
+            direction: Direction {
+                yaw: quarter,
+                pitch: 0.0,
+                roll: 0.0,
+            },
+        },
+        Move {
+            entity: ENTITY,
+            position: Position::default(),
+            direction: Direction::default(),
+        },
+    ];
+    vec![(
+        "moves",
+        ToClientDatagram::Moves(Moves {
+            view: 2,
+            tick: Tick(600),
+            moves,
+        }),
+    )]
+}
+
+fn cases(kind: &str) -> Vec<(&'static str, Any)> {
+    fn any<T>(cases: Vec<(&'static str, T)>, wrap: fn(T) -> Any) -> Vec<(&'static str, Any)> {
+        cases.into_iter().map(|(name, frame)| (name, wrap(frame))).collect()
+    }
+    match kind {
+        "login_request" => any(login_requests(), Any::LoginRequest),
+        "login_answer" => any(login_answers(), Any::LoginAnswer),
+        "hello" => any(hellos(), Any::Hello),
+        "hello_answer" => any(hello_answers(), Any::HelloAnswer),
+        "to_server" => any(to_server(), Any::ToServer),
+        "to_client" => any(to_client(), Any::ToClient),
+        "to_server_datagram" => any(to_server_datagrams(), Any::ToServerDatagram),
+        "to_client_datagram" => any(to_client_datagrams(), Any::ToClientDatagram),
+        other => panic!("no such kind of frame: {other}"),
+    }
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("test_data/client")
+        .join(name)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes();
+    assert!(digits.len().is_multiple_of(2), "odd number of digits: {text}");
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+fn render(cases: &[(&'static str, Any)]) -> String {
+    let mut text = String::new();
+    for (name, frame) in cases {
+        let printed = format!("{frame:?}");
+        let bytes = hex(&frame.encode());
+        writeln!(text, "{name}\n  {printed}\n  {bytes}").unwrap();
+    }
+    text
+}
+
+#[test]
+fn frames_have_the_bytes_in_the_files() {
+    for kind in KINDS {
+        let cases = cases(kind);
+        let rendered = render(&cases);
+        let path = file(&format!("{kind}.txt"));
+        if std::env::var_os("ANNALS_WRITE_VECTORS").is_some() {
+            fs::write(&path, &rendered).unwrap();
+        }
+        let stored = fs::read_to_string(&path).unwrap();
+        assert_eq!(stored, rendered, "{} differs", path.display());
+        for (line, (name, frame)) in stored.lines().skip(2).step_by(3).zip(cases) {
+            assert_eq!(Any::decode(kind, &unhex(line.trim())), Ok(frame), "{kind}: {name}");
+        }
+    }
+}
+
+/// Lines of kind, bytes and the message with which they are refused.
+#[test]
+fn malformed_frames_are_refused_for_the_reasons_in_the_file() {
+    let text = fs::read_to_string(file("malformed.txt")).unwrap();
+    let mut kinds = BTreeSet::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.split('|').map(str::trim);
+        let (kind, bytes, message) = (fields.next().unwrap(), fields.next().unwrap(), fields.next().unwrap());
+        let refused = Any::decode(kind, &unhex(bytes)).expect_err(line);
+        assert_eq!(refused.to_string(), message, "{line}");
+        kinds.insert(kind.to_owned());
+    }
+    assert_eq!(kinds.len(), KINDS.len(), "each kind has a malformed case");
+}
+
+#[test]
+fn close_codes_lead_back_to_their_reasons() {
+    for reason in CloseReason::ALL {
+        assert_eq!(CloseReason::from_code(reason.code().into()), reason);
+    }
+    assert_eq!(CloseReason::from_code(u64::MAX), CloseReason::Lost);
+}
+
+#[test]
+fn secrets_stay_out_of_what_is_printed() {
+    let (_, request) = &login_requests()[0];
+    let (_, hello) = &hellos()[0];
+    let printed = format!("{request:?} {hello:?}");
+    assert!(!printed.contains("secret") && !printed.contains("17, 17"), "{printed}");
+}
+
+/// Every implementation compares this hash, so a change of it is a change that cuts off every client.
+#[test]
+fn the_protocol_has_the_hash_that_the_document_names() {
+    let document = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/client-protocol.md");
+    let document = fs::read_to_string(document).unwrap();
+    assert!(
+        document.contains(GRAMMAR.trim_end()),
+        "docs/client-protocol.md shows another grammar"
+    );
+    assert!(
+        document.contains(&protocol_hash().to_string()),
+        "its hash is {}",
+        protocol_hash()
+    );
+}
