@@ -6,6 +6,8 @@ use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, 
 
 use annals_def::Value;
 
+use crate::client::CallRefusal;
+
 /// A message and who sent it (rule E7).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
@@ -47,6 +49,15 @@ pub enum Message {
     Gone {
         /// Which link.
         link: Link,
+    },
+    /// A client's call was taken but not run.
+    Refused {
+        /// Which link.
+        link: Link,
+        /// Which call.
+        number: CallNumber,
+        /// Why.
+        reason: CallRefusal,
     },
     /// Between cells: what keeps ghosts alike (V2).
     Ghost(GhostMessage),

@@ -10,7 +10,7 @@ use std::{
 
 use annals_def::{EntityType, Schema};
 use annals_event::{Body, Call, Event, Image, Link, OwnerState, Place, Subject, Trace};
-use annals_ids::{Address, BatchNumber, CallNumber, EntityId, OwnerId, TypeId};
+use annals_ids::{Address, BatchNumber, CallNumber, EntityId, Epoch, OwnerId, TypeId};
 use annals_wire::bus::{CallMessage, Envelope, Message};
 
 use crate::{
@@ -104,6 +104,12 @@ impl Desk {
     #[must_use]
     pub fn owner(&self) -> OwnerId {
         self.journal.state().owner
+    }
+
+    /// Under which holding the owner is run.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.journal.imprint().epoch
     }
 
     /// The moment of the present input.
@@ -257,10 +263,15 @@ impl Desk {
         number
     }
 
+    /// Takes a call for a part that is real here, as if it had come over the bus: what the role hears from a client.
+    pub fn deliver(&mut self, call: CallMessage) {
+        self.local.push_back(Local::Numbered(call));
+    }
+
     fn envelope(&self, message: Message) -> Envelope {
         Envelope {
             from: self.owner(),
-            epoch: self.journal.imprint().epoch,
+            epoch: self.epoch(),
             message,
         }
     }

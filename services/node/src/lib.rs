@@ -8,6 +8,7 @@
 mod behaviour;
 mod context;
 mod desk;
+mod exposed;
 pub mod gate;
 mod ids;
 pub mod journal;
@@ -23,5 +24,5 @@ pub use behaviour::{Answer, Behaviour, Caller};
 pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, MAX_VALUE_BYTES, check_args};
 pub use desk::Desk;
 pub use ids::{BLOCK, IdBlocks};
-pub use output::{ConnectionId, Output, Request};
+pub use output::{ConnectionId, NotOpened, Output, Request};
 pub use owner::{Beginning, ClientNews, Input, Owner, Role};

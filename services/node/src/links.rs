@@ -399,8 +399,9 @@ impl Desk {
         }
     }
 
-    /// Where this owner, as its home, knows a cell part to be.
-    fn placed(&self, entity: EntityId) -> Option<OwnerId> {
+    /// Where a cell part is, as far as this owner knows: exactly if it is its home, else where it was last heard of.
+    #[must_use]
+    pub fn placed(&self, entity: EntityId) -> Option<OwnerId> {
         let by_base = self.image(entity).and_then(|image| image.base()?.cell);
         let elsewhere = self.state().placed.get(&entity).copied();
         by_base.or(elsewhere).or_else(|| self.routes.cell(entity))

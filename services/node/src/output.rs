@@ -3,7 +3,8 @@
 use annals_def::Value;
 use annals_event::Place;
 use annals_ids::{EntityId, MemberId, OwnerId, SessionId};
-use annals_wire::bus::Envelope;
+use annals_wire::{bus::Envelope, client::CloseReason};
+use thiserror::Error;
 
 /// A client's connection, as the shell that holds it counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +24,7 @@ pub enum Output {
     Frame {
         /// Which connection.
         connection: ConnectionId,
-        /// The encoded frame.
+        /// The frame's body.
         bytes: Vec<u8>,
     },
     /// Send this to a client as a datagram.
@@ -38,17 +39,32 @@ pub enum Output {
         /// Which connection.
         connection: ConnectionId,
         /// Why, for the client.
-        reason: String,
+        reason: CloseReason,
     },
     /// A session was opened: the login service may tell the client.
     SessionOpened {
         /// Which request it answers.
         request: u64,
         /// The session, or why there is none.
-        opened: Result<SessionId, String>,
+        opened: Result<SessionId, NotOpened>,
     },
     /// Ask the director for a further block of entity ids.
     WantIds,
+}
+
+/// Why no session was opened. Display is for the operator; the client is told only that the realm is busy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotOpened {
+    /// The check-out belongs to a life that has ended, or to an earlier holding of this owner. The stored entity is to be
+    /// looked up and checked out anew.
+    #[error("the check-out is out of date; check the account out again")]
+    Outdated,
+    /// There is no room, or no entity id is left at this moment.
+    #[error("the base has no room for another session; try another base, or again in a moment")]
+    Full,
+    /// What is stored does not fit the schema, or the type cannot have a client.
+    #[error("the stored account does not fit the realm's definitions: {0}")]
+    Unfit(String),
 }
 
 /// What behaviour asks of its role; done when the present call is over.

@@ -5,15 +5,19 @@
 
 use std::{ops::Range, sync::Arc};
 
-use annals_def::{Exposure, Schema};
+use annals_def::Schema;
 use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Timer};
 use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part, Tick, WorldTime};
-use annals_wire::bus::{CallMessage, Envelope, GhostMessage, Message, ViewMessage};
+use annals_wire::{
+    bus::{CallMessage, Envelope, GhostMessage, Message, ViewMessage},
+    client::CallRefusal,
+};
 
 use crate::{
     behaviour::{Answer, Behaviour, Caller},
     context::check_args,
     desk::{Desk, DeskParts, Local},
+    exposed,
     ids::IdBlocks,
     journal::Journal,
     links::Arrival,
@@ -36,6 +40,12 @@ pub trait Role {
 
     /// Which parts it holds.
     const PART: Part;
+
+    /// Whether this input comes only once and is small, so that it is taken even while others are turned away because too
+    /// much is waiting.
+    fn is_vital(_input: &Self::Input) -> bool {
+        false
+    }
 
     /// Handles an input of its own.
     fn handle(&mut self, desk: &mut Desk, input: Self::Input);
@@ -77,6 +87,8 @@ pub enum ClientNews {
     Gap(Link, CallNumber),
     /// The receiver does not exist.
     Gone(Link),
+    /// One of them was taken, but not run.
+    Refused(Link, CallNumber, CallRefusal),
 }
 
 /// What an owner is given.
@@ -163,7 +175,8 @@ impl<R: Role> Owner<R> {
             Input::Ids(granted) => self.desk.ids.add(granted),
             Input::Time => self.pass_time(),
             // What must arrive comes again; the rest is not worth the memory.
-            Input::Bus(_) | Input::Role(_) if self.is_full() => {}
+            Input::Bus(_) if self.is_full() => {}
+            Input::Role(input) if self.is_full() && !R::is_vital(&input) => {}
             Input::Bus(envelope) => self.hear(envelope),
             Input::Role(input) => self.role.handle(&mut self.desk, input),
         }
@@ -344,6 +357,10 @@ impl<R: Role> Owner<R> {
                 Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Gone(link)),
                 _ => self.lose(link),
             },
+            Message::Refused { link, number, reason } => {
+                let news = ClientNews::Refused(link, number, reason);
+                self.role.to_client(&mut self.desk, news);
+            }
             Message::Ghost(message) => self.role.ghost(&mut self.desk, from, message),
             Message::View(message) => self.role.view(&mut self.desk, from, message),
         }
@@ -366,6 +383,9 @@ impl<R: Role> Owner<R> {
         };
         match (message.call, caller.link.to.entity()) {
             (Call::Method { method, args, .. }, Some((entity, _))) => self.run_method(entity, method, &args, &caller),
+            (Call::Exposed { member, args }, Some((entity, _))) => {
+                self.run_exposed(sender, entity, (member, &args), &caller);
+            }
             (Call::Reply { of, outcome }, Some((entity, _))) => {
                 self.resume(entity, caller.link.from, of, &outcome);
             }
@@ -385,7 +405,41 @@ impl<R: Role> Owner<R> {
         }
     }
 
-    /// Whether a call may reach behaviour: the method exists, the arguments fit, and a client may call it.
+    /// Runs what a client asks for, if it may; `sender` holds its proxy.
+    fn run_exposed(&mut self, sender: OwnerId, entity: EntityId, (member, args): (MemberId, &[u8]), caller: &Caller) {
+        match self.read_exposed(entity, member, args, caller) {
+            Ok((method, args)) => {
+                // A client is shown what comes of it, and is told nothing else.
+                self.desk.run(entity, |behaviour, context| {
+                    behaviour.call(context, method, &args, caller)
+                });
+            }
+            Err(reason) if sender == self.desk.owner() => {
+                let news = ClientNews::Refused(caller.link, caller.number, reason);
+                self.role.to_client(&mut self.desk, news);
+            }
+            Err(reason) => {
+                let (link, number) = (caller.link, caller.number);
+                self.desk.tell(sender, Message::Refused { link, number, reason });
+            }
+        }
+    }
+
+    fn read_exposed(
+        &self,
+        entity: EntityId,
+        member: MemberId,
+        args: &[u8],
+        caller: &Caller,
+    ) -> Result<(MemberId, Vec<annals_def::Value>), CallRefusal> {
+        let image = self.desk.image(entity).ok_or(CallRefusal::NoSuchMethod)?;
+        let entity_type = self.desk.entity_type(entity).ok_or(CallRefusal::NoSuchMethod)?;
+        let session = caller.client().ok_or(CallRefusal::NotAllowed)?;
+        let own = image.client.is_some_and(|client| client.session == session);
+        exposed::read(self.desk.schema(), entity_type, (R::PART, own), member, args)
+    }
+
+    /// Whether a call may reach behaviour: it is no client's, the method exists, and the arguments fit.
     fn admit(
         &self,
         entity: EntityId,
@@ -393,7 +447,6 @@ impl<R: Role> Owner<R> {
         args: &[annals_def::Value],
         caller: &Caller,
     ) -> Result<(), CallError> {
-        let image = self.desk.image(entity).ok_or(CallError::NoSuchEntity)?;
         let entity_type = self.desk.entity_type(entity).ok_or(CallError::NoSuchEntity)?;
         let methods = match R::PART {
             Part::Base => &entity_type.base_methods,
@@ -401,17 +454,12 @@ impl<R: Role> Owner<R> {
         };
         let found = methods.get(usize::from(method.0));
         let found = found.ok_or_else(|| CallError::InvalidArgs(format!("{} has no such method", entity_type.name)))?;
-        if let Some(session) = caller.client() {
-            let own = image.client.is_some_and(|client| client.session == session);
-            let allowed = match found.exposed {
-                Exposure::No => false,
-                Exposure::OwnClient => own,
-                Exposure::AllClients => own || R::PART == Part::Cell,
-            };
-            if !allowed {
-                let text = format!("{}.{} is not exposed to this client", entity_type.name, found.name);
-                return Err(CallError::Authenticate(text));
-            }
+        if caller.client().is_some() {
+            let text = format!(
+                "{}.{} is called by clients in their own way",
+                entity_type.name, found.name
+            );
+            return Err(CallError::Authenticate(text));
         }
         check_args(entity_type, found, args).map_err(|denied| Desk::denied(&denied))
     }

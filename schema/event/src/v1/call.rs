@@ -90,6 +90,14 @@ pub enum Call {
         /// Whether a [`Call::Reply`] is expected.
         wants_reply: bool,
     },
+    /// From a client's session: one of the receiving part's exposed methods is to be run. The receiver, which knows its own
+    /// type, reads and checks it; nobody logs it as called (rule C8).
+    Exposed {
+        /// Position among the exposed methods of the part, of the type as which clients see the entity.
+        member: MemberId,
+        /// The arguments in the method's order, as the client encoded them.
+        args: Vec<u8>,
+    },
     /// The answer to the call with this number on the link back.
     Reply {
         /// Which call it answers.
@@ -138,6 +146,11 @@ impl Call {
                 out.push(if *wants_reply { 1 } else { 0 });
                 put_number(out, u64::from(method.0));
                 put_values(out, args);
+            }
+            Call::Exposed { member, args } => {
+                out.push(12);
+                put_number(out, u64::from(member.0));
+                put_bytes(out, args);
             }
             Call::Reply { of, outcome } => {
                 out.push(2);
@@ -208,6 +221,10 @@ impl Call {
             11 => Call::Refused {
                 of: CallNumber(reader.number("call number")?),
                 reason: take_text(reader)?,
+            },
+            12 => Call::Exposed {
+                member: MemberId(reader.narrow("member")?),
+                args: reader.bytes("arguments")?.to_vec(),
             },
             _ => return Err(wrong),
         })
