@@ -79,96 +79,86 @@ impl Run {
             Address::Owner(PEER),
             Address::Cell(EntityId(9)),
         ][self.roll(3) as usize];
-        let sent = image.links.sent.get(&to);
-        let number = sent.map_or(CallNumber(1), |sent| sent.last.next());
         match self.roll(12) {
             0 => self.record(subject, history, changed(1, vec![], Value::Int(-5))),
             1 => self.record(subject, history, changed(2, vec![1], Value::Unicode("deep".into()))),
-            2 => self.record(
-                subject,
-                history,
-                Body::Invoked {
-                    method: MemberId(0),
-                    args: vec![Value::Float32(f32::NAN), Value::Vector3([1.0, -0.0, 3.0])],
-                    audience: Audience::All,
-                },
-            ),
+            2 => self.record(subject, history, invoked()),
             3 => self.record(subject, None, Body::Moved(place(self.batches.len() as f32))),
-            4 => {
-                let call = Call::Method {
-                    method: MemberId(3),
-                    args: vec![Value::Opaque(vec![1])],
-                    wants_reply: true,
-                };
-                self.record(
-                    subject,
-                    None,
-                    Body::Called {
-                        to,
-                        home: PEER,
-                        number,
-                        call,
-                    },
-                );
-                let awaiting = Awaiting {
-                    deadline: WorldTime(9),
-                    then: 2,
-                    note: vec![4, 5],
-                };
-                self.record(subject, None, Body::Awaits { to, number, awaiting });
-            }
-            5 if sent.is_some() => {
-                self.record(
-                    subject,
-                    None,
-                    Body::Confirmed {
-                        to,
-                        upto: CallNumber(number.0 - 1),
-                        lost: false,
-                    },
-                );
-            }
-            6 => {
-                let at = Timer {
-                    due: WorldTime(3),
-                    every: 100,
-                    tag: 1,
-                };
-                self.record(
-                    subject,
-                    None,
-                    Body::TimerSet {
-                        timer: image.last_timer.next(),
-                        at,
-                    },
-                );
-            }
-            7 if image.timers.contains_key(&image.last_timer) => {
-                self.record(
-                    subject,
-                    None,
-                    Body::TimerGone {
-                        timer: image.last_timer,
-                    },
-                );
-            }
-            8 => {
-                let from = Address::Client(SessionId(4));
-                let number = image.links.taken.get(&from).map_or(CallNumber(1), |taken| taken.next());
-                self.gathering.consume(from, Address::Cell(entity), number, [9; 16]);
-                let consumed = annals_event::Consumed {
-                    at: 0,
-                    from,
-                    to: Address::Cell(entity),
-                    number,
-                    trace: [9; 16],
-                };
-                self.state.consume(&consumed).expect("the next number");
-            }
+            4 => self.call(subject, to, &image),
+            5 => self.confirm(subject, to, &image),
+            6 => self.set_timer(subject, &image),
+            7 => self.drop_timer(subject, &image),
+            8 => self.consume(entity, &image),
             9 => self.hand_over(entity, image),
             10 => self.record(subject, None, Body::Destroyed),
             _ => self.freeze(),
         }
+    }
+
+    fn call(&mut self, subject: Subject, to: Address, image: &Image) {
+        let number = image.links.sent.get(&to).map_or(CallNumber(1), |sent| sent.last.next());
+        let call = Call::Method {
+            method: MemberId(3),
+            args: vec![Value::Opaque(vec![1])],
+            wants_reply: true,
+        };
+        let called = Body::Called {
+            to,
+            home: PEER,
+            number,
+            call,
+        };
+        self.record(subject, None, called);
+        let awaiting = Awaiting {
+            deadline: WorldTime(9),
+            then: 2,
+            note: vec![4, 5],
+        };
+        self.record(subject, None, Body::Awaits { to, number, awaiting });
+    }
+
+    fn confirm(&mut self, subject: Subject, to: Address, image: &Image) {
+        let Some(sent) = image.links.sent.get(&to) else {
+            return self.freeze();
+        };
+        let confirmed = Body::Confirmed {
+            to,
+            upto: sent.last,
+            lost: false,
+        };
+        self.record(subject, None, confirmed);
+    }
+
+    fn set_timer(&mut self, subject: Subject, image: &Image) {
+        let timer = image.last_timer.next();
+        let at = Timer {
+            due: WorldTime(3),
+            every: 100,
+            tag: 1,
+        };
+        self.record(subject, None, Body::TimerSet { timer, at });
+    }
+
+    fn drop_timer(&mut self, subject: Subject, image: &Image) {
+        let timer = image.last_timer;
+        if !image.timers.contains_key(&timer) {
+            return self.freeze();
+        }
+        self.record(subject, None, Body::TimerGone { timer });
+    }
+
+    fn consume(&mut self, entity: EntityId, image: &Image) {
+        let from = Address::Client(SessionId(4));
+        let number = image.links.taken.get(&from).map_or(CallNumber(1), |taken| taken.next());
+        self.gathering.consume(from, Address::Cell(entity), number, [9; 16]);
+        let consumed = annals_event::Consumed {
+            at: 0,
+            from,
+            to: Address::Cell(entity),
+            number,
+            trace: [9; 16],
+        };
+        self.state.consume(&consumed).expect("the next number");
     }
 
     fn create(&mut self) {
@@ -225,6 +215,14 @@ impl Run {
         if self.roll(2) == 0 {
             self.record(subject, None, Body::Returned { to: PEER, number });
         }
+    }
+}
+
+fn invoked() -> Body {
+    Body::Invoked {
+        method: MemberId(0),
+        args: vec![Value::Float32(f32::NAN), Value::Vector3([1.0, -0.0, 3.0])],
+        audience: Audience::All,
     }
 }
 

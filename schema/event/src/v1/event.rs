@@ -450,35 +450,7 @@ impl Body {
                 args: take_values(reader)?,
             },
             6 => Body::Moved(take_place(reader)?),
-            7 => {
-                let (to, number) = take_link_end(reader)?;
-                Body::Called {
-                    to,
-                    number,
-                    home: OwnerId(reader.narrow("owner")?),
-                    call: Call::read(reader)?,
-                }
-            }
-            8 => {
-                let (to, upto) = take_link_end(reader)?;
-                Body::Confirmed {
-                    to,
-                    upto,
-                    lost: take_bool(reader)?,
-                }
-            }
-            9 => {
-                let (to, number) = take_link_end(reader)?;
-                Body::Awaits {
-                    to,
-                    number,
-                    awaiting: take_awaiting(reader)?,
-                }
-            }
-            10 => {
-                let (to, number) = take_link_end(reader)?;
-                Body::Resumed { to, number }
-            }
+            7..=10 => Self::read_link(kind, reader)?,
             11 => Body::TimerSet {
                 timer: TimerId(reader.narrow("timer")?),
                 at: take_timer(reader)?,
@@ -499,6 +471,29 @@ impl Body {
                 database: DatabaseId(reader.number("database id")?),
             },
             _ => return Err(wrong),
+        })
+    }
+
+    fn read_link(kind: u8, reader: &mut Reader<'_>) -> Result<Body, Malformed> {
+        let (to, number) = take_link_end(reader)?;
+        Ok(match kind {
+            7 => Body::Called {
+                to,
+                number,
+                home: OwnerId(reader.narrow("owner")?),
+                call: Call::read(reader)?,
+            },
+            8 => Body::Confirmed {
+                to,
+                upto: number,
+                lost: take_bool(reader)?,
+            },
+            9 => Body::Awaits {
+                to,
+                number,
+                awaiting: take_awaiting(reader)?,
+            },
+            _ => Body::Resumed { to, number },
         })
     }
 

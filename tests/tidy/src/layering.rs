@@ -1,0 +1,285 @@
+//! Arrows point one way. Who may know whom is written down here, crate by crate, as ARCHITECTURE.md says it in words.
+
+use cargo_metadata::{DependencyKind, Metadata};
+
+use crate::Violation;
+
+/// What a crate is to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// Decides; no clock, socket, thread, file or randomness.
+    Pure,
+    /// Waits.
+    Shell,
+    /// Tests and measures; nobody depends on it.
+    Harness,
+}
+
+/// One crate's place.
+struct Place {
+    name: &'static str,
+    nature: Nature,
+    /// Which crates of ours it may depend on; harnesses may depend on all but the command line.
+    knows: &'static [&'static str],
+}
+
+const fn pure(name: &'static str, knows: &'static [&'static str]) -> Place {
+    Place {
+        name,
+        nature: Nature::Pure,
+        knows,
+    }
+}
+
+const fn shell(name: &'static str, knows: &'static [&'static str]) -> Place {
+    Place {
+        name,
+        nature: Nature::Shell,
+        knows,
+    }
+}
+
+const fn harness(name: &'static str) -> Place {
+    Place {
+        name,
+        nature: Nature::Harness,
+        knows: &[],
+    }
+}
+
+/// Nobody depends on it.
+const COMMAND_LINE: &str = "annals";
+
+/// Where every crate stands. `schema` knows nobody above it; cores know `schema` and `node`, never each other; two exceptions:
+/// the cell core uses the spatial index, and the db core speaks to the store through its trait.
+const PLACES: &[Place] = &[
+    pure("annals-ids", &[]),
+    pure("annals-def", &["annals-ids"]),
+    pure("annals-event", &["annals-ids", "annals-def"]),
+    pure("annals-wire", &["annals-ids", "annals-def", "annals-event"]),
+    pure(
+        "annals-node",
+        &["annals-ids", "annals-def", "annals-event", "annals-wire"],
+    ),
+    pure(
+        "annals-space",
+        &["annals-ids", "annals-def", "annals-event", "annals-wire", "annals-node"],
+    ),
+    pure(
+        "annals-cell",
+        &[
+            "annals-ids",
+            "annals-def",
+            "annals-event",
+            "annals-wire",
+            "annals-node",
+            "annals-space",
+        ],
+    ),
+    pure(
+        "annals-base",
+        &["annals-ids", "annals-def", "annals-event", "annals-wire", "annals-node"],
+    ),
+    pure(
+        "annals-login",
+        &["annals-ids", "annals-def", "annals-event", "annals-wire", "annals-node"],
+    ),
+    pure(
+        "annals-director",
+        &["annals-ids", "annals-def", "annals-event", "annals-wire", "annals-node"],
+    ),
+    pure(
+        "annals-db",
+        &[
+            "annals-ids",
+            "annals-def",
+            "annals-event",
+            "annals-wire",
+            "annals-node",
+            "annals-store",
+        ],
+    ),
+    shell(
+        "annals-store",
+        &["annals-ids", "annals-def", "annals-event", "annals-wire"],
+    ),
+    shell(
+        "annals-client",
+        &["annals-ids", "annals-def", "annals-event", "annals-wire"],
+    ),
+    shell(
+        "annals-host",
+        &[
+            "annals-ids",
+            "annals-def",
+            "annals-event",
+            "annals-wire",
+            "annals-node",
+            "annals-space",
+            "annals-cell",
+            "annals-base",
+            "annals-login",
+            "annals-director",
+            "annals-db",
+            "annals-store",
+        ],
+    ),
+    shell(
+        COMMAND_LINE,
+        &[
+            "annals-ids",
+            "annals-def",
+            "annals-event",
+            "annals-wire",
+            "annals-node",
+            "annals-db",
+            "annals-store",
+            "annals-client",
+            "annals-host",
+        ],
+    ),
+    harness("annals-model"),
+    harness("annals-sim"),
+    harness("annals-realm"),
+    harness("annals-bench"),
+    harness("annals-tidy"),
+];
+
+/// What pure crates may use of the world: libraries that compute. One more takes a look at what it does when nobody looks.
+const COMPUTES: &[&str] = &["bytes", "miette", "prost", "quick-xml", "sha2", "thiserror"];
+
+/// A crate of the workspace and what it depends on, tests aside.
+#[derive(Debug, Clone)]
+pub struct Crate {
+    /// Its name.
+    pub name: String,
+    /// Its folder, from the root.
+    pub folder: String,
+    /// The names of its normal and build dependencies.
+    pub needs: Vec<String>,
+}
+
+/// The crates of the workspace.
+///
+/// # Panics
+/// When cargo does not answer: then nothing here means anything.
+pub fn crates() -> Vec<Crate> {
+    let root = crate::repository::root();
+    let metadata: Metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .no_deps()
+        .other_options(vec!["--locked".to_owned(), "--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata answers");
+    let describe = |package: &cargo_metadata::Package| {
+        let folder = package
+            .manifest_path
+            .parent()
+            .and_then(|folder| folder.strip_prefix(&root).ok());
+        let needs = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind != DependencyKind::Development);
+        Crate {
+            name: package.name.to_string(),
+            folder: folder.map(ToString::to_string).unwrap_or_default(),
+            needs: needs.map(|dependency| dependency.name.clone()).collect(),
+        }
+    };
+    metadata.packages.iter().map(describe).collect()
+}
+
+/// What a crate is; `None` when nobody has given it a place.
+pub fn nature(name: &str) -> Option<Nature> {
+    PLACES.iter().find(|place| place.name == name).map(|place| place.nature)
+}
+
+/// Dependencies that point the wrong way, and pure crates that depend on what is not known to be pure.
+pub fn check(crates: &[Crate]) -> Vec<Violation> {
+    crates.iter().flat_map(check_one).collect()
+}
+
+fn check_one(member: &Crate) -> Vec<Violation> {
+    let Some(place) = PLACES.iter().find(|place| place.name == member.name) else {
+        return vec![Violation::of(
+            &member.name,
+            "has no place: add it to tests/tidy/src/layering.rs and ARCHITECTURE.md",
+        )];
+    };
+    let wrong = |need: &&String| {
+        let ours = PLACES.iter().any(|other| other.name == **need);
+        match (ours, place.nature) {
+            (true, Nature::Harness) => *need == COMMAND_LINE,
+            (true, Nature::Pure | Nature::Shell) => !place.knows.contains(&need.as_str()),
+            (false, Nature::Pure) => !COMPUTES.contains(&need.as_str()),
+            (false, Nature::Shell | Nature::Harness) => false,
+        }
+    };
+    let complain = |need: &String| match place.nature {
+        Nature::Pure => {
+            format!("must not depend on {need}: a pure crate knows what is below it and what only computes")
+        }
+        Nature::Shell | Nature::Harness => format!("must not depend on {need}: arrows point one way"),
+    };
+    member
+        .needs
+        .iter()
+        .filter(wrong)
+        .map(|need| Violation::of(&member.name, complain(need)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(name: &str, needs: &[&str]) -> usize {
+        let needs = needs.iter().map(ToString::to_string).collect();
+        check(&[Crate {
+            name: name.to_owned(),
+            folder: String::new(),
+            needs,
+        }])
+        .len()
+    }
+
+    #[test]
+    fn arrows_that_point_the_wrong_way_are_caught() {
+        assert_eq!(
+            verdict("annals-event", &["annals-wire"]),
+            1,
+            "schema knows nobody above it"
+        );
+        assert_eq!(
+            verdict("annals-cell", &["annals-base"]),
+            1,
+            "cores do not know each other"
+        );
+        assert_eq!(verdict("annals-cell", &["annals-store"]), 1, "only db knows the store");
+        assert_eq!(
+            verdict("annals-base", &["annals-host"]),
+            1,
+            "cores do not know their shell"
+        );
+        assert_eq!(verdict("annals-host", &["annals"]), 1, "nobody knows the command line");
+        assert_eq!(verdict("annals-sim", &["annals"]), 1, "nobody, tests neither");
+        assert_eq!(verdict("annals-new", &[]), 1, "a new crate needs a place");
+    }
+
+    #[test]
+    fn pure_crates_that_reach_outside_are_caught() {
+        for outside in ["tokio", "async-nats", "quinn", "rand", "rustix", "libc", "fjall"] {
+            assert_eq!(verdict("annals-node", &[outside]), 1, "{outside}");
+        }
+    }
+
+    #[test]
+    fn arrows_that_point_down_are_fine() {
+        assert_eq!(
+            verdict("annals-cell", &["annals-ids", "annals-node", "annals-space", "sha2"]),
+            0
+        );
+        assert_eq!(verdict("annals-host", &["annals-cell", "annals-db", "tokio"]), 0);
+        assert_eq!(verdict("annals-realm", &["annals-host", "annals-client", "tokio"]), 0);
+    }
+}

@@ -1,0 +1,145 @@
+//! Words that have no place here: those that mark an unfinished part, that speak of where or by whom something was made, and
+//! file names that mean nothing.
+
+use crate::Violation;
+use crate::repository::SourceFile;
+
+/// A word, and why not. Words are put together from halves, so that this file passes its own rule.
+type Ban = (&'static str, &'static str);
+
+/// Caught wherever no letter or digit stands beside them: words in capitals in capitals only, others in any case.
+const WORDS: &[Ban] = &[
+    (concat!("to", "do!"), "finish it, or leave it out whole"),
+    (concat!("TO", "DO"), "finish it, or leave it out whole"),
+    (concat!("unimple", "mented!"), "finish it, or leave it out whole"),
+    (concat!("not yet imple", "mented"), "finish it, or leave it out whole"),
+    (concat!("FIX", "ME"), "mend it"),
+    (concat!("XX", "X"), "mend it"),
+    (concat!("HA", "CK"), "do it properly, or say why this is proper"),
+    (concat!("for ", "now"), "document what is, not what was or may be"),
+    (concat!("place", "holder"), "finish it, or leave it out whole"),
+    (concat!("simplified ", "for"), "do the real thing"),
+    (concat!("in a real ", "system"), "this is one"),
+    (concat!("Co-authored", "-by"), "the history says who; no trailers"),
+    (concat!("Generated", "-by"), "the history says who; no trailers"),
+    (concat!("/wo", "rk/"), "a path of one machine"),
+    (concat!("/ro", "ot/"), "a path of one machine"),
+    (concat!("/ho", "me/"), "a path of one machine"),
+    (concat!("py", "pi.org"), "no registry host names: clients know theirs"),
+    (
+        concat!("pythonhos", "ted.org"),
+        "no registry host names: clients know theirs",
+    ),
+    (
+        concat!("index.cra", "tes.io"),
+        "no registry host names: clients know theirs",
+    ),
+    (
+        concat!("registry.npm", "js.org"),
+        "no registry host names: clients know theirs",
+    ),
+    (
+        concat!("deb.deb", "ian.org"),
+        "no registry host names: clients know theirs",
+    ),
+];
+
+/// File and folder names under which anything could be.
+const NAMES: &[&str] = &[
+    "common", "core", "engine", "helper", "helpers", "lib", "manager", "misc", "types", "util", "utils",
+];
+
+/// Banned words in a file, and in its name. The lock file and the licence are not our words.
+pub fn check(file: &SourceFile) -> Vec<Violation> {
+    let mut found: Vec<_> = meaningless_name(&file.path).into_iter().collect();
+    if matches!(file.path.as_str(), "Cargo.lock" | "LICENSE") {
+        return found;
+    }
+    for (number, line) in file.text.lines().enumerate() {
+        let lower = line.to_lowercase();
+        for (word, reason) in WORDS {
+            if contains_word(line, word) || (!is_shouted(word) && contains_word(&lower, &word.to_lowercase())) {
+                found.push(Violation::at(&file.path, number + 1, format!("{word:?}: {reason}")));
+            }
+        }
+    }
+    found
+}
+
+fn is_shouted(word: &str) -> bool {
+    !word.contains(char::is_lowercase) && word.contains(char::is_uppercase)
+}
+
+/// Whether `word` stands in `text` with no letter or digit beside it.
+fn contains_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        let edge = |inner: Option<char>, outer: Option<char>| {
+            !(inner.is_some_and(char::is_alphanumeric) && outer.is_some_and(char::is_alphanumeric))
+        };
+        edge(word.chars().next(), before) && edge(word.chars().next_back(), after)
+    })
+}
+
+/// A Rust module or a folder that is named for nothing. `src/lib.rs` is how cargo calls a crate's root.
+fn meaningless_name(path: &str) -> Option<Violation> {
+    let rust = path.strip_suffix(".rs")?;
+    let bad = rust.split('/').find(|part| NAMES.contains(part))?;
+    if bad == "lib" && rust.ends_with("src/lib") {
+        return None;
+    }
+    Some(Violation::of(
+        path,
+        format!("the name {bad:?} says nothing: name it for what is in it"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_banned_word_is_caught() {
+        for (word, _) in WORDS {
+            let quiet = if is_shouted(word) {
+                (*word).to_owned()
+            } else {
+                word.to_lowercase()
+            };
+            for text in [format!("// see {word}, here"), word.to_uppercase(), quiet] {
+                let found = check(&SourceFile::new("docs/a.md", &format!("fine\n{text}\n")));
+                assert!(found.iter().any(|violation| violation.line == Some(2)), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_inside_words_are_fine() {
+        for fine in [
+            "autodock",
+            "for nowhere",
+            "shacked",
+            "the framework/",
+            "hackney",
+            "a homely/place",
+        ] {
+            assert_eq!(check(&SourceFile::new("a.md", fine)), [], "{fine}");
+        }
+    }
+
+    #[test]
+    fn names_that_say_nothing_are_caught() {
+        for bad in [
+            "services/host/src/utils.rs",
+            "services/core/src/lib.rs",
+            "tests/common/mod.rs",
+            "schema/def/lib.rs",
+        ] {
+            assert_eq!(check(&SourceFile::new(bad, "")).len(), 1, "{bad}");
+        }
+        for fine in ["services/host/src/lib.rs", "schema/def/src/data_type.rs", "ops/lib.sh"] {
+            assert_eq!(check(&SourceFile::new(fine, "")), [], "{fine}");
+        }
+    }
+}
