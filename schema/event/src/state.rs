@@ -89,6 +89,14 @@ impl OwnerState {
     /// # Errors
     /// When the batch does not follow, or holds what cannot have happened; the state is then not to be used any more.
     pub fn fold(&mut self, batch: &Batch) -> Result<(), Impossible> {
+        self.fold_with(batch, |_, _| {})
+    }
+
+    /// As [`OwnerState::fold`]; `before` sees each event and the state that it is about to change.
+    ///
+    /// # Errors
+    /// As [`OwnerState::fold`].
+    pub fn fold_with(&mut self, batch: &Batch, mut before: impl FnMut(&Self, &Event)) -> Result<(), Impossible> {
         if batch.header.owner != self.owner || !batch.follows(&self.tail) {
             return Err(self.impossible(Subject::Owner, "batch", "it does not follow the batch before"));
         }
@@ -97,6 +105,7 @@ impl OwnerState {
             while let Some(call) = consumed.next_if(|call| call.at <= at) {
                 self.consume(call)?;
             }
+            before(self, event);
             self.apply(event)?;
         }
         consumed.try_for_each(|call| self.consume(call))?;

@@ -1,1 +1,14 @@
 //! The db core: folds logs into snapshots, owner records and the archive.
+//!
+//! Responsible for: what is written into the store when a batch is folded, how an owner's state is rebuilt from it, and
+//! the database behind accounts and stored entities. Not responsible for: reading the stream, or deciding who folds: a
+//! shell and a lease in the store do. There is no clock in here; every function is a transaction or a few.
+
+pub mod accounts;
+mod fold;
+mod recovery;
+mod stored;
+
+pub use fold::{Alarm, FoldError, Folded, Folder, Missing};
+pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
+pub use stored::{StoredEntity, find as find_stored, read as read_stored};

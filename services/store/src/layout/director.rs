@@ -8,14 +8,12 @@ use crate::StoreError;
 /// The numbers that a realm gives out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// Entity ids.
+    /// Entity ids, of live entities and of the database's alike.
     Entities,
     /// Owners.
     Owners,
     /// Processes.
     Processes,
-    /// Entities of the database.
-    Database,
     /// Check-outs.
     Checkouts,
 }
@@ -47,8 +45,7 @@ pub fn counter_key(counter: Counter) -> Vec<u8> {
         Counter::Entities => 0,
         Counter::Owners => 1,
         Counter::Processes => 2,
-        Counter::Database => 3,
-        Counter::Checkouts => 4,
+        Counter::Checkouts => 3,
     };
     key(0x01, &[&[number]])
 }

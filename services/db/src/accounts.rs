@@ -1,0 +1,105 @@
+//! Accounts and check-outs: who may log in, and on which owner their entity lives.
+
+use annals_ids::{DatabaseId, OwnerId};
+use annals_store::{
+    Store, StoreError, Transaction,
+    layout::{
+        database::{self, Account, Checkout},
+        director::{self, Counter},
+    },
+};
+
+use crate::stored::{self, StoredEntity};
+
+/// The account of this name, if there is one.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn find(store: &Store, name_key: &[u8]) -> Result<Option<Account>, StoreError> {
+    let key = database::account_key(name_key);
+    store
+        .read(|transaction| {
+            let key = key.clone();
+            async move {
+                transaction
+                    .get(&key)
+                    .await?
+                    .map(|value| Account::decode(&value))
+                    .transpose()
+            }
+        })
+        .await
+}
+
+/// Makes an account whose entity begins as `entity`; if somebody made one of this name first, that one is returned.
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn create(
+    store: &Store,
+    name_key: &[u8],
+    password: &str,
+    entity: &StoredEntity,
+    schema: &annals_def::Schema,
+) -> Result<Account, StoreError> {
+    let key = database::account_key(name_key);
+    let work = |transaction: Transaction| {
+        let key = key.clone();
+        async move {
+            if let Some(value) = transaction.get(&key).await? {
+                return Account::decode(&value);
+            }
+            let database = DatabaseId(take(&transaction, Counter::Entities).await?);
+            let account = Account {
+                database,
+                password: password.to_owned(),
+            };
+            transaction.set(&key, &account.encode())?;
+            stored::write(&transaction, schema, database, entity).await?;
+            Ok(account)
+        }
+    };
+    store.run_repeatable(work).await.map(|(account, _)| account)
+}
+
+/// Checks an entity of the database out to `preferred`, unless it is in use already: then its owner is the answer.
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn check_out(store: &Store, database: DatabaseId, preferred: OwnerId) -> Result<Checkout, StoreError> {
+    let key = database::checkout_key(database);
+    let work = |transaction: Transaction| {
+        let key = key.clone();
+        async move {
+            if let Some(value) = transaction.get(&key).await? {
+                return Checkout::decode(&value);
+            }
+            let number = take(&transaction, Counter::Checkouts).await?;
+            let checkout = Checkout {
+                owner: preferred,
+                number,
+            };
+            transaction.set(&key, &checkout.encode())?;
+            Ok(checkout)
+        }
+    };
+    store.run_repeatable(work).await.map(|(checkout, _)| checkout)
+}
+
+/// An entity of the database.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn load(store: &Store, database: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
+    store
+        .read(|transaction| async move { stored::read(&transaction, database).await })
+        .await
+}
+
+/// Takes the next number of a counter.
+async fn take(transaction: &Transaction, counter: Counter) -> Result<u64, StoreError> {
+    let key = director::counter_key(counter);
+    let next = director::decode_counter(transaction.get(&key).await?.as_deref())?;
+    transaction.set(&key, &director::encode_counter(next + 1))?;
+    Ok(next)
+}

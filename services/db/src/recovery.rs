@@ -1,0 +1,182 @@
+//! Recovery: an owner's state from its snapshot and the archive (the first half of rule E1). Takers, replay and db itself
+//! all begin here.
+
+use annals_event::{Batch, Image, Impossible, Malformed, OwnerState, Reader};
+use annals_ids::{BatchNumber, LeafIndex, OwnerId, Part, Shard};
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::{archive, owners, owners::Cursor, read_chunks, snapshots},
+};
+use thiserror::Error;
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// Batches read in one transaction: well within the 5 s that one may last.
+const BATCHES_AT_ONCE: usize = 64;
+
+/// Why an owner's state could not be rebuilt.
+#[derive(Debug, Error)]
+pub enum RecoveryError {
+    /// The store did not answer.
+    #[error("the store did not give what is archived of owner {owner}")]
+    Store {
+        /// Whose state.
+        owner: OwnerId,
+        /// What it said.
+        #[source]
+        source: StoreError,
+    },
+    /// Something in the store is not what was put there.
+    #[error("{what} of owner {owner} is damaged: restore it from a backup")]
+    Damaged {
+        /// Whose state.
+        owner: OwnerId,
+        /// What.
+        what: String,
+        /// What is wrong.
+        #[source]
+        source: Malformed,
+    },
+    /// An archived batch is not there.
+    #[error("batch {batch} of owner {owner} is missing from the archive: restore it from a backup")]
+    Missing {
+        /// Whose state.
+        owner: OwnerId,
+        /// Which batch.
+        batch: BatchNumber,
+    },
+    /// The archive is not that of one run of one core.
+    #[error("the archive contradicts itself; this is a defect, or it was edited")]
+    Impossible(#[from] Impossible),
+}
+
+/// An owner at its cursor.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// Its state.
+    pub state: OwnerState,
+    /// Up to where it is archived.
+    pub cursor: Cursor,
+}
+
+/// Rebuilds the state of an owner up to its cursor.
+///
+/// # Errors
+/// When the store cannot be read or holds something else than db put there.
+pub async fn recover(store: &Store, shard: Shard, owner: OwnerId, part: Part) -> Result<Recovered, RecoveryError> {
+    let mut state = read_snapshot(store, owner, part).await?;
+    let cursor = read_cursor(store, owner)
+        .await
+        .map_err(|source| RecoveryError::Store { owner, source })?;
+    while state.tail.batch < cursor.batch {
+        let batches = read_archived(store, shard, owner, state.tail.batch, BATCHES_AT_ONCE).await?;
+        let next = state.tail.batch.next();
+        if batches.is_empty() {
+            return Err(RecoveryError::Missing { owner, batch: next });
+        }
+        for (_, bytes) in batches {
+            let batch = read_batch(owner, &bytes)?;
+            if batch.header.number > cursor.batch {
+                break;
+            }
+            state.fold(&batch)?;
+        }
+    }
+    Ok(Recovered { state, cursor })
+}
+
+/// The archived batches of an owner after `after`, in order, with their leaves; at most `limit`.
+///
+/// # Errors
+/// When the store cannot be read or the archive has a gap.
+pub async fn read_archived(
+    store: &Store,
+    shard: Shard,
+    owner: OwnerId,
+    after: BatchNumber,
+    limit: usize,
+) -> Result<Vec<(LeafIndex, Vec<u8>)>, RecoveryError> {
+    let work = |transaction: Transaction| async move {
+        let places = archive::places_after(owner, after);
+        let page = transaction
+            .snapshot()
+            .get_range(&places, limit.min(BATCHES_AT_ONCE), Order::Forward)
+            .await?;
+        let mut batches = Vec::new();
+        let mut expected = after;
+        for (key, place) in page.rows {
+            expected = expected.next();
+            let leaf = archive::decode_place(&place)?;
+            let bytes = read_chunks(&transaction, &archive::leaf_key(shard, leaf)).await?;
+            match bytes {
+                Some(bytes) if key == archive::place_key(owner, expected) => batches.push((leaf, bytes)),
+                _ => return Ok(Err(expected)),
+            }
+        }
+        Ok::<_, StoreError>(Ok(batches))
+    };
+    let read = store
+        .read(work)
+        .await
+        .map_err(|source| RecoveryError::Store { owner, source })?;
+    read.map_err(|batch| RecoveryError::Missing { owner, batch })
+}
+
+/// How far an owner's log is folded.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_cursor(store: &Store, owner: OwnerId) -> Result<Cursor, StoreError> {
+    store
+        .read(|transaction| async move {
+            let value = transaction.snapshot().get(&owners::cursor_key(owner)).await?;
+            Cursor::decode(value.as_deref())
+        })
+        .await
+}
+
+pub(crate) fn read_batch(owner: OwnerId, bytes: &[u8]) -> Result<Batch, RecoveryError> {
+    Batch::read(bytes).map_err(|source| RecoveryError::Damaged {
+        owner,
+        what: "an archived batch".into(),
+        source,
+    })
+}
+
+async fn read_snapshot(store: &Store, owner: OwnerId, part: Part) -> Result<OwnerState, RecoveryError> {
+    let work = |transaction: Transaction| async move {
+        let own = read_chunks(&transaction, &snapshots::own_key(owner)).await?;
+        let mut images: Vec<(annals_ids::EntityId, Vec<u8>)> = Vec::new();
+        let mut range = snapshots::entities(owner);
+        loop {
+            let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
+            for (key, value) in &page.rows {
+                let entity = snapshots::entity_of(key)?;
+                match images.last_mut().filter(|(last, _)| *last == entity) {
+                    Some((_, bytes)) => bytes.extend_from_slice(value),
+                    None => images.push((entity, value.to_vec())),
+                }
+            }
+            match page.rows.last().filter(|_| page.more) {
+                Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+                None => return Ok::<_, StoreError>((own, images)),
+            }
+        }
+    };
+    let (own, images) = store
+        .read(work)
+        .await
+        .map_err(|source| RecoveryError::Store { owner, source })?;
+    let Some(own) = own else {
+        return Ok(OwnerState::new(owner, part));
+    };
+    let damaged = |what: String| move |source| RecoveryError::Damaged { owner, what, source };
+    let mut state = OwnerState::read_own(&own).map_err(damaged("the snapshot".into()))?;
+    for (entity, bytes) in images {
+        let mut reader = Reader::new(&bytes);
+        let image = Image::read(&mut reader).and_then(|image| reader.finish("end of image").map(|()| image));
+        state.restore(entity, image.map_err(damaged(format!("the image of entity {entity}")))?);
+    }
+    Ok(state)
+}

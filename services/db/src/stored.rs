@@ -1,0 +1,186 @@
+//! Entities of the database: what of an entity outlives its lives, by name, so that it survives a changed schema.
+//!
+//! ```text
+//! stored = type:bytes count:number (property:bytes value)*      properties in the order of their names
+//! ```
+
+use std::collections::BTreeMap;
+
+use annals_def::{EntityType, Property, Schema, Value, check};
+use annals_event::{
+    Image, Malformed, Reader,
+    latest::value::{put_value, take_value},
+    put_bytes, put_number,
+};
+use annals_ids::{DatabaseId, MemberId, Part};
+use annals_store::{
+    KeyRange, StoreError, Transaction,
+    layout::{chunks, database, read_chunks},
+};
+
+/// An entity of the database.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoredEntity {
+    /// The name of its type.
+    pub entity_type: String,
+    /// Its persistent properties by name.
+    pub properties: BTreeMap<String, Value>,
+}
+
+impl StoredEntity {
+    /// Takes in the persistent properties that a part holds.
+    pub fn take_in(&mut self, entity_type: &EntityType, image: &Image) {
+        self.entity_type.clone_from(&entity_type.name);
+        let persistent = entity_type.properties.iter().filter(|property| property.persistent);
+        for property in persistent {
+            if let Some(value) = image.properties.get(&property.index) {
+                self.properties.insert(property.name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// What a part of it begins with: the stored properties that the part holds and that still fit their types. What does
+    /// not fit any more takes its default (a migration can do better).
+    #[must_use]
+    pub fn properties_of(&self, entity_type: &EntityType, part: Part) -> Vec<(MemberId, Value)> {
+        let held = |property: &&Property| match part {
+            Part::Base => property.distribution.on_base(),
+            Part::Cell => property.distribution.on_cell(),
+        };
+        let stored = |property: &Property| {
+            let value = self.properties.get(&property.name)?;
+            check(&property.data_type, value)
+                .is_ok()
+                .then(|| (property.index, value.clone()))
+        };
+        let persistent = entity_type.properties.iter().filter(|property| property.persistent);
+        persistent.filter(held).filter_map(stored).collect()
+    }
+
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_bytes(&mut bytes, self.entity_type.as_bytes());
+        put_number(&mut bytes, self.properties.len() as u64);
+        for (name, value) in &self.properties {
+            put_bytes(&mut bytes, name.as_bytes());
+            put_value(&mut bytes, value);
+        }
+        bytes
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// When the bytes are not what [`StoredEntity::encode`] writes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let mut stored = Self {
+            entity_type: take_name(reader)?,
+            properties: BTreeMap::new(),
+        };
+        for _ in 0..reader.count(2, "property count")? {
+            let name = take_name(reader)?;
+            stored.properties.insert(name, take_value(reader)?);
+        }
+        reader.finish("end of stored entity")?;
+        Ok(stored)
+    }
+}
+
+/// Reads an entity of the database.
+///
+/// # Errors
+/// When the store cannot be read, or holds something else there.
+pub async fn read(transaction: &Transaction, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
+    let Some(bytes) = read_chunks(transaction, &database::entity_key(id)).await? else {
+        return Ok(None);
+    };
+    let decoded = StoredEntity::decode(&bytes);
+    decoded
+        .map(Some)
+        .map_err(|error| StoreError::Corrupt(format!("entity {id} of the database: {error}").into()))
+}
+
+/// Writes an entity of the database, and its identifier's place in the index.
+///
+/// Returns the database id that has the identifier already, if another one has: the entity is written, but found under
+/// its id alone.
+///
+/// # Errors
+/// As the transaction's reads and writes.
+pub(crate) async fn write(
+    transaction: &Transaction,
+    schema: &Schema,
+    id: DatabaseId,
+    stored: &StoredEntity,
+) -> Result<Option<DatabaseId>, StoreError> {
+    let key = database::entity_key(id);
+    transaction.clear_range(&KeyRange::prefix(&key))?;
+    for (key, chunk) in chunks(&key, &stored.encode()) {
+        transaction.set(&key, chunk)?;
+    }
+    let Some(entity_type) = schema.type_named(&stored.entity_type) else {
+        return Ok(None);
+    };
+    let identifier = entity_type
+        .identifier()
+        .and_then(|property| stored.properties.get(&property.name));
+    let Some(identifier) = identifier.and_then(identifier_bytes) else {
+        return Ok(None);
+    };
+    let key = database::identifier_key(entity_type.id, &identifier);
+    match transaction.get(&key).await? {
+        None => {
+            transaction.set(&key, &database::encode_id(id))?;
+            Ok(None)
+        }
+        Some(value) => Ok(Some(database::decode_id(&value)?).filter(|holder| *holder != id)),
+    }
+}
+
+/// Finds an entity of the database by its identifier.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn find(
+    transaction: &Transaction,
+    entity_type: &EntityType,
+    identifier: &Value,
+) -> Result<Option<DatabaseId>, StoreError> {
+    let Some(identifier) = identifier_bytes(identifier) else {
+        return Ok(None);
+    };
+    let key = database::identifier_key(entity_type.id, &identifier);
+    transaction
+        .get(&key)
+        .await?
+        .map(|value| database::decode_id(&value))
+        .transpose()
+}
+
+/// Bytes of an identifier that the index looks at (rule D8).
+const INDEXED_BYTES: usize = 255;
+
+/// What the index knows a value by. An empty identifier names nothing.
+fn identifier_bytes(value: &Value) -> Option<Vec<u8>> {
+    let mut bytes = match value {
+        Value::Unicode(text) => text.as_bytes().to_vec(),
+        Value::Bytes(bytes) => bytes.clone(),
+        other => {
+            let mut bytes = Vec::new();
+            put_value(&mut bytes, other);
+            bytes
+        }
+    };
+    bytes.truncate(INDEXED_BYTES);
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+fn take_name(reader: &mut Reader<'_>) -> Result<String, Malformed> {
+    let wrong = reader.malformed("name");
+    std::str::from_utf8(reader.bytes("name")?)
+        .map(str::to_owned)
+        .map_err(|_| wrong)
+}

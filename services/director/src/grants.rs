@@ -1,0 +1,322 @@
+//! Grants: the director's transactions. Each is conditional on its term (rule D1), so that a director that was replaced
+//! without knowing it changes nothing.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use annals_ids::{Epoch, Hash, OwnerId, Part, ProcessId, Shard, WallTime};
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::{
+        chunks,
+        director::{self, Counter, Realm, Term},
+        owners::{self, OwnerRecord},
+        read_chunks,
+    },
+};
+use thiserror::Error;
+
+/// How many entity ids come with a grant; what `annals-node` takes for a block.
+pub const ID_BLOCK: u64 = 1 << 20;
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// Why the director could not do something.
+#[derive(Debug, Error)]
+pub enum GrantError {
+    /// Another director leads.
+    #[error("process {leader} leads since term {term}; this director stands by")]
+    Superseded {
+        /// Which process.
+        leader: ProcessId,
+        /// Its term.
+        term: u64,
+    },
+    /// The owner is not known.
+    #[error("there is no owner {0}")]
+    UnknownOwner(OwnerId),
+    /// The realm runs on another schema.
+    #[error(
+        "the realm runs on schema {stored}; this process was started with {given}: migrate the realm, or start it with the schema it has"
+    )]
+    OtherSchema {
+        /// What the store says.
+        stored: Hash,
+        /// What this process has.
+        given: Hash,
+    },
+    /// The store did not answer.
+    #[error("the store did not take it")]
+    Store(#[from] StoreError),
+}
+
+/// What a process is granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Which owner.
+    pub owner: OwnerId,
+    /// Which parts it holds.
+    pub part: Part,
+    /// The stream of its log.
+    pub shard: Shard,
+    /// The epoch.
+    pub epoch: Epoch,
+    /// Entity ids of that epoch alone.
+    pub ids: Range<u64>,
+}
+
+/// The store, as the director of one term sees it.
+#[derive(Clone)]
+pub struct Grants {
+    store: Store,
+    term: Term,
+}
+
+impl Grants {
+    /// Takes the lead. `seen` is the term that has not changed for too long; if it has changed since, somebody lives.
+    ///
+    /// # Errors
+    /// [`GrantError::Superseded`] when somebody else leads.
+    pub async fn lead(store: Store, process: ProcessId, seen: Term) -> Result<Self, GrantError> {
+        let work = |transaction: Transaction| async move {
+            let held = read_term(&transaction).await?;
+            if held
+                == (Term {
+                    number: seen.number + 1,
+                    process,
+                    beat: 0,
+                })
+            {
+                return Ok(held);
+            }
+            if held != seen {
+                return Err(GrantError::Superseded {
+                    leader: held.process,
+                    term: held.number,
+                });
+            }
+            let term = Term {
+                number: held.number + 1,
+                process,
+                beat: 0,
+            };
+            transaction.set(&director::term_key(), &term.encode())?;
+            Ok(term)
+        };
+        let (term, _) = store.run_repeatable(work).await?;
+        Ok(Self { store, term })
+    }
+
+    /// The term, for a standby to watch.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn watch(store: &Store) -> Result<Term, StoreError> {
+        store
+            .read(|transaction| async move { read_term(&transaction).await })
+            .await
+    }
+
+    /// Shows the standbys that the leader lives.
+    ///
+    /// # Errors
+    /// [`GrantError::Superseded`] when somebody else leads.
+    pub async fn beat(&mut self) -> Result<(), GrantError> {
+        let (number, process, next) = (self.term.number, self.term.process, self.term.beat + 1);
+        let beat = |transaction: Transaction| async move {
+            let term = Term {
+                number,
+                process,
+                beat: next,
+            };
+            transaction.set(&director::term_key(), &term.encode())?;
+            Ok(())
+        };
+        self.run(beat).await?;
+        self.term.beat = next;
+        Ok(())
+    }
+
+    /// Begins the realm, or finds that it has begun: when, and on which schema.
+    ///
+    /// # Errors
+    /// [`GrantError::OtherSchema`] when it runs on another schema.
+    pub async fn begin_realm(&self, now: WallTime, schema: Hash, encoded: &[u8]) -> Result<Realm, GrantError> {
+        let work = |transaction: Transaction| async move {
+            let key = director::realm_key();
+            if let Some(value) = transaction.get(&key).await? {
+                let realm = Realm::decode(&value)?;
+                let (stored, given) = (realm.schema, schema);
+                return if stored == given {
+                    Ok(realm)
+                } else {
+                    Err(GrantError::OtherSchema { stored, given })
+                };
+            }
+            let realm = Realm { began: now, schema };
+            transaction.set(&key, &realm.encode())?;
+            for (key, chunk) in chunks(&director::schema_key(schema), encoded) {
+                transaction.set(&key, chunk)?;
+            }
+            Ok(realm)
+        };
+        self.run(work).await
+    }
+
+    /// Gives a process its id.
+    ///
+    /// # Errors
+    /// When this director does not lead or the store cannot be used.
+    pub async fn register(&self) -> Result<ProcessId, GrantError> {
+        let work = |transaction: Transaction| async move { Ok(take(&transaction, Counter::Processes, 1).await?.start) };
+        self.run(work).await.map(ProcessId)
+    }
+
+    /// All owners and who holds them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn owners(&self) -> Result<BTreeMap<OwnerId, OwnerRecord>, GrantError> {
+        Ok(read_owners(&self.store).await?)
+    }
+
+    /// Makes an owner and grants it.
+    ///
+    /// # Errors
+    /// When this director does not lead or the store cannot be used.
+    pub async fn found(&self, part: Part, shard: Shard, process: ProcessId) -> Result<Grant, GrantError> {
+        let work = |transaction: Transaction| async move {
+            let owner = take(&transaction, Counter::Owners, 1).await?.start;
+            let owner = OwnerId(u32::try_from(owner).expect("invariant: fewer than 2^32 owners are ever founded"));
+            let record = OwnerRecord {
+                part,
+                shard,
+                epoch: Epoch(1),
+                process,
+            };
+            write_grant(&transaction, owner, record).await
+        };
+        self.run(work).await
+    }
+
+    /// Grants an owner with a new epoch.
+    ///
+    /// # Errors
+    /// When this director does not lead, there is no such owner, or the store cannot be used.
+    pub async fn grant(&self, owner: OwnerId, process: ProcessId) -> Result<Grant, GrantError> {
+        let work = |transaction: Transaction| async move {
+            let value = transaction.get(&owners::owner_key(owner)).await?;
+            let held = OwnerRecord::decode(&value.ok_or(GrantError::UnknownOwner(owner))?)?;
+            let record = OwnerRecord {
+                epoch: held.epoch.next(),
+                process,
+                ..held
+            };
+            write_grant(&transaction, owner, record).await
+        };
+        self.run(work).await
+    }
+
+    /// Grants a further block of entity ids.
+    ///
+    /// # Errors
+    /// When this director does not lead or the store cannot be used.
+    pub async fn more_ids(&self) -> Result<Range<u64>, GrantError> {
+        self.run(|transaction| async move { Ok(take(&transaction, Counter::Entities, ID_BLOCK).await?) })
+            .await
+    }
+
+    /// The map of spaces, as it was last written.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn read_map(&self) -> Result<Option<Vec<u8>>, GrantError> {
+        let read = |transaction: Transaction| async move { read_chunks(&transaction, &director::map_key()).await };
+        Ok(self.store.read(read).await?)
+    }
+
+    /// Writes the map of spaces.
+    ///
+    /// # Errors
+    /// When this director does not lead or the store cannot be used.
+    pub async fn write_map(&self, map: &[u8]) -> Result<(), GrantError> {
+        let work = |transaction: Transaction| async move {
+            let key = director::map_key();
+            transaction.clear_range(&KeyRange::prefix(&key))?;
+            for (key, chunk) in chunks(&key, map) {
+                transaction.set(&key, chunk)?;
+            }
+            Ok(())
+        };
+        self.run(work).await
+    }
+
+    /// Runs a transaction under the term. What is lost in a lost answer (a number of a counter, an epoch) is lost.
+    async fn run<T, F, Fut>(&self, work: F) -> Result<T, GrantError>
+    where
+        F: Fn(Transaction) -> Fut,
+        Fut: Future<Output = Result<T, GrantError>>,
+    {
+        let number = self.term.number;
+        let conditional = |transaction: Transaction| {
+            let work = &work;
+            async move {
+                let held = read_term(&transaction).await?;
+                if held.number != number {
+                    return Err(GrantError::Superseded {
+                        leader: held.process,
+                        term: held.number,
+                    });
+                }
+                work(transaction).await
+            }
+        };
+        self.store.run_repeatable(conditional).await.map(|(value, _)| value)
+    }
+}
+
+/// All owners and who holds them.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_owners(store: &Store) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
+    let work = |transaction: Transaction| async move {
+        let mut found = BTreeMap::new();
+        let mut range = owners::owners();
+        loop {
+            let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+            for (key, value) in &page.rows {
+                found.insert(owners::owner_of(key)?, OwnerRecord::decode(value)?);
+            }
+            match page.rows.last().filter(|_| page.more) {
+                Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+                None => return Ok(found),
+            }
+        }
+    };
+    store.read(work).await
+}
+
+async fn read_term(transaction: &Transaction) -> Result<Term, StoreError> {
+    Term::decode(transaction.get(&director::term_key()).await?.as_deref())
+}
+
+async fn write_grant(transaction: &Transaction, owner: OwnerId, record: OwnerRecord) -> Result<Grant, GrantError> {
+    transaction.set(&owners::owner_key(owner), &record.encode())?;
+    let ids = take(transaction, Counter::Entities, ID_BLOCK).await?;
+    Ok(Grant {
+        owner,
+        part: record.part,
+        shard: record.shard,
+        epoch: record.epoch,
+        ids,
+    })
+}
+
+async fn take(transaction: &Transaction, counter: Counter, count: u64) -> Result<Range<u64>, StoreError> {
+    let key = director::counter_key(counter);
+    let next = director::decode_counter(transaction.get(&key).await?.as_deref())?;
+    transaction.set(&key, &director::encode_counter(next + count))?;
+    Ok(next..next + count)
+}

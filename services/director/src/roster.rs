@@ -1,0 +1,255 @@
+//! Which processes live, and what they hold (rule D2). Pure: time is an input.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use annals_ids::{OwnerId, Part, ProcessId};
+
+/// A process that was silent for so long is taken for dead.
+pub const SILENCE: Duration = Duration::from_secs(3);
+
+/// What a process says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Which process.
+    pub process: ProcessId,
+    /// Which parts it can hold; `None` for a service that holds none.
+    pub holds: Option<Part>,
+    /// Where clients reach it, if they do.
+    pub address: Option<String>,
+    /// The owners it holds.
+    pub owners: Vec<OwnerId>,
+    /// Whether it takes no new owners, because it is being drained.
+    pub draining: bool,
+}
+
+/// A process that lives.
+#[derive(Clone, Debug)]
+struct Member {
+    beat: Beat,
+    heard: Duration,
+}
+
+/// What the director must do about a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// A process that can hold owners has none: make one and grant it.
+    Found {
+        /// Which parts.
+        part: Part,
+        /// To whom.
+        process: ProcessId,
+    },
+    /// An owner has no live holder: grant it.
+    Grant {
+        /// Which owner.
+        owner: OwnerId,
+        /// To whom.
+        process: ProcessId,
+    },
+}
+
+/// The processes of a realm, as the leading director hears them.
+#[derive(Clone, Debug, Default)]
+pub struct Roster {
+    members: BTreeMap<ProcessId, Member>,
+    /// Who holds each owner, as the store has it.
+    owners: BTreeMap<OwnerId, (Part, ProcessId)>,
+    /// Since when this director listens; before it has listened for [`SILENCE`], nobody's silence means anything.
+    since: Option<Duration>,
+}
+
+impl Roster {
+    /// Begins to listen, at `now` of the director's monotonic clock, with the grants that are in the store.
+    #[must_use]
+    pub fn new(now: Duration, owners: BTreeMap<OwnerId, (Part, ProcessId)>) -> Self {
+        Self {
+            members: BTreeMap::new(),
+            owners,
+            since: Some(now),
+        }
+    }
+
+    /// A process was heard.
+    pub fn hear(&mut self, now: Duration, beat: Beat) {
+        self.members.insert(beat.process, Member { beat, heard: now });
+    }
+
+    /// A process said that it stops.
+    pub fn leave(&mut self, process: ProcessId) {
+        self.members.remove(&process);
+    }
+
+    /// An owner was granted.
+    pub fn granted(&mut self, owner: OwnerId, part: Part, process: ProcessId) {
+        self.owners.insert(owner, (part, process));
+    }
+
+    /// Where clients reach the holder of an owner now.
+    #[must_use]
+    pub fn address(&self, owner: OwnerId) -> Option<&str> {
+        let (_, process) = self.owners.get(&owner)?;
+        self.members.get(process)?.beat.address.as_deref()
+    }
+
+    /// The live processes that can hold these parts.
+    pub fn holders(&self, part: Part) -> impl Iterator<Item = ProcessId> {
+        let able = self
+            .members
+            .values()
+            .filter(move |member| member.beat.holds == Some(part));
+        able.map(|member| member.beat.process)
+    }
+
+    /// The owners of these parts whose holder lives.
+    pub fn live_owners(&self, part: Part) -> impl Iterator<Item = OwnerId> {
+        let held = self
+            .owners
+            .iter()
+            .filter(move |(_, (held, process))| *held == part && self.members.contains_key(process));
+        held.map(|(owner, _)| *owner)
+    }
+
+    /// What is to be done at `now`: owners without a live holder go to the least loaded process that can hold them;
+    /// processes without an owner get one of their own. The caller carries it out in the store and reports it by
+    /// [`Roster::granted`]; what fails is decided again.
+    pub fn decide(&mut self, now: Duration) -> Vec<Decision> {
+        self.members
+            .retain(|_, member| now.saturating_sub(member.heard) < SILENCE);
+        let listened = self.since.is_some_and(|since| now.saturating_sub(since) >= SILENCE);
+        let mut load: BTreeMap<ProcessId, usize> = self.members.keys().map(|process| (*process, 0)).collect();
+        let mut orphans = Vec::new();
+        for (owner, (part, process)) in &self.owners {
+            match load.get_mut(process) {
+                Some(held) => *held += 1,
+                None => orphans.push((*owner, *part)),
+            }
+        }
+        let mut decisions = Vec::new();
+        if listened {
+            for (owner, part) in orphans {
+                if let Some(process) = self.least_loaded(part, &load) {
+                    *load.entry(process).or_default() += 1;
+                    decisions.push(Decision::Grant { owner, process });
+                }
+            }
+        }
+        for member in self.members.values().filter(|member| !member.beat.draining) {
+            let process = member.beat.process;
+            if let Some(part) = member.beat.holds.filter(|_| load[&process] == 0) {
+                // While owners may still turn out to be orphans, nobody gets a new one in their place.
+                let waits = !listened && self.owners.values().any(|(held, _)| *held == part);
+                if !waits {
+                    decisions.push(Decision::Found { part, process });
+                }
+            }
+        }
+        decisions
+    }
+
+    /// The owner of these parts on which the fewest others of its process stand; ties go to the lowest.
+    #[must_use]
+    pub fn place(&self, part: Part, counts: &BTreeMap<OwnerId, u64>) -> Option<OwnerId> {
+        self.live_owners(part)
+            .min_by_key(|owner| (counts.get(owner).copied().unwrap_or(0), *owner))
+    }
+
+    /// Owners that a process says it holds although they are granted to another: it has not noticed yet.
+    #[must_use]
+    pub fn strays(&self) -> BTreeSet<(ProcessId, OwnerId)> {
+        let claims = self
+            .members
+            .values()
+            .flat_map(|member| member.beat.owners.iter().map(|owner| (member.beat.process, *owner)));
+        claims
+            .filter(|(process, owner)| self.owners.get(owner).is_none_or(|(_, holder)| holder != process))
+            .collect()
+    }
+
+    fn least_loaded(&self, part: Part, load: &BTreeMap<ProcessId, usize>) -> Option<ProcessId> {
+        let able = self
+            .members
+            .values()
+            .filter(|member| member.beat.holds == Some(part) && !member.beat.draining);
+        able.map(|member| member.beat.process)
+            .min_by_key(|process| (load[process], *process))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat(process: u64, part: Part) -> Beat {
+        let process = ProcessId(process);
+        Beat {
+            process,
+            holds: Some(part),
+            address: None,
+            owners: Vec::new(),
+            draining: false,
+        }
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_new_process_founds_an_owner_and_a_dead_ones_owner_goes_to_the_least_loaded() {
+        let mut roster = Roster::new(seconds(0), BTreeMap::new());
+        roster.hear(seconds(1), beat(1, Part::Cell));
+        roster.hear(seconds(1), beat(2, Part::Cell));
+        roster.hear(seconds(1), beat(3, Part::Base));
+        let founds = roster.decide(seconds(1));
+        assert_eq!(founds.len(), 3, "{founds:?}");
+        for (owner, process) in [(10, 1), (11, 2), (12, 2)] {
+            roster.granted(OwnerId(owner), Part::Cell, ProcessId(process));
+        }
+        roster.granted(OwnerId(20), Part::Base, ProcessId(3));
+        assert_eq!(roster.decide(seconds(2)), []);
+
+        for process in [1, 3] {
+            roster.hear(
+                seconds(5),
+                beat(process, if process == 3 { Part::Base } else { Part::Cell }),
+            );
+        }
+        let grant = |owner| Decision::Grant {
+            owner: OwnerId(owner),
+            process: ProcessId(1),
+        };
+        assert_eq!(
+            roster.decide(seconds(5)),
+            [grant(11), grant(12)],
+            "process 2 was silent for four seconds"
+        );
+    }
+
+    #[test]
+    fn a_new_director_does_not_take_those_it_has_not_heard_yet_for_dead() {
+        let owners = BTreeMap::from([(OwnerId(10), (Part::Cell, ProcessId(1)))]);
+        let mut roster = Roster::new(seconds(100), owners);
+        roster.hear(seconds(101), beat(2, Part::Cell));
+        assert_eq!(roster.decide(seconds(101)), [], "process 1 may be alive");
+        roster.hear(seconds(103), beat(2, Part::Cell));
+        let grant = Decision::Grant {
+            owner: OwnerId(10),
+            process: ProcessId(2),
+        };
+        assert_eq!(roster.decide(seconds(103)), [grant]);
+    }
+
+    #[test]
+    fn a_draining_process_gets_nothing() {
+        let mut roster = Roster::new(seconds(0), BTreeMap::new());
+        roster.hear(
+            seconds(1),
+            Beat {
+                draining: true,
+                ..beat(1, Part::Cell)
+            },
+        );
+        assert_eq!(roster.decide(seconds(1)), []);
+    }
+}
