@@ -6,6 +6,7 @@
 //! shell drives an [`Owner`] and the simulation drives the same one.
 
 mod behaviour;
+pub mod chain;
 mod context;
 mod desk;
 mod exposed;

@@ -2,6 +2,7 @@
 //! of log, store and db.
 
 mod faults;
+mod reading;
 mod rules;
 mod world;
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_event::FrozenBatch;
 use annals_ids::{BatchNumber, Epoch, Hash};
 use annals_node::{
+    chain::assemble,
     gate::Gate,
     time::Mono,
     writer::{Action, Chain, Durability, Input, Opening, OpeningRefused, Stop, Tip, Wanted, Writer},
@@ -187,24 +188,9 @@ impl World {
     fn read_chain(&mut self) -> Option<Chain> {
         self.read_log();
         while self.fold() {}
-        let archived = self.store.cursor();
-        let mut beyond: Vec<FrozenBatch> = Vec::new();
-        for (_, batch) in &self.log.messages {
-            let (tip, epoch) = beyond
-                .last()
-                .map_or((archived, Epoch(0)), |last| (tip_of(last), last.epoch));
-            let follows = batch.number == tip.number.next() && batch.previous == tip.hash;
-            if follows && batch.epoch >= epoch && !self.store.is_void(batch) {
-                beyond.push(batch.clone());
-            } else if batch.number > tip.number.next() && batch.epoch >= epoch && !self.store.is_void(batch) {
-                return None;
-            }
-        }
-        Some(Chain {
-            archived,
-            beyond,
-            sequence: self.log.last(),
-        })
+        let openings: Vec<Opening> = self.store.openings.values().copied().collect();
+        let batches = self.log.messages.iter().map(|(_, batch)| batch.bytes.clone());
+        assemble(OWNER, self.store.cursor(), &openings, batches, self.log.last()).ok()
     }
 
     /// One turn of a process: it closes a batch if one is wanted, makes an output that depends on it, and asks.

@@ -1,0 +1,114 @@
+//! Finding the chain in what a log holds: duplicates, voids, fills and holes.
+
+use annals_event::FrozenBatch;
+use annals_ids::{BatchNumber, Epoch, OwnerId};
+use annals_node::{
+    chain::{Hole, assemble},
+    writer::{Chain, Opening, Tip},
+};
+
+use crate::{OWNER, batch_behind, tip_of};
+
+/// Batches 1 to 3 of epoch 1, and 4 and 5 of epoch 2.
+fn log() -> Vec<FrozenBatch> {
+    let mut log: Vec<FrozenBatch> = Vec::new();
+    for (mark, epoch) in [1, 1, 1, 2, 2].into_iter().enumerate() {
+        let tip = log.last().map_or(Tip::default(), tip_of);
+        let opens = log.last().is_none_or(|last| last.epoch != Epoch(epoch));
+        log.push(batch_behind(tip, Epoch(epoch), opens, mark as u64));
+    }
+    log
+}
+
+fn find(archived: Tip, openings: &[Opening], batches: &[&FrozenBatch]) -> Result<Vec<u64>, Hole> {
+    let bytes = batches.iter().map(|batch| batch.bytes.clone());
+    let chain = assemble(OWNER, archived, openings, bytes, 9)?;
+    assert_eq!((chain.archived, chain.sequence), (archived, 9));
+    Ok(chain.beyond.iter().map(|batch| batch.number.0).collect())
+}
+
+fn opening(batch: &FrozenBatch) -> Opening {
+    Opening {
+        epoch: batch.epoch,
+        number: batch.number,
+        hash: batch.hash,
+    }
+}
+
+#[test]
+fn duplicates_and_order_do_not_matter() {
+    let log = log();
+    let [a, b, c, d, e] = [&log[0], &log[1], &log[2], &log[3], &log[4]];
+    assert_eq!(find(Tip::default(), &[], &[a, b, c, d, e]), Ok(vec![1, 2, 3, 4, 5]));
+    assert_eq!(
+        find(Tip::default(), &[], &[c, a, b, c, e, a, d]),
+        Ok(vec![1, 2, 3, 4, 5])
+    );
+    assert_eq!(find(tip_of(c), &[], &[a, b, c, d, e]), Ok(vec![4, 5]));
+    assert_eq!(find(tip_of(e), &[], &[a, b, c, d, e]), Ok(vec![]));
+    assert_eq!(find(Tip::default(), &[], &[]), Ok(vec![]));
+}
+
+#[test]
+fn what_an_opening_voids_is_passed_over() {
+    let log = log();
+    let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 50);
+    let later = batch_behind(tip_of(&late), Epoch(1), false, 51);
+    let opened = [opening(&log[0]), opening(&log[3])];
+    let all: Vec<&FrozenBatch> = [&late, &later].into_iter().chain(&log).collect();
+    // The opening may be known from the store, while the log has lost it, or from the log.
+    assert_eq!(find(Tip::default(), &opened, &all[..5]), Ok(vec![1, 2, 3]));
+    assert_eq!(find(Tip::default(), &[], &all), Ok(vec![1, 2, 3, 4, 5]));
+    assert_eq!(find(tip_of(&log[3]), &opened, &all), Ok(vec![5]));
+}
+
+#[test]
+fn an_open_that_nobody_can_record_any_more_is_passed_over() {
+    let log = log();
+    let given_up = batch_behind(tip_of(&log[1]), Epoch(2), true, 60);
+    let dead = batch_behind(tip_of(&log[0]), Epoch(1), true, 61);
+    let openings = [opening(&log[0]), opening(&log[3])];
+    let all: Vec<&FrozenBatch> = [&given_up, &dead].into_iter().chain(&log).collect();
+    assert_eq!(find(Tip::default(), &openings, &all), Ok(vec![1, 2, 3, 4, 5]));
+    let never_recorded = batch_behind(tip_of(&log[0]), Epoch(1), true, 62);
+    assert_eq!(find(Tip::default(), &openings[1..], &[&never_recorded]), Ok(vec![]));
+}
+
+#[test]
+fn a_hole_is_named() {
+    let log = log();
+    let hole = |missing, successor: &FrozenBatch| {
+        Err(Hole {
+            owner: OWNER,
+            missing: BatchNumber(missing),
+            successor: successor.number,
+            hash: successor.hash,
+        })
+    };
+    assert_eq!(
+        find(Tip::default(), &[], &[&log[0], &log[3], &log[4]]),
+        hole(2, &log[3])
+    );
+    assert_eq!(find(tip_of(&log[0]), &[], &[&log[4]]), hole(2, &log[4]));
+    let Err(hole) = find(Tip::default(), &[], &[&log[1]]) else {
+        panic!("batch 1 is missing")
+    };
+    assert!(hole.to_string().contains("batch 1 is not there, and batch 2"), "{hole}");
+}
+
+#[test]
+fn strangers_are_on_no_chain() {
+    let log = log();
+    let mut stranger = log[0].bytes.clone();
+    stranger[7] ^= 1;
+    let batches = [b"garbage".to_vec(), stranger, log[0].bytes.clone()];
+    let chain = assemble(OWNER, Tip::default(), &[], batches.clone(), 3).map(|chain| chain.beyond);
+    assert_eq!(chain, Ok(vec![log[0].clone()]));
+    assert_eq!(
+        assemble(OwnerId(99), Tip::default(), &[], batches, 3),
+        Ok(Chain {
+            sequence: 3,
+            ..Chain::default()
+        })
+    );
+}
