@@ -1,1 +1,80 @@
-//! What make bench runs.
+//! What `make bench` measures: each module one subject, each figure against a baseline of the same run.
+//!
+//! A figure without a baseline says little: machines differ, and so does the same machine from day to day. So every module
+//! measures the bare means beside what Annals makes of it, in one run, and reports the ratio.
+
+use serde::Serialize;
+
+pub mod store;
+
+/// One measured figure. Names that checks rely on do not change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// What it is called.
+    pub name: String,
+    /// What was measured.
+    pub value: f64,
+    /// The unit of `value` and `baseline`.
+    pub unit: String,
+    /// What the bare means gave in the same run, where there is something to compare with.
+    pub baseline: Option<f64>,
+    /// `value / baseline`.
+    pub ratio: Option<f64>,
+    /// How to read it.
+    pub note: String,
+}
+
+impl Figure {
+    /// A figure by itself.
+    #[must_use]
+    pub fn alone(name: &str, value: f64, unit: &str, note: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            value,
+            unit: unit.to_owned(),
+            baseline: None,
+            ratio: None,
+            note,
+        }
+    }
+
+    /// A figure beside its baseline.
+    #[must_use]
+    pub fn against(name: &str, value: f64, baseline: f64, unit: &str, note: String) -> Self {
+        let ratio = (baseline > 0.0).then(|| value / baseline);
+        Self {
+            baseline: Some(baseline),
+            ratio,
+            ..Self::alone(name, value, unit, note)
+        }
+    }
+}
+
+/// What can be run by name, and what runs it.
+pub type Subject = (&'static str, fn() -> Vec<Figure>);
+
+/// Everything there is to measure, in the order in which it is run.
+pub const SUBJECTS: &[Subject] = &[("store", store::run)];
+
+/// Figures as lines of a table.
+#[must_use]
+pub fn table(figures: &[Figure]) -> String {
+    let number = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |value| format!("{value:.digits$}"));
+    let mut lines = vec![format!(
+        "{:<28} {:>12} {:>12} {:>8}  {:<10} note",
+        "name", "value", "baseline", "ratio", "unit"
+    )];
+    lines.extend(figures.iter().map(|figure| {
+        let value = number(Some(figure.value), if figure.value < 100.0 { 2 } else { 0 });
+        let baseline = number(
+            figure.baseline,
+            if figure.baseline.unwrap_or(0.0) < 100.0 { 2 } else { 0 },
+        );
+        let ratio = number(figure.ratio, 2);
+        format!(
+            "{:<28} {value:>12} {baseline:>12} {ratio:>8}  {:<10} {}",
+            figure.name, figure.unit, figure.note
+        )
+    }));
+    lines.join("\n")
+}

@@ -125,7 +125,7 @@ impl Committer {
         }
         let oldest = self
             .published
-            .publish(self.opened.elapsed(), version, self.files.snapshot());
+            .publish(self.opened.elapsed(), admitted.len(), version, self.files.snapshot());
         self.sequencer.forget_before(oldest);
         for commit in admitted {
             answer_with(commit.answer, Ok(commit.committed));

@@ -31,6 +31,7 @@ use committer::{Committer, Work};
 use files::Files;
 pub use files::OpenError;
 use published::Published;
+pub use published::Written;
 
 /// Most commits and watches waiting for the committer. More wait at the door; at tens of thousands of commits a second
 /// this is some 20 ms of work.
@@ -93,6 +94,12 @@ impl EmbeddedStore {
     #[must_use]
     pub fn store(&self) -> Store {
         Store::new(self.clone())
+    }
+
+    /// What has been written since it was opened.
+    #[must_use]
+    pub fn written(&self) -> Written {
+        self.inner.published.written()
     }
 
     async fn send(&self, work: Work) -> Result<(), StoreError> {

@@ -15,7 +15,17 @@ pub(super) struct Published {
     poison: OnceLock<Arc<str>>,
 }
 
+/// How much a store has written since it was opened; one flush of the disk for each group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Groups made durable.
+    pub groups: u64,
+    /// Commits in them.
+    pub commits: u64,
+}
+
 struct Versions {
+    written: Written,
     newest: Version,
     snapshots: BTreeMap<Version, Arc<RowsSnapshot>>,
     /// When each version but the newest ceased to be that.
@@ -27,6 +37,7 @@ impl Published {
     pub(super) fn new(version: Version, rows: RowsSnapshot) -> Self {
         let snapshots = BTreeMap::from([(version, Arc::new(rows))]);
         let versions = Versions {
+            written: Written::default(),
             newest: version,
             snapshots,
             superseded: VecDeque::new(),
@@ -52,10 +63,17 @@ impl Published {
         versions.snapshots.get(&version).cloned().ok_or(StoreError::TooOld)
     }
 
-    /// Publishes a version at `now`, and gives the oldest that is still kept.
-    pub(super) fn publish(&self, now: Duration, version: Version, rows: RowsSnapshot) -> Version {
+    /// How much has been published.
+    pub(super) fn written(&self) -> Written {
+        self.versions.read().unwrap_or_else(PoisonError::into_inner).written
+    }
+
+    /// Publishes a group of so many commits at `now`, as a version, and gives the oldest version that is still kept.
+    pub(super) fn publish(&self, now: Duration, commits: usize, version: Version, rows: RowsSnapshot) -> Version {
         let mut dropped = Vec::new();
         let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
+        versions.written.groups += 1;
+        versions.written.commits += commits as u64;
         let before = std::mem::replace(&mut versions.newest, version);
         versions.superseded.push_back((now, before));
         versions.snapshots.insert(version, Arc::new(rows));

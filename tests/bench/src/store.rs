@@ -1,0 +1,144 @@
+//! The embedded store: durable serializable commits against bare `fdatasync`.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use annals_store::embedded::EmbeddedStore;
+use annals_store::{Store, StoreError};
+
+use crate::Figure;
+
+/// Transactions in flight at a time.
+const IN_FLIGHT: usize = 64;
+
+/// How long each part is measured.
+const MEASURED: Duration = Duration::from_secs(3);
+
+/// How long each part runs before it is measured.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// Value written by each commit, in bytes; its key adds 16.
+const VALUE_BYTES: usize = 100;
+
+const KEY_BYTES: usize = 16;
+
+/// Measures durable commits per second, 64 and one in flight, against one writer that appends the same bytes to a file and
+/// calls `fdatasync` after each.
+///
+/// # Panics
+/// When the store or the file fails: then there is nothing to measure.
+#[must_use]
+pub fn run() -> Vec<Figure> {
+    let directory = tempfile::tempdir_in(".").expect("a directory on the disk that is measured");
+    let bare = bare_syncs(&directory.path().join("bare"));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let embedded = EmbeddedStore::open(&directory.path().join("store")).expect("a new store");
+    let one = runtime.block_on(commits(&embedded, 1));
+    let many = runtime.block_on(commits(&embedded, IN_FLIGHT));
+    let bytes = KEY_BYTES + VALUE_BYTES;
+    vec![
+        Figure::against(
+            "store_commits_vs_fsync",
+            many.per_second,
+            bare,
+            "commits/s",
+            format!(
+                "{IN_FLIGHT} in flight, each reads and writes its key ({bytes} B), {:.1} to a group, p50 {:.2} ms, p99 {:.2} ms; \
+                 baseline: fdatasync of the same bytes, one writer",
+                many.group, many.p50, many.p99
+            ),
+        ),
+        Figure::against(
+            "store_commits_one_in_flight",
+            one.per_second,
+            bare,
+            "commits/s",
+            format!("the same, one in flight, p50 {:.2} ms, p99 {:.2} ms", one.p50, one.p99),
+        ),
+    ]
+}
+
+/// What one measurement gave.
+struct Commits {
+    per_second: f64,
+    /// Commits in a group, on average.
+    group: f64,
+    /// Latencies, in milliseconds.
+    p50: f64,
+    p99: f64,
+}
+
+/// Appends and syncs, one after the other; gives how many in a second.
+fn bare_syncs(path: &Path) -> f64 {
+    let mut file = File::create(path).expect("a file is made");
+    let bytes = [7; KEY_BYTES + VALUE_BYTES];
+    let mut sync_until = |end: Instant| {
+        let mut count = 0_u32;
+        while Instant::now() < end {
+            file.write_all(&bytes)
+                .and_then(|()| file.sync_data())
+                .expect("the disk takes it");
+            count += 1;
+        }
+        count
+    };
+    sync_until(Instant::now() + WARM_UP);
+    let start = Instant::now();
+    f64::from(sync_until(start + MEASURED)) / start.elapsed().as_secs_f64()
+}
+
+async fn commits(embedded: &EmbeddedStore, in_flight: usize) -> Commits {
+    let warm = Instant::now() + WARM_UP;
+    let end = warm + MEASURED;
+    let workers: Vec<_> = (0..in_flight)
+        .map(|worker| {
+            let store = embedded.store();
+            tokio::spawn(async move {
+                let mut latencies = Vec::new();
+                for commit in 0_u64.. {
+                    let start = Instant::now();
+                    if start >= end {
+                        break;
+                    }
+                    one_commit(&store, worker, commit).await.expect("it commits");
+                    if start >= warm {
+                        latencies.push(start.elapsed());
+                    }
+                }
+                latencies
+            })
+        })
+        .collect();
+    tokio::time::sleep_until(warm.into()).await;
+    let before = embedded.written();
+    let start = Instant::now();
+    tokio::time::sleep_until(end.into()).await;
+    let after = embedded.written();
+    let seconds = start.elapsed().as_secs_f64();
+
+    let mut latencies = Vec::new();
+    for worker in workers {
+        latencies.extend(worker.await.expect("no worker fails"));
+    }
+    latencies.sort_unstable();
+    let percentile = |share: usize| latencies[latencies.len() * share / 100].as_secs_f64() * 1e3;
+    let commits = (after.commits - before.commits) as f64;
+    Commits {
+        per_second: commits / seconds,
+        group: commits / (after.groups - before.groups) as f64,
+        p50: percentile(50),
+        p99: percentile(99),
+    }
+}
+
+/// Reads a key and writes it: another key each time, among a thousand of this worker.
+async fn one_commit(store: &Store, worker: usize, commit: u64) -> Result<(), StoreError> {
+    let key = format!("bench/{worker:04}/{:05}", commit % 1_000);
+    debug_assert_eq!(key.len(), KEY_BYTES);
+    let transaction = store.begin();
+    transaction.get(key.as_bytes()).await?;
+    transaction.set(key.as_bytes(), &[7; VALUE_BYTES])?;
+    transaction.commit().await.map(drop)
+}
