@@ -99,9 +99,7 @@ pub fn check(data_type: &DataType, value: &Value) -> Result<(), Mismatch> {
         | (DataType::Mailbox, Value::Mailbox(_))
         | (DataType::UdoRef, Value::UdoRef(_)) => Ok(()),
         (DataType::String | DataType::Blob, Value::Bytes(bytes))
-        | (DataType::Python(_) | DataType::UserType(_), Value::Opaque(bytes)) => {
-            not_too_long(bytes.len(), MAX_LENGTH)
-        }
+        | (DataType::Python(_) | DataType::UserType(_), Value::Opaque(bytes)) => not_too_long(bytes.len(), MAX_LENGTH),
         (DataType::Unicode, Value::Unicode(text)) => not_too_long(text.len(), MAX_LENGTH),
         (DataType::Array(sequence) | DataType::Tuple(sequence), Value::Sequence(values)) => {
             check_sequence(sequence, values)
@@ -152,8 +150,7 @@ fn check_dict(dict: &FixedDict, values: &[Value]) -> Result<(), Mismatch> {
         .here());
     }
     for (field, value) in dict.fields.iter().zip(values) {
-        check(&field.data_type, value)
-            .map_err(|mismatch| mismatch.inside(Step::Field(field.name.clone())))?;
+        check(&field.data_type, value).map_err(|mismatch| mismatch.inside(Step::Field(field.name.clone())))?;
     }
     Ok(())
 }

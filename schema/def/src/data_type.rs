@@ -213,10 +213,7 @@ impl DataType {
         predicate(self)
             || match self {
                 Self::Array(sequence) | Self::Tuple(sequence) => sequence.of.any(predicate),
-                Self::FixedDict(dict) => dict
-                    .fields
-                    .iter()
-                    .any(|field| field.data_type.any(&mut *predicate)),
+                Self::FixedDict(dict) => dict.fields.iter().any(|field| field.data_type.any(&mut *predicate)),
                 _ => false,
             }
     }
@@ -249,11 +246,10 @@ impl DataType {
                     .checked_mul(length)?
                     .checked_add(1)
             }
-            Self::FixedDict(dict) if !dict.allow_none => {
-                dict.fields.iter().try_fold(1_usize, |sum, field| {
-                    sum.checked_add(field.default.value_count())
-                })
-            }
+            Self::FixedDict(dict) if !dict.allow_none => dict
+                .fields
+                .iter()
+                .try_fold(1_usize, |sum, field| sum.checked_add(field.default.value_count())),
             _ => Some(1),
         }
     }
@@ -280,14 +276,13 @@ impl DataType {
         match self {
             Self::FixedDict(dict) => {
                 !dict.allow_none
-                    && dict.fields.iter().all(|field| {
-                        form == Form::Stored && !field.persistent
-                            || field.data_type.may_be_empty(form)
-                    })
+                    && dict
+                        .fields
+                        .iter()
+                        .all(|field| form == Form::Stored && !field.persistent || field.data_type.may_be_empty(form))
             }
             Self::Array(sequence) | Self::Tuple(sequence) => {
-                let counted =
-                    sequence.size.is_none() || form == Form::Stored && sequence.persist_as_blob;
+                let counted = sequence.size.is_none() || form == Form::Stored && sequence.persist_as_blob;
                 !counted && (sequence.size == Some(0) || sequence.of.may_be_empty(form))
             }
             _ => false,
@@ -337,30 +332,22 @@ impl FixedDict {
     /// The value in which each field holds its default.
     #[must_use]
     pub fn filled(&self) -> Value {
-        Value::Dict(
-            self.fields
-                .iter()
-                .map(|field| field.default.clone())
-                .collect(),
-        )
+        Value::Dict(self.fields.iter().map(|field| field.default.clone()).collect())
     }
 
     /// The field of this name with its position.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<(usize, &Field)> {
-        self.fields
-            .iter()
-            .enumerate()
-            .find(|(_, field)| field.name == name)
+        self.fields.iter().enumerate().find(|(_, field)| field.name == name)
     }
 
     fn stream_size(&self) -> Option<usize> {
         if self.allow_none {
             return None;
         }
-        self.fields.iter().try_fold(0_usize, |sum, field| {
-            sum.checked_add(field.data_type.stream_size()?)
-        })
+        self.fields
+            .iter()
+            .try_fold(0_usize, |sum, field| sum.checked_add(field.data_type.stream_size()?))
     }
 }
 

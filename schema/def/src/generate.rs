@@ -62,9 +62,7 @@ pub fn generate(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
         DataType::Mailbox => Value::Mailbox(mailbox(dice)),
         DataType::UdoRef => {
             let (high, low) = (dice().to_le_bytes(), dice().to_le_bytes());
-            Value::UdoRef(std::array::from_fn(|i| {
-                if i < 8 { high[i] } else { low[i - 8] }
-            }))
+            Value::UdoRef(std::array::from_fn(|i| if i < 8 { high[i] } else { low[i - 8] }))
         }
         DataType::Python(_) | DataType::UserType(_) => Value::Opaque(bytes(dice)),
         DataType::Array(sequence) | DataType::Tuple(sequence) => elements(sequence, dice),
@@ -79,9 +77,7 @@ pub fn generate(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
 }
 
 fn elements(sequence: &Sequence, dice: &mut Dice<'_>) -> Value {
-    let count = sequence
-        .size
-        .map_or_else(|| below(MAX_ELEMENTS + 1, dice), u64::from);
+    let count = sequence.size.map_or_else(|| below(MAX_ELEMENTS + 1, dice), u64::from);
     Value::Sequence((0..count).map(|_| generate(&sequence.of, dice)).collect())
 }
 
@@ -105,11 +101,7 @@ fn unsigned(high: u64, dice: &mut Dice<'_>) -> Value {
         let edges = [0, 1, high];
         return Value::UInt(edges[dice() as usize % edges.len()]);
     }
-    Value::UInt(if high == u64::MAX {
-        dice()
-    } else {
-        dice() % (high + 1)
-    })
+    Value::UInt(if high == u64::MAX { dice() } else { dice() % (high + 1) })
 }
 
 /// A finite number that 32 bits hold exactly.
@@ -118,8 +110,7 @@ fn float(dice: &mut Dice<'_>) -> f32 {
         let edges = [0.0, -0.0, 1.0, f32::MAX, f32::MIN, f32::MIN_POSITIVE];
         return edges[dice() as usize % edges.len()];
     }
-    let thousandths =
-        i32::try_from(below(2_000_001, dice)).expect("invariant: below two million and one");
+    let thousandths = i32::try_from(below(2_000_001, dice)).expect("invariant: below two million and one");
     (thousandths - 1_000_000) as f32 / 1_000.0
 }
 
@@ -151,10 +142,6 @@ fn mailbox(dice: &mut Dice<'_>) -> Option<Mailbox> {
         entity: EntityId(number),
         home: OwnerId(u32::from_le_bytes([a, b, c, d])),
         type_id: TypeId(u16::from_le_bytes([e, f])),
-        part: if part % 2 == 0 {
-            Part::Base
-        } else {
-            Part::Cell
-        },
+        part: if part % 2 == 0 { Part::Base } else { Part::Cell },
     })
 }

@@ -5,24 +5,30 @@
 //! happens to values: events, snapshots and messages are other crates.
 
 mod check;
+mod compile;
 mod data_type;
+mod diagnostic;
 mod generate;
 mod path;
+mod read;
 mod schema;
+mod source;
 mod stream;
 mod value;
 
 pub use check::{Mismatch, Problem, Step, check};
+pub use compile::{Compiled, check_dir, compile};
 pub use data_type::{
-    DataType, Field, FixedDict, Form, MAILBOX_SIZE, MAX_DEFAULT_VALUES, MAX_EMPTY_ELEMENTS,
-    MAX_LENGTH, MAX_TYPE_DEPTH, MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
+    DataType, Field, FixedDict, Form, MAILBOX_SIZE, MAX_DEFAULT_VALUES, MAX_EMPTY_ELEMENTS, MAX_LENGTH, MAX_TYPE_DEPTH,
+    MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
 };
+pub use diagnostic::{Diagnostic, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, render};
 pub use generate::{Dice, generate, split_mix};
 pub use path::{AssignError, Path, assign};
 pub use schema::{
-    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel,
-    MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, SchemaDecodeError,
-    SchemaProblem, Service, UserDataObject, Volatile,
+    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel, MAX_MEMBERS, MAX_TYPES,
+    Method, Parts, Property, Reach, Schema, SchemaDecodeError, SchemaProblem, Service, UserDataObject, Volatile,
 };
+pub use source::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, MAX_XML_DEPTH, Tree};
 pub use stream::{DecodeError, EncodeError, decode, decode_all, encode};
 pub use value::Value;

@@ -54,9 +54,7 @@ impl Path {
     #[must_use]
     pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(value, |value, &step| match value {
-            Value::Sequence(values) | Value::Dict(values) => {
-                values.get(usize::try_from(step).ok()?)
-            }
+            Value::Sequence(values) | Value::Dict(values) => values.get(usize::try_from(step).ok()?),
             _ => None,
         })
     }
@@ -64,16 +62,14 @@ impl Path {
     /// The type of the part that the path leads to; indices of elements are taken as given.
     #[must_use]
     pub fn find_type<'a>(&self, data_type: &'a DataType) -> Option<&'a DataType> {
-        self.0
-            .iter()
-            .try_fold(data_type, |data_type, &step| match data_type {
-                DataType::Array(sequence) => Some(&sequence.of),
-                DataType::FixedDict(dict) => dict
-                    .fields
-                    .get(usize::try_from(step).ok()?)
-                    .map(|field| &field.data_type),
-                _ => None,
-            })
+        self.0.iter().try_fold(data_type, |data_type, &step| match data_type {
+            DataType::Array(sequence) => Some(&sequence.of),
+            DataType::FixedDict(dict) => dict
+                .fields
+                .get(usize::try_from(step).ok()?)
+                .map(|field| &field.data_type),
+            _ => None,
+        })
     }
 }
 
@@ -93,12 +89,7 @@ impl fmt::Display for Path {
 ///
 /// # Errors
 /// If the path leads nowhere or `new` does not fit there; `value` is then as before.
-pub fn assign(
-    data_type: &DataType,
-    value: &mut Value,
-    path: &Path,
-    new: Value,
-) -> Result<Value, AssignError> {
+pub fn assign(data_type: &DataType, value: &mut Value, path: &Path, new: Value) -> Result<Value, AssignError> {
     let (data_type, part) = part_mut(data_type, value, path)?;
     check(data_type, &new).map_err(|source| AssignError::Mismatch {
         path: path.clone(),

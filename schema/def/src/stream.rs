@@ -78,12 +78,7 @@ pub enum DecodeError {
 ///
 /// # Errors
 /// If the value does not fit the type, or a sequence stored as a blob is too long for one.
-pub fn encode(
-    data_type: &DataType,
-    value: &Value,
-    form: Form,
-    out: &mut Vec<u8>,
-) -> Result<(), EncodeError> {
+pub fn encode(data_type: &DataType, value: &Value, form: Form, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     check(data_type, value)?;
     let start = out.len();
     put(data_type, value, form, out).inspect_err(|_| out.truncate(start))
@@ -110,18 +105,14 @@ pub fn decode(data_type: &DataType, form: Form, bytes: &mut &[u8]) -> Result<Val
         DataType::Vector3 => Ok(Value::Vector3(take_floats(bytes)?)),
         DataType::Vector4 => Ok(Value::Vector4(take_floats(bytes)?)),
         DataType::String | DataType::Blob => Ok(Value::Bytes(take_bytes(bytes)?.to_vec())),
-        DataType::Python(_) | DataType::UserType(_) => {
-            Ok(Value::Opaque(take_bytes(bytes)?.to_vec()))
-        }
+        DataType::Python(_) | DataType::UserType(_) => Ok(Value::Opaque(take_bytes(bytes)?.to_vec())),
         DataType::Unicode => {
             let text = std::str::from_utf8(take_bytes(bytes)?).map_err(|_| DecodeError::NotUtf8)?;
             Ok(Value::Unicode(text.to_owned()))
         }
         DataType::Mailbox => Ok(Value::Mailbox(take_mailbox(bytes)?)),
         DataType::UdoRef => Ok(Value::UdoRef(take(bytes)?)),
-        DataType::Array(sequence) | DataType::Tuple(sequence) => {
-            take_sequence(sequence, form, bytes)
-        }
+        DataType::Array(sequence) | DataType::Tuple(sequence) => take_sequence(sequence, form, bytes),
         DataType::FixedDict(dict) => take_dict(dict, form, bytes),
     }
 }
@@ -130,11 +121,7 @@ pub fn decode(data_type: &DataType, form: Form, bytes: &mut &[u8]) -> Result<Val
 ///
 /// # Errors
 /// If the bytes are not one value of this type and nothing else.
-pub fn decode_all(
-    data_type: &DataType,
-    form: Form,
-    mut bytes: &[u8],
-) -> Result<Value, DecodeError> {
+pub fn decode_all(data_type: &DataType, form: Form, mut bytes: &[u8]) -> Result<Value, DecodeError> {
     let value = decode(data_type, form, &mut bytes)?;
     if bytes.is_empty() {
         Ok(value)
@@ -144,12 +131,7 @@ pub fn decode_all(
 }
 
 /// Appends the bytes of a value that has been checked.
-fn put(
-    data_type: &DataType,
-    value: &Value,
-    form: Form,
-    out: &mut Vec<u8>,
-) -> Result<(), EncodeError> {
+fn put(data_type: &DataType, value: &Value, form: Form, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match value {
         Value::Int(number) => put_low_bytes(data_type, &number.to_le_bytes(), out),
         Value::UInt(number) => put_low_bytes(data_type, &number.to_le_bytes(), out),
@@ -179,9 +161,7 @@ fn put(
 
 /// Appends as many of the eight little-endian bytes of an integer as its type has.
 fn put_low_bytes(data_type: &DataType, bytes: &[u8; 8], out: &mut Vec<u8>) {
-    let size = data_type
-        .stream_size()
-        .expect("invariant: integers have a fixed size");
+    let size = data_type.stream_size().expect("invariant: integers have a fixed size");
     out.extend(&bytes[..size]);
 }
 
@@ -196,10 +176,7 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Appends a length of at most [`MAX_LENGTH`].
 fn put_length(length: usize, out: &mut Vec<u8>) {
-    debug_assert!(
-        length <= MAX_LENGTH,
-        "lengths are checked before they are written"
-    );
+    debug_assert!(length <= MAX_LENGTH, "lengths are checked before they are written");
     let [low, middle, high, ..] = length.to_le_bytes();
     if length < LONG_LENGTH as usize {
         out.push(low);
@@ -229,12 +206,7 @@ fn put_mailbox(mailbox: Option<Mailbox>, out: &mut Vec<u8>) {
     out.push(1);
 }
 
-fn put_sequence(
-    sequence: &Sequence,
-    values: &[Value],
-    form: Form,
-    out: &mut Vec<u8>,
-) -> Result<(), EncodeError> {
+fn put_sequence(sequence: &Sequence, values: &[Value], form: Form, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if form == Form::Stored && sequence.persist_as_blob {
         let mut blob = Vec::new();
         put_elements(sequence, values, form, &mut blob)?;
@@ -247,26 +219,14 @@ fn put_sequence(
     put_elements(sequence, values, form, out)
 }
 
-fn put_elements(
-    sequence: &Sequence,
-    values: &[Value],
-    form: Form,
-    out: &mut Vec<u8>,
-) -> Result<(), EncodeError> {
+fn put_elements(sequence: &Sequence, values: &[Value], form: Form, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if sequence.size.is_none() {
         put_length(values.len(), out);
     }
-    values
-        .iter()
-        .try_for_each(|value| put(&sequence.of, value, form, out))
+    values.iter().try_for_each(|value| put(&sequence.of, value, form, out))
 }
 
-fn put_dict(
-    dict: &FixedDict,
-    values: &[Value],
-    form: Form,
-    out: &mut Vec<u8>,
-) -> Result<(), EncodeError> {
+fn put_dict(dict: &FixedDict, values: &[Value], form: Form, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if dict.allow_none {
         out.push(1);
     }
@@ -280,12 +240,10 @@ fn put_dict(
 
 /// Takes `N` bytes off the front.
 fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DecodeError> {
-    let (front, rest) = bytes
-        .split_first_chunk::<N>()
-        .ok_or(DecodeError::Truncated {
-            wanted: N,
-            left: bytes.len(),
-        })?;
+    let (front, rest) = bytes.split_first_chunk::<N>().ok_or(DecodeError::Truncated {
+        wanted: N,
+        left: bytes.len(),
+    })?;
     *bytes = rest;
     Ok(*front)
 }

@@ -77,9 +77,7 @@ impl Value {
     #[must_use]
     pub fn value_count(&self) -> usize {
         match self {
-            Self::Sequence(values) | Self::Dict(values) => {
-                1 + values.iter().map(Value::value_count).sum::<usize>()
-            }
+            Self::Sequence(values) | Self::Dict(values) => 1 + values.iter().map(Value::value_count).sum::<usize>(),
             _ => 1,
         }
     }
@@ -130,9 +128,7 @@ impl hash::Hash for Value {
 }
 
 fn same_bits(a: &[f32], b: &[f32]) -> bool {
-    a.iter()
-        .map(|x| x.to_bits())
-        .eq(b.iter().map(|x| x.to_bits()))
+    a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
 }
 
 /// Bytes shown of a long string or blob.

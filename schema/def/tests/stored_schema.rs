@@ -3,17 +3,15 @@
 mod support;
 
 use annals_def::{
-    Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field,
-    Index, LodLevel, Method, Property, Reach, Schema, Service, UserDataObject, generate, split_mix,
+    Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field, Index, LodLevel,
+    Method, Property, Reach, Schema, Service, UserDataObject, generate, split_mix,
 };
 use annals_ids::TypeId;
 use support::random_type;
 
 fn random_schema(dice: &mut Dice<'_>) -> Schema {
     let count = 1 + dice() % 4;
-    let types = (0..count)
-        .map(|i| random_entity_type(i, count, dice))
-        .collect();
+    let types = (0..count).map(|i| random_entity_type(i, count, dice)).collect();
     let services = vec![Service {
         name: "Notes".into(),
         methods: random_methods(dice),
@@ -28,9 +26,7 @@ fn random_schema(dice: &mut Dice<'_>) -> Schema {
 
 fn random_entity_type(i: u64, count: u64, dice: &mut Dice<'_>) -> EntityType {
     let mut entity_type = EntityType::new(format!("Type{i}"));
-    entity_type.client_type = dice()
-        .is_multiple_of(2)
-        .then(|| TypeId((dice() % count) as u16));
+    entity_type.client_type = dice().is_multiple_of(2).then(|| TypeId((dice() % count) as u16));
     entity_type.lod_levels = vec![LodLevel {
         label: "NEAR".into(),
         radius: 20.0,
@@ -65,11 +61,9 @@ fn random_property(i: u64, dice: &mut Dice<'_>) -> Property {
 fn random_methods(dice: &mut Dice<'_>) -> Vec<Method> {
     (0..dice() % 5)
         .map(|i| {
-            let args =
-                (0..dice() % 3).map(|i| Argument::new(format!("arg{i}"), random_type(2, dice)));
+            let args = (0..dice() % 3).map(|i| Argument::new(format!("arg{i}"), random_type(2, dice)));
             let mut method = Method::new(format!("method{i}"), args.collect());
-            method.exposed =
-                [Exposure::No, Exposure::OwnClient, Exposure::AllClients][dice() as usize % 3];
+            method.exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][dice() as usize % 3];
             method.detail_distance = dice().is_multiple_of(2).then_some(30.0);
             method.returns = vec![Argument::new("ok", DataType::UInt8)];
             method
@@ -84,16 +78,8 @@ fn a_schema_survives_its_stored_form() {
         let bytes = schema.encode();
         let loaded = Schema::decode(&bytes).expect("own bytes");
         assert_eq!(loaded.types(), schema.types(), "seed {seed}");
-        assert_eq!(
-            loaded.services()[0].name,
-            schema.services()[0].name,
-            "seed {seed}"
-        );
-        assert_eq!(
-            loaded.user_data_objects(),
-            schema.user_data_objects(),
-            "seed {seed}"
-        );
+        assert_eq!(loaded.services()[0].name, schema.services()[0].name, "seed {seed}");
+        assert_eq!(loaded.user_data_objects(), schema.user_data_objects(), "seed {seed}");
         assert_eq!(loaded.fingerprint(), schema.fingerprint(), "seed {seed}");
         assert_eq!(loaded.encode(), bytes, "seed {seed}");
     }
@@ -108,11 +94,7 @@ fn every_flipped_bit_changes_the_fingerprint_or_is_refused() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << bit;
             if let Ok(other) = Schema::decode(&damaged) {
-                assert_ne!(
-                    other.fingerprint(),
-                    schema.fingerprint(),
-                    "byte {at}, bit {bit}"
-                );
+                assert_ne!(other.fingerprint(), schema.fingerprint(), "byte {at}, bit {bit}");
                 assert_eq!(other.encode(), damaged, "byte {at}, bit {bit}");
             }
         }
@@ -154,9 +136,7 @@ fn client_ids_follow_the_stream_size_and_then_the_declaration() {
         ("name", DataType::String, Distribution::BaseAndClient),
         ("mood", DataType::UInt8, Distribution::OtherClients),
     ] {
-        avatar
-            .properties
-            .push(Property::new(name, data_type, distribution));
+        avatar.properties.push(Property::new(name, data_type, distribution));
     }
     let mut exposed = Method::new("emote", vec![Argument::new("id", DataType::UInt16)]);
     exposed.exposed = Exposure::AllClients;
@@ -174,14 +154,7 @@ fn client_ids_follow_the_stream_size_and_then_the_declaration() {
     assert_eq!(names, ["level", "mood", "gold", "title", "name"]);
     let level = avatar.property_named("level").expect("declared");
     assert_eq!((level.index.0, level.client_id), (3, Some(0)));
-    assert_eq!(
-        avatar.property_named("threat").expect("declared").client_id,
-        None
-    );
-    let methods: Vec<_> = avatar
-        .exposed_cell_methods()
-        .iter()
-        .map(|&id| id.0)
-        .collect();
+    assert_eq!(avatar.property_named("threat").expect("declared").client_id, None);
+    let methods: Vec<_> = avatar.exposed_cell_methods().iter().map(|&id| id.0).collect();
     assert_eq!(methods, [2, 1]);
 }

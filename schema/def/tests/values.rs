@@ -3,8 +3,8 @@
 mod support;
 
 use annals_def::{
-    AssignError, DataType, DecodeError, Field, FixedDict, Form, Path, Problem, Sequence, Step,
-    Value, assign, check, decode, decode_all, encode, generate, split_mix,
+    AssignError, DataType, DecodeError, Field, FixedDict, Form, Path, Problem, Sequence, Step, Value, assign, check,
+    decode, decode_all, encode, generate, split_mix,
 };
 use support::random_type;
 
@@ -22,11 +22,7 @@ fn generated_values_fit_and_survive_their_bytes() {
         let mut dice = split_mix(seed);
         let data_type = random_type(4, &mut dice);
         let value = generate(&data_type, &mut dice);
-        assert_eq!(
-            check(&data_type, &value),
-            Ok(()),
-            "seed {seed}: {data_type}"
-        );
+        assert_eq!(check(&data_type, &value), Ok(()), "seed {seed}: {data_type}");
         let bytes = bytes_of(&data_type, &value, Form::Whole);
         assert_eq!(
             decode_all(&data_type, Form::Whole, &bytes),
@@ -47,11 +43,7 @@ fn the_stored_form_keeps_what_is_persistent() {
         let value = generate(&data_type, &mut dice);
         let bytes = bytes_of(&data_type, &value, Form::Stored);
         let loaded = decode_all(&data_type, Form::Stored, &bytes).expect("own bytes");
-        assert_eq!(
-            check(&data_type, &loaded),
-            Ok(()),
-            "seed {seed}: {data_type}"
-        );
+        assert_eq!(check(&data_type, &loaded), Ok(()), "seed {seed}: {data_type}");
         assert_eq!(
             bytes_of(&data_type, &loaded, Form::Stored),
             bytes,
@@ -66,11 +58,7 @@ fn the_default_of_every_type_fits_it() {
         let mut dice = split_mix(seed);
         let data_type = random_type(4, &mut dice);
         let default = data_type.default_value();
-        assert_eq!(
-            check(&data_type, &default),
-            Ok(()),
-            "seed {seed}: {data_type}"
-        );
+        assert_eq!(check(&data_type, &default), Ok(()), "seed {seed}: {data_type}");
         assert_eq!(
             data_type.default_count(),
             Some(default.value_count()),
@@ -98,11 +86,7 @@ fn damaged_bytes_are_refused_or_mean_what_they_say() {
             let mut rest = bytes.as_slice();
             if let Ok(decoded) = decode(&data_type, form, &mut rest) {
                 let taken = &bytes[..bytes.len() - rest.len()];
-                assert_eq!(
-                    bytes_of(&data_type, &decoded, form),
-                    taken,
-                    "seed {seed}: {data_type}"
-                );
+                assert_eq!(bytes_of(&data_type, &decoded, form), taken, "seed {seed}: {data_type}");
             }
         }
     }
@@ -145,10 +129,7 @@ fn each_length_has_one_form() {
 fn a_mismatch_says_where_and_why() {
     let item = FixedDict::of(vec![
         Field::of("id", DataType::UInt32),
-        Field::of(
-            "marks",
-            DataType::Array(Box::new(Sequence::of(DataType::Int8))),
-        ),
+        Field::of("marks", DataType::Array(Box::new(Sequence::of(DataType::Int8)))),
     ]);
     let items = DataType::Array(Box::new(Sequence::of(DataType::FixedDict(Box::new(item)))));
     let value = Value::Sequence(vec![Value::Dict(vec![
@@ -158,11 +139,7 @@ fn a_mismatch_says_where_and_why() {
     let mismatch = check(&items, &value).expect_err("200 is too large");
     assert_eq!(
         mismatch.at,
-        [
-            Step::Element(0),
-            Step::Field("marks".into()),
-            Step::Element(1)
-        ]
+        [Step::Element(0), Step::Field("marks".into()), Step::Element(1)]
     );
     assert_eq!(
         mismatch.to_string(),
@@ -175,27 +152,16 @@ fn a_mismatch_says_where_and_why() {
 #[test]
 fn assigning_at_a_path_checks_the_part_and_keeps_the_old_on_error() {
     let pair = DataType::Tuple(Box::new(Sequence::sized(DataType::Int8, 2)));
-    let item = FixedDict::of(vec![
-        Field::of("n", DataType::Int8),
-        Field::of("pair", pair),
-    ]);
-    let items = DataType::Array(Box::new(Sequence::of(DataType::FixedDict(Box::new(
-        item.clone(),
-    )))));
+    let item = FixedDict::of(vec![Field::of("n", DataType::Int8), Field::of("pair", pair)]);
+    let items = DataType::Array(Box::new(Sequence::of(DataType::FixedDict(Box::new(item.clone())))));
     let mut value = Value::Sequence(vec![item.filled()]);
     let before = value.clone();
 
     let at = Path(vec![0, 0]);
     assert_eq!(at.find_type(&items), Some(&DataType::Int8));
-    assert_eq!(
-        assign(&items, &mut value, &at, Value::Int(5)),
-        Ok(Value::Int(0))
-    );
+    assert_eq!(assign(&items, &mut value, &at, Value::Int(5)), Ok(Value::Int(0)));
     assert_eq!(at.find(&value), Some(&Value::Int(5)));
-    assert_eq!(
-        assign(&items, &mut value, &at, Value::Int(0)),
-        Ok(Value::Int(5))
-    );
+    assert_eq!(assign(&items, &mut value, &at, Value::Int(0)), Ok(Value::Int(5)));
 
     for (path, new) in [
         (vec![0, 0], Value::Int(128)),
@@ -205,8 +171,7 @@ fn assigning_at_a_path_checks_the_part_and_keeps_the_old_on_error() {
         (vec![0, 0, 0], Value::Int(0)),
         (vec![], Value::None),
     ] {
-        let error =
-            assign(&items, &mut value, &Path(path.clone()), new).expect_err("no such place");
+        let error = assign(&items, &mut value, &Path(path.clone()), new).expect_err("no such place");
         assert_eq!(
             matches!(error, AssignError::Mismatch { .. }),
             path.len() != 1 && path.last() != Some(&2) && path.len() < 3

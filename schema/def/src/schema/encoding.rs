@@ -26,15 +26,13 @@
 use annals_ids::{MemberId, TypeId};
 
 use super::{
-    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel,
-    MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, Service, UserDataObject,
-    Volatile,
+    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel, MAX_MEMBERS, MAX_TYPES,
+    Method, Parts, Property, Reach, Schema, Service, UserDataObject, Volatile,
     entity::{Tables, number_methods},
 };
 use crate::{
     data_type::{
-        DataType, Field, FixedDict, Form, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES,
-        PythonKind, Sequence,
+        DataType, Field, FixedDict, Form, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES, PythonKind, Sequence,
     },
     stream,
     value::Value,
@@ -165,9 +163,7 @@ fn put_type(entity_type: &EntityType, out: &mut Vec<u8>) {
 fn put_property(property: &Property, out: &mut Vec<u8>) {
     put_name(&property.name, out);
     put_data_type(&property.data_type, out);
-    let code = Distribution::ALL
-        .iter()
-        .position(|d| *d == property.distribution);
+    let code = Distribution::ALL.iter().position(|d| *d == property.distribution);
     out.push(
         code.and_then(|code| u8::try_from(code).ok())
             .expect("invariant: ALL has every one"),
@@ -304,8 +300,7 @@ fn put_sequence(sequence: &Sequence, out: &mut Vec<u8>) {
 }
 
 fn put_value(data_type: &DataType, value: &Value, out: &mut Vec<u8>) {
-    stream::encode(data_type, value, Form::Whole, out)
-        .expect("invariant: a compiled default fits its type");
+    stream::encode(data_type, value, Form::Whole, out).expect("invariant: a compiled default fits its type");
 }
 
 fn put_list<T>(items: &[T], out: &mut Vec<u8>, put: impl Fn(&T, &mut Vec<u8>)) {
@@ -520,9 +515,7 @@ impl Input<'_> {
             2 => Domain::Client,
             other => return Err(SchemaProblem::Code(other, "a domain")),
         };
-        let properties = self.list("properties", MAX_MEMBERS, |input| {
-            input.field(MAX_TYPE_DEPTH, &mut 0)
-        })?;
+        let properties = self.list("properties", MAX_MEMBERS, |input| input.field(MAX_TYPE_DEPTH, &mut 0))?;
         Ok(UserDataObject {
             name,
             domain,
@@ -615,19 +608,12 @@ impl Input<'_> {
     }
 
     fn option<T>(&mut self, item: impl FnOnce(&mut Self) -> Read<T>) -> Read<Option<T>> {
-        if self.bool()? {
-            item(self).map(Some)
-        } else {
-            Ok(None)
-        }
+        if self.bool()? { item(self).map(Some) } else { Ok(None) }
     }
 
     fn name(&mut self) -> Read<String> {
         let length = usize::try_from(self.u32()?).unwrap_or(usize::MAX);
-        let (front, rest) = self
-            .0
-            .split_at_checked(length)
-            .ok_or(SchemaProblem::Truncated)?;
+        let (front, rest) = self.0.split_at_checked(length).ok_or(SchemaProblem::Truncated)?;
         self.0 = rest;
         String::from_utf8(front.to_vec()).map_err(|_| SchemaProblem::Name)
     }
@@ -657,10 +643,7 @@ impl Input<'_> {
     }
 
     fn take<const N: usize>(&mut self) -> Read<[u8; N]> {
-        let (front, rest) = self
-            .0
-            .split_first_chunk::<N>()
-            .ok_or(SchemaProblem::Truncated)?;
+        let (front, rest) = self.0.split_first_chunk::<N>().ok_or(SchemaProblem::Truncated)?;
         self.0 = rest;
         Ok(*front)
     }

@@ -151,10 +151,7 @@ impl EntityType {
     /// The property of this name.
     #[must_use]
     pub fn property_named(&self, name: &str) -> Option<&Property> {
-        self.tables
-            .properties
-            .get(name)
-            .and_then(|&id| self.property(id))
+        self.tables.properties.get(name).and_then(|&id| self.property(id))
     }
 
     /// The base method of this name.
@@ -220,11 +217,7 @@ impl EntityType {
         for (position, property) in self.properties.iter_mut().enumerate() {
             property.index = member_id(position);
         }
-        for methods in [
-            &mut self.base_methods,
-            &mut self.cell_methods,
-            &mut self.client_methods,
-        ] {
+        for methods in [&mut self.base_methods, &mut self.cell_methods, &mut self.client_methods] {
             number_methods(methods);
         }
         self.tables = Tables {
@@ -306,9 +299,7 @@ fn number_for_clients<M>(
     size: impl Fn(&M) -> Option<usize>,
     set_id: impl Fn(&mut M, Option<u16>),
 ) -> Vec<MemberId> {
-    let mut order: Vec<usize> = (0..members.len())
-        .filter(|&i| is_seen(&members[i]))
-        .collect();
+    let mut order: Vec<usize> = (0..members.len()).filter(|&i| is_seen(&members[i])).collect();
     order.sort_by_key(|&i| size(&members[i]).map_or((true, 0), |size| (false, size)));
     members.iter_mut().for_each(|member| set_id(member, None));
     for (client_id, &position) in order.iter().enumerate() {

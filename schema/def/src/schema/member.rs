@@ -270,8 +270,8 @@ impl Method {
     /// Bytes of the arguments when every call takes the same number of bytes, else `None`.
     #[must_use]
     pub fn stream_size(&self) -> Option<usize> {
-        self.args.iter().try_fold(0_usize, |sum, arg| {
-            sum.checked_add(arg.data_type.stream_size()?)
-        })
+        self.args
+            .iter()
+            .try_fold(0_usize, |sum, arg| sum.checked_add(arg.data_type.stream_size()?))
     }
 }

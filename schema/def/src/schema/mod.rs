@@ -74,11 +74,7 @@ impl Schema {
     /// If there are more types than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`], or a default does not
     /// fit its type.
     #[must_use]
-    pub fn new(
-        mut types: Vec<EntityType>,
-        services: Vec<Service>,
-        user_data_objects: Vec<UserDataObject>,
-    ) -> Self {
+    pub fn new(mut types: Vec<EntityType>, services: Vec<Service>, user_data_objects: Vec<UserDataObject>) -> Self {
         let mut by_name = BTreeMap::new();
         for (position, entity_type) in types.iter_mut().enumerate() {
             let id = TypeId(u16::try_from(position).expect("invariant: at most MAX_TYPES types"));

@@ -35,9 +35,7 @@ pub(crate) fn random_type(depth: usize, dice: &mut Dice<'_>) -> DataType {
         0 => DataType::Array(Box::new(random_sequence(depth, dice))),
         1 => DataType::Tuple(Box::new(random_sequence(depth, dice))),
         _ => DataType::FixedDict(Box::new(FixedDict {
-            fields: (0..dice() % 5)
-                .map(|i| random_field(i, depth, dice))
-                .collect(),
+            fields: (0..dice() % 5).map(|i| random_field(i, depth, dice)).collect(),
             allow_none: one_in(2, dice),
             implemented_by: (one_in(4, dice)).then(|| "wrapper".to_owned()),
         })),

@@ -1,0 +1,378 @@
+//! One entity type, service or user data object from its lineage.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    library::{Family, Library, Lookup},
+    lineage::Lineage,
+    merge::{Members, Merged},
+};
+use crate::{
+    data_type::Field,
+    diagnostic::{Finding, Findings, Rule, Severity, nearest},
+    read::{BANDS, DeclaredLevel, Definition, Dialect, Kind, Listed, Named, Reading},
+    schema::{Domain, EntityType, LodLevel, Method, Parts, Property, Service, UserDataObject, Volatile},
+    source::Span,
+};
+
+/// Most levels of detail of a type.
+const MAX_LEVELS: usize = 6;
+
+/// Most nodes of types and values of defaults in the members of all compiled types together. What is inherited is
+/// copied to every heir, so the bound on what is declared is no bound here.
+const MAX_COMPILED: usize = 16_000_000;
+
+/// Turns definitions into parts of the schema.
+pub(super) struct Compiler<'l, 's> {
+    library: &'l Library,
+    reading: Reading<'s>,
+    /// What each entity type compiled so far calls itself to clients.
+    client_names: Vec<Option<Named>>,
+    used: BTreeSet<(Family, Kind, String)>,
+    budget: usize,
+}
+
+impl<'l, 's> Compiler<'l, 's> {
+    pub(super) fn new(library: &'l Library, reading: Reading<'s>) -> Self {
+        Self {
+            library,
+            reading,
+            client_names: Vec::new(),
+            used: BTreeSet::new(),
+            budget: MAX_COMPILED,
+        }
+    }
+
+    pub(super) fn report(&mut self, finding: Finding) {
+        self.reading.report(finding);
+    }
+
+    pub(super) fn into_findings(self) -> Findings {
+        self.reading.findings
+    }
+
+    /// What each listed type calls itself to clients, in the order of the list.
+    pub(super) fn client_names(&mut self) -> Vec<Option<Named>> {
+        std::mem::take(&mut self.client_names)
+    }
+
+    /// The definition of a listed name. One that is not there or cannot be read keeps its place in what has been compiled.
+    pub(super) fn find(&mut self, family: Family, kind: Kind, name: &str, span: Span, rule: Rule) -> Lookup<'l> {
+        let found = self
+            .library
+            .find((family, kind, name), span, rule, &mut self.reading.findings);
+        if kind == Kind::Entity && !matches!(found, Lookup::Found(_)) {
+            self.client_names.push(None);
+        }
+        found
+    }
+
+    /// Compiles a listed entity type.
+    pub(super) fn entity_type(&mut self, listed: &Listed, definition: &'l Definition) -> EntityType {
+        let (lineage, members) = self.members(Family::Entity, &listed.name, definition);
+        let settings = Settings::of(&lineage.by_precedence());
+        self.client_names.push(settings.client_name);
+        let levels = self.levels(&settings.levels);
+        let parts = self.parts(listed, definition, &members, &settings.volatile);
+        self.parts_have_members(&parts, listed, &members);
+        self.one_identifier(&members.properties);
+        self.fixed_ids_differ(&members);
+        let mut entity_type = EntityType::new(&listed.name);
+        entity_type.parts = parts;
+        entity_type.persistent = settings.persistent.unwrap_or(true);
+        entity_type.volatile = settings.volatile.unwrap_or_default();
+        entity_type.detailed_position = settings.detailed_position;
+        entity_type.appeal_radius = settings.appeal_radius.unwrap_or(0.0);
+        entity_type.manual_aoi = settings.manual_aoi.unwrap_or(false);
+        entity_type.temp_properties = settings.temp_properties.into_iter().collect();
+        let labels = members.levels;
+        entity_type.properties = members.properties.into_members();
+        for (at, label) in labels {
+            let property = &mut entity_type.properties[at];
+            if property.distribution.to_other_clients() {
+                property.detail_level = self.level(&label, &levels);
+            }
+        }
+        entity_type.lod_levels = levels;
+        entity_type.base_methods = members.base_methods.into_members();
+        entity_type.cell_methods = members.cell_methods.into_members();
+        entity_type.client_methods = members.client_methods.into_members();
+        entity_type
+    }
+
+    /// Compiles a listed service.
+    pub(super) fn service(&mut self, name: &str, definition: &'l Definition) -> Service {
+        let (_, members) = self.members(Family::Service, name, definition);
+        Service {
+            name: name.to_owned(),
+            methods: members.methods.into_members(),
+        }
+    }
+
+    /// Compiles a listed user data object.
+    pub(super) fn user_data_object(&mut self, name: &str, definition: &'l Definition) -> UserDataObject {
+        let (lineage, members) = self.members(Family::Object, name, definition);
+        let domain = lineage
+            .by_precedence()
+            .iter()
+            .rev()
+            .find_map(|definition| definition.domain);
+        let properties = members.properties.into_members().into_iter().map(|property| Field {
+            name: property.name,
+            data_type: property.data_type,
+            default: property.default,
+            persistent: property.persistent,
+            database_length: property.database_length,
+        });
+        UserDataObject {
+            name: name.to_owned(),
+            domain: domain.unwrap_or(Domain::Cell),
+            properties: properties.collect(),
+        }
+    }
+
+    /// Compiles what no list leads to, for the sake of what is wrong in it, and notes that it is not used.
+    pub(super) fn compile_unlisted(&mut self) {
+        let all: Vec<_> = self.library.all().collect();
+        for (family, kind, name, definition) in all {
+            if self.used.contains(&(family, kind, name.to_owned())) {
+                continue;
+            }
+            let used = self.used.clone();
+            let (_, members) = self.members(family, name, definition);
+            self.used = used;
+            self.one_identifier(&members.properties);
+            let message = match kind {
+                Kind::Entity | Kind::Service | Kind::UserDataObject => format!("`{name}` is not listed"),
+                Kind::Interface => format!("nothing implements `{name}`"),
+                Kind::Component => format!("nothing has the component `{name}`"),
+            };
+            self.report(Finding::new(Rule::Unlisted, definition.span, message));
+        }
+    }
+
+    fn members(&mut self, family: Family, name: &str, definition: &'l Definition) -> (Lineage<'l>, Members) {
+        let dialect = self.reading.dialect;
+        let findings = &mut self.reading.findings;
+        let lineage = Lineage::of(self.library, family, dialect, (name, definition), findings);
+        let mut members = Members::merge(&lineage, dialect, findings);
+        self.used
+            .extend(lineage.used().iter().map(|(kind, name)| (family, *kind, name.clone())));
+        let types = members
+            .properties
+            .list
+            .iter()
+            .map(|(property, _)| property.data_type.node_count() + property.default.value_count());
+        let cost: usize = types.sum();
+        match self.budget.checked_sub(cost) {
+            Some(left) => self.budget = left,
+            None => {
+                let message = "all types together have too many members from here on";
+                self.report(Finding::new(Rule::TypeTooLarge, definition.span, message));
+                members = Members::default();
+            }
+        }
+        (lineage, members)
+    }
+
+    /// The levels of detail: a label that comes again modifies its level, a new one adds one.
+    fn levels(&mut self, declared: &[&DeclaredLevel]) -> Vec<LodLevel> {
+        let mut levels: Vec<LodLevel> = Vec::new();
+        for DeclaredLevel { level, span } in declared {
+            match levels.iter().position(|known| known.label == level.label) {
+                Some(at) => levels[at] = level.clone(),
+                None if levels.len() == MAX_LEVELS => {
+                    let message = format!("`{}` is one level of detail more than {MAX_LEVELS}", level.label);
+                    let finding = Finding::new(Rule::LevelCount, *span, message).help("merge two levels");
+                    self.report(finding);
+                }
+                None => levels.push(level.clone()),
+            }
+        }
+        levels.sort_by(|a, b| a.radius.total_cmp(&b.radius));
+        levels
+    }
+
+    /// The position of the level that a property names.
+    fn level(&mut self, label: &Named, levels: &[LodLevel]) -> Option<u8> {
+        if let Some(position) = levels.iter().position(|level| level.label == label.name) {
+            return u8::try_from(position).ok();
+        }
+        let is_band = self.reading.dialect == Dialect::KBEngine && BANDS.contains(&label.name.as_str());
+        if is_band && levels.is_empty() {
+            let message = format!("the level `{}` has no distance, so changes are sent at any", label.name);
+            let finding = Finding::new(Rule::LevelWithoutEffect, label.span, message)
+                .help("declare `<DetailLevels>` in the entity, or remove the `<DetailLevel>`");
+            self.report(finding);
+            return None;
+        }
+        let severity = match self.reading.dialect {
+            Dialect::BigWorld => Severity::Error,
+            Dialect::KBEngine => Severity::Warning,
+        };
+        let finding = Finding::new(
+            Rule::UnknownLevel,
+            label.span,
+            format!("there is no level of detail `{}`", label.name),
+        )
+        .severity(severity);
+        let labels = levels.iter().map(|level| level.label.as_str());
+        self.report(match nearest(&label.name, labels) {
+            Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+            None => finding.help(
+                "declare it in the entity: `<LoDLevels> <level> metres <label> NAME </label> </level> </LoDLevels>`",
+            ),
+        });
+        None
+    }
+
+    /// Which parts the type has: as its list or its definition says; else by which scripts there are; else by what its
+    /// members need.
+    fn parts(&self, listed: &Listed, definition: &Definition, members: &Members, volatile: &Option<Volatile>) -> Parts {
+        let [base, cell, client] = match definition.parts {
+            Some(parts) => parts.map(Some),
+            None => [None; 3],
+        };
+        let scripted = |part: usize| {
+            let scripts = &self.library.scripts[part];
+            (!scripts.is_empty()).then(|| scripts.contains(&listed.name))
+        };
+        let has_scripts = self.library.scripts[0].len() + self.library.scripts[1].len() > 0;
+        let server_part = |part: usize| has_scripts.then(|| self.library.scripts[part].contains(&listed.name));
+        let properties = || members.properties.list.iter().map(|(property, _)| property);
+        let is_in_space = volatile.is_some()
+            || !members.cell_methods.list.is_empty()
+            || properties().any(|property| property.distribution.on_cell());
+        let is_seen = volatile.is_some()
+            || !members.client_methods.list.is_empty()
+            || properties().any(|property| property.distribution.to_clients());
+        let has_base_members =
+            !members.base_methods.list.is_empty() || properties().any(|property| property.distribution.on_base());
+        let client_unless_said = match self.reading.dialect {
+            Dialect::BigWorld => is_seen,
+            // Interfaces bring members for clients to types that have none, so members say nothing here.
+            Dialect::KBEngine => is_seen && !self.library.has_entity_list,
+        };
+        Parts {
+            base: listed.base.or(base).or(server_part(0)).unwrap_or(true),
+            cell: listed
+                .cell
+                .or(cell)
+                .or(server_part(1))
+                .unwrap_or(is_in_space || !has_base_members),
+            client: listed.client.or(client).or(scripted(2)).unwrap_or(client_unless_said),
+        }
+    }
+
+    /// Members that nobody can reach because their part is missing.
+    fn parts_have_members(&mut self, parts: &Parts, listed: &Listed, members: &Members) {
+        let on = |is_there: fn(&Property) -> bool| {
+            members
+                .properties
+                .list
+                .iter()
+                .find(|(property, _)| is_there(property))
+                .map(|(property, span)| (&property.name, *span))
+        };
+        let first = |methods: &Merged<Method>| methods.list.first().map(|(method, span)| (method.name.clone(), *span));
+        let base = on(|property| property.distribution.on_base()).map(|(name, span)| (name.clone(), span));
+        let cell = on(|property| property.distribution.on_cell()).map(|(name, span)| (name.clone(), span));
+        let missing = [
+            (parts.base, "base", base.or_else(|| first(&members.base_methods))),
+            (parts.cell, "cell", cell.or_else(|| first(&members.cell_methods))),
+            (
+                parts.client || self.reading.dialect == Dialect::KBEngine,
+                "client",
+                first(&members.client_methods),
+            ),
+        ];
+        for (has_part, part, member) in missing {
+            if let (false, Some((name, span))) = (has_part, member) {
+                let message = format!("`{}` has no {part} part, but `{name}` belongs there", listed.name);
+                let finding = Finding::new(Rule::PartMismatch, span, message)
+                    .help(format!("remove the member, or give the type a {part} part"))
+                    .related(listed.span, "the type");
+                self.report(finding);
+            }
+        }
+    }
+
+    fn one_identifier(&mut self, properties: &Merged<Property>) {
+        let mut identifiers = properties.list.iter().filter(|(property, _)| property.identifier);
+        let Some((first, first_span)) = identifiers.next() else {
+            return;
+        };
+        for (second, span) in identifiers {
+            let message = format!(
+                "`{}` is an identifier, and `{}` is one already",
+                second.name, first.name
+            );
+            let finding = Finding::new(Rule::SecondIdentifier, *span, message)
+                .help("make it a unique index: `<Indexed> true <Unique> true </Unique> </Indexed>`")
+                .related(*first_span, "the first one");
+            self.report(finding);
+        }
+    }
+
+    fn fixed_ids_differ(&mut self, members: &Members) {
+        let properties = members
+            .properties
+            .list
+            .iter()
+            .map(|(property, span)| (property.protocol_id, &property.name, *span));
+        self.ids_differ(properties);
+        let parts = [&members.base_methods, &members.cell_methods, &members.client_methods];
+        let methods = parts.into_iter().flat_map(|methods| &methods.list);
+        self.ids_differ(methods.map(|(method, span)| (method.protocol_id, &method.name, *span)));
+    }
+
+    fn ids_differ<'m>(&mut self, members: impl Iterator<Item = (Option<u16>, &'m String, Span)>) {
+        let mut known: BTreeMap<u16, (&String, Span)> = BTreeMap::new();
+        for (id, name, span) in members {
+            let Some(id) = id else { continue };
+            if let Some((first, first_span)) = known.get(&id)
+                && *first_span != span
+            {
+                let message = format!("`{name}` and `{first}` both have the fixed id {id}");
+                let finding = Finding::new(Rule::ProtocolId, span, message)
+                    .help("give each its own `<Utype>`")
+                    .related(*first_span, "the other one");
+                self.report(finding);
+            } else {
+                known.insert(id, (name, span));
+            }
+        }
+    }
+}
+
+/// What is set once per entity, the latest definition before the others.
+#[derive(Default)]
+struct Settings<'d> {
+    volatile: Option<Volatile>,
+    levels: Vec<&'d DeclaredLevel>,
+    temp_properties: BTreeSet<String>,
+    detailed_position: Option<crate::schema::DetailedPosition>,
+    appeal_radius: Option<f32>,
+    manual_aoi: Option<bool>,
+    persistent: Option<bool>,
+    client_name: Option<Named>,
+}
+
+impl<'d> Settings<'d> {
+    fn of(definitions: &[&'d Definition]) -> Self {
+        let mut settings = Self::default();
+        for definition in definitions {
+            settings.volatile = definition.volatile.or(settings.volatile);
+            settings.levels.extend(&definition.levels);
+            settings
+                .temp_properties
+                .extend(definition.temp_properties.iter().cloned());
+            settings.detailed_position = definition.detailed_position.or(settings.detailed_position);
+            settings.appeal_radius = definition.appeal_radius.or(settings.appeal_radius);
+            settings.manual_aoi = definition.manual_aoi.or(settings.manual_aoi);
+            settings.persistent = definition.persistent.or(settings.persistent);
+            settings.client_name = definition.client_name.clone().or(settings.client_name);
+        }
+        settings
+    }
+}

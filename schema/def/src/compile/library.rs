@@ -1,0 +1,257 @@
+//! The definitions of a game by what they define, and how they are found by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    diagnostic::{Finding, Findings, Rule, nearest},
+    read::{Definition, Dialect, EntityList, FileSigns, Kind, Listed, Reading, read_aliases},
+    source::{FileId, Section, Sources, Span, Tree, parse},
+};
+
+/// Everything a game declares.
+pub(super) struct Library {
+    pub(super) entities: EntityList,
+    pub(super) services: EntityList,
+    pub(super) objects: EntityList,
+    definitions: BTreeMap<Key, Option<Definition>>,
+    /// The names of the scripts by part: base, cell, client. Empty if the game's folder has no scripts.
+    pub(super) scripts: [BTreeSet<String>; 3],
+    /// Whether the entity types come from a list and not from the files that are there.
+    pub(super) has_entity_list: bool,
+}
+
+/// What kinds of definitions share parents and interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Family {
+    Entity,
+    Service,
+    Object,
+}
+
+type Key = (Family, Kind, String);
+
+/// A definition looked up by name.
+pub(super) enum Lookup<'l> {
+    Found(&'l Definition),
+    /// The file is there and cannot be read, which has been reported.
+    Broken,
+    /// There is no such file, which has now been reported.
+    Missing,
+}
+
+/// Where the folders of definitions may be below the game's folder.
+const ROOTS: [&str; 3] = ["", "scripts/", "res/scripts/"];
+
+/// The folders of definitions: their path, and what the files in them define. The first path that fits counts.
+const FOLDERS: [(&str, Family, Kind); 8] = [
+    ("entity_defs/interfaces/", Family::Entity, Kind::Interface),
+    ("entity_defs/components/", Family::Entity, Kind::Component),
+    ("entity_defs/", Family::Entity, Kind::Entity),
+    ("component_defs/", Family::Entity, Kind::Component),
+    ("service_defs/interfaces/", Family::Service, Kind::Interface),
+    ("service_defs/", Family::Service, Kind::Service),
+    ("user_data_object_defs/interfaces/", Family::Object, Kind::Interface),
+    ("user_data_object_defs/", Family::Object, Kind::UserDataObject),
+];
+
+/// A parsed file by its path below the root of the definitions.
+type Files<'s> = BTreeMap<&'s str, (FileId, Option<Section<'s>>)>;
+
+impl Library {
+    /// Parses and reads every file.
+    pub(super) fn read<'s>(
+        tree: &Tree,
+        sources: &'s Sources,
+        mut findings: Findings,
+    ) -> Result<(Self, Reading<'s>), Findings> {
+        let Some(root) = root_of(tree) else {
+            let finding = Finding::in_path(Rule::NoDefinitions, "", "there are no entity definitions here")
+                .help("name the folder that holds `entities.xml` and `entity_defs/`, or the one above it");
+            findings.push(finding);
+            return Err(findings);
+        };
+        let mut files = Files::new();
+        for (id, file) in sources.iter() {
+            if let Some(path) = file.path.strip_prefix(root) {
+                files.insert(path, (id, parse(id, &file.text, &mut findings)));
+            }
+        }
+        let mut reading = Reading::new(dialect(tree, root, &files));
+        reading.findings = findings;
+        read_alias_files(&mut reading, &files);
+        let mut library = Self {
+            entities: EntityList::default(),
+            services: EntityList::default(),
+            objects: EntityList::default(),
+            definitions: definitions(&mut reading, &files),
+            scripts: ["base/", "cell/", "client/"].map(|part| scripts(tree, &format!("{root}{part}"))),
+            has_entity_list: files.contains_key("entities.xml"),
+        };
+        library.read_lists(&mut reading, &files);
+        Ok((library, reading))
+    }
+
+    fn read_lists<'s>(&mut self, reading: &mut Reading<'s>, files: &Files<'s>) {
+        if self.has_entity_list {
+            if let Some(list) = section(files, "entities.xml") {
+                self.entities = reading.entity_list(list);
+            }
+        } else {
+            self.entities = self.all_entities(reading);
+        }
+        if let Some(list) = section(files, "services.xml") {
+            self.services = reading.name_list(list);
+        }
+        if let Some(list) = section(files, "user_data_objects.xml") {
+            self.objects = reading.name_list(list);
+        }
+    }
+
+    /// What stands in for a missing list: every entity definition in the order of its name.
+    fn all_entities(&self, reading: &mut Reading<'_>) -> EntityList {
+        let definitions = self
+            .definitions
+            .iter()
+            .filter(|((_, kind, _), _)| *kind == Kind::Entity);
+        let named = definitions.filter_map(|((_, _, name), definition)| Some((name, definition.as_ref()?)));
+        let entities: Vec<Listed> = named
+            .map(|(name, definition)| Listed {
+                name: name.clone(),
+                span: definition.span,
+                base: None,
+                cell: None,
+                client: None,
+            })
+            .collect();
+        let message = "there is no `entities.xml`; all definitions are taken, in the order of their names";
+        let finding = Finding::in_path(Rule::NoEntityList, "", message)
+            .help("add `entities.xml`: a root element with an empty element for each type");
+        reading.report(finding);
+        EntityList { entities }
+    }
+
+    /// The definition of this name, as it is used at `span`. A name in another case finds its file with a warning; none
+    /// at all is reported as a breach of `rule`.
+    pub(super) fn find(
+        &self,
+        (family, kind, name): (Family, Kind, &str),
+        span: Span,
+        rule: Rule,
+        findings: &mut Findings,
+    ) -> Lookup<'_> {
+        let of_kind = || {
+            let ofs = self
+                .definitions
+                .iter()
+                .filter(move |((f, k, _), _)| *f == family && *k == kind);
+            ofs.map(|((_, _, known), definition)| (known.as_str(), definition))
+        };
+        let mut found = self.definitions.get(&(family, kind, name.to_owned()));
+        if found.is_none()
+            && let Some((known, definition)) = of_kind().find(|(known, _)| known.eq_ignore_ascii_case(name))
+        {
+            let finding = Finding::new(Rule::FileCase, span, format!("the file is named `{known}.def`"))
+                .help(format!("write `{known}`"));
+            findings.push(finding);
+            found = Some(definition);
+        }
+        match found {
+            Some(Some(definition)) => Lookup::Found(definition),
+            Some(None) => Lookup::Broken,
+            None => {
+                let folder = folder_of(family, kind);
+                let finding = Finding::new(rule, span, format!("there is no `{folder}{name}.def`"));
+                findings.push(match nearest(name, of_kind().map(|(known, _)| known)) {
+                    Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                    None => finding.help("add the file, or remove the name"),
+                });
+                Lookup::Missing
+            }
+        }
+    }
+
+    /// Every definition that could be read, in a fixed order.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Family, Kind, &str, &Definition)> {
+        self.definitions
+            .iter()
+            .filter_map(|((family, kind, name), definition)| {
+                Some((*family, *kind, name.as_str(), definition.as_ref()?))
+            })
+    }
+}
+
+fn folder_of(family: Family, kind: Kind) -> &'static str {
+    let folder = FOLDERS.iter().find(|(_, f, k)| *f == family && *k == kind);
+    folder.map_or("", |(folder, _, _)| folder)
+}
+
+fn root_of(tree: &Tree) -> Option<&'static str> {
+    let has = |root: &&str| {
+        tree.files().any(|(path, _)| {
+            path.strip_prefix(*root)
+                .is_some_and(|path| path == "entities.xml" || path.starts_with("entity_defs/"))
+        })
+    };
+    ROOTS.iter().find(|root| has(root)).copied()
+}
+
+fn dialect(tree: &Tree, root: &str, files: &Files<'_>) -> Dialect {
+    let has_folder = |folder: &str| {
+        tree.files()
+            .any(|(path, _)| path.strip_prefix(root).is_some_and(|path| path.starts_with(folder)))
+    };
+    let signs = FileSigns {
+        has_types: files.contains_key("entity_defs/types.xml"),
+        has_bigworld_files: files.contains_key("entity_defs/alias.xml")
+            || files.contains_key("services.xml")
+            || files.contains_key("user_data_objects.xml")
+            || has_folder("component_defs/"),
+    };
+    let definitions = files.iter().filter(|(path, _)| path.ends_with(".def"));
+    let roots = definitions.filter_map(|(_, (_, root))| root.as_ref());
+    Dialect::detect(&signs, section(files, "entities.xml"), roots)
+}
+
+fn read_alias_files<'s>(reading: &mut Reading<'s>, files: &Files<'s>) {
+    // A game has one of the two; where there are both, the dialect's own counts.
+    let mut paths = ["entity_defs/alias.xml", "entity_defs/types.xml"];
+    if reading.dialect == Dialect::KBEngine {
+        paths.reverse();
+    }
+    let mut present = paths.into_iter().filter(|path| files.contains_key(path));
+    if let Some(root) = present.next().and_then(|path| section(files, path)) {
+        read_aliases(reading, root);
+    }
+    if let Some(root) = present.next().and_then(|path| section(files, path)) {
+        let message = format!("this file is not read beside `{}`", paths[0]);
+        let finding = Finding::new(Rule::NotUsed, root.name_span, message).help("move its aliases there");
+        reading.report(finding);
+    }
+}
+
+fn definitions<'s>(reading: &mut Reading<'s>, files: &Files<'s>) -> BTreeMap<Key, Option<Definition>> {
+    let mut definitions = BTreeMap::new();
+    for (path, (_, root)) in files {
+        let Some(stem) = path.strip_suffix(".def") else {
+            continue;
+        };
+        let folder = FOLDERS
+            .iter()
+            .find_map(|(folder, family, kind)| Some((*family, *kind, stem.strip_prefix(folder)?)));
+        let Some((family, kind, name)) = folder else { continue };
+        let definition = root.as_ref().map(|root| reading.definition(kind, root));
+        definitions.insert((family, kind, name.to_owned()), definition);
+    }
+    definitions
+}
+
+fn section<'f, 's>(files: &'f Files<'s>, path: &str) -> Option<&'f Section<'s>> {
+    files.get(path).and_then(|(_, root)| root.as_ref())
+}
+
+fn scripts(tree: &Tree, folder: &str) -> BTreeSet<String> {
+    let below = tree
+        .files()
+        .filter_map(|(path, _)| path.strip_prefix(folder)?.strip_suffix(".py"));
+    below.filter(|name| !name.contains('/')).map(str::to_owned).collect()
+}

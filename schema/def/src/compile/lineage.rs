@@ -1,0 +1,177 @@
+//! From whom an entity has what: its parents, interfaces and components in the order in which they are merged.
+
+use std::collections::BTreeSet;
+
+use super::library::{Family, Library, Lookup};
+use crate::{
+    diagnostic::{Finding, Findings, Rule},
+    read::{ComponentUse, Definition, Dialect, Kind, Named},
+};
+
+/// Longest chain of parents and interfaces. The longest in a published game seen so far has 6.
+const MAX_CHAIN: usize = 64;
+
+/// Whose members come next.
+#[derive(Clone)]
+pub(super) enum Step<'l> {
+    /// A definition's own.
+    Own(&'l Definition),
+    /// A component's, each of its definitions in turn.
+    Component(&'l ComponentUse, Vec<&'l Definition>),
+}
+
+/// The order in which definitions are merged.
+///
+/// BigWorld: the parent, then each interface with its own interfaces first, then own members, then components.
+/// KBEngine: own members, then each interface followed by its own, then components, then the parent. Each definition
+/// comes once.
+pub(super) struct Lineage<'l> {
+    library: &'l Library,
+    family: Family,
+    dialect: Dialect,
+    steps: Vec<Step<'l>>,
+    done: BTreeSet<(Kind, String)>,
+    /// The definitions being followed, from the outside in.
+    path: Vec<(Kind, String)>,
+    /// This is the lineage of a component, which can have none of its own.
+    is_component: bool,
+}
+
+impl<'l> Lineage<'l> {
+    /// The steps to the whole of a definition.
+    pub(super) fn of(
+        library: &'l Library,
+        family: Family,
+        dialect: Dialect,
+        (name, definition): (&str, &'l Definition),
+        findings: &mut Findings,
+    ) -> Self {
+        let mut lineage = Self {
+            library,
+            family,
+            dialect,
+            steps: Vec::new(),
+            done: BTreeSet::new(),
+            path: Vec::new(),
+            is_component: definition.kind == Kind::Component,
+        };
+        lineage.follow(name, definition, findings);
+        lineage
+    }
+
+    pub(super) fn steps(&self) -> &[Step<'l>] {
+        &self.steps
+    }
+
+    /// The definitions without components, in the order in which a later one's settings replace an earlier one's.
+    pub(super) fn by_precedence(&self) -> Vec<&'l Definition> {
+        let mut own = self.in_order();
+        if self.dialect == Dialect::KBEngine {
+            own.reverse();
+        }
+        own
+    }
+
+    /// What was used, by kind and name.
+    pub(super) fn used(&self) -> &BTreeSet<(Kind, String)> {
+        &self.done
+    }
+
+    fn follow(&mut self, name: &str, definition: &'l Definition, findings: &mut Findings) {
+        let key = (definition.kind, name.to_owned());
+        if !self.done.insert(key.clone()) {
+            return;
+        }
+        self.path.push(key);
+        match self.dialect {
+            Dialect::BigWorld => {
+                self.parent(definition, findings);
+                self.interfaces(definition, findings);
+                self.steps.push(Step::Own(definition));
+                self.components(definition, findings);
+            }
+            Dialect::KBEngine => {
+                self.steps.push(Step::Own(definition));
+                self.interfaces(definition, findings);
+                self.components(definition, findings);
+                self.parent(definition, findings);
+            }
+        }
+        self.path.pop();
+    }
+
+    fn parent(&mut self, definition: &'l Definition, findings: &mut Findings) {
+        if let Some(parent) = &definition.parent {
+            self.ancestor(definition.kind, parent, Rule::MissingParent, findings);
+        }
+    }
+
+    fn interfaces(&mut self, definition: &'l Definition, findings: &mut Findings) {
+        for interface in &definition.interfaces {
+            self.ancestor(Kind::Interface, interface, Rule::MissingInterface, findings);
+        }
+    }
+
+    fn ancestor(&mut self, kind: Kind, named: &Named, missing: Rule, findings: &mut Findings) {
+        let key = (kind, named.name.clone());
+        if let Some(at) = self.path.iter().position(|open| *open == key) {
+            let names: Vec<&str> = self.path[at..].iter().map(|(_, name)| name.as_str()).collect();
+            let message = format!("`{0}` inherits from itself: {1} → {0}", named.name, names.join(" → "));
+            findings.push(Finding::new(Rule::Cycle, named.span, message).help("remove one of these steps"));
+            return;
+        }
+        if self.path.len() >= MAX_CHAIN {
+            let message = format!("more than {MAX_CHAIN} definitions inherit from each other");
+            findings.push(Finding::new(Rule::Cycle, named.span, message).help("flatten the chain"));
+            return;
+        }
+        if self.done.contains(&key) {
+            let message = format!("`{}` is already there by another way", named.name);
+            let finding = Finding::new(Rule::RepeatedInterface, named.span, message)
+                .help("remove it here, or where it comes from otherwise");
+            findings.push(finding);
+            return;
+        }
+        if let Lookup::Found(definition) =
+            self.library
+                .find((self.family, kind, &named.name), named.span, missing, findings)
+        {
+            self.follow(&named.name, definition, findings);
+        }
+    }
+
+    fn components(&mut self, definition: &'l Definition, findings: &mut Findings) {
+        for used in &definition.components {
+            if self.is_component {
+                let message = "a component has no components of its own";
+                let finding = Finding::new(Rule::MissingComponent, used.name.span, message)
+                    .help("let the entity have both components");
+                findings.push(finding);
+                continue;
+            }
+            let named = &used.definition;
+            let key = (self.family, Kind::Component, named.name.as_str());
+            let found = self.library.find(key, named.span, Rule::MissingComponent, findings);
+            let Lookup::Found(component) = found else { continue };
+            let whole = Lineage::of(
+                self.library,
+                self.family,
+                self.dialect,
+                (&named.name, component),
+                findings,
+            );
+            let definitions = whole.in_order();
+            self.done.extend(whole.done);
+            self.steps.push(Step::Component(used, definitions));
+        }
+    }
+
+    /// The definitions without components, in the order in which they are merged.
+    fn in_order(&self) -> Vec<&'l Definition> {
+        let own = self.steps.iter().filter_map(|step| match step {
+            Step::Own(definition) => Some(*definition),
+            Step::Component(..) => None,
+        });
+        own.collect()
+    }
+}

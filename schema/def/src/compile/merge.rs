@@ -1,0 +1,262 @@
+//! The members of all definitions of an entity put together.
+
+use std::collections::BTreeMap;
+
+use super::lineage::{Lineage, Step};
+use crate::{
+    diagnostic::{Finding, Findings, Rule},
+    read::{ComponentUse, DeclaredMethod, DeclaredProperty, Definition, Dialect, MethodPart, Named},
+    schema::{MAX_MEMBERS, Method, Property},
+    source::Span,
+};
+
+/// The members of an entity, each with the place of its declaration.
+#[derive(Default)]
+pub(super) struct Members {
+    pub(super) properties: Merged<Property>,
+    pub(super) base_methods: Merged<Method>,
+    pub(super) cell_methods: Merged<Method>,
+    pub(super) client_methods: Merged<Method>,
+    pub(super) methods: Merged<Method>,
+    /// The labels of the properties' levels of detail, by position.
+    pub(super) levels: BTreeMap<usize, Named>,
+}
+
+/// Members of one kind in their order.
+pub(super) struct Merged<M> {
+    pub(super) list: Vec<(M, Span)>,
+    by_name: BTreeMap<String, usize>,
+}
+
+impl<M> Default for Merged<M> {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            by_name: BTreeMap::new(),
+        }
+    }
+}
+
+impl<M> Merged<M> {
+    /// Takes the members out.
+    pub(super) fn into_members(self) -> Vec<M> {
+        self.list.into_iter().map(|(member, _)| member).collect()
+    }
+
+    fn push(&mut self, name: &str, member: M, span: Span, findings: &mut Findings) -> Option<usize> {
+        if self.list.len() == MAX_MEMBERS {
+            let message = format!("there are more than {MAX_MEMBERS} members of a kind");
+            findings.push(Finding::new(Rule::TooMany, span, message));
+            return None;
+        }
+        self.by_name.insert(name.to_owned(), self.list.len());
+        self.list.push((member, span));
+        Some(self.list.len() - 1)
+    }
+}
+
+impl Members {
+    /// Merges the members along a lineage.
+    pub(super) fn merge(lineage: &Lineage<'_>, dialect: Dialect, findings: &mut Findings) -> Self {
+        let mut members = Self::default();
+        let mut components: BTreeMap<&str, Span> = BTreeMap::new();
+        for step in lineage.steps() {
+            match step {
+                Step::Own(definition) => members.add(definition, None, dialect, findings),
+                Step::Component(used, definitions) => {
+                    if let Some(first) = components.insert(&used.name.name, used.name.span) {
+                        let message = format!("a second component `{}`", used.name.name);
+                        let finding = Finding::new(Rule::RepeatedComponent, used.name.span, message)
+                            .help("give each its own name")
+                            .related(first, "the first one");
+                        findings.push(finding);
+                        continue;
+                    }
+                    for definition in definitions {
+                        members.add(definition, Some(used), dialect, findings);
+                    }
+                }
+            }
+        }
+        if dialect == Dialect::BigWorld {
+            component_methods_agree(lineage, findings);
+        }
+        members.names_differ(findings);
+        members
+    }
+
+    fn add(
+        &mut self,
+        definition: &Definition,
+        component: Option<&ComponentUse>,
+        dialect: Dialect,
+        findings: &mut Findings,
+    ) {
+        for property in &definition.properties {
+            self.add_property(property, component, dialect, findings);
+        }
+        for (part, declared) in methods_of(definition) {
+            let merged = match part {
+                MethodPart::Base => &mut self.base_methods,
+                MethodPart::Cell => &mut self.cell_methods,
+                MethodPart::Client => &mut self.client_methods,
+                MethodPart::Service => &mut self.methods,
+            };
+            add_method(merged, declared, component, findings);
+        }
+    }
+
+    /// Adds a property. A redefinition replaces the whole property and keeps its place: BigWorld merges what is inherited
+    /// first, so the later one counts; KBEngine merges what is inherited last, so the earlier one does.
+    fn add_property(
+        &mut self,
+        declared: &DeclaredProperty,
+        component: Option<&ComponentUse>,
+        dialect: Dialect,
+        findings: &mut Findings,
+    ) {
+        let Some(property) = &declared.property else { return };
+        let mut property = property.clone();
+        property.name = full_name(component, &declared.name);
+        property.persistent &= component.is_none_or(|component| component.persistent);
+        let place = match (self.properties.by_name.get(&property.name), dialect) {
+            (None, _) => {
+                let name = property.name.clone();
+                self.properties.push(&name, property, declared.span, findings)
+            }
+            (Some(&at), Dialect::BigWorld) => {
+                self.properties.list[at] = (property, declared.span);
+                self.levels.remove(&at);
+                Some(at)
+            }
+            (Some(&at), Dialect::KBEngine) => {
+                let first = self.properties.list[at].1;
+                if first != declared.span {
+                    let message = format!(
+                        "`{}` is declared by a descendant too, whose declaration counts",
+                        property.name
+                    );
+                    let finding = Finding::new(Rule::RepeatedProperty, declared.span, message)
+                        .help("KBEngine refuses this: rename one of the two")
+                        .related(first, "this one counts");
+                    findings.push(finding);
+                }
+                None
+            }
+        };
+        if let (Some(place), Some(level)) = (place, &declared.level) {
+            self.levels.insert(place, level.clone());
+        }
+    }
+
+    /// A property and a method of the same name on the same part hide each other.
+    fn names_differ(&self, findings: &mut Findings) {
+        type OnPart = fn(&Property) -> bool;
+        let parts: [(&Merged<Method>, OnPart); 3] = [
+            (&self.base_methods, |property| property.distribution.on_base()),
+            (&self.cell_methods, |property| property.distribution.on_cell()),
+            (&self.client_methods, |property| property.distribution.to_clients()),
+        ];
+        for (methods, is_there) in parts {
+            for (method, span) in &methods.list {
+                let Some(&at) = self.properties.by_name.get(&method.name) else {
+                    continue;
+                };
+                let (property, property_span) = &self.properties.list[at];
+                if is_there(property) {
+                    let message = format!("`{}` is both a property and a method", method.name);
+                    let finding = Finding::new(Rule::NameClash, *span, message)
+                        .help("rename one of the two")
+                        .related(*property_span, "the property");
+                    findings.push(finding);
+                }
+            }
+        }
+    }
+}
+
+fn methods_of(definition: &Definition) -> impl Iterator<Item = (MethodPart, &DeclaredMethod)> {
+    let parts = [
+        (MethodPart::Base, &definition.base_methods),
+        (MethodPart::Cell, &definition.cell_methods),
+        (MethodPart::Client, &definition.client_methods),
+        (MethodPart::Service, &definition.methods),
+    ];
+    parts
+        .into_iter()
+        .flat_map(|(part, methods)| methods.iter().map(move |method| (part, method)))
+}
+
+fn full_name(component: Option<&ComponentUse>, name: &str) -> String {
+    component.map_or_else(
+        || name.to_owned(),
+        |component| format!("{}.{name}", component.name.name),
+    )
+}
+
+/// Adds a method. Unlike a property it cannot be redefined.
+fn add_method(
+    merged: &mut Merged<Method>,
+    declared: &DeclaredMethod,
+    component: Option<&ComponentUse>,
+    findings: &mut Findings,
+) {
+    let name = full_name(component, &declared.name);
+    if let Some(&at) = merged.by_name.get(&name) {
+        let first = merged.list[at].1;
+        let message = format!("the method `{name}` is declared twice");
+        let finding = Finding::new(Rule::RepeatedMethod, declared.span, message)
+            .help("remove one of the two; only properties can be redefined")
+            .related(first, "declared here first");
+        findings.push(finding);
+        return;
+    }
+    if let Some(method) = &declared.method {
+        let method = Method {
+            name: name.clone(),
+            ..method.clone()
+        };
+        merged.push(&name, method, declared.span, findings);
+    }
+}
+
+/// BigWorld calls a component's method by its name alone: the same name in two components must mean the same, and
+/// cannot be the name of one of the entity's own.
+fn component_methods_agree(lineage: &Lineage<'_>, findings: &mut Findings) {
+    let mut known: BTreeMap<(MethodPart, &str), (&DeclaredMethod, bool)> = BTreeMap::new();
+    let own = lineage.steps().iter().filter_map(|step| match step {
+        Step::Own(definition) => Some((*definition, false)),
+        Step::Component(..) => None,
+    });
+    let components = lineage.steps().iter().flat_map(|step| match step {
+        Step::Own(_) => Vec::new(),
+        Step::Component(_, definitions) => definitions.iter().map(|definition| (*definition, true)).collect(),
+    });
+    for (definition, is_component) in own.chain(components) {
+        for (part, declared) in methods_of(definition) {
+            let Some((first, first_is_component)) = known.get(&(part, declared.name.as_str())) else {
+                known.insert((part, &declared.name), (declared, is_component));
+                continue;
+            };
+            let what = match (&first.method, &declared.method) {
+                _ if !is_component || first.span == declared.span => continue,
+                _ if !first_is_component => "the entity has a method of this name itself",
+                (Some(a), Some(b)) if is_same_signature(a, b) => continue,
+                (Some(_), Some(_)) => "another component has a method of this name that differs",
+                _ => continue,
+            };
+            let finding = Finding::new(
+                Rule::ComponentMethod,
+                declared.span,
+                format!("`{}`: {what}", declared.name),
+            )
+            .help("rename one of the two, or give both the same arguments and exposure")
+            .related(first.span, "the other one");
+            findings.push(finding);
+        }
+    }
+}
+
+fn is_same_signature(a: &Method, b: &Method) -> bool {
+    a.args == b.args && a.returns == b.returns && a.exposed == b.exposed
+}

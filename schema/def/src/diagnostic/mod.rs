@@ -1,0 +1,195 @@
+//! What was found in the files: which rule, where, what, why, and what to write instead.
+//!
+//! While files are read a [`Finding`] points into their texts; at the end it becomes a [`Diagnostic`] that stands by
+//! itself, with line, column and the line's text.
+
+mod nearest;
+mod render;
+mod rule;
+
+pub(crate) use nearest::nearest;
+pub use render::{Style, render};
+pub use rule::{Rule, RuleText, Severity};
+
+use crate::source::{Sources, Span};
+
+/// Most findings kept of one run. Beyond, they repeat themselves.
+pub const MAX_FINDINGS: usize = 5_000;
+
+/// Something found in the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The rule that is broken; its text says why it is one.
+    pub rule: Rule,
+    /// How grave it is.
+    pub severity: Severity,
+    /// Where.
+    pub place: Place,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: Option<String>,
+    /// Other places that matter, and what is there.
+    pub related: Vec<(Place, String)>,
+}
+
+/// A part of one line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file's path below the game's folder; empty for the folder itself.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The first character, from 1.
+    pub column: u32,
+    /// How many characters; at least 1, and not beyond the line.
+    pub width: u32,
+    /// The line without its end.
+    pub text: String,
+}
+
+/// Something found, while the texts are at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) rule: Rule,
+    pub(crate) severity: Severity,
+    pub(crate) at: Where,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+    pub(crate) related: Vec<(Span, String)>,
+}
+
+/// Where something was found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Where {
+    /// In a path that has no text.
+    Path(String),
+    /// In a text.
+    Span(Span),
+}
+
+/// What was found so far. Bounded: beyond [`MAX_FINDINGS`] findings are only counted.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Finding>,
+    left_out: usize,
+    has_errors: bool,
+}
+
+impl Findings {
+    pub(crate) fn push(&mut self, finding: Finding) {
+        self.has_errors |= finding.severity == Severity::Error;
+        if self.list.len() < MAX_FINDINGS {
+            self.list.push(finding);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Whether anything found forbids a schema.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.has_errors
+    }
+
+    /// The findings with the places they point at: by file, line, column and rule, each once.
+    pub(crate) fn into_diagnostics(mut self, sources: &Sources) -> Vec<Diagnostic> {
+        if self.left_out > 0 {
+            let message = format!("{} more problems are not shown", self.left_out);
+            self.list.push(Finding::in_path(Rule::MoreFindings, "", message));
+        }
+        self.list
+            .sort_by(|a, b| (&a.at, a.rule, &a.message).cmp(&(&b.at, b.rule, &b.message)));
+        self.list.dedup();
+        self.list
+            .into_iter()
+            .map(|finding| finding.into_diagnostic(sources))
+            .collect()
+    }
+}
+
+impl Finding {
+    pub(crate) fn new(rule: Rule, span: Span, message: impl Into<String>) -> Self {
+        Self::at(rule, Where::Span(span), message.into())
+    }
+
+    pub(crate) fn in_path(rule: Rule, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::at(rule, Where::Path(path.into()), message.into())
+    }
+
+    fn at(rule: Rule, at: Where, message: String) -> Self {
+        let severity = rule.text().severity;
+        Self {
+            rule,
+            severity,
+            at,
+            message,
+            help: None,
+            related: Vec::new(),
+        }
+    }
+
+    /// The same with what to write instead.
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+        Self {
+            help: Some(help.into()),
+            ..self
+        }
+    }
+
+    /// The same with another gravity.
+    pub(crate) fn severity(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    /// The same with another place that matters.
+    pub(crate) fn related(mut self, span: Span, what: impl Into<String>) -> Self {
+        self.related.push((span, what.into()));
+        self
+    }
+
+    fn into_diagnostic(self, sources: &Sources) -> Diagnostic {
+        Diagnostic {
+            rule: self.rule,
+            severity: self.severity,
+            place: match self.at {
+                Where::Path(path) => Place {
+                    file: path,
+                    line: 1,
+                    column: 1,
+                    width: 1,
+                    text: String::new(),
+                },
+                Where::Span(span) => place(span, sources),
+            },
+            message: self.message,
+            help: self.help,
+            related: self
+                .related
+                .into_iter()
+                .map(|(span, what)| (place(span, sources), what))
+                .collect(),
+        }
+    }
+}
+
+fn place(span: Span, sources: &Sources) -> Place {
+    let file = sources.file(span.file);
+    let start = file.text.floor_char_boundary(span.start as usize);
+    let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let line_end = file.text[start..].find('\n').map_or(file.text.len(), |at| start + at);
+    let end = file.text.floor_char_boundary(span.end as usize).clamp(start, line_end);
+    let characters = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+    Place {
+        file: file.path.clone(),
+        line: line_number(&file.text[..start]),
+        column: characters(&file.text[line_start..start]).saturating_add(1),
+        width: characters(file.text[start..end].trim_end()).max(1),
+        text: file.text[line_start..line_end].trim_end_matches('\r').to_owned(),
+    }
+}
+
+/// The number of the line in which a text ends, from 1.
+fn line_number(text: &str) -> u32 {
+    let breaks = text.bytes().filter(|&byte| byte == b'\n').count();
+    u32::try_from(breaks).unwrap_or(u32::MAX).saturating_add(1)
+}

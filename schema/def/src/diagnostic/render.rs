@@ -1,0 +1,182 @@
+//! Diagnostics as text for a terminal.
+//!
+//! ```text
+//! error[D0201]: there is no type `INT33`
+//!   --> entity_defs/Avatar.def:12:10
+//!    |
+//! 12 |     <Type> INT33 </Type>
+//!    |            ^^^^^
+//!    = why: without its type a member has neither size nor default nor check
+//!    = help: did you mean `INT32`?
+//! ```
+
+use std::fmt::Write as _;
+
+use super::{Diagnostic, Place, Severity};
+
+/// Whether the text is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Plain text.
+    #[default]
+    Plain,
+    /// With the escape sequences of terminals.
+    Coloured,
+}
+
+/// Columns of a tab stop.
+const TAB: usize = 4;
+
+/// Characters shown of a long line.
+const MAX_LINE: usize = 140;
+
+/// Characters shown before the place in a long line.
+const BEFORE_PLACE: usize = 40;
+
+/// All diagnostics one below the other, and a last line that counts them. Empty if there are none.
+#[must_use]
+pub fn render(diagnostics: &[Diagnostic], style: Style) -> String {
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        render_one(diagnostic, style, &mut out);
+        out.push('\n');
+    }
+    let count = |severity| diagnostics.iter().filter(|d| d.severity == severity).count();
+    let counts: Vec<String> = [Severity::Error, Severity::Warning, Severity::Note]
+        .into_iter()
+        .map(|severity| (count(severity), severity))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, severity)| format!("{count} {severity}{}", if count == 1 { "" } else { "s" }))
+        .collect();
+    if !counts.is_empty() {
+        let _ = writeln!(out, "{}", counts.join(", "));
+    }
+    out
+}
+
+fn render_one(diagnostic: &Diagnostic, style: Style, out: &mut String) {
+    let Diagnostic {
+        rule,
+        severity,
+        place,
+        message,
+        help,
+        related,
+    } = diagnostic;
+    let head = format!("{severity}[{rule}]");
+    let places = related.iter().map(|(place, _)| place).chain([place]);
+    let margin = places.map(|place| place.line.to_string().len()).max().unwrap_or(1);
+    let _ = writeln!(
+        out,
+        "{}: {}",
+        paint(&head, colour(*severity), style),
+        paint(message, BOLD, style)
+    );
+    let mark = Mark {
+        arrow: "-->",
+        line: '^',
+        what: "",
+        colour: colour(*severity),
+    };
+    render_place(place, &mark, margin, style, out);
+    for (place, what) in related {
+        let mark = Mark {
+            arrow: ":::",
+            line: '-',
+            what,
+            colour: BLUE,
+        };
+        render_place(place, &mark, margin, style, out);
+    }
+    let bar = paint("=", BLUE, style);
+    let _ = writeln!(out, "{:margin$} {bar} why: {}", "", rule.text().why);
+    if let Some(help) = help {
+        let _ = writeln!(out, "{:margin$} {bar} help: {help}", "");
+    }
+}
+
+/// How a place is pointed at.
+struct Mark<'a> {
+    arrow: &'a str,
+    line: char,
+    what: &'a str,
+    colour: &'a str,
+}
+
+fn render_place(place: &Place, mark: &Mark<'_>, margin: usize, style: Style, out: &mut String) {
+    let Place { file, line, column, .. } = place;
+    let arrow = paint(mark.arrow, BLUE, style);
+    if place.text.trim().is_empty() {
+        let file = if file.is_empty() { "." } else { file };
+        let _ = writeln!(out, "{:margin$}{arrow} {file}", "");
+        return;
+    }
+    let bar = paint("|", BLUE, style);
+    let (text, before, width) = visible(place);
+    let _ = writeln!(out, "{:margin$}{arrow} {file}:{line}:{column}", "");
+    let _ = writeln!(out, "{:margin$} {bar}", "");
+    let _ = writeln!(out, "{} {bar} {text}", paint(&format!("{line:>margin$}"), BLUE, style));
+    let marks = mark.line.to_string().repeat(width);
+    let marks = paint(format!("{marks} {}", mark.what).trim_end(), mark.colour, style);
+    let _ = writeln!(out, "{:margin$} {bar} {:before$}{marks}", "", "");
+}
+
+/// The line with its tabs expanded and its far ends cut, the columns before the place, and the columns of the place.
+fn visible(place: &Place) -> (String, usize, usize) {
+    let start = place.column as usize - 1;
+    let length = place.text.chars().count();
+    let first = if length > MAX_LINE {
+        start.saturating_sub(BEFORE_PLACE)
+    } else {
+        0
+    };
+    let (mut text, mut columns, mut before, mut width) = (String::new(), 0, 0, 0);
+    if first > 0 {
+        text.push('…');
+        columns = 1;
+    }
+    for (i, c) in place.text.chars().enumerate().skip(first).take(MAX_LINE) {
+        let c_width = if c == '\t' { TAB - columns % TAB } else { columns_of(c) };
+        match c {
+            '\t' => text.extend(std::iter::repeat_n(' ', c_width)),
+            c if c.is_control() => text.push('\u{fffd}'),
+            c => text.push(c),
+        }
+        columns += c_width;
+        if i < start {
+            before = columns;
+        } else if i < start + place.width as usize {
+            width = columns - before;
+        }
+    }
+    if length > first + MAX_LINE {
+        text.push('…');
+    }
+    (text.trim_end().to_owned(), before, width.max(1))
+}
+
+/// Columns that a terminal gives a character: two for those of East Asian scripts and pictographs.
+fn columns_of(c: char) -> usize {
+    let is_wide = matches!(u32::from(c),
+        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f
+        | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd);
+    if is_wide { 2 } else { 1 }
+}
+
+const BOLD: &str = "1";
+const BLUE: &str = "1;34";
+
+fn colour(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "1;31",
+        Severity::Warning => "1;33",
+        Severity::Note => "1;36",
+    }
+}
+
+fn paint(text: &str, colour: &str, style: Style) -> String {
+    match style {
+        Style::Plain => text.to_owned(),
+        Style::Coloured => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
+    }
+}

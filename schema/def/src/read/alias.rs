@@ -1,0 +1,137 @@
+//! `alias.xml` and `types.xml`: names for types, each with a default of its own if it likes.
+
+use std::collections::BTreeMap;
+
+use super::{Dialect, Reading, Typed, is_identifier};
+use crate::{
+    diagnostic::{Finding, Rule},
+    source::{Section, Span},
+};
+
+/// Longest chain of aliases each of which is declared after the one that uses it.
+const MAX_FORWARD: usize = 32;
+
+/// The aliases that have not been read yet, and the way to the one being read.
+pub(super) struct Pending<'a, 's> {
+    sections: BTreeMap<&'s str, &'a Section<'s>>,
+    /// The aliases being read, from the outside in.
+    path: Vec<(&'s str, Span)>,
+}
+
+/// Reads a file of aliases into `reading`.
+pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, root: &Section<'s>) {
+    reading.attributes_mean_nothing(root);
+    reading.text_means_nothing(root);
+    let mut pending = Pending {
+        sections: BTreeMap::new(),
+        path: Vec::new(),
+    };
+    for section in &root.children {
+        if reading.is_alias_name(section, &pending) {
+            pending.sections.insert(section.name, section);
+        }
+    }
+    for section in &root.children {
+        if pending
+            .sections
+            .get(section.name)
+            .is_some_and(|&first| std::ptr::eq(first, section))
+        {
+            reading.read_alias(section, &mut pending);
+        }
+    }
+}
+
+impl<'s> Reading<'s> {
+    /// Whether this section declares an alias; reports those that cannot, or do so again.
+    fn is_alias_name(&mut self, section: &Section<'s>, pending: &Pending<'_, 's>) -> bool {
+        let name = section.name;
+        if name.contains(':') {
+            self.unknown_tag(section, []);
+            return false;
+        }
+        if !is_identifier(name) {
+            return self.is_identifier(section);
+        }
+        let same = |other: &str| match self.dialect {
+            Dialect::BigWorld => other == name,
+            Dialect::KBEngine => other.eq_ignore_ascii_case(name),
+        };
+        if let Some(first) = pending.sections.keys().find(|other| same(other)) {
+            let first = pending.sections[first].name_span;
+            let message = format!("the alias `{name}` is declared again; the first declaration counts");
+            let finding = Finding::new(Rule::RepeatedAlias, section.name_span, message)
+                .help("remove one of the two")
+                .related(first, "declared here first");
+            self.report(finding);
+            return false;
+        }
+        if self.dialect == Dialect::KBEngine && name.starts_with('_') {
+            let message = format!("the alias `{name}` begins with `_`, which KBEngine keeps for itself");
+            self.report(Finding::new(Rule::AliasName, section.name_span, message).help("choose another name"));
+        }
+        if super::declared_type::is_built_in(name) {
+            let message = format!("the alias `{name}` hides the type of that name");
+            self.report(Finding::new(Rule::AliasName, section.name_span, message).help("choose another name"));
+        }
+        true
+    }
+
+    fn read_alias<'a>(&mut self, section: &'a Section<'s>, pending: &mut Pending<'a, 's>) {
+        pending.sections.remove(section.name);
+        pending.path.push((section.name, section.name_span));
+        let typed = self.declared_type_with(section, pending);
+        pending.path.pop();
+        self.aliases.insert(section.name, typed);
+    }
+
+    /// The alias of this name while aliases are being read: known, read now, or part of a circle. `None` if there is no
+    /// alias of this name; `Some(None)` if there is one and it cannot be used, which has been reported.
+    pub(super) fn pending_alias<'a>(
+        &mut self,
+        name: &str,
+        used_at: Span,
+        pending: &mut Pending<'a, 's>,
+    ) -> Option<Option<Typed>> {
+        if let Some(known) = self.aliases.get(name) {
+            return Some(known.clone());
+        }
+        if let Some(at) = pending.path.iter().position(|(open, _)| *open == name) {
+            // An alias may give its own name to the built-in type it stands for.
+            if at + 1 == pending.path.len() && super::declared_type::is_built_in(name) {
+                return None;
+            }
+            let names: Vec<&str> = pending.path[at..].iter().map(|(open, _)| *open).collect();
+            let message = format!("the alias `{name}` contains itself: {} → {name}", names.join(" → "));
+            let finding = Finding::new(Rule::AliasCycle, used_at, message)
+                .help("an alias can only use others; for a list of unknown depth use ids")
+                .related(pending.path[at].1, "declared here");
+            self.report(finding);
+            return Some(None);
+        }
+        let section = *pending.sections.get(name)?;
+        if pending.path.len() > MAX_FORWARD {
+            let message = format!("more than {MAX_FORWARD} aliases each use one declared later");
+            let finding = Finding::new(Rule::TypeTooLarge, used_at, message).help("declare an alias before it is used");
+            self.report(finding);
+            return Some(None);
+        }
+        let message = format!("`{name}` is declared further down");
+        let finding = Finding::new(Rule::AliasOrder, used_at, message)
+            .help(format!("move the declaration of `{name}` above this one"))
+            .related(section.name_span, "declared here");
+        self.report(finding);
+        self.read_alias(section, pending);
+        self.aliases.get(name).cloned()
+    }
+}
+
+impl Pending<'_, '_> {
+    /// No alias is pending: all are known.
+    pub(super) fn none() -> Self {
+        Self {
+            sections: BTreeMap::new(),
+            path: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! A type as it is declared: in `<Type>`, in `<of>`, as an argument, as an alias.
+
+use std::collections::BTreeMap;
+
+use super::{Reading, Tags, alias::Pending};
+use crate::{
+    data_type::{DataType, Field, FixedDict, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES, PythonKind, Sequence},
+    diagnostic::{Finding, Rule, nearest},
+    source::Section,
+    value::Value,
+};
+
+/// A type and what a member of it holds at first.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub(crate) data_type: DataType,
+    pub(crate) default: Value,
+}
+
+/// The types that are written as a single word. Both dialects' words are read in both.
+const SIMPLE: &[(&str, DataType)] = &[
+    ("INT8", DataType::Int8),
+    ("INT16", DataType::Int16),
+    ("INT32", DataType::Int32),
+    ("INT64", DataType::Int64),
+    ("UINT8", DataType::UInt8),
+    ("UINT16", DataType::UInt16),
+    ("UINT32", DataType::UInt32),
+    ("UINT64", DataType::UInt64),
+    ("FLOAT", DataType::Float32),
+    ("FLOAT32", DataType::Float32),
+    ("FLOAT64", DataType::Float64),
+    ("DOUBLE", DataType::Float64),
+    ("STRING", DataType::String),
+    ("UNICODE_STRING", DataType::Unicode),
+    ("UNICODE", DataType::Unicode),
+    ("BLOB", DataType::Blob),
+    ("VECTOR2", DataType::Vector2),
+    ("VECTOR3", DataType::Vector3),
+    ("VECTOR4", DataType::Vector4),
+    ("MAILBOX", DataType::Mailbox),
+    ("ENTITYCALL", DataType::Mailbox),
+    ("UDO_REF", DataType::UdoRef),
+    ("PYTHON", DataType::Python(PythonKind::Any)),
+    ("PY_DICT", DataType::Python(PythonKind::Dict)),
+    ("PY_LIST", DataType::Python(PythonKind::List)),
+    ("PY_TUPLE", DataType::Python(PythonKind::Tuple)),
+];
+
+/// The types that are made of others, or of code.
+const COMPOSITE: &[&str] = &["ARRAY", "TUPLE", "FIXED_DICT", "CLASS", "USER_TYPE"];
+
+/// Whether the language itself has a type of this name.
+pub(super) fn is_built_in(name: &str) -> bool {
+    SIMPLE.iter().any(|(known, _)| *known == name) || COMPOSITE.contains(&name)
+}
+
+const SIMPLE_TAGS: Tags = Tags {
+    once: &["Default"],
+    many: &[],
+    unused: &["Widget"],
+};
+const SEQUENCE_TAGS: Tags = Tags {
+    once: &["of", "size", "persistAsBlob", "Default"],
+    many: &[],
+    unused: &["Widget"],
+};
+const DICT_TAGS: Tags = Tags {
+    once: &["Parent", "Properties", "AllowNone", "implementedBy", "Default"],
+    many: &[],
+    unused: &["Widget", "TypeName"],
+};
+const USER_TAGS: Tags = Tags {
+    once: &["implementedBy", "Default"],
+    many: &[],
+    unused: &["Widget"],
+};
+const FIELD_TAGS: Tags = Tags {
+    once: &["Type", "Persistent", "DatabaseLength"],
+    many: &[],
+    unused: &["Widget"],
+};
+
+impl<'s> Reading<'s> {
+    /// The type that a section declares, or `None` and a finding.
+    pub(crate) fn declared_type(&mut self, section: &Section<'s>) -> Option<Typed> {
+        self.declared_type_with(section, &mut Pending::none())
+    }
+
+    /// The same while aliases are being read.
+    pub(super) fn declared_type_with<'a>(
+        &mut self,
+        section: &'a Section<'s>,
+        pending: &mut Pending<'a, 's>,
+    ) -> Option<Typed> {
+        let name = section.text.as_ref();
+        if name.is_empty() {
+            let message = format!("`<{}>` names no type", section.name);
+            self.report(Finding::new(Rule::MissingType, section.name_span, message));
+            return None;
+        }
+        if let Some(alias) = self.pending_alias(name, section.text_span, pending) {
+            let fields = self.fields(section, &SIMPLE_TAGS);
+            if let Some(default) = fields.get("Default") {
+                let message = format!("the default of the alias `{name}` cannot be changed here; this one is not read");
+                let finding = Finding::new(Rule::AliasDefault, default.name_span, message)
+                    .help("move it to the property, as its `<Default>`");
+                self.report(finding);
+            }
+            return alias.filter(|typed| self.spend(typed, section));
+        }
+        let name = self.spelling_of(name, section);
+        let typed = match name {
+            "ARRAY" | "TUPLE" => self.sequence(name == "ARRAY", section, pending),
+            "FIXED_DICT" | "CLASS" => self.dict(section, pending),
+            "USER_TYPE" => self.user_type(section),
+            _ => match SIMPLE.iter().find(|(known, _)| *known == name) {
+                Some((_, data_type)) => self.simple(data_type.clone(), section),
+                None => self.unknown_type(section),
+            },
+        }?;
+        let is_small = self.is_small_enough(&typed.data_type, section) && self.spend(&typed, section);
+        is_small.then_some(typed)
+    }
+
+    /// Takes a type off the budget; reports when it is used up.
+    fn spend(&mut self, typed: &Typed, section: &Section<'s>) -> bool {
+        let cost = typed.data_type.node_count() + typed.default.value_count();
+        if let Some(left) = self.budget.checked_sub(cost) {
+            self.budget = left;
+            return true;
+        }
+        let message = "all types and defaults together are too large from here on";
+        let finding = Finding::new(Rule::TypeTooLarge, section.text_span, message)
+            .help("use large types in fewer places, or leave out the sizes of sequences");
+        self.report(finding);
+        false
+    }
+
+    /// The exact spelling of a type that is written in another case.
+    fn spelling_of<'n>(&mut self, name: &'n str, section: &Section<'s>) -> &'n str {
+        let mut known = SIMPLE.iter().map(|(known, _)| *known).chain(COMPOSITE.iter().copied());
+        match known.find(|known| known.eq_ignore_ascii_case(name)) {
+            Some(exact) if exact != name => {
+                let message = format!("`{name}` is read as `{exact}`");
+                let finding = Finding::new(Rule::TypeCase, section.text_span, message).help(format!("write `{exact}`"));
+                self.report(finding);
+                exact
+            }
+            _ => name,
+        }
+    }
+
+    fn unknown_type(&mut self, section: &Section<'s>) -> Option<Typed> {
+        let name = section.text.as_ref();
+        let message = format!("there is no type `{name}`");
+        let finding = Finding::new(Rule::UnknownType, section.text_span, message);
+        let simple = SIMPLE.iter().map(|(known, _)| *known);
+        let aliases: Vec<&str> = self.aliases.keys().copied().collect();
+        let known = simple.chain(COMPOSITE.iter().copied()).chain(aliases);
+        let file = self.dialect.alias_file();
+        self.report(match (name, nearest(name, known)) {
+            ("BOOL" | "BOOLEAN", _) => finding.help(format!(
+                "no dialect has it built in: add `<{name}> UINT8 </{name}>` to `{file}`"
+            )),
+            ("PATROL_PATH", _) => finding.help("use `UDO_REF` and a user data object"),
+            (_, Some(meant)) => finding.help(format!("did you mean `{meant}`?")),
+            (_, None) => finding.help(format!("declare it in `{file}`")),
+        });
+        None
+    }
+
+    fn simple(&mut self, data_type: DataType, section: &Section<'s>) -> Option<Typed> {
+        let fields = self.fields(section, &SIMPLE_TAGS);
+        let own = data_type.default_value();
+        let default = match fields.get("Default") {
+            Some(default) => self.default(&data_type, &own, default)?,
+            None => own,
+        };
+        Some(Typed { data_type, default })
+    }
+
+    fn sequence<'a>(
+        &mut self,
+        is_array: bool,
+        section: &'a Section<'s>,
+        pending: &mut Pending<'a, 's>,
+    ) -> Option<Typed> {
+        let fields = self.fields(section, &SEQUENCE_TAGS);
+        let Some(of) = fields.get("of") else {
+            let message = format!("`{}` does not say what it is a sequence of", section.text);
+            let finding = Finding::new(Rule::ElementType, section.text_span, message)
+                .help(format!("write `{} <of> TYPE </of>`", section.text));
+            self.report(finding);
+            return None;
+        };
+        let element = self.declared_type_with(of, pending);
+        let size = match fields.get("size") {
+            Some(size) => {
+                let limit = u32::try_from(MAX_DEFAULT_VALUES).unwrap_or(u32::MAX);
+                self.integer(size, Rule::SequenceSize, 0, limit)?
+            }
+            None => 0,
+        };
+        let persist_as_blob = self.boolean(fields.get("persistAsBlob"), false);
+        let Typed {
+            data_type: of,
+            default: element_default,
+        } = element?;
+        // A size of 0 is how the predecessors say that there is none.
+        let size = (size > 0).then_some(size);
+        let sequence = Box::new(Sequence {
+            of,
+            size,
+            element_default,
+            persist_as_blob,
+        });
+        let data_type = if is_array {
+            DataType::Array(sequence)
+        } else {
+            DataType::Tuple(sequence)
+        };
+        if !self.is_small_enough(&data_type, section) {
+            return None;
+        }
+        self.with_default(data_type, fields.get("Default"))
+    }
+
+    fn dict<'a>(&mut self, section: &'a Section<'s>, pending: &mut Pending<'a, 's>) -> Option<Typed> {
+        let fields = self.fields(section, &DICT_TAGS);
+        let mut dict = FixedDict::of(Vec::new());
+        let mut is_whole = true;
+        if let Some(parent) = fields.get("Parent") {
+            match self.declared_type_with(parent, pending).map(|typed| typed.data_type) {
+                Some(DataType::FixedDict(parent)) => dict.fields = parent.fields,
+                Some(_) => {
+                    let message = format!("`{}` is not a FIXED_DICT", parent.text);
+                    self.report(Finding::new(Rule::DictParent, parent.text_span, message));
+                    is_whole = false;
+                }
+                None => is_whole = false,
+            }
+        }
+        if let Some(properties) = fields.get("Properties") {
+            self.text_means_nothing(properties);
+            is_whole &= self.dict_fields(properties, pending, &mut dict);
+        }
+        if is_whole && dict.fields.is_empty() {
+            let finding = Finding::new(Rule::NoFields, section.text_span, "the FIXED_DICT has no fields")
+                .help("add `<Properties> <name> <Type> TYPE </Type> </name> </Properties>`");
+            self.report(finding);
+            is_whole = false;
+        }
+        dict.allow_none = self.boolean(fields.get("AllowNone"), false);
+        if let Some(implemented_by) = fields.get("implementedBy") {
+            dict.implemented_by = self.text(implemented_by).map(|named| named.name);
+        }
+        let data_type = DataType::FixedDict(Box::new(dict));
+        if !is_whole || !self.is_small_enough(&data_type, section) {
+            return None;
+        }
+        self.with_default(data_type, fields.get("Default"))
+    }
+
+    /// Adds the declared fields; `false` if one of them cannot be used.
+    fn dict_fields<'a>(
+        &mut self,
+        properties: &'a Section<'s>,
+        pending: &mut Pending<'a, 's>,
+        dict: &mut FixedDict,
+    ) -> bool {
+        let mut declared: BTreeMap<&str, &Section<'s>> = BTreeMap::new();
+        let mut is_whole = true;
+        for section in &properties.children {
+            if dict.fields.len() > MAX_TYPE_NODES {
+                // Reported as a whole by the caller.
+                return true;
+            }
+            let Some(field) = self.dict_field(section, pending) else {
+                is_whole = false;
+                continue;
+            };
+            if let Some(first) = declared.insert(section.name, section) {
+                let message = format!("the field `{}` is declared again and replaces the first", field.name);
+                let finding = Finding::new(Rule::RepeatedField, section.name_span, message)
+                    .help("remove one of the two")
+                    .related(first.name_span, "declared here first");
+                self.report(finding);
+            }
+            match dict.fields.iter_mut().find(|known| known.name == field.name) {
+                Some(known) => *known = field,
+                None => dict.fields.push(field),
+            }
+        }
+        is_whole
+    }
+
+    fn dict_field<'a>(&mut self, section: &'a Section<'s>, pending: &mut Pending<'a, 's>) -> Option<Field> {
+        let is_named = self.is_identifier(section);
+        self.text_means_nothing(section);
+        let fields = self.fields(section, &FIELD_TAGS);
+        let Some(declared) = fields.get("Type") else {
+            let message = format!("the field `{}` has no type", section.name);
+            let finding = Finding::new(Rule::MissingType, section.name_span, message).help("add `<Type> TYPE </Type>`");
+            self.report(finding);
+            return None;
+        };
+        let typed = self.declared_type_with(declared, pending);
+        let persistent = self.boolean(fields.get("Persistent"), true);
+        let database_length = match fields.get("DatabaseLength") {
+            Some(length) => Some(self.integer(length, Rule::Number, 1, u32::MAX)?),
+            None => None,
+        };
+        let Typed { data_type, default } = typed?;
+        is_named.then(|| Field {
+            name: section.name.to_owned(),
+            data_type,
+            default,
+            persistent,
+            database_length,
+        })
+    }
+
+    fn user_type(&mut self, section: &Section<'s>) -> Option<Typed> {
+        let fields = self.fields(section, &USER_TAGS);
+        let Some(implemented_by) = fields.get("implementedBy") else {
+            let message = "the USER_TYPE does not say what implements it";
+            let finding = Finding::new(Rule::ImplementedBy, section.text_span, message)
+                .help("add `<implementedBy> module.instance </implementedBy>`");
+            self.report(finding);
+            return None;
+        };
+        let data_type = DataType::UserType(self.text(implemented_by)?.name);
+        self.with_default(data_type, fields.get("Default"))
+    }
+
+    fn with_default(&mut self, data_type: DataType, section: Option<&Section<'s>>) -> Option<Typed> {
+        let own = data_type.default_value();
+        let default = match section {
+            Some(section) => self.default(&data_type, &own, section)?,
+            None => own,
+        };
+        Some(Typed { data_type, default })
+    }
+
+    fn is_small_enough(&mut self, data_type: &DataType, section: &Section<'s>) -> bool {
+        let problem = if data_type.depth() > MAX_TYPE_DEPTH {
+            format!("the type is nested more than {MAX_TYPE_DEPTH} levels deep")
+        } else if data_type.node_count() > MAX_TYPE_NODES {
+            format!("the type has more than {MAX_TYPE_NODES} parts once all aliases are written out")
+        } else if data_type.default_count().is_none_or(|count| count > MAX_DEFAULT_VALUES) {
+            format!("the default of the type has more than {MAX_DEFAULT_VALUES} values")
+        } else {
+            return true;
+        };
+        let finding = Finding::new(Rule::TypeTooLarge, section.text_span, problem)
+            .help("divide it, or leave out the sizes of sequences");
+        self.report(finding);
+        false
+    }
+}

@@ -1,0 +1,339 @@
+//! A definition file as a whole.
+
+use super::{DeclaredLevel, DeclaredMethod, DeclaredProperty, Dialect, MethodPart, Named, Reading, Tags};
+use crate::{
+    diagnostic::{Finding, Rule, nearest},
+    schema::{DetailedPosition, Domain, Volatile},
+    source::{Section, Span},
+};
+
+/// What a definition file defines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Entity,
+    Interface,
+    Component,
+    Service,
+    UserDataObject,
+}
+
+/// What one file declares, before inheritance.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) kind: Kind,
+    /// Where the file begins.
+    pub(crate) span: Span,
+    pub(crate) parent: Option<Named>,
+    pub(crate) interfaces: Vec<Named>,
+    pub(crate) components: Vec<ComponentUse>,
+    pub(crate) properties: Vec<DeclaredProperty>,
+    pub(crate) base_methods: Vec<DeclaredMethod>,
+    pub(crate) cell_methods: Vec<DeclaredMethod>,
+    pub(crate) client_methods: Vec<DeclaredMethod>,
+    /// Of a service.
+    pub(crate) methods: Vec<DeclaredMethod>,
+    pub(crate) volatile: Option<Volatile>,
+    pub(crate) levels: Vec<DeclaredLevel>,
+    pub(crate) temp_properties: Vec<String>,
+    pub(crate) detailed_position: Option<DetailedPosition>,
+    pub(crate) appeal_radius: Option<f32>,
+    pub(crate) manual_aoi: Option<bool>,
+    pub(crate) persistent: Option<bool>,
+    pub(crate) client_name: Option<Named>,
+    /// The parts that `<Distribution>` names: base, cell, client.
+    pub(crate) parts: Option<[bool; 3]>,
+    /// Of a user data object.
+    pub(crate) domain: Option<Domain>,
+}
+
+/// A component of an entity.
+#[derive(Clone, Debug)]
+pub(crate) struct ComponentUse {
+    /// What the entity calls it.
+    pub(crate) name: Named,
+    /// Its definition.
+    pub(crate) definition: Named,
+    /// `false` keeps all of its members out of the store.
+    pub(crate) persistent: bool,
+}
+
+const ENTITY_TAGS: Tags = Tags {
+    once: &[
+        "Parent",
+        "Implements",
+        "Interfaces",
+        "ClientName",
+        "Volatile",
+        "LoDLevels",
+        "LODLevels",
+        "DetailLevels",
+        "TempProperties",
+        "DetailedPosition",
+        "ShouldSendDetailedVolatilePosition",
+        "AppealRadius",
+        "IsManualAoI",
+        "IsManualAOI",
+        "Distribution",
+        "Persistent",
+        "Properties",
+        "BaseMethods",
+        "CellMethods",
+        "ClientMethods",
+        "Components",
+    ],
+    many: &[],
+    unused: &["ExplicitDatabaseID", "NetworkCompression"],
+};
+const SERVICE_TAGS: Tags = Tags {
+    once: &["Implements", "Interfaces", "Methods"],
+    many: &[],
+    unused: &[],
+};
+const OBJECT_TAGS: Tags = Tags {
+    once: &["Domain", "Parent", "Implements", "Interfaces", "Properties"],
+    many: &[],
+    unused: &[],
+};
+const PART_TAGS: Tags = Tags {
+    once: &["Base", "Cell", "Client"],
+    many: &[],
+    unused: &[],
+};
+
+/// The tags in which an interface is named in the KBEngine dialect.
+const INTERFACE_TAGS: [&str; 4] = ["Interface", "interface", "Type", "type"];
+
+impl Definition {
+    fn empty(kind: Kind, span: Span) -> Self {
+        Self {
+            kind,
+            span,
+            parent: None,
+            interfaces: Vec::new(),
+            components: Vec::new(),
+            properties: Vec::new(),
+            base_methods: Vec::new(),
+            cell_methods: Vec::new(),
+            client_methods: Vec::new(),
+            methods: Vec::new(),
+            volatile: None,
+            levels: Vec::new(),
+            temp_properties: Vec::new(),
+            detailed_position: None,
+            appeal_radius: None,
+            manual_aoi: None,
+            persistent: None,
+            client_name: None,
+            parts: None,
+            domain: None,
+        }
+    }
+}
+
+impl<'s> Reading<'s> {
+    /// Reads the root of a definition file.
+    pub(crate) fn definition(&mut self, kind: Kind, root: &Section<'s>) -> Definition {
+        let mut definition = Definition::empty(kind, root.name_span.start_of());
+        self.text_means_nothing(root);
+        let tags = match kind {
+            Kind::Entity | Kind::Interface | Kind::Component => &ENTITY_TAGS,
+            Kind::Service => &SERVICE_TAGS,
+            Kind::UserDataObject => &OBJECT_TAGS,
+        };
+        let fields = self.fields(root, tags);
+        self.ancestors(&mut definition, &fields);
+        if let Some(properties) = fields.get("Properties") {
+            definition.properties = self.properties(properties, kind != Kind::UserDataObject);
+        }
+        let mut methods = |tag, part| {
+            fields
+                .get(tag)
+                .map_or(Vec::new(), |section| self.methods(section, part))
+        };
+        definition.base_methods = methods("BaseMethods", MethodPart::Base);
+        definition.cell_methods = methods("CellMethods", MethodPart::Cell);
+        definition.client_methods = methods("ClientMethods", MethodPart::Client);
+        definition.methods = methods("Methods", MethodPart::Service);
+        self.seen_from_a_distance(&mut definition, &fields);
+        if let Some(section) = fields.get("TempProperties") {
+            self.text_means_nothing(section);
+            let names = section.children.iter().filter(|child| self.is_identifier(child));
+            definition.temp_properties = names.map(|child| child.name.to_owned()).collect();
+        }
+        definition.persistent = self.declared_boolean(fields.get("Persistent"));
+        definition.client_name = fields.get("ClientName").and_then(|name| self.text(name));
+        if let Some(section) = fields.get("Distribution") {
+            self.text_means_nothing(section);
+            let parts = self.fields(section, &PART_TAGS);
+            definition.parts = Some(["Base", "Cell", "Client"].map(|part| self.boolean(parts.get(part), false)));
+        }
+        if kind == Kind::UserDataObject {
+            definition.domain = self.domain(root, fields.get("Domain"));
+        }
+        definition
+    }
+
+    /// Parent, interfaces and components.
+    fn ancestors(&mut self, definition: &mut Definition, fields: &super::Fields<'_, 's>) {
+        if let Some(parent) = fields.get("Parent").filter(|parent| !parent.is_empty()) {
+            if definition.kind == Kind::Interface {
+                let finding = Finding::new(
+                    Rule::InterfaceParent,
+                    parent.name_span,
+                    "the parent of an interface is not read",
+                )
+                .help("let it implement the other interface");
+                self.report(finding);
+            } else {
+                definition.parent = self.text(parent);
+            }
+        }
+        for tag in ["Implements", "Interfaces"] {
+            if let Some(section) = fields.get(tag) {
+                self.interfaces(section, definition);
+            }
+        }
+        if let Some(section) = fields.get("Components") {
+            self.attributes_mean_nothing(section);
+            self.text_means_nothing(section);
+            definition.components = section
+                .children
+                .iter()
+                .filter_map(|child| self.component_use(child))
+                .collect();
+        }
+    }
+
+    fn interfaces(&mut self, section: &Section<'s>, definition: &mut Definition) {
+        self.attributes_mean_nothing(section);
+        self.text_means_nothing(section);
+        let of_this_dialect = match self.dialect {
+            Dialect::BigWorld => "Implements",
+            Dialect::KBEngine => "Interfaces",
+        };
+        if section.name != of_this_dialect && !section.children.is_empty() {
+            let message = format!("{} does not read `<{}>`", self.dialect.name(), section.name);
+            let finding = Finding::new(Rule::OtherDialect, section.name_span, message)
+                .help(format!("write `<{of_this_dialect}>`"));
+            self.report(finding);
+        }
+        for child in &section.children {
+            if section.name == "Interfaces" && !INTERFACE_TAGS.contains(&child.name) {
+                let message = format!("`<{}>` is read as `<Interface>`", child.name);
+                let finding = Finding::new(Rule::TagCase, child.name_span, message).help("write `<Interface>`");
+                self.report(finding);
+            }
+            let Some(named) = self.text(child) else { continue };
+            if let Some(first) = definition.interfaces.iter().find(|known| known.name == named.name) {
+                let message = format!("`{}` is implemented twice", named.name);
+                let finding = Finding::new(Rule::RepeatedInterface, named.span, message)
+                    .help("remove one of the two")
+                    .related(first.span, "the first time");
+                self.report(finding);
+                continue;
+            }
+            definition.interfaces.push(named);
+        }
+    }
+
+    /// BigWorld: `<Type> <name> alias </name> </Type>`. KBEngine: `<name> <Type> Type </Type> </name>`.
+    fn component_use(&mut self, section: &Section<'s>) -> Option<ComponentUse> {
+        self.text_means_nothing(section);
+        let own = Named {
+            name: section.name.to_owned(),
+            span: section.name_span,
+        };
+        let is_named = self.is_identifier(section);
+        let used = if self.dialect == Dialect::BigWorld && section.child("Type").is_none() {
+            let fields = self.fields(
+                section,
+                &Tags {
+                    once: &["name"],
+                    many: &[],
+                    unused: &[],
+                },
+            );
+            let name = match fields.get("name") {
+                Some(name) => self.text(name)?,
+                None => own.clone(),
+            };
+            ComponentUse {
+                name,
+                definition: own,
+                persistent: true,
+            }
+        } else {
+            let fields = self.fields(
+                section,
+                &Tags {
+                    once: &["Type", "Persistent"],
+                    many: &[],
+                    unused: &[],
+                },
+            );
+            let Some(definition) = fields.get("Type") else {
+                let message = format!("the component `{}` has no type", section.name);
+                let finding = Finding::new(Rule::MissingComponent, section.name_span, message)
+                    .help("add `<Type> NAME </Type>`, the name of its definition");
+                self.report(finding);
+                return None;
+            };
+            let definition = self.text(definition)?;
+            let persistent = self.boolean(fields.get("Persistent"), true);
+            ComponentUse {
+                name: own,
+                definition,
+                persistent,
+            }
+        };
+        is_named.then_some(used)
+    }
+
+    fn seen_from_a_distance(&mut self, definition: &mut Definition, fields: &super::Fields<'_, 's>) {
+        definition.volatile = fields.get("Volatile").map(|section| self.volatile(section));
+        for tag in ["LoDLevels", "LODLevels"] {
+            if let Some(section) = fields.get(tag) {
+                definition.levels.extend(self.levels(section));
+            }
+        }
+        if let Some(section) = fields.get("DetailLevels") {
+            definition.levels.extend(self.bands(section));
+        }
+        definition.detailed_position = fields
+            .get("DetailedPosition")
+            .map(|section| self.detailed_position(section));
+        if self.boolean(fields.get("ShouldSendDetailedVolatilePosition"), false) {
+            definition
+                .detailed_position
+                .get_or_insert(DetailedPosition { latest_only: false });
+        }
+        definition.appeal_radius = fields
+            .get("AppealRadius")
+            .and_then(|section| self.distance(section, 0.0));
+        let manual = fields.get("IsManualAoI").or(fields.get("IsManualAOI"));
+        definition.manual_aoi = self.declared_boolean(manual);
+    }
+
+    fn domain(&mut self, root: &Section<'s>, section: Option<&Section<'s>>) -> Option<Domain> {
+        let Some(section) = section else {
+            let finding = Finding::new(Rule::Domain, root.name_span, "the user data object has no domain")
+                .help("add `<Domain> CELL </Domain>`, or BASE, or CLIENT");
+            self.report(finding);
+            return None;
+        };
+        let named = self.text(section)?;
+        match named.name.to_ascii_uppercase().as_str() {
+            "CELL" => Some(Domain::Cell),
+            "BASE" => Some(Domain::Base),
+            "CLIENT" => Some(Domain::Client),
+            other => {
+                let finding = Finding::new(Rule::Domain, named.span, format!("there is no domain `{}`", named.name));
+                self.report(match nearest(other, ["CELL", "BASE", "CLIENT"]) {
+                    Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                    None => finding.help("write CELL, BASE or CLIENT"),
+                });
+                None
+            }
+        }
+    }
+}

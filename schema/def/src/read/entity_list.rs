@@ -1,0 +1,136 @@
+//! `entities.xml`: which entity types there are, and in which order.
+
+use std::collections::BTreeMap;
+
+use super::{Reading, Tags, as_boolean};
+use crate::{
+    diagnostic::{Finding, Rule},
+    source::{Section, Span},
+};
+
+/// The entity types of a game in their order.
+#[derive(Debug, Default)]
+pub(crate) struct EntityList {
+    pub(crate) entities: Vec<Listed>,
+}
+
+/// One entry of the list.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    /// What the list says about its parts.
+    pub(crate) base: Option<bool>,
+    pub(crate) cell: Option<bool>,
+    pub(crate) client: Option<bool>,
+}
+
+const GROUPS: [&str; 2] = ["ClientServerEntities", "ServerOnlyEntities"];
+
+impl<'s> Reading<'s> {
+    /// Reads the list in either form: flat, or in groups of types with and without a client part.
+    pub(crate) fn entity_list(&mut self, root: &Section<'s>) -> EntityList {
+        let mut list = EntityList::default();
+        self.attributes_mean_nothing(root);
+        self.text_means_nothing(root);
+        if GROUPS.iter().any(|group| root.child(group).is_some()) {
+            let tags = Tags {
+                once: &GROUPS,
+                many: &[],
+                unused: &[],
+            };
+            let fields = self.fields(root, &tags);
+            for (group, client) in GROUPS.into_iter().zip([true, false]) {
+                if let Some(group) = fields.get(group) {
+                    self.attributes_mean_nothing(group);
+                    self.text_means_nothing(group);
+                    list.entities.extend(
+                        group
+                            .children
+                            .iter()
+                            .filter_map(|child| self.listed(child, Some(client))),
+                    );
+                }
+            }
+        } else {
+            list.entities
+                .extend(root.children.iter().filter_map(|child| self.listed(child, None)));
+        }
+        self.without_repetitions(&mut list);
+        list
+    }
+
+    /// A list of names and nothing else: services, user data objects.
+    pub(crate) fn name_list(&mut self, root: &Section<'s>) -> EntityList {
+        self.attributes_mean_nothing(root);
+        self.text_means_nothing(root);
+        let entities = root
+            .children
+            .iter()
+            .filter_map(|child| self.listed(child, None))
+            .collect();
+        let mut list = EntityList { entities };
+        self.without_repetitions(&mut list);
+        list
+    }
+
+    fn listed(&mut self, section: &Section<'s>, client: Option<bool>) -> Option<Listed> {
+        if section.name.contains(':') {
+            self.unknown_tag(section, []);
+            return None;
+        }
+        if !self.is_identifier(section) {
+            return None;
+        }
+        self.text_means_nothing(section);
+        for child in &section.children {
+            self.unknown_tag(child, []);
+        }
+        let (name, span) = (section.name.to_owned(), section.name_span);
+        let mut listed = Listed {
+            name,
+            span,
+            base: None,
+            cell: None,
+            client,
+        };
+        for attribute in &section.attributes {
+            let part = match attribute.name {
+                "hasBase" => &mut listed.base,
+                "hasCell" => &mut listed.cell,
+                "hasClient" => &mut listed.client,
+                _ => {
+                    let message = format!("the attribute `{}` has no effect", attribute.name);
+                    let finding = Finding::new(Rule::Attribute, attribute.span, message)
+                        .help("`hasBase`, `hasCell` and `hasClient` are understood here");
+                    self.report(finding);
+                    continue;
+                }
+            };
+            *part = Some(as_boolean(&attribute.value).unwrap_or_else(|| {
+                let message = format!("`{}` is neither true nor false; it is taken as false", attribute.value);
+                self.findings.push(Finding::new(Rule::Boolean, attribute.span, message));
+                false
+            }));
+        }
+        Some(listed)
+    }
+
+    fn without_repetitions(&mut self, list: &mut EntityList) {
+        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+        list.entities.retain(|listed| match seen.get(&listed.name) {
+            Some(&first) => {
+                let message = format!("`{}` is listed twice", listed.name);
+                let finding = Finding::new(Rule::RepeatedEntity, listed.span, message)
+                    .help("remove one of the two")
+                    .related(first, "listed here first");
+                self.findings.push(finding);
+                false
+            }
+            None => {
+                seen.insert(listed.name.clone(), listed.span);
+                true
+            }
+        });
+    }
+}

@@ -1,0 +1,356 @@
+//! Values as they are written in `<Default>`.
+
+use super::{
+    Reading,
+    python::{self, Literal},
+};
+use crate::{
+    check::check,
+    data_type::{DataType, FixedDict, Sequence},
+    diagnostic::{Finding, Rule, nearest},
+    source::{Section, Span},
+    value::Value,
+};
+
+impl<'s> Reading<'s> {
+    /// The value that a `<Default>` declares; `own` where it is empty or does not count. `None` and a finding if it
+    /// does not fit.
+    pub(super) fn default(&mut self, data_type: &DataType, own: &Value, section: &Section<'s>) -> Option<Value> {
+        if matches!(data_type, DataType::Mailbox) {
+            if !section.is_empty() && section.text != "None" {
+                let finding = Finding::new(Rule::DefaultIgnored, section.name_span, "a mailbox begins as None")
+                    .help("remove the `<Default>`");
+                self.report(finding);
+            }
+            return Some(own.clone());
+        }
+        if section.is_empty() {
+            return Some(own.clone());
+        }
+        self.value(data_type, section)
+    }
+
+    /// The value that a section holds, in the form of the predecessors' data files.
+    fn value(&mut self, data_type: &DataType, section: &Section<'s>) -> Option<Value> {
+        self.attributes_mean_nothing(section);
+        match data_type {
+            DataType::Array(sequence) | DataType::Tuple(sequence) => {
+                let value = if section.children.is_empty() && !section.text.is_empty() {
+                    self.noted(data_type, section)?
+                } else {
+                    self.items(sequence, section)?
+                };
+                self.fitting(data_type, value, section.name_span)
+            }
+            DataType::FixedDict(dict) => self.fields_of(dict, section),
+            DataType::Python(_) | DataType::UserType(_) => Some(Value::Opaque(as_written(section).into_bytes())),
+            _ => {
+                for child in &section.children {
+                    self.unknown_tag(child, []);
+                }
+                self.noted(data_type, section)
+            }
+        }
+    }
+
+    /// Elements as children.
+    fn items(&mut self, sequence: &Sequence, section: &Section<'s>) -> Option<Value> {
+        self.text_means_nothing(section);
+        let mut values = Vec::new();
+        let mut is_whole = true;
+        for child in &section.children {
+            if child.name != "item" {
+                let message = format!("`<{}>` is read as `<item>`", child.name);
+                let finding = Finding::new(Rule::TagCase, child.name_span, message).help("write `<item>`");
+                self.report(finding);
+            }
+            if child.is_empty() {
+                values.push(sequence.element_default.clone());
+                continue;
+            }
+            match self.value(&sequence.of, child) {
+                Some(value) => values.push(value),
+                None => is_whole = false,
+            }
+        }
+        is_whole.then_some(Value::Sequence(values))
+    }
+
+    /// Fields as children; those that are not there hold their defaults.
+    fn fields_of(&mut self, dict: &FixedDict, section: &Section<'s>) -> Option<Value> {
+        if section.children.is_empty() {
+            if dict.allow_none && (section.text.is_empty() || section.text == "None") {
+                return Some(Value::None);
+            }
+            if section.text.is_empty() {
+                return Some(dict.filled());
+            }
+            let own = if dict.allow_none {
+                "None"
+            } else {
+                "the defaults of its fields"
+            };
+            let message = format!("the value of a FIXED_DICT is written as its fields; it begins with {own}");
+            let finding = Finding::new(Rule::DefaultIgnored, section.text_span, message)
+                .help("write `<field> value </field>` for each field that differs");
+            self.report(finding);
+            return Some(if dict.allow_none { Value::None } else { dict.filled() });
+        }
+        self.text_means_nothing(section);
+        let mut values: Vec<Value> = dict.fields.iter().map(|field| field.default.clone()).collect();
+        let mut is_whole = true;
+        for child in &section.children {
+            let Some((i, field)) = dict.field(child.name) else {
+                let message = format!("the FIXED_DICT has no field `{}`", child.name);
+                let finding = Finding::new(Rule::UnknownTag, child.name_span, message);
+                self.report(
+                    match nearest(child.name, dict.fields.iter().map(|field| field.name.as_str())) {
+                        Some(meant) => finding.help(format!("did you mean `<{meant}>`?")),
+                        None => finding,
+                    },
+                );
+                continue;
+            };
+            match self.default(&field.data_type, &field.default, child) {
+                Some(value) => values[i] = value,
+                None => is_whole = false,
+            }
+        }
+        is_whole.then_some(Value::Dict(values))
+    }
+
+    /// A value noted as text.
+    fn noted(&mut self, data_type: &DataType, section: &Section<'s>) -> Option<Value> {
+        match from_text(data_type, &section.text) {
+            Ok(Noted { value, odd }) => {
+                if let Some(odd) = odd {
+                    let message = format!("`{}` is read as {odd}", section.text);
+                    let finding =
+                        Finding::new(Rule::DefaultIgnored, section.text_span, message).help(format!("write `{odd}`"));
+                    self.report(finding);
+                }
+                self.fitting(data_type, value, section.text_span)
+            }
+            Err(expected) => {
+                let message = format!("`{}` is not {expected}", section.text);
+                self.report(Finding::new(Rule::Default, section.text_span, message));
+                None
+            }
+        }
+    }
+
+    fn fitting(&mut self, data_type: &DataType, value: Value, span: Span) -> Option<Value> {
+        match check(data_type, &value) {
+            Ok(()) => Some(value),
+            Err(mismatch) => {
+                self.report(Finding::new(Rule::Default, span, mismatch.to_string()));
+                None
+            }
+        }
+    }
+}
+
+/// A value read from text, and how it should have been written if it was written oddly.
+struct Noted {
+    value: Value,
+    odd: Option<String>,
+}
+
+impl From<Value> for Noted {
+    fn from(value: Value) -> Self {
+        Self { value, odd: None }
+    }
+}
+
+/// What a text should have been.
+type Expected = String;
+
+fn from_text(data_type: &DataType, text: &str) -> Result<Noted, Expected> {
+    match data_type {
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
+            integer(data_type, text, |number| i64::try_from(number).ok().map(Value::Int))
+        }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+            integer(data_type, text, |number| u64::try_from(number).ok().map(Value::UInt))
+        }
+        DataType::Float32 => number(text).map(|number| Value::Float32(number as f32).into()),
+        DataType::Float64 => number(text).map(|number| Value::Float64(number).into()),
+        DataType::String => Ok(Value::string(text).into()),
+        DataType::Unicode => Ok(Value::Unicode(text.to_owned()).into()),
+        DataType::Blob => base64(text)
+            .map(|bytes| Value::Bytes(bytes).into())
+            .ok_or("base-64".to_owned()),
+        DataType::Vector2 => vector(text).map(|parts| Value::Vector2(parts).into()),
+        DataType::Vector3 => vector(text).map(|parts| Value::Vector3(parts).into()),
+        DataType::Vector4 => vector(text).map(|parts| Value::Vector4(parts).into()),
+        DataType::UdoRef => guid(text).map(|guid| Value::UdoRef(guid).into()),
+        DataType::Mailbox => Ok(Value::Mailbox(None).into()),
+        DataType::Python(_) | DataType::UserType(_) => Ok(Value::Opaque(text.as_bytes().to_vec()).into()),
+        DataType::Array(sequence) | DataType::Tuple(sequence) => {
+            let expected = || "a list: `<item> value </item>` for each element".to_owned();
+            match python::parse(text) {
+                Some(Literal::List(items)) => {
+                    let values = items
+                        .iter()
+                        .map(|item| from_literal(&sequence.of, item))
+                        .collect::<Result<_, _>>()?;
+                    Ok(Value::Sequence(values).into())
+                }
+                _ => Err(expected()),
+            }
+        }
+        DataType::FixedDict(dict) if dict.allow_none && text == "None" => Ok(Value::None.into()),
+        DataType::FixedDict(_) => Err("a FIXED_DICT: write its fields as elements".to_owned()),
+    }
+}
+
+fn from_literal(data_type: &DataType, literal: &Literal) -> Result<Value, Expected> {
+    match (data_type, literal) {
+        (_, Literal::Word(text) | Literal::Text(text)) => from_text(data_type, text).map(|noted| noted.value),
+        (DataType::Array(sequence) | DataType::Tuple(sequence), Literal::List(items)) => {
+            let values = items.iter().map(|item| from_literal(&sequence.of, item));
+            Ok(Value::Sequence(values.collect::<Result<_, _>>()?))
+        }
+        (DataType::Vector2 | DataType::Vector3 | DataType::Vector4, Literal::List(items)) => {
+            let parts: Vec<&str> = items
+                .iter()
+                .map(|item| match item {
+                    Literal::Word(text) => text.as_str(),
+                    Literal::Text(_) | Literal::List(_) => "",
+                })
+                .collect();
+            from_text(data_type, &parts.join(" ")).map(|noted| noted.value)
+        }
+        (_, Literal::List(_)) => Err(format!("a list of {data_type}")),
+    }
+}
+
+/// An integer, decimal or after `0x`. `true` is 1, `false` is 0, and a fraction of zero is left out, each oddly.
+fn integer(data_type: &DataType, text: &str, fit: impl Fn(i128) -> Option<Value>) -> Result<Noted, Expected> {
+    let expected = || format!("an integer that fits {data_type}");
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
+    let parsed = match hexadecimal {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().map(i128::from),
+        None => text.parse().ok(),
+    };
+    if let Some(number) = parsed {
+        let number = if hexadecimal.is_some() && text.starts_with('-') {
+            -number
+        } else {
+            number
+        };
+        return fit(number).map(Noted::from).ok_or_else(expected);
+    }
+    let odd = match super::as_boolean(text) {
+        Some(value) => i128::from(value),
+        None => match text.split_once('.') {
+            Some((whole, fraction)) if fraction.chars().all(|c| c == '0') => whole.parse().map_err(|_| expected())?,
+            _ => return Err(expected()),
+        },
+    };
+    let value = fit(odd).ok_or_else(expected)?;
+    Ok(Noted {
+        value,
+        odd: Some(odd.to_string()),
+    })
+}
+
+fn number(text: &str) -> Result<f64, Expected> {
+    let is_number = text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c));
+    text.parse()
+        .ok()
+        .filter(|_| is_number)
+        .ok_or_else(|| "a number".to_owned())
+}
+
+/// Numbers with blanks or commas between them, in parentheses or not.
+fn vector<const N: usize>(text: &str) -> Result<[f32; N], Expected> {
+    let expected = || format!("{N} numbers with blanks between them");
+    let inner = text.trim_matches(['(', ')', '[', ']']);
+    let mut parts = [0.0; N];
+    let mut words = inner
+        .split(|c: char| c.is_whitespace() || c == ',')
+        .filter(|word| !word.is_empty());
+    for part in &mut parts {
+        let word = words.next().ok_or_else(expected)?;
+        *part = number(word).map_err(|_| expected())? as f32;
+    }
+    if words.next().is_none() {
+        Ok(parts)
+    } else {
+        Err(expected())
+    }
+}
+
+/// Four groups of eight hexadecimal digits with dots between them, each a little-endian number in the bytes.
+fn guid(text: &str) -> Result<[u8; 16], Expected> {
+    let expected =
+        || "a GUID: four groups of eight hexadecimal digits, `00112233.44556677.8899AABB.CCDDEEFF`".to_owned();
+    let mut bytes = [0; 16];
+    let mut groups = text.split('.');
+    for four in bytes.chunks_exact_mut(4) {
+        let group = groups.next().filter(|group| group.len() == 8).ok_or_else(expected)?;
+        let number = u32::from_str_radix(group, 16).map_err(|_| expected())?;
+        four.copy_from_slice(&number.to_le_bytes());
+    }
+    if groups.next().is_none() {
+        Ok(bytes)
+    } else {
+        Err(expected())
+    }
+}
+
+/// Bytes in base 64 (RFC 4648), blanks anywhere, the padding present or not.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let (mut bits, mut held) = (0_u32, 0);
+    for c in text.trim_end_matches('=').bytes().filter(|c| !c.is_ascii_whitespace()) {
+        let six = match c {
+            b'A'..=b'Z' => c - b'A',
+            b'a'..=b'z' => c - b'a' + 26,
+            b'0'..=b'9' => c - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held).to_le_bytes()[0]);
+        }
+    }
+    // Six bits left over would be a character that began no byte.
+    (held < 6).then_some(bytes)
+}
+
+/// The content of a section as it is written, without comments and blanks between elements.
+fn as_written(section: &Section<'_>) -> String {
+    let mut out = section.text.clone().into_owned();
+    for child in &section.children {
+        out.push_str(&format!("<{0}>{1}</{0}>", child.name, as_written(child)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_with_and_without_padding() {
+        assert_eq!(base64("SGVsbG8gV29ybGQh").as_deref(), Some(b"Hello World!".as_slice()));
+        assert_eq!(base64("AAEC").as_deref(), Some([0, 1, 2].as_slice()));
+        assert_eq!(base64("AA ==").as_deref(), Some([0].as_slice()));
+        assert_eq!(base64("AAE").as_deref(), Some([0, 1].as_slice()));
+        assert_eq!(base64("A"), None);
+        assert_eq!(base64("A-EC"), None);
+    }
+
+    #[test]
+    fn a_guid_is_four_little_endian_numbers() {
+        let guid = guid("00112233.44556677.8899AABB.CCDDEEFF").expect("well formed");
+        assert_eq!(guid[..8], [0x33, 0x22, 0x11, 0x00, 0x77, 0x66, 0x55, 0x44]);
+    }
+}

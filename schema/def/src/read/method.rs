@@ -1,0 +1,226 @@
+//! Methods: what they take, what they answer, and who may call them.
+
+use std::collections::BTreeSet;
+
+use super::{Dialect, Reading, Tags};
+use crate::{
+    data_type::DataType,
+    diagnostic::{Finding, Rule, Severity, nearest},
+    schema::{Argument, Exposure, Method},
+    source::{Section, Span},
+};
+
+/// A method as a file declares it.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredMethod {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    /// `None` if the declaration is wrong, which has been reported.
+    pub(crate) method: Option<Method>,
+}
+
+/// Where a method runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum MethodPart {
+    Base,
+    Cell,
+    Client,
+    Service,
+}
+
+const TAGS: Tags = Tags {
+    once: &[
+        "Exposed",
+        "Args",
+        "ReturnValues",
+        "SendLatestOnly",
+        "IsReliable",
+        "DetailDistance",
+        "Utype",
+    ],
+    many: &["Arg"],
+    unused: &["ReplayExposureLevel", "VariableLengthHeaderSize"],
+};
+
+impl<'s> Reading<'s> {
+    pub(crate) fn methods(&mut self, section: &Section<'s>, part: MethodPart) -> Vec<DeclaredMethod> {
+        self.attributes_mean_nothing(section);
+        self.text_means_nothing(section);
+        let mut methods = Vec::new();
+        for child in &section.children {
+            if child.name.contains(':') {
+                self.unknown_tag(child, []);
+            } else {
+                methods.push(self.method(child, part));
+            }
+        }
+        methods
+    }
+
+    fn method(&mut self, section: &Section<'s>, part: MethodPart) -> DeclaredMethod {
+        let is_named = self.is_identifier(section);
+        self.text_means_nothing(section);
+        let fields = self.fields(section, &TAGS);
+        let mut method = Method::new(section.name, Vec::new());
+        let args = self.arguments(fields.get("Args"), fields.many());
+        let returns = self.returns(fields.get("ReturnValues"), part);
+        if let Some(exposed) = fields.get("Exposed") {
+            method.exposed = self.exposure(exposed, part);
+        }
+        let client_only = ["SendLatestOnly", "IsReliable", "DetailDistance"];
+        for tag in client_only.into_iter().filter_map(|tag| fields.get(tag)) {
+            if part != MethodPart::Client {
+                let message = format!("`<{}>` has no effect on a method of the server", tag.name);
+                let finding = Finding::new(Rule::MethodOption, tag.name_span, message).help("remove it");
+                self.report(finding);
+            }
+        }
+        method.latest_only = self.boolean(fields.get("SendLatestOnly"), false);
+        method.reliable = self.boolean(fields.get("IsReliable"), true);
+        method.detail_distance = fields
+            .get("DetailDistance")
+            .and_then(|section| self.distance(section, 0.0));
+        method.protocol_id = self.protocol_id(fields.get("Utype"));
+        let declared = DeclaredMethod {
+            name: section.name.to_owned(),
+            span: section.name_span,
+            method: None,
+        };
+        let (Some(args), Some(returns), true) = (args, returns, is_named) else {
+            return declared;
+        };
+        if part == MethodPart::Client || method.exposed != Exposure::No {
+            let types: Vec<&DataType> = args.iter().chain(&returns).map(|arg| &arg.data_type).collect();
+            self.travels_to_clients(&types, section.name_span, section.name);
+        }
+        method.args = args;
+        method.returns = returns;
+        DeclaredMethod {
+            method: Some(method),
+            ..declared
+        }
+    }
+
+    /// Arguments in a section of their own, by name; or each in an `<Arg>`, by position.
+    fn arguments(&mut self, args: Option<&Section<'s>>, positional: &[&Section<'s>]) -> Option<Vec<Argument>> {
+        let Some(args) = args else {
+            return self.positional(positional.iter().copied(), "arg");
+        };
+        if let Some(stray) = positional.first() {
+            let finding = Finding::new(Rule::StrayText, stray.name_span, "`<Arg>` beside `<Args>` is not read")
+                .help("move it into `<Args>`");
+            self.report(finding);
+        }
+        self.attributes_mean_nothing(args);
+        self.text_means_nothing(args);
+        if args.children.iter().all(|child| child.name == "Arg") {
+            return self.positional(args.children.iter(), "arg");
+        }
+        self.named(args)
+    }
+
+    /// Returned values by name; `None` if one of them is wrong.
+    fn returns(&mut self, section: Option<&Section<'s>>, part: MethodPart) -> Option<Vec<Argument>> {
+        let Some(section) = section else {
+            return Some(Vec::new());
+        };
+        if part == MethodPart::Client {
+            let finding = Finding::new(
+                Rule::ClientReturns,
+                section.name_span,
+                "a client method cannot return values",
+            )
+            .help("remove `<ReturnValues>`; let the client call an exposed method instead");
+            self.report(finding);
+        }
+        self.attributes_mean_nothing(section);
+        self.text_means_nothing(section);
+        if !section.children.is_empty() && section.children.iter().all(|child| child.name == "Arg") {
+            return self.positional(section.children.iter(), "value");
+        }
+        self.named(section)
+    }
+
+    fn positional<'a>(&mut self, sections: impl Iterator<Item = &'a Section<'s>>, prefix: &str) -> Option<Vec<Argument>>
+    where
+        's: 'a,
+    {
+        let types: Vec<_> = sections.map(|section| self.declared_type(section)).collect();
+        types
+            .into_iter()
+            .enumerate()
+            .map(|(i, typed)| Some(Argument::new(format!("{prefix}{i}"), typed?.data_type)))
+            .collect()
+    }
+
+    fn named(&mut self, section: &Section<'s>) -> Option<Vec<Argument>> {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut arguments = Some(Vec::new());
+        for child in &section.children {
+            let is_named = self.is_identifier(child);
+            let is_new = seen.insert(child.name);
+            if !is_new {
+                let message = format!("a second `{}`", child.name);
+                let finding =
+                    Finding::new(Rule::RepeatedArgument, child.name_span, message).help("give each its own name");
+                self.report(finding);
+            }
+            match self.declared_type(child) {
+                Some(typed) if is_named && is_new => {
+                    if let Some(arguments) = &mut arguments {
+                        arguments.push(Argument::new(child.name, typed.data_type));
+                    }
+                }
+                _ => arguments = None,
+            }
+        }
+        arguments
+    }
+
+    fn exposure(&mut self, section: &Section<'s>, part: MethodPart) -> Exposure {
+        self.children_mean_nothing(section);
+        if part == MethodPart::Client {
+            let severity = match self.dialect {
+                Dialect::BigWorld => Severity::Error,
+                Dialect::KBEngine => Severity::Warning,
+            };
+            let finding = Finding::new(
+                Rule::ExposedClient,
+                section.name_span,
+                "a client method cannot be exposed",
+            )
+            .severity(severity)
+            .help("remove `<Exposed/>`");
+            self.report(finding);
+            return Exposure::No;
+        }
+        match (section.text.as_ref(), part) {
+            ("", MethodPart::Cell) | ("ALL_CLIENTS", MethodPart::Cell) => Exposure::AllClients,
+            ("", MethodPart::Base) | ("OWN_CLIENT", MethodPart::Cell | MethodPart::Base) => Exposure::OwnClient,
+            (text, _) => {
+                let span = if text.is_empty() {
+                    section.name_span
+                } else {
+                    section.text_span
+                };
+                let known: &[&str] = match part {
+                    MethodPart::Cell => &["OWN_CLIENT", "ALL_CLIENTS"],
+                    MethodPart::Base => &["OWN_CLIENT"],
+                    MethodPart::Service | MethodPart::Client => &[],
+                };
+                let message = match (text, part) {
+                    (_, MethodPart::Service) => "clients cannot call services".to_owned(),
+                    ("ALL_CLIENTS", _) => "other clients cannot call a base method".to_owned(),
+                    _ => format!("there is no exposure `{text}`"),
+                };
+                let help = match (nearest(text, known.iter().copied()), known) {
+                    (Some(meant), _) => format!("did you mean `{meant}`?"),
+                    (None, []) => "remove `<Exposed/>`".to_owned(),
+                    (None, _) => format!("write `<Exposed/>`, or in it {}", known.join(" or ")),
+                };
+                self.report(Finding::new(Rule::ExposedValue, span, message).help(help));
+                Exposure::No
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Sections to declarations: what each tag of the language means, in both dialects.
+//!
+//! Each file is read once, whoever refers to it. What is read here is nearly final: types are resolved, defaults are
+//! values. What depends on the entity that a declaration ends up in (inheritance, levels of detail) is left to
+//! [`crate::compile`].
+
+mod alias;
+mod declared_type;
+mod definition;
+mod dialect;
+mod entity_list;
+mod literal;
+mod method;
+mod property;
+mod python;
+mod space;
+
+use std::collections::BTreeMap;
+
+pub(crate) use alias::read_aliases;
+pub(crate) use declared_type::Typed;
+pub(crate) use definition::{ComponentUse, Definition, Kind};
+pub(crate) use dialect::{Dialect, FileSigns};
+pub(crate) use entity_list::{EntityList, Listed};
+pub(crate) use method::{DeclaredMethod, MethodPart};
+pub(crate) use property::DeclaredProperty;
+pub(crate) use space::{BANDS, DeclaredLevel};
+
+use crate::{
+    diagnostic::{Finding, Findings, Rule, nearest},
+    source::{Section, Span},
+};
+
+/// What reading needs to know, and what it has found so far.
+pub(crate) struct Reading<'s> {
+    pub(crate) dialect: Dialect,
+    /// The aliases; `None` for one whose declaration is wrong, which has been reported.
+    pub(crate) aliases: BTreeMap<&'s str, Option<Typed>>,
+    pub(crate) findings: Findings,
+    /// How many more nodes of types and values of defaults may be made.
+    pub(crate) budget: usize,
+}
+
+/// Most nodes of types and values of defaults in all declarations together. Each counts wherever it is used, since each
+/// use is a copy: a small file can otherwise fill the memory with copies of one large alias.
+pub(crate) const MAX_DECLARED: usize = 8_000_000;
+
+/// A name and where it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+}
+
+/// The tags that a section may have.
+pub(crate) struct Tags {
+    /// Those of which the first counts.
+    pub(crate) once: &'static [&'static str],
+    /// Those that may be there several times.
+    pub(crate) many: &'static [&'static str],
+    /// Those that are understood and have no effect here.
+    pub(crate) unused: &'static [&'static str],
+}
+
+/// The children of a section by their tags.
+pub(crate) struct Fields<'a, 's> {
+    once: BTreeMap<&'static str, &'a Section<'s>>,
+    many: Vec<&'a Section<'s>>,
+}
+
+impl<'a, 's> Fields<'a, 's> {
+    /// The child of this tag.
+    pub(crate) fn get(&self, tag: &str) -> Option<&'a Section<'s>> {
+        self.once.get(tag).copied()
+    }
+
+    /// The children of tags that may be there several times.
+    pub(crate) fn many(&self) -> &[&'a Section<'s>] {
+        &self.many
+    }
+}
+
+impl<'s> Reading<'s> {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            aliases: BTreeMap::new(),
+            findings: Findings::default(),
+            budget: MAX_DECLARED,
+        }
+    }
+
+    pub(crate) fn report(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    /// Sorts the children of a section by what their tags mean, and reports those that mean nothing.
+    pub(crate) fn fields<'a>(&mut self, section: &'a Section<'s>, tags: &Tags) -> Fields<'a, 's> {
+        let mut fields = Fields {
+            once: BTreeMap::new(),
+            many: Vec::new(),
+        };
+        self.attributes_mean_nothing(section);
+        for child in &section.children {
+            if tags.many.contains(&child.name) {
+                fields.many.push(child);
+            } else if tags.unused.contains(&child.name) {
+                let message = format!("`<{}>` has no effect here", child.name);
+                self.report(Finding::new(Rule::NotUsed, child.name_span, message));
+            } else if let Some(tag) = self.known_tag(child, tags) {
+                if let Some(first) = fields.once.get(tag) {
+                    let message = format!("`<{}>` is there twice; the first one counts", child.name);
+                    let finding = Finding::new(Rule::RepeatedTag, child.name_span, message)
+                        .help("put everything into one section")
+                        .related(first.name_span, "the first one");
+                    self.report(finding);
+                } else {
+                    fields.once.insert(tag, child);
+                }
+            }
+        }
+        fields
+    }
+
+    /// The tag of `tags` that a child has, if only in another case. Reports the other case and the unknown.
+    fn known_tag(&mut self, child: &Section<'s>, tags: &Tags) -> Option<&'static str> {
+        if let Some(tag) = tags.once.iter().find(|tag| **tag == child.name) {
+            return Some(tag);
+        }
+        if let Some(tag) = tags.once.iter().find(|tag| tag.eq_ignore_ascii_case(child.name)) {
+            let message = format!("`<{}>` is read as `<{tag}>`", child.name);
+            let help = format!("write `<{tag}>`");
+            self.report(Finding::new(Rule::TagCase, child.name_span, message).help(help));
+            return Some(tag);
+        }
+        let known = tags.once.iter().chain(tags.many).copied();
+        self.unknown_tag(child, known);
+        None
+    }
+
+    /// Reports a tag that means nothing where it stands.
+    pub(crate) fn unknown_tag(&mut self, child: &Section<'s>, known: impl IntoIterator<Item = &'static str>) {
+        let message = format!("`<{}>` is not understood and has no effect", child.name);
+        let finding = Finding::new(Rule::UnknownTag, child.name_span, message);
+        self.report(match nearest(child.name, known) {
+            Some(tag) => finding.help(format!("did you mean `<{tag}>`?")),
+            None => finding.help("remove it, or put it into a comment"),
+        });
+    }
+
+    /// Reports attributes where none is understood. Declarations of name spaces are left to the XML tools they are for.
+    pub(crate) fn attributes_mean_nothing(&mut self, section: &Section<'s>) {
+        for attribute in section
+            .attributes
+            .iter()
+            .filter(|attribute| !attribute.name.starts_with("xmlns"))
+        {
+            let message = format!("the attribute `{}` has no effect", attribute.name);
+            self.report(Finding::new(Rule::Attribute, attribute.span, message).help("remove it"));
+        }
+    }
+
+    /// Reports text in a section that should have only children.
+    pub(crate) fn text_means_nothing(&mut self, section: &Section<'s>) {
+        if !section.text.is_empty() {
+            let message = format!("text in `<{}>` is not read", section.name);
+            self.report(Finding::new(Rule::StrayText, section.text_span, message).help("remove it"));
+        }
+    }
+
+    /// Reports children of a section that should have only text.
+    pub(crate) fn children_mean_nothing(&mut self, section: &Section<'s>) {
+        self.attributes_mean_nothing(section);
+        for child in &section.children {
+            self.unknown_tag(child, []);
+        }
+    }
+
+    /// The text of a section that must have some.
+    pub(crate) fn text(&mut self, section: &Section<'s>) -> Option<Named> {
+        self.children_mean_nothing(section);
+        if section.text.is_empty() {
+            let message = format!("`<{}>` is empty", section.name);
+            self.report(Finding::new(Rule::MissingValue, section.name_span, message));
+            return None;
+        }
+        Some(Named {
+            name: section.text.clone().into_owned(),
+            span: section.text_span,
+        })
+    }
+
+    /// A yes or no. Anything but `true` and `false` is reported and leaves the default; in the KBEngine dialect it is
+    /// no.
+    pub(crate) fn boolean(&mut self, section: Option<&Section<'s>>, default: bool) -> bool {
+        self.declared_boolean(section).unwrap_or(default)
+    }
+
+    /// A yes or no if one is declared.
+    pub(crate) fn declared_boolean(&mut self, section: Option<&Section<'s>>) -> Option<bool> {
+        let section = section?;
+        self.children_mean_nothing(section);
+        if let Some(value) = as_boolean(&section.text) {
+            return Some(value);
+        }
+        let span = if section.text.is_empty() {
+            section.name_span
+        } else {
+            section.text_span
+        };
+        let meant = nearest(&section.text, ["true", "false"]);
+        let (outcome, value) = match self.dialect {
+            Dialect::BigWorld => ("the default is taken", None),
+            Dialect::KBEngine => ("it is taken as false", Some(false)),
+        };
+        let message = format!("`{}` is neither true nor false; {outcome}", section.text);
+        let help = match meant {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "write `true` or `false`".to_owned(),
+        };
+        self.report(Finding::new(Rule::Boolean, span, message).help(help));
+        value
+    }
+
+    /// A number of at least `low`, or a finding.
+    pub(crate) fn distance(&mut self, section: &Section<'s>, low: f32) -> Option<f32> {
+        let named = self.text(section)?;
+        self.parse_distance(&named, low)
+    }
+
+    fn parse_distance(&mut self, named: &Named, low: f32) -> Option<f32> {
+        match named.name.parse::<f32>() {
+            Ok(value) if value.is_finite() && value >= low => Some(value),
+            _ => {
+                let message = format!("`{}` is not a distance", named.name);
+                let help = format!("write a number of metres, {low} or more");
+                self.report(Finding::new(Rule::Number, named.span, message).help(help));
+                None
+            }
+        }
+    }
+
+    /// An integer within bounds, or a finding of `rule`.
+    pub(crate) fn integer(&mut self, section: &Section<'s>, rule: Rule, low: u32, high: u32) -> Option<u32> {
+        let named = self.text(section)?;
+        match named.name.parse::<u32>() {
+            Ok(value) if (low..=high).contains(&value) => Some(value),
+            _ => {
+                let message = format!("`{}` is not a number from {low} to {high}", named.name);
+                self.report(Finding::new(rule, named.span, message));
+                None
+            }
+        }
+    }
+
+    /// Whether a name can be used in code; reports one that cannot.
+    pub(crate) fn is_identifier(&mut self, section: &Section<'s>) -> bool {
+        if is_identifier(section.name) {
+            return true;
+        }
+        let message = format!("`{}` cannot be used as a name in code", section.name);
+        let better: String = section
+            .name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
+        let finding = Finding::new(Rule::Name, section.name_span, message);
+        self.report(if is_identifier(&better) {
+            finding.help(format!("write `{better}`"))
+        } else {
+            finding
+        });
+        false
+    }
+}
+
+/// Whether scripts and generated code can use it as a name.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// `true` and `false` in any case.
+fn as_boolean(text: &str) -> Option<bool> {
+    if text.eq_ignore_ascii_case("true") {
+        Some(true)
+    } else if text.eq_ignore_ascii_case("false") {
+        Some(false)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,357 @@
+//! Properties: each its type, its distribution, and what else is said about it.
+
+use super::{Dialect, Named, Reading, Tags, Typed};
+use crate::{
+    data_type::DataType,
+    diagnostic::{Finding, Rule, Severity, nearest},
+    schema::{Distribution, Index, Property},
+    source::{Section, Span},
+};
+
+/// A property as a file declares it.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredProperty {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    /// `None` if the declaration is wrong, which has been reported.
+    pub(crate) property: Option<Property>,
+    /// The label of its level of detail.
+    pub(crate) level: Option<Named>,
+}
+
+const TAGS: Tags = Tags {
+    once: &[
+        "Type",
+        "Flags",
+        "Default",
+        "Editable",
+        "DetailLevel",
+        "Persistent",
+        "Indexed",
+        "Index",
+        "Identifier",
+        "DatabaseLength",
+        "SendLatestOnly",
+        "IsReliable",
+        "Utype",
+    ],
+    many: &[],
+    unused: &["Widget", "ExposedForReplay", "VariableLengthHeaderSize"],
+};
+
+/// Words for distributions beside their own flags, which one dialect reads.
+const OTHER_WORDS: [(&str, Distribution); 4] = [
+    ("CELL", Distribution::CellPublic),
+    ("CELL_AND_CLIENT", Distribution::CellPublicAndOwn),
+    ("CELL_AND_CLIENTS", Distribution::AllClients),
+    ("CELL_AND_OTHER_CLIENTS", Distribution::OtherClients),
+];
+
+/// Members that every entity has.
+const RESERVED: [&str; 5] = ["id", "position", "direction", "spaceID", "databaseID"];
+
+impl<'s> Reading<'s> {
+    /// The properties of a section, without those that are replaced by another of the same name in it.
+    pub(crate) fn properties(&mut self, section: &Section<'s>, has_flags: bool) -> Vec<DeclaredProperty> {
+        self.attributes_mean_nothing(section);
+        self.text_means_nothing(section);
+        let mut properties: Vec<DeclaredProperty> = Vec::new();
+        let mut places = std::collections::BTreeMap::new();
+        for child in &section.children {
+            if child.name.contains(':') {
+                self.unknown_tag(child, []);
+                continue;
+            }
+            let property = self.property(child, has_flags);
+            let Some(&at) = places.get(child.name) else {
+                places.insert(child.name, properties.len());
+                properties.push(property);
+                continue;
+            };
+            self.declared_again(&properties[at], &property);
+            if self.dialect == Dialect::BigWorld {
+                properties[at] = property;
+            }
+        }
+        properties
+    }
+
+    fn declared_again(&mut self, first: &DeclaredProperty, again: &DeclaredProperty) {
+        let name = &again.name;
+        let message = match self.dialect {
+            Dialect::BigWorld => format!("`{name}` is declared twice; this declaration replaces the first"),
+            Dialect::KBEngine => format!("`{name}` is declared twice; the first declaration counts"),
+        };
+        let finding = Finding::new(Rule::RepeatedProperty, again.span, message)
+            .help("remove one of the two")
+            .related(first.span, "declared here first");
+        self.report(finding);
+    }
+
+    fn property(&mut self, section: &Section<'s>, has_flags: bool) -> DeclaredProperty {
+        let (name, span) = (section.name.to_owned(), section.name_span);
+        let mut declared = DeclaredProperty {
+            name,
+            span,
+            property: None,
+            level: None,
+        };
+        let mut is_named = self.is_identifier(section);
+        if RESERVED.contains(&section.name) {
+            let message = format!("every entity has a `{}` already", section.name);
+            let finding = Finding::new(Rule::ReservedName, span, message).help("choose another name");
+            self.report(finding);
+            is_named = false;
+        }
+        self.text_means_nothing(section);
+        let fields = self.fields(section, &TAGS);
+        let typed = match fields.get("Type") {
+            Some(section) => self.declared_type(section),
+            None => {
+                let message = format!("`{}` has no type", section.name);
+                let finding = Finding::new(Rule::MissingType, span, message).help("add `<Type> TYPE </Type>`");
+                self.report(finding);
+                None
+            }
+        };
+        let distribution = if has_flags {
+            self.distribution(section, fields.get("Flags"))
+        } else {
+            Some(Distribution::CellPrivate)
+        };
+        // Read whatever else is wrong before giving up, so that all of it is reported.
+        let mut property = Property::new(section.name, DataType::Int8, Distribution::CellPrivate);
+        property.persistent = self.boolean(fields.get("Persistent"), false);
+        property.editable = self.boolean(fields.get("Editable"), false);
+        property.latest_only = self.boolean(fields.get("SendLatestOnly"), false);
+        property.reliable = self.boolean(fields.get("IsReliable"), true);
+        property.protocol_id = self.protocol_id(fields.get("Utype"));
+        declared.level = fields.get("DetailLevel").and_then(|level| self.text(level));
+        let (Some(Typed { data_type, default }), Some(distribution)) = (typed, distribution) else {
+            return declared;
+        };
+        property.data_type = data_type;
+        property.distribution = distribution;
+        property.default = default;
+        let mut is_whole = is_named;
+        if let Some(section) = fields.get("Default") {
+            match self.default(&property.data_type, &property.default, section) {
+                Some(default) => property.default = default,
+                None => is_whole = false,
+            }
+        }
+        self.storage(section, &fields, &mut property);
+        self.history(span, declared.level.as_ref(), &property);
+        if distribution.to_clients() {
+            self.travels_to_clients(&[&property.data_type], span, section.name);
+        }
+        declared.property = is_whole.then_some(property);
+        declared
+    }
+
+    fn distribution(&mut self, property: &Section<'s>, flags: Option<&Section<'s>>) -> Option<Distribution> {
+        let known = || Distribution::ALL.into_iter().map(Distribution::flag);
+        let Some(flags) = flags else {
+            let message = format!("`{}` has no flags", property.name);
+            let finding = Finding::new(Rule::MissingFlags, property.name_span, message)
+                .help("add `<Flags> FLAG </Flags>`: BASE, CELL_PRIVATE, CELL_PUBLIC, OWN_CLIENT, ALL_CLIENTS, …");
+            self.report(finding);
+            return None;
+        };
+        let named = self.text(flags)?;
+        let word = named.name.to_ascii_uppercase();
+        let own = Distribution::ALL
+            .into_iter()
+            .find(|distribution| distribution.flag() == word);
+        let other = OTHER_WORDS
+            .into_iter()
+            .find(|(other, _)| *other == word)
+            .map(|(_, distribution)| distribution);
+        let Some(distribution) = own.or(other) else {
+            let finding = Finding::new(
+                Rule::UnknownFlags,
+                named.span,
+                format!("there is no distribution `{}`", named.name),
+            );
+            self.report(match nearest(&named.name, known()) {
+                Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                None => finding.help(format!("write one of {}", known().collect::<Vec<_>>().join(", "))),
+            });
+            return None;
+        };
+        if self.dialect == Dialect::BigWorld && own.is_none() {
+            let message = format!("`{}` is KBEngine's word for `{distribution}`", named.name);
+            let finding = Finding::new(Rule::OtherDialect, named.span, message).help(format!("write `{distribution}`"));
+            self.report(finding);
+        } else if self.dialect == Dialect::BigWorld && named.name != word {
+            let message = format!("`{}` is read as `{distribution}`", named.name);
+            let finding = Finding::new(Rule::FlagCase, named.span, message).help(format!("write `{distribution}`"));
+            self.report(finding);
+        }
+        Some(distribution)
+    }
+
+    /// What a store is to do with the property (D8).
+    fn storage(&mut self, section: &Section<'s>, fields: &super::Fields<'_, 's>, property: &mut Property) {
+        if property.persistent && property.data_type == DataType::Mailbox {
+            let span = fields
+                .get("Persistent")
+                .map_or(section.name_span, |persistent| persistent.name_span);
+            let message = format!("`{}` is a mailbox and is not stored", property.name);
+            let finding = Finding::new(Rule::MailboxPersistent, span, message)
+                .help("store a database id, and look the entity up by it");
+            self.report(finding);
+            property.persistent = false;
+        }
+        if let Some(length) = fields.get("DatabaseLength") {
+            property.database_length = self.integer(length, Rule::Number, 1, u32::MAX);
+            if !has_database_length(&property.data_type) {
+                let message = format!("a {} has no database length", property.data_type);
+                let finding = Finding::new(Rule::DatabaseLength, length.name_span, message).help("remove it");
+                self.report(finding);
+                property.database_length = None;
+            }
+        }
+        property.identifier = self.boolean(fields.get("Identifier"), false);
+        let index = self.declared_index(fields);
+        property.indexed = index.map_or(Index::None, |(index, _)| index);
+        if property.identifier {
+            if let Some((Index::None | Index::Plain, span)) = index {
+                let finding = Finding::new(Rule::IdentifierIndex, span, "an identifier has a unique index")
+                    .help("remove this, or write `<Indexed> true <Unique> true </Unique> </Indexed>`");
+                self.report(finding);
+            }
+            property.indexed = Index::Unique;
+        }
+        self.index_rules(section, fields, property);
+    }
+
+    /// The index that is declared in either dialect's way, and where.
+    fn declared_index(&mut self, fields: &super::Fields<'_, 's>) -> Option<(Index, Span)> {
+        if let Some(indexed) = fields.get("Indexed") {
+            let unique = indexed.child("Unique");
+            for child in indexed.children.iter().filter(|child| child.name != "Unique") {
+                self.unknown_tag(child, ["Unique"]);
+            }
+            let span = if indexed.text.is_empty() {
+                indexed.name_span
+            } else {
+                indexed.text_span
+            };
+            let is_indexed = super::as_boolean(&indexed.text).unwrap_or_else(|| {
+                let message = format!("`{}` is neither true nor false; it is taken as false", indexed.text);
+                self.report(Finding::new(Rule::Boolean, span, message).help("write `true` or `false`"));
+                false
+            });
+            let is_unique = self.boolean(unique, fields.get("Identifier").is_some());
+            let index = match (is_indexed, is_unique) {
+                (false, _) => Index::None,
+                (true, false) => Index::Plain,
+                (true, true) => Index::Unique,
+            };
+            return Some((index, span));
+        }
+        let named = self.text(fields.get("Index")?)?;
+        match named.name.to_ascii_uppercase().as_str() {
+            "UNIQUE" => Some((Index::Unique, named.span)),
+            "INDEX" => Some((Index::Plain, named.span)),
+            _ => {
+                let message = format!("`{}` is no kind of index", named.name);
+                let finding = Finding::new(Rule::IndexType, named.span, message).help("write `UNIQUE` or `INDEX`");
+                self.report(finding);
+                None
+            }
+        }
+    }
+
+    fn index_rules(&mut self, section: &Section<'s>, fields: &super::Fields<'_, 's>, property: &Property) {
+        if property.indexed == Index::None {
+            return;
+        }
+        let tag = ["Identifier", "Indexed", "Index"]
+            .into_iter()
+            .find_map(|tag| fields.get(tag));
+        let span = tag.map_or(section.name_span, |tag| tag.name_span);
+        let name = &property.name;
+        if !property.persistent {
+            let message = format!("`{name}` is indexed but not persistent");
+            let finding = Finding::new(Rule::IndexNotPersistent, span, message)
+                .help("add `<Persistent> true </Persistent>`, or remove the index");
+            self.report(finding);
+        }
+        if !property.data_type.can_be_indexed() {
+            let message = format!("`{name}` is a {}, which cannot be indexed", property.data_type);
+            let finding = Finding::new(Rule::IndexType, span, message)
+                .help("index a number, a STRING, a UNICODE_STRING or a BLOB");
+            self.report(finding);
+        } else if property.identifier
+            && !matches!(
+                property.data_type,
+                DataType::String | DataType::Unicode | DataType::Blob
+            )
+        {
+            let message = format!("`{name}` is a {}, which names nothing", property.data_type);
+            let finding = Finding::new(Rule::IdentifierType, span, message)
+                .help("make it a STRING, a UNICODE_STRING or a BLOB, or give it an index that is unique");
+            self.report(finding);
+        }
+    }
+
+    /// How changes reach observers.
+    fn history(&mut self, span: Span, level: Option<&Named>, property: &Property) {
+        if let Some(level) = level
+            && !property.distribution.to_other_clients()
+        {
+            let message = format!("`{}` is not sent to other clients", property.name);
+            let finding = Finding::new(Rule::LevelWithoutEffect, level.span, message)
+                .help("remove the `<DetailLevel>`, or use ALL_CLIENTS or OTHER_CLIENTS");
+            self.report(finding);
+        }
+        if !property.reliable && !property.latest_only {
+            let message = format!(
+                "`{}` is unreliable, and each of its changes is sent once",
+                property.name
+            );
+            let finding = Finding::new(Rule::UnreliableHistory, span, message)
+                .help("add `<SendLatestOnly> true </SendLatestOnly>`");
+            self.report(finding);
+        }
+    }
+
+    /// The id that `<Utype>` fixes.
+    pub(super) fn protocol_id(&mut self, section: Option<&Section<'s>>) -> Option<u16> {
+        let id = self.integer(section?, Rule::ProtocolId, 0, u16::MAX.into())?;
+        u16::try_from(id).ok()
+    }
+
+    /// Reports what should not travel between client and server.
+    pub(super) fn travels_to_clients(&mut self, types: &[&DataType], span: Span, name: &str) {
+        let has = |wanted: fn(&DataType) -> bool| types.iter().any(|data_type| data_type.any(&mut |part| wanted(part)));
+        if has(|part| matches!(part, DataType::Python(_))) {
+            let message = format!("`{name}` sends an opaque value between client and server");
+            let finding = Finding::new(Rule::ClientPython, span, message)
+                .help("declare what is in it: a FIXED_DICT, an ARRAY, a STRING");
+            self.report(finding);
+        }
+        if has(|part| matches!(part, DataType::Mailbox)) {
+            let message = format!("`{name}` sends a mailbox between client and server");
+            let severity = match self.dialect {
+                Dialect::BigWorld => Severity::Error,
+                Dialect::KBEngine => Severity::Warning,
+            };
+            let finding = Finding::new(Rule::ClientMailbox, span, message)
+                .severity(severity)
+                .help("send an entity id");
+            self.report(finding);
+        }
+    }
+}
+
+/// Whether a database makes room for values of the type by their length; of a sequence that is its elements' length.
+fn has_database_length(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::String | DataType::Unicode | DataType::Blob | DataType::Python(_) | DataType::UserType(_) => true,
+        DataType::Array(sequence) | DataType::Tuple(sequence) => has_database_length(&sequence.of),
+        _ => false,
+    }
+}

@@ -1,0 +1,103 @@
+//! Files as they come: bytes by path, decoded to text, parsed to sections.
+//!
+//! Nothing here knows what a tag means. Everything is bounded: a file too large, too deep or with a document type that
+//! declares entities is refused with a diagnostic before it costs anything.
+
+mod section;
+mod text;
+mod tree;
+
+pub(crate) use section::{Section, parse};
+pub use tree::Tree;
+
+use crate::diagnostic::{Finding, Findings, Rule};
+
+/// Largest file read, bytes. The largest definition of a published game seen so far has 190 kB.
+pub const MAX_FILE_BYTES: usize = 8 << 20;
+
+/// Most bytes of all files together.
+pub const MAX_TREE_BYTES: usize = 256 << 20;
+
+/// Most files read.
+pub const MAX_FILES: usize = 20_000;
+
+/// Deepest nesting of elements. A type nested to its own limit takes two elements per level.
+pub const MAX_XML_DEPTH: usize = 96;
+
+/// A file among the sources of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FileId(pub(crate) u32);
+
+/// A part of a file's text, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub(crate) file: FileId,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// The decoded files of one run, in the order of their paths.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    files: Vec<SourceFile>,
+}
+
+/// One decoded file.
+#[derive(Debug)]
+pub(crate) struct SourceFile {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Sources {
+    /// Decodes every `.def` and `.xml` file of the tree. What cannot be decoded is left out and reported.
+    pub(crate) fn decode(tree: &Tree, findings: &mut Findings) -> Self {
+        let mut sources = Self::default();
+        for (path, bytes) in tree.files() {
+            if !has_text(path) {
+                continue;
+            }
+            let file = FileId(u32::try_from(sources.files.len()).expect("invariant: at most MAX_FILES files"));
+            let whole = Span { file, start: 0, end: 0 };
+            let text = if bytes.len() > MAX_FILE_BYTES {
+                let message = format!(
+                    "the file has {} bytes, more than the {MAX_FILE_BYTES} allowed",
+                    bytes.len()
+                );
+                findings.push(Finding::new(Rule::TooLarge, whole, message));
+                None
+            } else {
+                text::decode(bytes, whole, findings)
+            };
+            // A file that could not be decoded stays, empty, so that what was found has a place.
+            sources.files.push(SourceFile {
+                path: path.to_owned(),
+                text: text.unwrap_or_default(),
+            });
+        }
+        sources
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
+        (0..).map(FileId).zip(&self.files)
+    }
+
+    pub(crate) fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+}
+
+fn has_text(path: &str) -> bool {
+    path.rsplit_once('.')
+        .is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("def") || ending.eq_ignore_ascii_case("xml"))
+}
+
+impl Span {
+    /// The place just before this span.
+    pub(crate) fn start_of(self) -> Self {
+        Self {
+            end: self.start,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Bytes to text. Files should be UTF-8; what two decades of editors left behind is decoded where it is certain.
+
+use encoding_rs::{Encoding, GB18030, UTF_16BE, UTF_16LE};
+
+use super::Span;
+use crate::diagnostic::{Finding, Findings, Rule};
+
+/// How far into a file its declaration of an encoding is looked for, bytes.
+const DECLARATION_BYTES: usize = 256;
+
+/// The text of a file without its byte order mark, or `None` and a finding.
+pub(super) fn decode(bytes: &[u8], whole: Span, findings: &mut Findings) -> Option<String> {
+    if let Some((encoding, mark)) = Encoding::for_bom(bytes)
+        && [UTF_16LE, UTF_16BE].contains(&encoding)
+    {
+        return decode_as(encoding, &bytes[mark..], whole, findings);
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let error = match std::str::from_utf8(bytes) {
+        Ok(text) => return Some(text.to_owned()),
+        Err(error) => error,
+    };
+    if let Some(encoding) = declared(bytes).or_else(|| is_gb18030(bytes).then_some(GB18030)) {
+        return decode_as(encoding, bytes, whole, findings);
+    }
+    let at = error.valid_up_to();
+    let line = bytes[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+    findings.push(
+        Finding::new(
+            Rule::Encoding,
+            whole,
+            format!(
+                "the file is not UTF-8: byte {:#04x} in line {line} begins no character",
+                bytes[at]
+            ),
+        )
+        .help("save the file as UTF-8, or declare its encoding: `<?xml version=\"1.0\" encoding=\"…\"?>`"),
+    );
+    None
+}
+
+fn decode_as(encoding: &'static Encoding, bytes: &[u8], whole: Span, findings: &mut Findings) -> Option<String> {
+    let Some(text) = encoding.decode_without_bom_handling_and_without_replacement(bytes) else {
+        let message = format!("the file is neither UTF-8 nor {}", encoding.name());
+        findings.push(Finding::new(Rule::Encoding, whole, message).help("save the file as UTF-8"));
+        return None;
+    };
+    let message = format!("the file is read as {}", encoding.name());
+    findings.push(Finding::new(Rule::ForeignEncoding, whole, message).help("save the file as UTF-8"));
+    Some(text.into_owned())
+}
+
+/// The encoding that an XML declaration names, if it is a known one other than UTF-8.
+fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
+    let start = &bytes[..bytes.len().min(DECLARATION_BYTES)];
+    let start = String::from_utf8_lossy(start);
+    let (declaration, _) = start.trim_start().strip_prefix("<?xml")?.split_once("?>")?;
+    let (_, rest) = declaration.split_once("encoding")?;
+    let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+    let quote = rest.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
+    let label = rest[1..].split(quote).next()?;
+    Encoding::for_label(label.as_bytes()).filter(|encoding| *encoding != encoding_rs::UTF_8)
+}
+
+/// Whether the bytes are text in the encoding that most undeclared files of Chinese games have.
+fn is_gb18030(bytes: &[u8]) -> bool {
+    GB18030
+        .decode_without_bom_handling_and_without_replacement(bytes)
+        .is_some_and(|text| text.chars().all(|c| !c.is_control() || c.is_ascii_whitespace()))
+}
