@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use annals_host::nats::{
-    Bus, Cluster, ConnectError, LinkState, Server, ServerError, ServerOptions, StreamError, Unfit,
+    self, Bus, Cluster, ConnectError, LinkState, Server, ServerError, ServerOptions, StreamError, Unfit,
 };
 use async_nats::jetstream::stream::{Config, Stream};
 use futures::StreamExt;
