@@ -1,12 +1,16 @@
 //! What owners tell each other. Nothing here is kept: whatever must survive is in a log, and the bus may lose, repeat,
 //! delay and reorder all of it.
 
+mod codec;
+
 use annals_event::{Call, Event, Link, Place, Trace};
 use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, SessionId, TypeId};
 
 use annals_def::Value;
 
 use crate::client::CallRefusal;
+
+pub use codec::EnvelopeError;
 
 /// A message and who sent it (rule E7).
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,7 @@
 
 pub mod bus;
 pub mod client;
+pub mod control;
 mod map;
 mod subjects;
 

@@ -56,6 +56,12 @@ impl Subjects {
         format!("{}.owner.{owner}", self.prefix)
     }
 
+    /// Requests for sessions, to whoever holds a base owner.
+    #[must_use]
+    pub fn sessions(&self, owner: OwnerId) -> String {
+        format!("{}.sessions.{owner}", self.prefix)
+    }
+
     /// What every process of the realm hears: cursors, the map of spaces.
     #[must_use]
     pub fn news(&self, topic: &str) -> String {
@@ -66,11 +72,5 @@ impl Subjects {
     #[must_use]
     pub fn service(&self, service: &str) -> String {
         format!("{}.service.{service}", self.prefix)
-    }
-
-    /// Requests to one process.
-    #[must_use]
-    pub fn process(&self, process: annals_ids::ProcessId) -> String {
-        format!("{}.process.{process}", self.prefix)
     }
 }

@@ -300,7 +300,8 @@ pub(crate) fn take_client(reader: &mut Reader<'_>) -> Result<ClientLink, Malform
     })
 }
 
-pub(crate) fn put_place(out: &mut Vec<u8>, place: &Place) {
+/// Appends a place: the space's number, then position and direction as six little-endian floats.
+pub fn put_place(out: &mut Vec<u8>, place: &Place) {
     put_number(out, u64::from(place.space.0));
     let Position { x, y, z } = place.position;
     let Direction { yaw, pitch, roll } = place.direction;
@@ -309,7 +310,11 @@ pub(crate) fn put_place(out: &mut Vec<u8>, place: &Place) {
     }
 }
 
-pub(crate) fn take_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
+/// Takes a place.
+///
+/// # Errors
+/// When it is cut off.
+pub fn take_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
     let space = SpaceId(reader.narrow("space")?);
     let mut axes = [0f32; 6];
     for axis in &mut axes {
@@ -323,7 +328,8 @@ pub(crate) fn take_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
     })
 }
 
-pub(crate) fn put_properties(out: &mut Vec<u8>, properties: &[(MemberId, Value)]) {
+/// Appends properties behind their count, each its member's number and value, in ascending order of members.
+pub fn put_properties(out: &mut Vec<u8>, properties: &[(MemberId, Value)]) {
     put_number(out, properties.len() as u64);
     for (member, value) in properties {
         put_number(out, u64::from(member.0));
@@ -331,7 +337,11 @@ pub(crate) fn put_properties(out: &mut Vec<u8>, properties: &[(MemberId, Value)]
     }
 }
 
-pub(crate) fn take_properties(reader: &mut Reader<'_>) -> Result<Vec<(MemberId, Value)>, Malformed> {
+/// Takes properties.
+///
+/// # Errors
+/// When they are not in their one encoding.
+pub fn take_properties(reader: &mut Reader<'_>) -> Result<Vec<(MemberId, Value)>, Malformed> {
     let count = reader.count(2, "property count")?;
     let mut properties: Vec<(MemberId, Value)> = Vec::with_capacity(count);
     for _ in 0..count {

@@ -84,7 +84,7 @@ impl CallRefusal {
     /// Every reason, in the order of the codes, from 0.
     pub const ALL: [CallRefusal; 3] = [Self::NoSuchMethod, Self::NotAllowed, Self::BadArguments];
 
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::NoSuchMethod => 0,
             Self::NotAllowed => 1,
@@ -92,7 +92,7 @@ impl CallRefusal {
         }
     }
 
-    fn from_code(code: u8) -> Option<Self> {
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 }

@@ -1,0 +1,633 @@
+//! The bytes of envelopes: Protocol Buffers outside, so that an older process skips what a newer one adds, and the log's
+//! own encodings for calls, events and values inside.
+
+use annals_event::{
+    Call, Event, Link, Malformed, Place, Reader,
+    latest::{
+        batch::{put_address, take_address},
+        call::{put_place, put_properties, take_place, take_properties},
+    },
+};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, HistoryNumber, OwnerId, SessionId, TypeId};
+use prost::Message as _;
+use thiserror::Error;
+
+use crate::client::CallRefusal;
+
+use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown, ViewMessage};
+
+/// Why bytes from the bus are no envelope.
+#[derive(Debug, Error)]
+pub enum EnvelopeError {
+    /// They are no Protocol Buffers message of this shape.
+    #[error("the message is not an envelope")]
+    Shape(#[from] prost::DecodeError),
+    /// A part that must be there is not.
+    #[error("the envelope has no {0}, or one of a newer kind: upgrade this process")]
+    Missing(&'static str),
+    /// Something inside is not in its one encoding.
+    #[error("the envelope holds something malformed")]
+    Inside(#[from] Malformed),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireEnvelope {
+    #[prost(uint32, tag = "1")]
+    from: u32,
+    #[prost(uint64, tag = "2")]
+    epoch: u64,
+    #[prost(oneof = "WireMessage", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17")]
+    message: Option<WireMessage>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum WireMessage {
+    #[prost(message, tag = "3")]
+    Call(WireCall),
+    #[prost(message, tag = "4")]
+    Took(WireLink),
+    #[prost(message, tag = "5")]
+    Gap(WireLink),
+    #[prost(message, tag = "6")]
+    Moved(WireMoved),
+    #[prost(message, tag = "7")]
+    Gone(WireLink),
+    #[prost(message, tag = "8")]
+    GhostImage(WireGhostImage),
+    #[prost(message, tag = "9")]
+    GhostEvents(WireGhostEvents),
+    #[prost(message, tag = "10")]
+    GhostMoves(WireGhostMoves),
+    #[prost(message, tag = "11")]
+    GhostHeads(WireNumbers),
+    #[prost(message, tag = "12")]
+    GhostAsk(WireGhostAsk),
+    #[prost(message, tag = "13")]
+    ViewFrames(WireFrames),
+    #[prost(message, tag = "14")]
+    ViewDatagram(WireFrames),
+    #[prost(message, tag = "15")]
+    ViewStamps(WireStamps),
+    #[prost(message, tag = "16")]
+    ViewMoved(WireViewMoved),
+    #[prost(message, tag = "17")]
+    Refused(WireRefused),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireRefused {
+    #[prost(bytes = "vec", tag = "1")]
+    link: Vec<u8>,
+    #[prost(uint64, tag = "2")]
+    number: u64,
+    #[prost(uint32, tag = "3")]
+    reason: u32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireLink {
+    #[prost(bytes = "vec", tag = "1")]
+    link: Vec<u8>,
+    #[prost(uint64, tag = "2")]
+    number: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireCall {
+    #[prost(bytes = "vec", tag = "1")]
+    link: Vec<u8>,
+    #[prost(uint64, tag = "2")]
+    number: u64,
+    #[prost(uint32, tag = "3")]
+    from_home: u32,
+    #[prost(uint32, tag = "4")]
+    to_home: u32,
+    #[prost(bytes = "vec", tag = "5")]
+    trace: Vec<u8>,
+    #[prost(bytes = "vec", tag = "6")]
+    call: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireMoved {
+    #[prost(uint64, tag = "1")]
+    entity: u64,
+    #[prost(uint32, tag = "2")]
+    to: u32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireGhostImage {
+    #[prost(uint64, tag = "1")]
+    entity: u64,
+    #[prost(uint32, tag = "2")]
+    type_id: u32,
+    #[prost(uint32, tag = "3")]
+    home: u32,
+    #[prost(uint64, optional, tag = "4")]
+    session: Option<u64>,
+    #[prost(uint64, tag = "5")]
+    history: u64,
+    #[prost(bytes = "vec", tag = "6")]
+    place: Vec<u8>,
+    #[prost(bytes = "vec", tag = "7")]
+    properties: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireGhostEvents {
+    #[prost(uint64, tag = "1")]
+    entity: u64,
+    #[prost(uint64, tag = "2")]
+    after: u64,
+    /// Empty bytes stand for a hidden event.
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    events: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireGhostMoves {
+    #[prost(message, repeated, tag = "1")]
+    moves: Vec<WireViewMoved>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireNumbers {
+    #[prost(uint64, repeated, tag = "1")]
+    entities: Vec<u64>,
+    #[prost(uint64, repeated, tag = "2")]
+    numbers: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireGhostAsk {
+    #[prost(uint64, tag = "1")]
+    entity: u64,
+    #[prost(uint64, optional, tag = "2")]
+    have: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireFrames {
+    #[prost(uint64, tag = "1")]
+    session: u64,
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    frames: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireStamps {
+    #[prost(uint64, tag = "1")]
+    session: u64,
+    #[prost(uint64, tag = "2")]
+    entity: u64,
+    #[prost(uint64, tag = "3")]
+    view: u64,
+    #[prost(message, optional, tag = "4")]
+    known: Option<WireNumbers>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireViewMoved {
+    #[prost(uint64, tag = "1")]
+    session: u64,
+    #[prost(uint64, tag = "2")]
+    entity: u64,
+    #[prost(uint64, tag = "3")]
+    sequence: u64,
+    #[prost(bytes = "vec", tag = "4")]
+    place: Vec<u8>,
+}
+
+impl Envelope {
+    /// The bytes for the bus.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let message = Some(to_wire(&self.message));
+        WireEnvelope {
+            from: self.from.0,
+            epoch: self.epoch.0,
+            message,
+        }
+        .encode_to_vec()
+    }
+
+    /// Reads bytes from the bus.
+    ///
+    /// # Errors
+    /// When they are no envelope of a known kind.
+    pub fn decode(bytes: &[u8]) -> Result<Self, EnvelopeError> {
+        let wire = WireEnvelope::decode(bytes)?;
+        let message = wire.message.ok_or(EnvelopeError::Missing("message"))?;
+        Ok(Self {
+            from: OwnerId(wire.from),
+            epoch: Epoch(wire.epoch),
+            message: from_wire(message)?,
+        })
+    }
+}
+
+fn to_wire(message: &Message) -> WireMessage {
+    match message {
+        Message::Call(message) => WireMessage::Call(WireCall {
+            link: link_bytes(message.link),
+            number: message.number.0,
+            from_home: message.from_home.0,
+            to_home: message.to_home.0,
+            trace: message.trace.to_vec(),
+            call: written(|out| message.call.write(out)),
+        }),
+        Message::Took { link, upto } => WireMessage::Took(WireLink {
+            link: link_bytes(*link),
+            number: upto.0,
+        }),
+        Message::Gap { link, have } => WireMessage::Gap(WireLink {
+            link: link_bytes(*link),
+            number: have.0,
+        }),
+        Message::Gone { link } => WireMessage::Gone(WireLink {
+            link: link_bytes(*link),
+            number: 0,
+        }),
+        Message::Refused { link, number, reason } => WireMessage::Refused(WireRefused {
+            link: link_bytes(*link),
+            number: number.0,
+            reason: u32::from(reason.code()),
+        }),
+        Message::Moved { entity, to } => WireMessage::Moved(WireMoved {
+            entity: entity.0,
+            to: to.0,
+        }),
+        Message::Ghost(message) => ghost_to_wire(message),
+        Message::View(message) => view_to_wire(message),
+    }
+}
+
+fn ghost_to_wire(message: &GhostMessage) -> WireMessage {
+    match message {
+        GhostMessage::Image { entity, image } => WireMessage::GhostImage(WireGhostImage {
+            entity: entity.0,
+            type_id: u32::from(image.type_id.0),
+            home: image.home.0,
+            session: image.session.map(|session| session.0),
+            history: image.history.0,
+            place: place_bytes(&image.place),
+            properties: written(|out| put_properties(out, &image.properties)),
+        }),
+        GhostMessage::Events { entity, after, events } => WireMessage::GhostEvents(WireGhostEvents {
+            entity: entity.0,
+            after: after.0,
+            events: events
+                .iter()
+                .map(|shown| match shown {
+                    Shown::Hidden => Vec::new(),
+                    Shown::Event(event) => written(|out| event.write(out)),
+                })
+                .collect(),
+        }),
+        GhostMessage::Moves(moves) => WireMessage::GhostMoves(WireGhostMoves {
+            moves: moves
+                .iter()
+                .map(|moved| WireViewMoved {
+                    session: 0,
+                    entity: moved.entity.0,
+                    sequence: moved.sequence,
+                    place: place_bytes(&moved.place),
+                })
+                .collect(),
+        }),
+        GhostMessage::Heads(heads) => WireMessage::GhostHeads(numbers(heads)),
+        GhostMessage::Ask { entity, have } => WireMessage::GhostAsk(WireGhostAsk {
+            entity: entity.0,
+            have: have.map(|have| have.0),
+        }),
+    }
+}
+
+fn view_to_wire(message: &ViewMessage) -> WireMessage {
+    match message {
+        ViewMessage::Frames { session, frames } => WireMessage::ViewFrames(WireFrames {
+            session: session.0,
+            frames: frames.clone(),
+        }),
+        ViewMessage::Datagram { session, bytes } => WireMessage::ViewDatagram(WireFrames {
+            session: session.0,
+            frames: vec![bytes.clone()],
+        }),
+        ViewMessage::Stamps {
+            session,
+            entity,
+            view,
+            known,
+        } => WireMessage::ViewStamps(WireStamps {
+            session: session.0,
+            entity: entity.0,
+            view: *view,
+            known: Some(numbers(known)),
+        }),
+        ViewMessage::Moved {
+            session,
+            entity,
+            sequence,
+            place,
+        } => WireMessage::ViewMoved(WireViewMoved {
+            session: session.0,
+            entity: entity.0,
+            sequence: *sequence,
+            place: place_bytes(place),
+        }),
+    }
+}
+
+fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
+    Ok(match message {
+        WireMessage::Call(wire) => Message::Call(CallMessage {
+            link: take_link(&wire.link)?,
+            number: CallNumber(wire.number),
+            from_home: OwnerId(wire.from_home),
+            to_home: OwnerId(wire.to_home),
+            trace: wire.trace.try_into().map_err(|_| EnvelopeError::Missing("trace"))?,
+            call: whole(&wire.call, Call::read)?,
+        }),
+        WireMessage::Took(wire) => Message::Took {
+            link: take_link(&wire.link)?,
+            upto: CallNumber(wire.number),
+        },
+        WireMessage::Gap(wire) => Message::Gap {
+            link: take_link(&wire.link)?,
+            have: CallNumber(wire.number),
+        },
+        WireMessage::Gone(wire) => Message::Gone {
+            link: take_link(&wire.link)?,
+        },
+        WireMessage::Refused(wire) => {
+            let reason = u8::try_from(wire.reason).ok().and_then(CallRefusal::from_code);
+            let reason = reason.ok_or(EnvelopeError::Missing("reason"))?;
+            Message::Refused {
+                link: take_link(&wire.link)?,
+                number: CallNumber(wire.number),
+                reason,
+            }
+        }
+        WireMessage::Moved(wire) => Message::Moved {
+            entity: EntityId(wire.entity),
+            to: OwnerId(wire.to),
+        },
+        WireMessage::GhostImage(wire) => Message::Ghost(image_from_wire(&wire)?),
+        WireMessage::GhostEvents(wire) => Message::Ghost(GhostMessage::Events {
+            entity: EntityId(wire.entity),
+            after: HistoryNumber(wire.after),
+            events: wire.events.iter().map(|bytes| shown(bytes)).collect::<Result<_, _>>()?,
+        }),
+        WireMessage::GhostMoves(wire) => {
+            let moves = wire.moves.iter().map(|moved| {
+                let place = whole(&moved.place, take_place)?;
+                Ok(GhostMove {
+                    entity: EntityId(moved.entity),
+                    sequence: moved.sequence,
+                    place,
+                })
+            });
+            Message::Ghost(GhostMessage::Moves(moves.collect::<Result<_, Malformed>>()?))
+        }
+        WireMessage::GhostHeads(wire) => Message::Ghost(GhostMessage::Heads(take_numbers(&wire)?)),
+        WireMessage::GhostAsk(wire) => {
+            let have = wire.have.map(HistoryNumber);
+            Message::Ghost(GhostMessage::Ask {
+                entity: EntityId(wire.entity),
+                have,
+            })
+        }
+        WireMessage::ViewFrames(wire) => Message::View(ViewMessage::Frames {
+            session: SessionId(wire.session),
+            frames: wire.frames,
+        }),
+        WireMessage::ViewDatagram(wire) => {
+            let bytes = wire
+                .frames
+                .into_iter()
+                .next()
+                .ok_or(EnvelopeError::Missing("datagram"))?;
+            Message::View(ViewMessage::Datagram {
+                session: SessionId(wire.session),
+                bytes,
+            })
+        }
+        WireMessage::ViewStamps(wire) => Message::View(ViewMessage::Stamps {
+            session: SessionId(wire.session),
+            entity: EntityId(wire.entity),
+            view: wire.view,
+            known: take_numbers(&wire.known.unwrap_or_default())?,
+        }),
+        WireMessage::ViewMoved(wire) => Message::View(ViewMessage::Moved {
+            session: SessionId(wire.session),
+            entity: EntityId(wire.entity),
+            sequence: wire.sequence,
+            place: whole(&wire.place, take_place)?,
+        }),
+    })
+}
+
+fn image_from_wire(wire: &WireGhostImage) -> Result<GhostMessage, EnvelopeError> {
+    let image = GhostImage {
+        type_id: TypeId(u16::try_from(wire.type_id).map_err(|_| EnvelopeError::Missing("type"))?),
+        home: OwnerId(wire.home),
+        session: wire.session.map(SessionId),
+        history: HistoryNumber(wire.history),
+        place: whole(&wire.place, take_place)?,
+        properties: whole(&wire.properties, take_properties)?,
+    };
+    Ok(GhostMessage::Image {
+        entity: EntityId(wire.entity),
+        image: Box::new(image),
+    })
+}
+
+fn shown(bytes: &[u8]) -> Result<Shown, Malformed> {
+    if bytes.is_empty() {
+        Ok(Shown::Hidden)
+    } else {
+        Ok(Shown::Event(Box::new(Event::read(bytes)?)))
+    }
+}
+
+fn numbers(pairs: &[(EntityId, HistoryNumber)]) -> WireNumbers {
+    let (entities, numbers) = pairs.iter().map(|(entity, number)| (entity.0, number.0)).unzip();
+    WireNumbers { entities, numbers }
+}
+
+fn take_numbers(wire: &WireNumbers) -> Result<Vec<(EntityId, HistoryNumber)>, EnvelopeError> {
+    if wire.entities.len() != wire.numbers.len() {
+        return Err(EnvelopeError::Missing("history number for each entity"));
+    }
+    let pairs = wire.entities.iter().zip(&wire.numbers);
+    Ok(pairs
+        .map(|(entity, number)| (EntityId(*entity), HistoryNumber(*number)))
+        .collect())
+}
+
+fn link_bytes(link: Link) -> Vec<u8> {
+    written(|out| {
+        put_address(out, link.from);
+        put_address(out, link.to);
+    })
+}
+
+fn take_link(bytes: &[u8]) -> Result<Link, Malformed> {
+    whole(bytes, |reader| {
+        let (from, to): (Address, Address) = (take_address(reader)?, take_address(reader)?);
+        Ok(Link { from, to })
+    })
+}
+
+fn place_bytes(place: &Place) -> Vec<u8> {
+    written(|out| put_place(out, place))
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut out);
+    out
+}
+
+fn whole<T>(bytes: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Result<T, Malformed>) -> Result<T, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let value = read(&mut reader)?;
+    reader.finish("end of field")?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_def::Value;
+    use annals_event::{Body, Cause, Subject};
+    use annals_ids::{MemberId, Part, Position, SpaceId};
+
+    use super::*;
+
+    fn every_message() -> Vec<Message> {
+        let link = Link {
+            from: Address::Base(EntityId(7)),
+            to: Address::Client(SessionId(9)),
+        };
+        let place = Place {
+            space: SpaceId(1),
+            position: Position {
+                x: 1.0,
+                y: -2.0,
+                z: 3.5,
+            },
+            ..Place::default()
+        };
+        let (entity, session) = (EntityId(u64::MAX), SessionId(4));
+        let body = Body::Changed {
+            member: MemberId(3),
+            path: vec![1],
+            value: Value::Unicode("ü".into()),
+        };
+        let subject = Subject::Entity(entity, Part::Cell);
+        let event = Event {
+            subject,
+            cause: Cause(1),
+            history: Some(HistoryNumber(5)),
+            body,
+        };
+        let image = GhostImage {
+            type_id: TypeId(2),
+            home: OwnerId(3),
+            session: Some(session),
+            history: HistoryNumber(8),
+            place,
+            properties: vec![(MemberId(0), Value::Int(-1))],
+        };
+        let call = Call::Method {
+            method: MemberId(1),
+            args: vec![Value::UInt(1)],
+            wants_reply: true,
+        };
+        let number = CallNumber(6);
+        vec![
+            Message::Call(CallMessage {
+                link,
+                from_home: OwnerId(1),
+                to_home: OwnerId(2),
+                number,
+                trace: [5; 16],
+                call,
+            }),
+            Message::Took { link, upto: number },
+            Message::Gap { link, have: number },
+            Message::Moved { entity, to: OwnerId(9) },
+            Message::Gone { link },
+            Message::Refused {
+                link,
+                number,
+                reason: CallRefusal::BadArguments,
+            },
+            Message::Ghost(GhostMessage::Image {
+                entity,
+                image: Box::new(image),
+            }),
+            Message::Ghost(GhostMessage::Events {
+                entity,
+                after: HistoryNumber(4),
+                events: vec![Shown::Event(Box::new(event)), Shown::Hidden],
+            }),
+            Message::Ghost(GhostMessage::Moves(vec![GhostMove {
+                entity,
+                sequence: 3,
+                place,
+            }])),
+            Message::Ghost(GhostMessage::Heads(vec![
+                (entity, HistoryNumber(1)),
+                (EntityId(0), HistoryNumber(0)),
+            ])),
+            Message::Ghost(GhostMessage::Ask { entity, have: None }),
+            Message::Ghost(GhostMessage::Ask {
+                entity,
+                have: Some(HistoryNumber(0)),
+            }),
+            Message::View(ViewMessage::Frames {
+                session,
+                frames: vec![vec![1], vec![]],
+            }),
+            Message::View(ViewMessage::Datagram {
+                session,
+                bytes: vec![2, 3],
+            }),
+            Message::View(ViewMessage::Stamps {
+                session,
+                entity,
+                view: 2,
+                known: vec![(entity, HistoryNumber(3))],
+            }),
+            Message::View(ViewMessage::Moved {
+                session,
+                entity,
+                sequence: 8,
+                place,
+            }),
+        ]
+    }
+
+    #[test]
+    fn every_message_comes_back_and_no_damaged_one_panics() {
+        for message in every_message() {
+            let envelope = Envelope {
+                from: OwnerId(1),
+                epoch: Epoch(2),
+                message,
+            };
+            let bytes = envelope.encode();
+            assert_eq!(Envelope::decode(&bytes).expect("intact"), envelope);
+            for bit in 0..bytes.len() * 8 {
+                let mut damaged = bytes.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                let _ = Envelope::decode(&damaged);
+            }
+            for cut in 0..bytes.len() {
+                let _ = Envelope::decode(&bytes[..cut]);
+            }
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! Requests between processes, beside the links between owners: registration and grants, accounts, sessions.
+//!
+//! Protocol Buffers, so that processes of neighbouring versions understand each other. Each request has one answer type;
+//! an answer that is lost is asked for again.
+
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, Part, ProcessId, Shard};
+use prost::Message;
+use thiserror::Error;
+
+use crate::{CellArea, Space, SpaceMap};
+
+/// Why a control message was not understood.
+#[derive(Debug, Error)]
+pub enum ControlError {
+    /// The bytes are no such message.
+    #[error("the message is not of the expected kind")]
+    Shape(#[from] prost::DecodeError),
+}
+
+/// What a process asks the director.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct DirectorRequest {
+    /// The request.
+    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5")]
+    pub ask: Option<DirectorAsk>,
+}
+
+/// The director's requests.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum DirectorAsk {
+    /// A process begins and wants an id. Answer: [`Registered`].
+    #[prost(message, tag = "1")]
+    Register(Register),
+    /// A process lives, and says what it holds. Answer: [`Orders`].
+    #[prost(message, tag = "2")]
+    Beat(ProcessBeat),
+    /// A process needs entity ids. Answer: [`IdBlock`].
+    #[prost(message, tag = "3")]
+    MoreIds(MoreIds),
+    /// Which owner is to take a new session? Answer: [`Place`].
+    #[prost(message, tag = "4")]
+    PlaceSession(PlaceSession),
+    /// Where do clients reach this owner? Answer: [`Place`].
+    #[prost(message, tag = "5")]
+    Locate(Locate),
+}
+
+/// See [`DirectorAsk::Register`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Register {
+    /// The service: `base`, `cell`, `login`, `db`.
+    #[prost(string, tag = "1")]
+    pub service: String,
+    /// The fingerprint of the schema that the process was started with.
+    #[prost(bytes = "vec", tag = "2")]
+    pub schema: Vec<u8>,
+}
+
+/// The answer to [`DirectorAsk::Register`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Registered {
+    /// The process's id.
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    /// When the realm began, wall clock, milliseconds.
+    #[prost(uint64, tag = "2")]
+    pub began: u64,
+    /// Why not, for the reader; empty if it was registered.
+    #[prost(string, tag = "3")]
+    pub refused: String,
+}
+
+/// See [`DirectorAsk::Beat`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ProcessBeat {
+    /// Which process.
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    /// The service.
+    #[prost(string, tag = "2")]
+    pub service: String,
+    /// Where clients reach it: `address certificate`, or empty.
+    #[prost(string, tag = "3")]
+    pub address: String,
+    /// What it holds.
+    #[prost(message, repeated, tag = "4")]
+    pub holds: Vec<Holding>,
+    /// Whether it takes no new owners.
+    #[prost(bool, tag = "5")]
+    pub draining: bool,
+    /// The map's version that it has.
+    #[prost(uint64, tag = "6")]
+    pub map: u64,
+    /// It stops after this beat.
+    #[prost(bool, tag = "7")]
+    pub leaving: bool,
+}
+
+/// An owner held, and how much is on it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Holding {
+    /// Which owner.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// Under which epoch.
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+    /// How many entities are real there.
+    #[prost(uint64, tag = "3")]
+    pub entities: u64,
+}
+
+/// The answer to a beat: all that the process is to hold, and the map if it has an older one.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Orders {
+    /// What it is to hold. What it holds beside this it gives up.
+    #[prost(message, repeated, tag = "1")]
+    pub grants: Vec<GrantOrder>,
+    /// The map, if it is newer.
+    #[prost(message, optional, tag = "2")]
+    pub map: Option<WireMap>,
+    /// The director does not know the process: it must register again.
+    #[prost(bool, tag = "3")]
+    pub unknown: bool,
+}
+
+/// One owner to hold.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct GrantOrder {
+    /// Which owner.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// Whether it holds cell parts.
+    #[prost(bool, tag = "2")]
+    pub cell: bool,
+    /// The stream of its log.
+    #[prost(uint32, tag = "3")]
+    pub shard: u32,
+    /// The epoch.
+    #[prost(uint64, tag = "4")]
+    pub epoch: u64,
+    /// The first entity id of the epoch's block.
+    #[prost(uint64, tag = "5")]
+    pub ids_from: u64,
+    /// The end of the block.
+    #[prost(uint64, tag = "6")]
+    pub ids_to: u64,
+}
+
+/// See [`DirectorAsk::MoreIds`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct MoreIds {
+    /// For which owner.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+}
+
+/// The answer to [`DirectorAsk::MoreIds`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct IdBlock {
+    /// The first id.
+    #[prost(uint64, tag = "1")]
+    pub from: u64,
+    /// The end.
+    #[prost(uint64, tag = "2")]
+    pub to: u64,
+}
+
+/// See [`DirectorAsk::PlaceSession`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct PlaceSession {}
+
+/// See [`DirectorAsk::Locate`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Locate {
+    /// Which owner.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+}
+
+/// Where an owner is reached.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Place {
+    /// Which owner; 0 if there is none.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// Its epoch.
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+    /// Where clients reach it: `address certificate`; empty while it is not held.
+    #[prost(string, tag = "3")]
+    pub address: String,
+}
+
+/// The map of spaces.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WireMap {
+    /// Its version.
+    #[prost(uint64, tag = "1")]
+    pub version: u64,
+    /// The spaces.
+    #[prost(message, repeated, tag = "2")]
+    pub spaces: Vec<WireSpace>,
+}
+
+/// A space.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WireSpace {
+    /// Which.
+    #[prost(uint32, tag = "1")]
+    pub space: u32,
+    /// Metres.
+    #[prost(float, tag = "2")]
+    pub aoi_radius: f32,
+    /// Metres.
+    #[prost(float, tag = "3")]
+    pub aoi_hysteresis: f32,
+    /// Metres.
+    #[prost(float, tag = "4")]
+    pub ghost_distance: f32,
+    /// Its cells.
+    #[prost(message, repeated, tag = "5")]
+    pub cells: Vec<WireCell>,
+}
+
+/// A cell.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WireCell {
+    /// Who is responsible.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// West edge.
+    #[prost(float, tag = "2")]
+    pub west: f32,
+    /// East edge.
+    #[prost(float, tag = "3")]
+    pub east: f32,
+    /// South edge.
+    #[prost(float, tag = "4")]
+    pub south: f32,
+    /// North edge.
+    #[prost(float, tag = "5")]
+    pub north: f32,
+}
+
+/// What a process asks db.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct DbRequest {
+    /// The request.
+    #[prost(oneof = "DbAsk", tags = "1, 2, 3")]
+    pub ask: Option<DbAsk>,
+}
+
+/// db's requests.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum DbAsk {
+    /// The account of this name. Answer: [`AccountFound`].
+    #[prost(message, tag = "1")]
+    FindAccount(FindAccount),
+    /// Make an account. Answer: [`AccountFound`], which may be another's who came first.
+    #[prost(message, tag = "2")]
+    CreateAccount(CreateAccount),
+    /// Check an entity out, and what is stored of it. Answer: [`CheckedOut`].
+    #[prost(message, tag = "3")]
+    CheckOut(CheckOut),
+}
+
+/// See [`DbAsk::FindAccount`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FindAccount {
+    /// The keyed hash of the name.
+    #[prost(bytes = "vec", tag = "1")]
+    pub name: Vec<u8>,
+}
+
+/// See [`DbAsk::CreateAccount`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CreateAccount {
+    /// The keyed hash of the name.
+    #[prost(bytes = "vec", tag = "1")]
+    pub name: Vec<u8>,
+    /// The password's hash, as a PHC string.
+    #[prost(string, tag = "2")]
+    pub password: String,
+    /// The name of the account entity's type.
+    #[prost(string, tag = "3")]
+    pub entity_type: String,
+}
+
+/// An account, if there is one.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct AccountFound {
+    /// Its entity in the database; 0 if there is no such account.
+    #[prost(uint64, tag = "1")]
+    pub database: u64,
+    /// The password's hash, as a PHC string.
+    #[prost(string, tag = "2")]
+    pub password: String,
+    /// Why there is no answer, for the reader; empty if there is one.
+    #[prost(string, tag = "3")]
+    pub failed: String,
+}
+
+/// See [`DbAsk::CheckOut`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CheckOut {
+    /// Which entity of the database.
+    #[prost(uint64, tag = "1")]
+    pub database: u64,
+    /// Where it is to live if it does not live yet.
+    #[prost(uint32, tag = "2")]
+    pub preferred: u32,
+}
+
+/// The answer to [`DbAsk::CheckOut`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CheckedOut {
+    /// Where it lives or is to.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// The number of the check-out.
+    #[prost(uint64, tag = "2")]
+    pub checkout: u64,
+    /// The type.
+    #[prost(uint32, tag = "3")]
+    pub type_id: u32,
+    /// The stored properties of the base part, as the log writes properties.
+    #[prost(bytes = "vec", tag = "4")]
+    pub properties: Vec<u8>,
+    /// Why there is no answer, for the reader; empty if there is one.
+    #[prost(string, tag = "5")]
+    pub failed: String,
+}
+
+/// What login asks the holder of a base owner: open a session. Answer: [`SessionOpened`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct OpenSession {
+    /// The account's entity in the database.
+    #[prost(uint64, tag = "1")]
+    pub database: u64,
+    /// The number of its check-out.
+    #[prost(uint64, tag = "2")]
+    pub checkout: u64,
+    /// Its type.
+    #[prost(uint32, tag = "3")]
+    pub type_id: u32,
+    /// The stored properties of the base part, as the log writes properties.
+    #[prost(bytes = "vec", tag = "4")]
+    pub properties: Vec<u8>,
+    /// SHA-256 of the ticket with which the client will come.
+    #[prost(bytes = "vec", tag = "5")]
+    pub ticket: Vec<u8>,
+}
+
+/// The answer to [`OpenSession`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SessionOpened {
+    /// The session; 0 if there is none.
+    #[prost(uint64, tag = "1")]
+    pub session: u64,
+    /// The epoch under which it was opened.
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+    /// The check-out is out of date: check out again.
+    #[prost(bool, tag = "3")]
+    pub outdated: bool,
+    /// Why there is none, for the reader.
+    #[prost(string, tag = "4")]
+    pub refused: String,
+}
+
+/// News from db: the logs' cursors (rule F6).
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CursorNews {
+    /// Those that have moved on.
+    #[prost(message, repeated, tag = "1")]
+    pub cursors: Vec<CursorMoved>,
+}
+
+/// A log's cursor.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CursorMoved {
+    /// Whose log.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// The newest archived batch.
+    #[prost(uint64, tag = "2")]
+    pub batch: u64,
+    /// Its hash.
+    #[prost(bytes = "vec", tag = "3")]
+    pub hash: Vec<u8>,
+    /// Its epoch.
+    #[prost(uint64, tag = "4")]
+    pub epoch: u64,
+}
+
+/// News from db: a batch is missing, and whoever has it is to publish it to the log's fill subject (rule F4).
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Want {
+    /// Whose log.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// The first that is missing.
+    #[prost(uint64, tag = "2")]
+    pub first: u64,
+    /// The first that is there again.
+    #[prost(uint64, tag = "3")]
+    pub until: u64,
+}
+
+/// The bytes of a control message.
+#[must_use]
+pub fn encode(message: &impl Message) -> Vec<u8> {
+    message.encode_to_vec()
+}
+
+/// Reads a control message.
+///
+/// # Errors
+/// When the bytes are no such message.
+pub fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, ControlError> {
+    Ok(M::decode(bytes)?)
+}
+
+impl GrantOrder {
+    /// What is granted: owner, parts, shard, epoch.
+    #[must_use]
+    pub fn terms(&self) -> (OwnerId, Part, Shard, Epoch) {
+        let part = if self.cell { Part::Cell } else { Part::Base };
+        // A shard's number never exceeds 16 bits; a larger one is another realm's.
+        let shard = Shard(u16::try_from(self.shard).unwrap_or(u16::MAX));
+        (OwnerId(self.owner), part, shard, Epoch(self.epoch))
+    }
+}
+
+impl Registered {
+    /// The process's id.
+    #[must_use]
+    pub fn process(&self) -> ProcessId {
+        ProcessId(self.process)
+    }
+}
+
+impl CursorMoved {
+    /// Owner, batch, hash and epoch; `None` if the hash is none.
+    #[must_use]
+    pub fn position(&self) -> Option<(OwnerId, BatchNumber, Hash, Epoch)> {
+        let hash = Hash(self.hash.as_slice().try_into().ok()?);
+        Some((OwnerId(self.owner), BatchNumber(self.batch), hash, Epoch(self.epoch)))
+    }
+}
+
+impl From<&SpaceMap> for WireMap {
+    fn from(map: &SpaceMap) -> Self {
+        let cell = |cell: &CellArea| WireCell {
+            owner: cell.owner.0,
+            west: cell.west,
+            east: cell.east,
+            south: cell.south,
+            north: cell.north,
+        };
+        let spaces = map.spaces.iter().map(|(id, space)| WireSpace {
+            space: id.0,
+            aoi_radius: space.aoi_radius,
+            aoi_hysteresis: space.aoi_hysteresis,
+            ghost_distance: space.ghost_distance,
+            cells: space.cells.iter().map(cell).collect(),
+        });
+        WireMap {
+            version: map.version,
+            spaces: spaces.collect(),
+        }
+    }
+}
+
+impl From<&WireMap> for SpaceMap {
+    fn from(wire: &WireMap) -> Self {
+        let cell = |cell: &WireCell| CellArea {
+            owner: OwnerId(cell.owner),
+            west: cell.west,
+            east: cell.east,
+            south: cell.south,
+            north: cell.north,
+        };
+        let spaces = wire.spaces.iter().map(|wire| {
+            let space = Space {
+                cells: wire.cells.iter().map(cell).collect(),
+                aoi_radius: wire.aoi_radius,
+                aoi_hysteresis: wire.aoi_hysteresis,
+                ghost_distance: wire.ghost_distance,
+            };
+            (annals_ids::SpaceId(wire.space), space)
+        });
+        SpaceMap {
+            version: wire.version,
+            spaces: spaces.collect(),
+        }
+    }
+}
