@@ -146,7 +146,7 @@ const PLACES: &[Place] = &[
 ];
 
 /// What pure crates may use of the world: libraries that compute. One more takes a look at what it does when nobody looks.
-const COMPUTES: &[&str] = &["bytes", "miette", "prost", "quick-xml", "sha2", "thiserror"];
+const COMPUTES: &[&str] = &["bytes", "encoding_rs", "miette", "prost", "quick-xml", "sha2", "thiserror"];
 
 /// A crate of the workspace and what it depends on, tests aside.
 #[derive(Debug, Clone)]

@@ -2,9 +2,15 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "reads the files to compile; the compiler itself takes them as a Tree"
+)]
+use std::fs;
 
 use super::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES};
 
