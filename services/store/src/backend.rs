@@ -86,6 +86,10 @@ pub trait Backend: Send + Sync + 'static {
     fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
+/// What a row counts beyond its key and value, so that many small ones cannot make a page long when it is sent: a row takes
+/// at most 13 B of structure in a message.
+const ROW_OVERHEAD: usize = 16;
+
 /// Gathers rows into a page until a limit is reached.
 #[derive(Debug)]
 pub(crate) struct PageBuilder {
@@ -108,7 +112,7 @@ impl PageBuilder {
 
     /// Adds a row, unless the page is full: then it says so, and there is more.
     pub(crate) fn push(&mut self, key: Bytes, value: Bytes) -> bool {
-        let bytes = key.len() + value.len();
+        let bytes = key.len() + value.len() + ROW_OVERHEAD;
         let full =
             self.page.rows.len() >= self.limit || (!self.page.rows.is_empty() && self.bytes + bytes > self.most_bytes);
         if full {

@@ -4,6 +4,7 @@
 //! implementation is behind it:
 //!
 //! - [`embedded::EmbeddedStore`], files of one machine, held by one process;
+//! - [`remote::RemoteStore`], a store that another process serves over NATS;
 //! - [`MemoryStore`], for the simulation and tests, where nothing waits and time is an input.
 //!
 //! Responsible for: transactions that are strictly serializable and last once they are acknowledged; where things lie in the
@@ -24,6 +25,7 @@ pub mod layout;
 pub mod limits;
 mod memory;
 mod mutation;
+pub mod remote;
 mod resolver;
 mod sequencer;
 mod state;

@@ -27,7 +27,7 @@ pub const CLEARED_KEYS: usize = 1_000_000;
 /// Most watches waiting on one store at a time (FoundationDB's default).
 pub const WATCHES: usize = 10_000;
 
-/// Most bytes of keys and values in one page of a range read: a page then fits into one NATS message of default size (1 MiB)
+/// Most bytes of rows in one page of a range read, structure included: a page then fits into one NATS message of default size (1 MiB)
 /// with room to spare, and no read holds the store for long.
 pub const PAGE_BYTES: usize = 512 * 1024;
 

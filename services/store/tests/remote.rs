@@ -1,0 +1,232 @@
+//! The store over NATS: the checks of every store, and what a network adds to them.
+
+mod nats;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use annals_store::conformance::{self, Subject};
+use annals_store::embedded::EmbeddedStore;
+use annals_store::remote::{RemoteStore, ServeError, serve};
+use annals_store::{MemoryStore, Store, StoreError, Transaction};
+use futures::StreamExt;
+use nats::NatsServer;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+const SUBJECT: &str = "annals.test.store";
+
+/// A store being served; stopped by sending, or by dropping, `stop`.
+struct Served {
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Served {
+    async fn new(nats: &NatsServer, store: Store) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async move {
+            let _ = stopped.await;
+        };
+        let server = tokio::spawn(serve(nats.connect().await, SUBJECT.to_owned(), store, stopped));
+        let served = Self { stop, server };
+        // Served once it answers: before that, requests find nobody there.
+        let client = remote(nats).await;
+        while client.begin().read_version().await.is_err() {
+            assert!(!served.server.is_finished(), "it is served no longer");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        served
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        self.server
+            .await
+            .expect("the server does not panic")
+            .expect("it was served until told to stop");
+    }
+}
+
+async fn remote(nats: &NatsServer) -> Store {
+    RemoteStore::new(nats.connect().await, SUBJECT.to_owned()).store()
+}
+
+async fn set(store: &Store, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    let transaction = store.begin();
+    transaction.set(key, value)?;
+    transaction.commit().await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_over_nats_conforms() {
+    let nats = NatsServer::start("");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let embedded = EmbeddedStore::open(directory.path()).expect("a new store");
+    let served = Served::new(&nats, embedded.store()).await;
+    conformance::run(&Subject::real(remote(&nats).await, 1)).await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn where_nobody_serves_it_the_store_is_unavailable() {
+    let nats = NatsServer::start("");
+    let backend = remote(&nats).await.backend();
+    let error = backend.read_version().await.expect_err("nobody is there");
+    assert!(
+        matches!(&error, StoreError::Unavailable(why) if why.contains("is db running?")),
+        "{error}"
+    );
+    let error = backend
+        .commit(annals_store::CommitRequest::default())
+        .await
+        .expect_err("nobody is there");
+    assert!(
+        matches!(error, StoreError::Unavailable(_)),
+        "nobody took the commit, and that is known: {error}"
+    );
+}
+
+#[tokio::test]
+async fn a_commit_without_an_answer_is_unknown() {
+    let nats = NatsServer::start("");
+    let mut silent = nats.connect().await.subscribe(SUBJECT).await.expect("subscribed");
+    tokio::spawn(async move { while silent.next().await.is_some() {} });
+    let store = remote(&nats).await;
+    // Until the subscription is known to the server, it says that nobody is there.
+    let commit = async || loop {
+        match set(&store, b"k", b"1").await {
+            Err(StoreError::Unavailable(why)) if why.contains("nobody serves") => {}
+            result => return result,
+        }
+    };
+    assert_eq!(commit().await, Err(StoreError::CommitUnknown));
+    let read = store.backend().get(annals_store::Version(1), b"k").await;
+    assert!(
+        matches!(read, Err(StoreError::Unavailable(_))),
+        "a read without an answer did nothing: {read:?}"
+    );
+}
+
+#[tokio::test]
+async fn garbage_is_answered_with_an_error_and_does_no_harm() {
+    let nats = NatsServer::start("");
+    let memory = MemoryStore::new();
+    let served = Served::new(&nats, memory.store()).await;
+    let client = nats.connect().await;
+    let mut garbage: Vec<Vec<u8>> = vec![
+        Vec::new(),
+        vec![0xff; 3],
+        vec![0x12; 500_000],
+        b"\x08\x63\x12\x00".to_vec(),
+    ];
+    garbage.extend((0..200_u8).map(|seed| (0..seed).map(|byte| byte.wrapping_mul(37) ^ seed).collect()));
+    for garbage in garbage {
+        let answer = client
+            .request(SUBJECT, garbage.into())
+            .await
+            .expect("even garbage is answered");
+        assert!(!answer.payload.is_empty());
+    }
+    assert!(memory.rows().is_empty());
+    set(&remote(&nats).await, b"k", b"1").await.expect("it works on");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_nats_server_that_takes_only_small_messages_is_named() {
+    let nats = NatsServer::start("max_payload: 65536");
+    let client = nats.connect().await;
+    let refused = serve(
+        client,
+        SUBJECT.to_owned(),
+        MemoryStore::new().store(),
+        std::future::pending(),
+    )
+    .await;
+    let refused = refused.expect_err("pages do not fit");
+    assert!(refused.to_string().contains("raise its max_payload"), "{refused}");
+    let error = remote(&nats)
+        .await
+        .begin()
+        .get(b"k")
+        .await
+        .expect_err("commits do not fit either");
+    assert!(error.to_string().contains("raise its max_payload"), "{error}");
+}
+
+#[tokio::test]
+async fn a_watch_outlives_the_process_that_serves_it() {
+    let nats = NatsServer::start("");
+    let memory = MemoryStore::new();
+    let first = Served::new(&nats, memory.store()).await;
+    let client = remote(&nats).await;
+    let watch = tokio::spawn(async move { client.watch(b"k", None).await });
+    // A second watch that fires tells that the first one, asked before it, has come through.
+    remote(&nats)
+        .await
+        .watch(b"k", Some("other".into()))
+        .await
+        .expect("it fires at once");
+    first.stop().await;
+    assert!(!watch.is_finished());
+    let second = Served::new(&nats, memory.store()).await;
+    set(&remote(&nats).await, b"k", b"1").await.expect("committed");
+    watch.await.expect("the watcher does not panic").expect("it fires");
+    second.stop().await;
+}
+
+/// Counts by operations that must each count once, while nats-server and the process that serves the store go away and come
+/// back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_count_once_while_the_bus_and_the_store_are_restarted() {
+    const CLIENTS: i64 = 8;
+    let mut nats = NatsServer::start("");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let open = || EmbeddedStore::open(directory.path()).expect("the store opens").store();
+    let mut served = Served::new(&nats, open()).await;
+    let finish = Arc::new(AtomicBool::new(false));
+    let mut clients = Vec::new();
+    for client in 0..CLIENTS {
+        let (store, finish) = (remote(&nats).await, Arc::clone(&finish));
+        clients.push(tokio::spawn(async move {
+            let mut operations = 0_i64;
+            while !finish.load(Ordering::Relaxed) {
+                let work = async |transaction: Transaction| transaction.atomic_add(b"count", 1);
+                let key = format!("{client}/{operations}");
+                // What is still unknown after many runs is asked again, under the same key.
+                while let Err(error) = store.run_once(key.as_bytes(), &work).await {
+                    assert!(
+                        matches!(error, StoreError::CommitUnknown | StoreError::Unavailable(_)),
+                        "{error}"
+                    );
+                }
+                operations += 1;
+            }
+            operations
+        }));
+    }
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        nats.restart();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        served.stop().await;
+        served = Served::new(&nats, open()).await;
+    }
+    finish.store(true, Ordering::Relaxed);
+    let mut operations = 0;
+    for client in clients {
+        operations += client.await.expect("no client fails");
+    }
+    let count = remote(&nats)
+        .await
+        .begin()
+        .get(b"count")
+        .await
+        .expect("readable")
+        .expect("something was counted");
+    assert_eq!(count.as_ref(), operations.to_le_bytes());
+    println!("{operations} operations counted once each");
+    served.stop().await;
+}
