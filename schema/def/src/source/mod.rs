@@ -3,6 +3,7 @@
 //! Nothing here knows what a tag means. Everything is bounded: a file too large, too deep or with a document type that
 //! declares entities is refused with a diagnostic before it costs anything.
 
+mod disk;
 mod section;
 mod text;
 mod tree;
