@@ -6,15 +6,16 @@
 
 mod calls;
 mod event;
+mod link;
 mod playing;
 mod session;
-//mod shell;
-//mod trust;
+mod shell;
+mod trust;
 mod view;
 
 pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};
 pub use event::{Attempt, Counters, EndReason, Event, Input, Millis, Output, Showing, What};
 pub use session::{ClientCore, Credentials};
-//pub use shell::{Client, Config, client_endpoint};
-//pub use trust::Trust;
+pub use shell::{Client, Config, client_endpoint};
+pub use trust::Trust;
 pub use view::{Seen, View};

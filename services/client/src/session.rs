@@ -18,7 +18,14 @@ use crate::{
 /// Milliseconds within which the login service must answer; it may have to wake a base first.
 const LOGIN_WITHIN: u64 = 10_000;
 
-/// Milliseconds within which a base must answer, from the beginning of the connection.
+/// Milliseconds within which a connection to a base must stand. A process that was killed does not refuse, it is silent.
+/// Doubled for each attempt that fails: a base that is rushed is slow.
+const CONNECT_WITHIN: u64 = 2_000;
+
+/// The longest patience with a connection, milliseconds.
+const CONNECT_WITHIN_AT_MOST: u64 = 16_000;
+
+/// Milliseconds within which a base must answer the hello.
 const WELCOME_WITHIN: u64 = 5_000;
 
 /// Milliseconds before the second attempt to do anything; doubled for each that fails.
@@ -135,7 +142,8 @@ impl ClientCore {
             (Input::LoginAnswered { attempt, answer }, Phase::Asking { attempt: mine, .. }) if attempt == mine => {
                 self.login_answered(now, answer);
             }
-            (Input::Connected { attempt }, Phase::Connecting { attempt: mine, until }) if attempt == mine => {
+            (Input::Connected { attempt }, Phase::Connecting { attempt: mine, .. }) if attempt == mine => {
+                let until = now.after(WELCOME_WITHIN);
                 self.phase = Phase::Greeting { attempt, until };
                 self.say_hello();
             }
@@ -293,6 +301,12 @@ impl ClientCore {
         matches!(self.phase, Phase::Playing { .. })
     }
 
+    /// Whether it is over: there will be no more outputs, and no events but those that wait.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
     /// What the base shows of the client's own entity, or the witness of all that is around.
     #[must_use]
     pub fn view(&self, source: Part) -> &View {
@@ -351,10 +365,9 @@ impl ClientCore {
         let attempt = self.next_attempt();
         let request = match (&self.session, next) {
             (Some(session), Next::Connect) => {
-                self.phase = Phase::Connecting {
-                    attempt,
-                    until: now.after(WELCOME_WITHIN),
-                };
+                let within = doubled(CONNECT_WITHIN, self.failures, CONNECT_WITHIN_AT_MOST);
+                let until = now.after(within);
+                self.phase = Phase::Connecting { attempt, until };
                 let (address, certificate) = (session.address, session.certificate);
                 self.outputs.push_back(Output::Connect {
                     attempt,
@@ -382,7 +395,7 @@ impl ClientCore {
 
     /// Waits a while, longer after each failure and not as long as others do, then tries something.
     fn rest(&mut self, now: Millis, then: Next) {
-        let longest = FIRST_RETRY.saturating_mul(1 << self.failures.min(10)).min(LAST_RETRY);
+        let longest = doubled(FIRST_RETRY, self.failures, LAST_RETRY);
         self.failures = self.failures.saturating_add(1);
         self.jitter = self
             .jitter
@@ -571,4 +584,9 @@ pub(crate) fn is_final(reason: CloseReason) -> bool {
         | CloseReason::Silent
         | CloseReason::Full => false,
     }
+}
+
+/// So long, doubled so often, but not longer than that.
+fn doubled(first: u64, times: u32, at_most: u64) -> u64 {
+    first.saturating_mul(1 << times.min(16)).min(at_most)
 }

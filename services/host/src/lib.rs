@@ -2,4 +2,5 @@
 
 pub mod child;
 pub mod config;
+pub mod edge;
 pub mod nats;
