@@ -12,7 +12,7 @@ mod state;
 pub mod v1;
 
 pub use encoding::{Malformed, Reader, put_bytes, put_number};
-pub use state::{Impossible, OwnerState};
+pub use state::{ENDED_KEPT, Impossible, OwnerState};
 pub use v1 as latest;
 pub use v1::{
     batch::{Batch, Consumed, FrozenBatch, Gathering, Header, Imprint, MAX_REALM_BYTES, Tail, Trace},

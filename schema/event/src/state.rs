@@ -3,7 +3,7 @@
 //! The cores run on this state, db folds the log into it, recovery and replay rebuild it; all of them change it through
 //! [`OwnerState::apply`] and [`OwnerState::consume`] alone, so that replay equals live by construction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_def::Value;
 use annals_ids::{Address, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, OwnerId, Part, SpaceId, Tick};
@@ -18,6 +18,10 @@ use crate::{
         image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage},
     },
 };
+
+/// How many ended check-outs are remembered: far more lives than end while the fold lags behind. Their numbers are those
+/// of the whole realm, so the lowest are the oldest.
+pub const ENDED_KEPT: usize = 100_000;
 
 /// An event that cannot have happened in this state: the log is not that of one run of one core.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -60,6 +64,9 @@ pub struct OwnerState {
     pub placed: BTreeMap<EntityId, OwnerId>,
     /// The live entity that stands for an entity of the database.
     pub databases: BTreeMap<DatabaseId, EntityId>,
+    /// The check-outs of lives that ended since the snapshot that this state was built from, at most [`ENDED_KEPT`]. The
+    /// database may not have folded that yet, so it may still give them out.
+    pub ended: BTreeSet<u64>,
     /// Space data.
     pub spaces: BTreeMap<SpaceId, BTreeMap<u16, Vec<u8>>>,
 }
@@ -80,6 +87,7 @@ impl OwnerState {
             estates: BTreeMap::new(),
             placed: BTreeMap::new(),
             databases: BTreeMap::new(),
+            ended: BTreeSet::new(),
             spaces: BTreeMap::new(),
         }
     }
@@ -397,6 +405,10 @@ impl OwnerState {
         };
         if let Some(database) = database_of(&image) {
             self.databases.remove(&database);
+            self.ended.extend(image.base().map(|base| base.checkout).filter(|&life| life != 0));
+            if self.ended.len() > ENDED_KEPT {
+                self.ended.pop_first();
+            }
         }
         if !image.links.is_settled() {
             let mut links = image.links;

@@ -350,6 +350,9 @@ pub struct OpenSession {
     /// SHA-256 of the ticket with which the client will come.
     #[prost(bytes = "vec", tag = "5")]
     pub ticket: Vec<u8>,
+    /// The epoch of the base owner, as the director named it before the check-out was made or read.
+    #[prost(uint64, tag = "6")]
+    pub epoch: u64,
 }
 
 /// The answer to [`OpenSession`].

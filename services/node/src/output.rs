@@ -101,7 +101,7 @@ pub enum Request {
         /// Whose client.
         entity: EntityId,
         /// Why, for the client.
-        reason: String,
+        reason: CloseReason,
     },
     /// Move a cell entity at once to a place in its space.
     Teleport {

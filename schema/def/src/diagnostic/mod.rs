@@ -7,7 +7,7 @@ mod nearest;
 mod render;
 mod rule;
 
-pub use nearest::nearest;
+pub(crate) use nearest::nearest;
 pub use render::{Style, render};
 pub use rule::{Rule, RuleText, Severity};
 

@@ -1,0 +1,205 @@
+//! Who comes in: sessions that the login service opens, and clients that show a ticket or a token.
+
+use annals_event::{Body, ClientLink};
+use annals_ids::{EntityId, SessionId};
+use annals_node::{ConnectionId, Denied, Desk, NotOpened, Output};
+use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Welcome, protocol_hash};
+
+use crate::{
+    input::{MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
+    marks::Mark,
+    role::BaseRole,
+    session::{Phase, Session},
+    view::Seen,
+};
+
+impl BaseRole {
+    pub(crate) fn open_session(&mut self, desk: &mut Desk, wanted: &OpenSession) {
+        let request = wanted.request;
+        let opened = self.try_open(desk, wanted);
+        self.counters.opened += u64::from(opened.is_ok());
+        desk.emit(Output::SessionOpened { request, opened });
+    }
+
+    fn try_open(&mut self, desk: &mut Desk, wanted: &OpenSession) -> Result<SessionId, NotOpened> {
+        if wanted.epoch != desk.epoch() {
+            return Err(NotOpened::Outdated);
+        }
+        let entity_type = desk.type_of(wanted.type_id);
+        let entity_type =
+            entity_type.ok_or_else(|| NotOpened::Unfit(format!("there is no type {}", wanted.type_id)))?;
+        if !(entity_type.parts.base && entity_type.parts.client) {
+            let text = format!("{} has no base part or no client part", entity_type.name);
+            return Err(NotOpened::Unfit(text));
+        }
+        // Asked again: the answer was lost, or the request came twice.
+        if let Some(session) = self.sessions.opened_with(&wanted.ticket) {
+            return Ok(session);
+        }
+        let live = desk.state().databases.get(&wanted.account).copied();
+        let outdated = match live {
+            Some(entity) => is_outdated(desk, entity, wanted.checkout),
+            None => wanted.checkout == 0 || desk.state().ended.contains(&wanted.checkout),
+        };
+        if outdated {
+            return Err(NotOpened::Outdated);
+        }
+        if self.sessions.len() >= MAX_SESSIONS {
+            return Err(NotOpened::Full);
+        }
+        let session = SessionId(desk.new_entity().ok_or(NotOpened::Full)?.0);
+        let entity = match live {
+            Some(entity) => entity,
+            None => create_account(desk, wanted)?,
+        };
+        if let Some(before) = self.session_of(desk, entity) {
+            self.drop_session(desk, before, CloseReason::Replaced);
+        }
+        let until = desk.now().mono.after(TICKET_WINDOW);
+        let expected = Session::new(entity, Phase::Expected { until }, Some(wanted.ticket));
+        self.sessions.insert(session, expected);
+        desk.record_for(entity, false, Body::TokenSet(wanted.ticket));
+        self.set_client(desk, entity, Some(session));
+        Ok(session)
+    }
+
+    /// Says on both parts who the entity's client is.
+    pub(crate) fn set_client(&mut self, desk: &mut Desk, entity: EntityId, session: Option<SessionId>) {
+        let proxy = desk.owner();
+        let client = session.map(|session| ClientLink { session, proxy });
+        desk.record_for(entity, false, Body::ClientSet(client));
+        self.set_witness(desk, entity, client);
+    }
+
+    pub(crate) fn hello(&mut self, desk: &mut Desk, connection: ConnectionId, hello: &Hello, fresh_token: Secret) {
+        if self.sessions.at(connection).is_some() {
+            return self.refuse(desk, connection);
+        }
+        match self.check_hello(desk, hello) {
+            Ok(entity) => self.welcome(desk, connection, hello, entity, fresh_token),
+            Err(rejection) => {
+                self.counters.rejected += 1;
+                answer(desk, connection, &HelloAnswer::Rejected(rejection));
+                let reason = CloseReason::Finished;
+                desk.emit(Output::Close { connection, reason });
+            }
+        }
+    }
+
+    /// The entity that the client controls, if it may come in.
+    fn check_hello(&self, desk: &Desk, hello: &Hello) -> Result<EntityId, Rejection> {
+        if hello.protocol != protocol_hash() {
+            return Err(Rejection::WrongProtocol);
+        }
+        if hello.owner != desk.owner() || hello.epoch > desk.epoch() {
+            return Err(Rejection::Elsewhere);
+        }
+        if hello.schema != desk.schema().fingerprint() {
+            return Err(Rejection::WrongSchema);
+        }
+        let session = self.sessions.get(hello.session).ok_or(Rejection::UnknownSession)?;
+        let newest = token(desk, session.entity);
+        let good = match &hello.proof {
+            Proof::Ticket(ticket) => newest == Some(ticket.digest().0),
+            Proof::Resume(token) => [newest, session.former_token].contains(&Some(token.digest().0)),
+        };
+        if good {
+            Ok(session.entity)
+        } else {
+            Err(Rejection::UnknownSession)
+        }
+    }
+
+    fn welcome(
+        &mut self,
+        desk: &mut Desk,
+        connection: ConnectionId,
+        hello: &Hello,
+        entity: EntityId,
+        fresh_token: Secret,
+    ) {
+        let id = hello.session;
+        let schema = std::sync::Arc::clone(desk.schema());
+        let shown = desk.image(entity).and_then(|image| Seen::new(&schema, entity, image));
+        let (Some(shown), Some(session)) = (shown, self.sessions.get_mut(id)) else {
+            return;
+        };
+        let comes_first = matches!(session.phase, Phase::Expected { .. }) || matches!(hello.proof, Proof::Ticket(_));
+        session.former_token = match &hello.proof {
+            // A ticket is good once.
+            Proof::Ticket(_) => None,
+            Proof::Resume(token) => Some(token.digest().0),
+        };
+        session.view = None;
+        session.beginning = comes_first.then(|| shown.beginning());
+        let type_id = shown.client_type();
+        desk.record_for(entity, false, Body::TokenSet(fresh_token.digest().0));
+        if let Some(connection) = self.sessions.set_phase(id, Phase::Connected(connection)) {
+            let reason = CloseReason::Replaced;
+            desk.emit(Output::Close { connection, reason });
+        }
+        self.counters.welcomed += 1;
+        let welcome = Welcome {
+            session: id,
+            epoch: desk.epoch(),
+            entity,
+            type_id,
+            token: fresh_token,
+        };
+        answer(desk, connection, &HelloAnswer::Welcome(welcome));
+        if comes_first {
+            desk.run(entity, |behaviour, context| behaviour.client_attached(context));
+        }
+    }
+
+    pub(crate) fn closed(&mut self, desk: &mut Desk, connection: ConnectionId) {
+        if let Some(session) = self.sessions.at(connection) {
+            let until = desk.now().mono.after(RESUME_WINDOW);
+            self.sessions.set_phase(session, Phase::Away { until });
+        }
+    }
+
+    /// Closes the connection of a client that does not keep to the protocol. Its session can be resumed.
+    pub(crate) fn refuse(&mut self, desk: &mut Desk, connection: ConnectionId) {
+        self.counters.malformed += 1;
+        let reason = CloseReason::Malformed;
+        desk.emit(Output::Close { connection, reason });
+        self.closed(desk, connection);
+    }
+}
+
+/// Whether a check-out is older than the life of the entity that it is of, or that life is about to end.
+fn is_outdated(desk: &Desk, entity: EntityId, checkout: u64) -> bool {
+    desk.image(entity).is_none_or(|image| {
+        let life = image.base().map_or(0, |base| base.checkout);
+        life < checkout || Mark::CellEnds.is_set(image)
+    })
+}
+
+fn create_account(desk: &mut Desk, wanted: &OpenSession) -> Result<EntityId, NotOpened> {
+    let entity_type = desk.type_of(wanted.type_id);
+    let is_held = |member| {
+        let property = entity_type.and_then(|found| found.property(member));
+        property.is_none_or(|property| property.distribution.on_base())
+    };
+    // What the cell part holds is stored beside it, and is for whoever makes the cell part.
+    let properties = wanted.properties.iter().filter(|(member, _)| is_held(*member));
+    let properties = properties.cloned().collect();
+    let stored = Some((wanted.account, wanted.checkout));
+    desk.create_base(wanted.type_id, properties, stored)
+        .map_err(|denied| match denied {
+            Denied::NoIds => NotOpened::Full,
+            denied => NotOpened::Unfit(denied.to_string()),
+        })
+}
+
+/// The digest of what the client of an entity is to show.
+pub(crate) fn token(desk: &Desk, entity: EntityId) -> Option<[u8; 32]> {
+    desk.image(entity)?.base()?.token
+}
+
+fn answer(desk: &mut Desk, connection: ConnectionId, answer: &HelloAnswer) {
+    let mut bytes = Vec::new();
+    answer.write(&mut bytes);
+    desk.emit(Output::Frame { connection, bytes });
+}

@@ -1,0 +1,104 @@
+//! What a base core is given, and the limits it keeps.
+
+use std::time::Duration;
+
+use annals_def::Value;
+use annals_event::Trace;
+use annals_ids::{DatabaseId, Epoch, MemberId, TypeId};
+use annals_node::ConnectionId;
+use annals_wire::{
+    SpaceMap,
+    client::{Hello, Secret},
+};
+
+/// How long a client may take from its ticket to its first frame: a slow machine loading a world.
+pub const TICKET_WINDOW: Duration = Duration::from_secs(60);
+
+/// How long a session waits for its client to come back: what players are used to (30 s of inactivity).
+pub const RESUME_WINDOW: Duration = Duration::from_secs(30);
+
+/// Most sessions of one owner. At 10 kB of views, links and queues each they take 100 MB.
+pub const MAX_SESSIONS: usize = 10_000;
+
+/// An input of a base core.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BaseInput {
+    /// The director has drawn the map anew.
+    Map(SpaceMap),
+    /// The login service wants a session for an account. Answered by [`annals_node::Output::SessionOpened`]; asking again
+    /// with the same ticket has the effect of once.
+    OpenSession(OpenSession),
+    /// Make a base entity that has no client, with these properties and the defaults of the others.
+    Create {
+        /// Its type.
+        type_id: TypeId,
+        /// Properties of the base part that are not to have their defaults.
+        properties: Vec<(MemberId, Value)>,
+    },
+    /// A connection's first frame.
+    Hello {
+        /// Which connection.
+        connection: ConnectionId,
+        /// The frame.
+        hello: Hello,
+        /// 32 random bytes: the token with which the session can be resumed the next time.
+        fresh_token: Secret,
+    },
+    /// A further frame.
+    Frame {
+        /// Which connection.
+        connection: ConnectionId,
+        /// The frame's body.
+        bytes: Vec<u8>,
+        /// Which request it belongs to.
+        trace: Trace,
+    },
+    /// A datagram.
+    Datagram {
+        /// Which connection.
+        connection: ConnectionId,
+        /// All of it.
+        bytes: Vec<u8>,
+    },
+    /// A connection has ended.
+    Closed {
+        /// Which connection.
+        connection: ConnectionId,
+    },
+}
+
+/// A session that is to be opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenSession {
+    /// Repeated in the answer.
+    pub request: u64,
+    /// The epoch of this owner that the director named. What it says of an earlier holding is out of date.
+    pub epoch: Epoch,
+    /// The account.
+    pub account: DatabaseId,
+    /// Its check-out, which names this owner.
+    pub checkout: u64,
+    /// Its entity's type.
+    pub type_id: TypeId,
+    /// What is stored of it.
+    pub properties: Vec<(MemberId, Value)>,
+    /// SHA-256 of the ticket's secret.
+    pub ticket: [u8; 32],
+}
+
+/// What happened on one owner since it was taken over, for whoever watches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Sessions opened.
+    pub opened: u64,
+    /// Clients that came with a ticket or a token and were taken.
+    pub welcomed: u64,
+    /// Clients that were turned away.
+    pub rejected: u64,
+    /// Sessions that ended because their client did not come, or not come back.
+    pub expired: u64,
+    /// Connections closed because of what they sent.
+    pub malformed: u64,
+    /// Requests of behaviour that could not be fulfilled.
+    pub denied: u64,
+}

@@ -1,0 +1,203 @@
+//! How base entities and their cell parts begin and end, and how a client passes from one entity to another.
+
+use annals_def::Value;
+use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
+use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
+use annals_node::Desk;
+use annals_wire::{
+    SpaceMap,
+    client::{CloseReason, ToClient},
+};
+
+use crate::{admission::token, marks::Mark, role::BaseRole, view::Seen};
+
+impl BaseRole {
+    /// Takes a newer map, and makes the cell parts that waited for one.
+    pub(crate) fn redraw(&mut self, desk: &mut Desk, map: SpaceMap) {
+        if self.map.as_ref().is_none_or(|known| known.version < map.version) {
+            self.map = Some(map);
+            std::mem::take(&mut self.unplaced)
+                .into_iter()
+                .for_each(|request| desk.request(request));
+        }
+    }
+
+    /// Has the cell part of an entity made. What becomes of it the entity is told by `cell_gained` or `cell_lost`.
+    pub(crate) fn create_cell(
+        &mut self,
+        desk: &mut Desk,
+        entity: EntityId,
+        place: Place,
+        properties: Vec<(MemberId, Value)>,
+    ) {
+        let Some(image) = desk.image(entity) else { return };
+        if image.base().is_some_and(|base| base.cell.is_some()) {
+            self.counters.denied += 1;
+            return;
+        }
+        let (type_id, client) = (image.type_id, image.client);
+        let has_part = desk.type_of(type_id).is_some_and(|found| found.parts.cell);
+        let properties = desk.initial(type_id, Part::Cell, properties);
+        let owner = self
+            .map
+            .as_ref()
+            .and_then(|map| map.owner_at(place.space, place.position));
+        let (Some(owner), Ok(properties)) = (owner, properties) else {
+            return self.deny_cell(desk, entity);
+        };
+        if !has_part || had_cell(desk, entity) || !place.position.is_finite() || !place.direction.is_finite() {
+            return self.deny_cell(desk, entity);
+        }
+        let creation = CellCreation {
+            entity,
+            type_id,
+            home: desk.owner(),
+            based: true,
+            place,
+            properties,
+            client,
+        };
+        let (from, to) = (Address::Base(entity), Address::Owner(owner));
+        desk.call(from, to, owner, Call::CreateCell(Box::new(creation)));
+        Mark::CellBegins.set(desk, entity);
+        desk.record_for(entity, false, Body::Placed(Some(owner)));
+    }
+
+    fn deny_cell(&mut self, desk: &mut Desk, entity: EntityId) {
+        self.counters.denied += 1;
+        desk.run(entity, |behaviour, context| behaviour.cell_lost(context));
+    }
+
+    /// Ends the cell part of an entity. What both parts hold is stored while both are there.
+    pub(crate) fn destroy_cell(&mut self, desk: &mut Desk, entity: EntityId) {
+        let Some(image) = desk.image(entity) else { return };
+        if image.base().is_none_or(|base| base.cell.is_none()) || is_ending(image, entity) {
+            return;
+        }
+        store(desk, entity);
+        let (from, to) = (Address::Base(entity), Address::Cell(entity));
+        desk.call(from, to, desk.owner(), Call::DestroyCell);
+    }
+
+    /// Ends an entity: its cell part first, and itself once that is gone.
+    pub(crate) fn destroy(&mut self, desk: &mut Desk, entity: EntityId) {
+        let Some(image) = desk.image(entity) else { return };
+        if image.base().is_none_or(|base| base.cell.is_none()) {
+            return self.finish(desk, entity);
+        }
+        if Mark::CellEnds.is_set(image) {
+            return;
+        }
+        self.destroy_cell(desk, entity);
+        Mark::CellEnds.set(desk, entity);
+    }
+
+    fn finish(&mut self, desk: &mut Desk, entity: EntityId) {
+        if let Some(session) = self.session_of(desk, entity) {
+            self.drop_session(desk, session, CloseReason::Ended);
+        }
+        desk.run(entity, |behaviour, context| behaviour.destroyed(context));
+        store(desk, entity);
+        desk.record_for(entity, false, Body::Destroyed);
+    }
+
+    /// Takes what the cell part of an entity says of where it is.
+    pub(crate) fn placed(&mut self, desk: &mut Desk, entity: EntityId, at: Option<OwnerId>, home: OwnerId) {
+        let Some(before) = desk.image(entity).map(|image| image.base().and_then(|base| base.cell)) else {
+            if home == desk.owner() {
+                desk.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(at));
+            }
+            return;
+        };
+        if before != at {
+            desk.record_for(entity, false, Body::Placed(at));
+        }
+        let begins = Mark::CellBegins.clear(desk, entity);
+        match at {
+            Some(_) => {
+                if begins {
+                    desk.run(entity, |behaviour, context| behaviour.cell_gained(context));
+                }
+                // Whoever serves the client from now on does not know what it has.
+                if let Some(session) = self.session_of(desk, entity) {
+                    let source = Part::Cell;
+                    self.tell_client(desk, session, &ToClient::StampsWanted { source });
+                }
+            }
+            None => {
+                desk.run(entity, |behaviour, context| behaviour.cell_lost(context));
+                if Mark::CellEnds.clear(desk, entity) {
+                    self.finish(desk, entity);
+                }
+            }
+        }
+    }
+
+    /// Gives the client of one entity to another one here. Whoever has a client already loses it: the newer one comes from
+    /// a later log-in.
+    pub(crate) fn give_client(&mut self, desk: &mut Desk, from: EntityId, to: EntityId) {
+        let (session, secret) = (self.session_of(desk, from), token(desk, from));
+        let (Some(id), Some(secret)) = (session.filter(|_| from != to), secret) else {
+            self.counters.denied += 1;
+            return;
+        };
+        let can_have = |image: &Image| {
+            let parts = desk.type_of(image.type_id).map(|found| found.parts);
+            parts.is_some_and(|parts| parts.client) && !Mark::CellEnds.is_set(image)
+        };
+        if !desk.image(to).is_some_and(can_have) {
+            self.counters.denied += 1;
+            return;
+        }
+        if let Some(before) = self.session_of(desk, to) {
+            self.drop_session(desk, before, CloseReason::Replaced);
+        }
+        self.set_client(desk, from, None);
+        desk.record_for(to, false, Body::TokenSet(secret));
+        self.set_client(desk, to, Some(id));
+        let schema = std::sync::Arc::clone(desk.schema());
+        let seen = desk.image(to).and_then(|image| Seen::new(&schema, to, image));
+        let (Some(seen), Some(session)) = (seen, self.sessions.get_mut(id)) else {
+            return;
+        };
+        session.entity = to;
+        session.view = None;
+        session.beginning = Some(seen.beginning());
+        let type_id = seen.client_type();
+        self.tell_client(desk, id, &ToClient::Reset { entity: to, type_id });
+        desk.run(to, |behaviour, context| behaviour.client_attached(context));
+    }
+
+    /// Says on the cell part, if there is one, whom its witness serves.
+    pub(crate) fn set_witness(&mut self, desk: &mut Desk, entity: EntityId, client: Option<ClientLink>) {
+        let base = desk.image(entity).and_then(Image::base);
+        if base.is_some_and(|base| base.cell.is_some()) {
+            let (from, to) = (Address::Base(entity), Address::Cell(entity));
+            desk.call(from, to, desk.owner(), Call::Witness(client));
+        }
+    }
+}
+
+/// Whether the entity has had a cell part. Calls to a cell part are numbered for the entity's whole life, so there is one
+/// cell part in it.
+fn had_cell(desk: &Desk, entity: EntityId) -> bool {
+    let cell = Address::Cell(entity);
+    let by_itself = desk
+        .image(entity)
+        .is_some_and(|image| image.links.taken.contains_key(&cell) || image.links.sent.contains_key(&cell));
+    by_itself || desk.state().links.taken.contains_key(&cell)
+}
+
+/// Whether the cell part has been told to cease and has not taken it yet.
+fn is_ending(image: &Image, entity: EntityId) -> bool {
+    let sent = image.links.sent.get(&Address::Cell(entity));
+    sent.is_some_and(|sent| sent.unconfirmed.values().any(|call| *call == Call::DestroyCell))
+}
+
+/// Has an entity of the database written.
+fn store(desk: &mut Desk, entity: EntityId) {
+    let base = desk.image(entity).and_then(Image::base);
+    if let Some(database) = base.map(|base| base.database).filter(|database| database.0 != 0) {
+        desk.record_for(entity, false, Body::Stored { database });
+    }
+}

@@ -1,0 +1,258 @@
+//! The base's part in the core contract: one place from which everything it hears goes where it belongs.
+
+use annals_event::{Call, Event, OwnerState, Subject};
+use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, Tick};
+use annals_node::{Caller, ClientNews, Desk, Output, Request, Role, time::Mono};
+use annals_wire::{
+    SpaceMap,
+    bus::{GhostMessage, ViewMessage},
+    client::{CloseReason, ToClient},
+};
+
+use crate::{
+    input::{BaseInput, Counters, RESUME_WINDOW},
+    session::{Phase, Session, Sessions},
+    view::Seen,
+};
+
+/// Most cell parts that wait for the first map. The director sends it as soon as it hears of an owner; until then only
+/// what is restored or created at once can ask for one.
+const UNPLACED_LIMIT: usize = 10_000;
+
+/// A base owner's role.
+///
+/// Driving it: make it with [`BaseRole::take_over`] from the state with which [`annals_node::Owner::take_over`] begins, and
+/// tell it the map before clients. [`annals_node::Owner`] does the rest.
+#[derive(Debug)]
+pub struct BaseRole {
+    pub(crate) sessions: Sessions,
+    /// `None` until the director was heard.
+    pub(crate) map: Option<SpaceMap>,
+    /// Cell parts that were asked for before there was a map.
+    pub(crate) unplaced: Vec<Request>,
+    pub(crate) counters: Counters,
+}
+
+impl BaseRole {
+    /// The role of an owner in this state. Its clients, if it has any, are away: they have [`RESUME_WINDOW`] from `now` to
+    /// come back.
+    #[must_use]
+    pub fn take_over(state: &OwnerState, now: Mono) -> Self {
+        let mut sessions = Sessions::default();
+        let until = now.after(RESUME_WINDOW);
+        for (entity, image) in &state.entities {
+            if let Some(client) = image.client {
+                sessions.insert(client.session, Session::new(*entity, Phase::Away { until }, None));
+            }
+        }
+        Self {
+            sessions,
+            map: None,
+            unplaced: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What happened here since the take-over.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How many sessions there are, with and without a connection.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// How many of them have a connection.
+    #[must_use]
+    pub fn connected(&self) -> usize {
+        self.sessions.connected()
+    }
+
+    /// The session that controls an entity from here.
+    pub(crate) fn session_of(&self, desk: &Desk, entity: EntityId) -> Option<SessionId> {
+        let session = desk.image(entity)?.client?.session;
+        self.sessions.get(session).map(|_| session)
+    }
+
+    /// Tells a session's client, if it is here.
+    pub(crate) fn tell_client(&self, desk: &mut Desk, session: SessionId, frame: &ToClient) {
+        if let Some(connection) = self.sessions.connection(session) {
+            let mut bytes = Vec::new();
+            frame.write(&mut bytes);
+            desk.emit(Output::Frame { connection, bytes });
+        }
+    }
+
+    /// Ends a session, and its connection with it: the entity has lost its client for good.
+    pub(crate) fn end_session(&mut self, desk: &mut Desk, session: SessionId, reason: CloseReason) {
+        let Some(ended) = self.drop_session(desk, session, reason) else {
+            return;
+        };
+        if desk.image(ended.entity).is_none() {
+            return;
+        }
+        self.set_client(desk, ended.entity, None);
+        desk.run(ended.entity, |behaviour, context| behaviour.client_lost(context));
+    }
+
+    /// Forgets a session and closes its connection.
+    pub(crate) fn drop_session(&mut self, desk: &mut Desk, session: SessionId, reason: CloseReason) -> Option<Session> {
+        let dropped = self.sessions.remove(session)?;
+        if let Some(connection) = dropped.phase.connection() {
+            desk.emit(Output::Close { connection, reason });
+        }
+        Some(dropped)
+    }
+}
+
+impl Role for BaseRole {
+    type Input = BaseInput;
+
+    const PART: Part = Part::Base;
+
+    fn is_vital(input: &BaseInput) -> bool {
+        matches!(input, BaseInput::Map(_) | BaseInput::Closed { .. })
+    }
+
+    fn handle(&mut self, desk: &mut Desk, input: BaseInput) {
+        match input {
+            BaseInput::Map(map) => self.redraw(desk, map),
+            BaseInput::OpenSession(wanted) => self.open_session(desk, &wanted),
+            BaseInput::Create { type_id, properties } => {
+                if desk.create_base(type_id, properties, None).is_err() {
+                    self.counters.denied += 1;
+                }
+            }
+            BaseInput::Hello {
+                connection,
+                hello,
+                fresh_token,
+            } => self.hello(desk, connection, &hello, fresh_token),
+            BaseInput::Frame {
+                connection,
+                bytes,
+                trace,
+            } => self.frame(desk, connection, &bytes, trace),
+            BaseInput::Datagram { connection, bytes } => self.datagram(desk, connection, &bytes),
+            BaseInput::Closed { connection } => self.closed(desk, connection),
+        }
+    }
+
+    fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call) {
+        if let (Call::Placed(at), Address::Cell(entity)) = (call, caller.link.from) {
+            self.placed(desk, entity, at, caller.home);
+        }
+    }
+
+    fn request(&mut self, desk: &mut Desk, request: Request) {
+        match request {
+            Request::CreateCell { .. } if self.map.is_none() && self.unplaced.len() < UNPLACED_LIMIT => {
+                self.unplaced.push(request);
+            }
+            Request::CreateCell {
+                entity,
+                place,
+                properties,
+            } => self.create_cell(desk, entity, place, properties),
+            Request::DestroyCell { entity } => self.destroy_cell(desk, entity),
+            Request::Destroy { entity } => self.destroy(desk, entity),
+            Request::GiveClient { from, to } => self.give_client(desk, from, to),
+            Request::CloseClient { entity, reason } => {
+                if let Some(session) = self.session_of(desk, entity) {
+                    self.end_session(desk, session, reason);
+                }
+            }
+            // Only a cell part stands somewhere.
+            Request::Teleport { .. } => self.counters.denied += 1,
+        }
+    }
+
+    /// A base has no ghosts.
+    fn ghost(&mut self, _desk: &mut Desk, _from: OwnerId, _message: GhostMessage) {}
+
+    fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage) {
+        match message {
+            ViewMessage::Frames { session, frames } => {
+                let Some(connection) = self.witnessed(desk, from, session).map(|(_, connection)| connection) else {
+                    return;
+                };
+                for bytes in frames {
+                    desk.emit(Output::Frame { connection, bytes });
+                }
+            }
+            ViewMessage::Datagram { session, bytes } => {
+                if let Some((entity, connection)) = self.witnessed(desk, from, session) {
+                    desk.emit_volatile(entity, Output::Datagram { connection, bytes });
+                }
+            }
+            // Those are for witnesses.
+            ViewMessage::Stamps { .. } | ViewMessage::Moved { .. } => {}
+        }
+    }
+
+    fn to_client(&mut self, desk: &mut Desk, news: ClientNews) {
+        self.pass_news(desk, news);
+    }
+
+    fn show(&mut self, desk: &mut Desk, recorded: &[Event]) {
+        let mut entities: Vec<EntityId> = recorded
+            .iter()
+            .filter(|event| event.history.is_some())
+            .filter_map(subject)
+            .collect();
+        entities.sort_unstable();
+        entities.dedup();
+        for entity in entities {
+            self.show_entity(desk, entity, recorded);
+        }
+    }
+
+    fn tick(&mut self, desk: &mut Desk) {
+        let now = desk.now().mono;
+        while let Some(session) = self.sessions.overdue(now) {
+            self.counters.expired += 1;
+            self.end_session(desk, session, CloseReason::Ended);
+        }
+    }
+
+    fn deadline(&self) -> Option<Mono> {
+        self.sessions.next_due()
+    }
+
+    /// A base does not tick.
+    fn ticks(&self) -> Tick {
+        Tick(0)
+    }
+}
+
+impl BaseRole {
+    fn show_entity(&mut self, desk: &mut Desk, entity: EntityId, recorded: &[Event]) {
+        let Some(id) = self.session_of(desk, entity) else {
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let (Some(connection), Some(view)) = (session.phase.connection(), session.view.as_mut()) else {
+            return;
+        };
+        let schema = std::sync::Arc::clone(desk.schema());
+        let Some(seen) = desk.image(entity).and_then(|image| Seen::new(&schema, entity, image)) else {
+            return;
+        };
+        let frames = view.follow(&seen, recorded.iter().filter(|event| subject(event) == Some(entity)));
+        for bytes in frames {
+            desk.emit(Output::Frame { connection, bytes });
+        }
+    }
+}
+
+fn subject(event: &Event) -> Option<EntityId> {
+    match event.subject {
+        Subject::Entity(entity, Part::Base) => Some(entity),
+        Subject::Entity(..) | Subject::Owner => None,
+    }
+}

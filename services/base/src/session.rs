@@ -1,0 +1,188 @@
+//! Sessions: clients that are expected, here, or away, and which connection is whose.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_ids::{CallNumber, EntityId, SessionId};
+use annals_node::{ConnectionId, time::Mono};
+
+use crate::view::{Beginning, View};
+
+/// How many entities' calls are remembered per session, to tell a call that is sent again. Where one is forgotten, its
+/// repetition takes a second attempt longer.
+const REMEMBERED_CALLS: usize = 64;
+
+/// One client's session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The entity the client controls; its image names this session.
+    pub(crate) entity: EntityId,
+    /// Where the client is.
+    pub(crate) phase: Phase,
+    /// The digest of the ticket with which it was opened; `None` after a take-over.
+    pub(crate) ticket: Option<[u8; 32]>,
+    /// The digest of the token before the newest. It is good until the client was heard under the new one, because the
+    /// frame with the new one may have been lost.
+    pub(crate) former_token: Option<[u8; 32]>,
+    /// The highest view number that the client used for the base's view.
+    pub(crate) last_view: u64,
+    /// The base's view, once the client has begun it on this connection.
+    pub(crate) view: Option<View>,
+    /// What the client is shown first of an entity that it has just been given.
+    pub(crate) beginning: Option<Beginning>,
+    /// The highest call that was passed on, per cell part that is not the client's own.
+    passed_on: BTreeMap<EntityId, CallNumber>,
+}
+
+/// Where a session's client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It has a ticket and has not come.
+    Expected {
+        /// When it is given up.
+        until: Mono,
+    },
+    /// It is here.
+    Connected(ConnectionId),
+    /// It was here.
+    Away {
+        /// When it is given up.
+        until: Mono,
+    },
+}
+
+impl Phase {
+    /// The client's connection.
+    pub(crate) fn connection(self) -> Option<ConnectionId> {
+        match self {
+            Phase::Connected(connection) => Some(connection),
+            Phase::Expected { .. } | Phase::Away { .. } => None,
+        }
+    }
+
+    fn until(self) -> Option<Mono> {
+        match self {
+            Phase::Expected { until } | Phase::Away { until } => Some(until),
+            Phase::Connected(_) => None,
+        }
+    }
+}
+
+impl Session {
+    /// A session of the client of `entity`.
+    pub(crate) fn new(entity: EntityId, phase: Phase, ticket: Option<[u8; 32]>) -> Self {
+        Self {
+            entity,
+            phase,
+            ticket,
+            former_token: None,
+            last_view: 0,
+            view: None,
+            beginning: None,
+            passed_on: BTreeMap::new(),
+        }
+    }
+
+    /// Notes that a call to a cell part is passed on. Returns whether one with this number was passed on before.
+    pub(crate) fn is_repeated(&mut self, to: EntityId, number: CallNumber) -> bool {
+        let before = self.passed_on.insert(to, number);
+        if self.passed_on.len() > REMEMBERED_CALLS {
+            self.passed_on.pop_first();
+        }
+        before.is_some_and(|before| number <= before)
+    }
+}
+
+/// The sessions of one owner.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    sessions: BTreeMap<SessionId, Session>,
+    connections: BTreeMap<ConnectionId, SessionId>,
+    tickets: BTreeMap<[u8; 32], SessionId>,
+    due: BTreeSet<(Mono, SessionId)>,
+}
+
+impl Sessions {
+    pub(crate) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// How many have a connection.
+    pub(crate) fn connected(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// The session that was opened with this ticket.
+    pub(crate) fn opened_with(&self, ticket: &[u8; 32]) -> Option<SessionId> {
+        self.tickets.get(ticket).copied()
+    }
+
+    pub(crate) fn get(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(&id)
+    }
+
+    /// The session on a connection.
+    pub(crate) fn at(&self, connection: ConnectionId) -> Option<SessionId> {
+        self.connections.get(&connection).copied()
+    }
+
+    /// The connection of a session's client.
+    pub(crate) fn connection(&self, id: SessionId) -> Option<ConnectionId> {
+        self.get(id)?.phase.connection()
+    }
+
+    pub(crate) fn insert(&mut self, id: SessionId, session: Session) {
+        let phase = session.phase;
+        self.tickets.extend(session.ticket.map(|ticket| (ticket, id)));
+        self.sessions.insert(id, session);
+        self.enter(id, phase);
+    }
+
+    /// Takes a session away. Its connection, if it has one, is nobody's from now on.
+    pub(crate) fn remove(&mut self, id: SessionId) -> Option<Session> {
+        let session = self.sessions.remove(&id)?;
+        self.leave(id, session.phase);
+        if let Some(ticket) = &session.ticket {
+            self.tickets.remove(ticket);
+        }
+        Some(session)
+    }
+
+    /// Changes where a session's client is. Returns the connection it was on, which is nobody's from now on.
+    pub(crate) fn set_phase(&mut self, id: SessionId, phase: Phase) -> Option<ConnectionId> {
+        let session = self.sessions.get_mut(&id)?;
+        let before = std::mem::replace(&mut session.phase, phase);
+        self.leave(id, before);
+        self.enter(id, phase);
+        before.connection()
+    }
+
+    /// When the next session is to be given up.
+    pub(crate) fn next_due(&self) -> Option<Mono> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// A session whose client did not come in time.
+    pub(crate) fn overdue(&self, now: Mono) -> Option<SessionId> {
+        self.due.first().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
+    }
+
+    fn enter(&mut self, id: SessionId, phase: Phase) {
+        if let Some(connection) = phase.connection() {
+            self.connections.insert(connection, id);
+        }
+        self.due.extend(phase.until().map(|until| (until, id)));
+    }
+
+    fn leave(&mut self, id: SessionId, phase: Phase) {
+        if let Some(connection) = phase.connection() {
+            self.connections.remove(&connection);
+        }
+        if let Some(until) = phase.until() {
+            self.due.remove(&(until, id));
+        }
+    }
+}

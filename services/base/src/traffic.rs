@@ -1,0 +1,197 @@
+//! What passes between a client and the rest: its calls, its views, its movement, and what it is told of them.
+
+use annals_event::{Link, Place, Trace};
+use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, SpaceId};
+use annals_node::{ClientNews, ConnectionId, Desk, Output};
+use annals_wire::{
+    bus::{CallMessage, Message, ViewMessage},
+    client::{Call, CloseReason, Moved, Stamps, ToClient, ToServer, ToServerDatagram},
+};
+
+use crate::{
+    role::BaseRole,
+    view::{Seen, View},
+};
+
+/// Stands for the home of an entity that only others know: no owner has this id.
+const UNKNOWN_HOME: OwnerId = OwnerId(0);
+
+impl BaseRole {
+    pub(crate) fn frame(&mut self, desk: &mut Desk, connection: ConnectionId, bytes: &[u8], trace: Trace) {
+        // A frame that was under way when its connection was taken away from the session is nobody's.
+        let Some(id) = self.sessions.at(connection) else { return };
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.former_token = None;
+        }
+        match ToServer::read(bytes) {
+            Ok(ToServer::Call(call)) => self.call(desk, id, call, trace),
+            Ok(ToServer::Stamps(stamps)) => match stamps.source {
+                Part::Base => self.begin_view(desk, id, &stamps),
+                Part::Cell => self.pass_stamps(desk, id, stamps),
+            },
+            Ok(ToServer::Bye) => self.end_session(desk, id, CloseReason::Finished),
+            Err(_) => self.refuse(desk, connection),
+        }
+    }
+
+    pub(crate) fn datagram(&mut self, desk: &mut Desk, connection: ConnectionId, bytes: &[u8]) {
+        let Some(session) = self.sessions.at(connection) else {
+            return;
+        };
+        let Ok(ToServerDatagram::Moved(moved)) = ToServerDatagram::read(bytes) else {
+            return self.refuse(desk, connection);
+        };
+        let Some((entity, to)) = self.witness(desk, session) else {
+            return;
+        };
+        let Moved {
+            sequence,
+            position,
+            direction,
+        } = moved;
+        // In which space it stands only the cell knows; a client cannot change that.
+        let place = Place {
+            space: SpaceId::default(),
+            position,
+            direction,
+        };
+        let moved = ViewMessage::Moved {
+            session,
+            entity,
+            sequence,
+            place,
+        };
+        desk.tell_volatile(entity, to, Message::View(moved));
+    }
+
+    /// The entity that a session controls and the owner that holds its cell part: where its witness is.
+    pub(crate) fn witness(&self, desk: &Desk, session: SessionId) -> Option<(EntityId, OwnerId)> {
+        let entity = self.sessions.get(session)?.entity;
+        let owner = desk.image(entity)?.base()?.cell?;
+        Some((entity, owner))
+    }
+
+    /// The entity and connection of a session, if its witness is on `from`.
+    pub(crate) fn witnessed(&self, desk: &Desk, from: OwnerId, id: SessionId) -> Option<(EntityId, ConnectionId)> {
+        let (entity, owner) = self.witness(desk, id)?;
+        let connection = self.sessions.connection(id)?;
+        (owner == from).then_some((entity, connection))
+    }
+
+    fn call(&mut self, desk: &mut Desk, session: SessionId, call: Call, trace: Trace) {
+        let (entity, part) = (call.entity, call.part);
+        let to = match part {
+            Part::Base if self.may_reach(desk, session, entity) => Some(desk.owner()),
+            Part::Base => None,
+            Part::Cell => self.route(desk, session, &call),
+        };
+        let Some(to) = to else {
+            return self.tell_client(desk, session, &ToClient::Gone { entity, part });
+        };
+        let home = desk.owner();
+        let message = CallMessage {
+            link: Link {
+                from: Address::Client(session),
+                to: call.to(),
+            },
+            from_home: home,
+            to_home: if desk.image(entity).is_some() {
+                home
+            } else {
+                UNKNOWN_HOME
+            },
+            number: call.number,
+            trace,
+            call: annals_event::Call::Exposed {
+                member: annals_ids::MemberId(call.method.0),
+                args: call.args,
+            },
+        };
+        if to == home {
+            desk.deliver(message);
+        } else {
+            desk.tell(to, Message::Call(message));
+        }
+    }
+
+    /// Whether a client's call goes to the base part of this entity: its own, or one that was its own and took calls from
+    /// it. Others are not looked at, so that no client can leave a trace in them.
+    fn may_reach(&self, desk: &Desk, session: SessionId, entity: EntityId) -> bool {
+        let own = self.sessions.get(session).is_some_and(|found| found.entity == entity);
+        let from = Address::Client(session);
+        desk.image(entity)
+            .is_some_and(|image| own || image.links.taken.contains_key(&from))
+    }
+
+    /// Where to look for a cell part that a client calls. What this owner is the home of it knows. Others are where they
+    /// were last heard of; where that led nowhere, or nothing was heard, the owner of the client's witness knows, for it
+    /// has at least a ghost of what the client sees.
+    fn route(&mut self, desk: &Desk, id: SessionId, call: &Call) -> Option<OwnerId> {
+        if let Some(image) = desk.image(call.entity) {
+            return image.base()?.cell;
+        }
+        let (_, witness) = self.witness(desk, id)?;
+        let repeated = self.sessions.get_mut(id)?.is_repeated(call.entity, call.number);
+        let heard_of = desk.placed(call.entity).filter(|_| !repeated);
+        Some(heard_of.unwrap_or(witness))
+    }
+
+    fn begin_view(&mut self, desk: &mut Desk, id: SessionId, stamps: &Stamps) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Some(connection) = session.phase.connection() else {
+            return;
+        };
+        if stamps.view <= session.last_view {
+            return;
+        }
+        session.last_view = stamps.view;
+        let schema = std::sync::Arc::clone(desk.schema());
+        let image = desk.image(session.entity);
+        let Some(seen) = image.and_then(|image| Seen::new(&schema, session.entity, image)) else {
+            return;
+        };
+        let (view, frames) = View::begin(&seen, stamps, session.beginning.take());
+        session.view = Some(view);
+        for bytes in frames {
+            desk.emit(Output::Frame { connection, bytes });
+        }
+    }
+
+    /// The witness begins the cell's view. While there is none the client hears nothing; it is asked again when there is.
+    fn pass_stamps(&mut self, desk: &mut Desk, session: SessionId, stamps: Stamps) {
+        if let Some((entity, to)) = self.witness(desk, session) {
+            let Stamps { view, known, .. } = stamps;
+            let stamps = ViewMessage::Stamps {
+                session,
+                entity,
+                view,
+                known,
+            };
+            desk.tell(to, Message::View(stamps));
+        }
+    }
+
+    pub(crate) fn pass_news(&mut self, desk: &mut Desk, news: ClientNews) {
+        let (ClientNews::Took(link, _)
+        | ClientNews::Gap(link, _)
+        | ClientNews::Gone(link)
+        | ClientNews::Refused(link, ..)) = news;
+        let (Address::Client(session), Some((entity, part))) = (link.from, link.to.entity()) else {
+            return;
+        };
+        let frame = match news {
+            ClientNews::Took(_, upto) => ToClient::Took { entity, part, upto },
+            ClientNews::Gap(_, have) => ToClient::Gap { entity, part, have },
+            ClientNews::Gone(_) => ToClient::Gone { entity, part },
+            ClientNews::Refused(_, number, reason) => ToClient::Refused {
+                entity,
+                part,
+                number,
+                reason,
+            },
+        };
+        self.tell_client(desk, session, &frame);
+    }
+}

@@ -1,0 +1,289 @@
+//! Tickets, tokens, and who is turned away.
+
+use annals_base::{BaseInput, RESUME_WINDOW, TICKET_WINDOW};
+use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_node::{ConnectionId, NotOpened};
+use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret};
+
+use crate::{
+    game::text,
+    host::{Host, Mood, Out, open},
+    player::{Entrance, Player, log_in, with_ticket},
+};
+
+fn trail(host: &Host, player: &Player) -> String {
+    let (entity, type_id) = player.entity.unwrap();
+    let property = host
+        .schema
+        .entity_type(type_id)
+        .unwrap()
+        .property_named("trail")
+        .unwrap();
+    text(&host.image(entity).properties[&property.index])
+}
+
+#[test]
+fn a_ticket_lets_its_client_in_once() {
+    let mut host = Host::new();
+    let mut player = with_ticket(&mut host, 5, 1);
+    let ticket = player.proof.clone();
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    assert_eq!(trail(&host, &player), "bA");
+    assert_eq!(
+        host.owner.desk().state().databases[&DatabaseId(5)],
+        player.entity.unwrap().0
+    );
+
+    let mut thief = Player::new(&host.schema, player.session, Secret([0; 32]));
+    thief.proof = ticket;
+    thief.connect(&mut host, 2);
+    thief.listen(&mut host);
+    assert_eq!(thief.entrance, Entrance::Rejected(Rejection::UnknownSession));
+    assert_eq!(thief.closed, Some(CloseReason::Finished));
+    player.listen(&mut host);
+    assert_eq!(player.closed, None, "the rightful client is not disturbed");
+}
+
+#[test]
+fn nothing_is_said_before_it_is_logged() {
+    let mut host = Host::new();
+    let ticket = host.secret();
+    host.mood = Mood::Withholds;
+    let wanted = open(&host, 1, 5, 5, &ticket);
+    host.role(BaseInput::OpenSession(wanted));
+    host.pass(300);
+    assert!(host.opened.is_empty(), "an unlogged session was announced");
+    host.answer_again();
+    assert_eq!(host.opened.len(), 1);
+
+    let mut player = Player::new(&host.schema, host.opened[0].1.clone().unwrap(), ticket);
+    host.mood = Mood::Withholds;
+    player.connect(&mut host, 1);
+    assert!(host.out.is_empty(), "a welcome whose token is not logged left");
+    host.answer_again();
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+}
+
+#[test]
+fn whoever_is_not_expected_is_told_why() {
+    let mut host = Host::new();
+    let player = with_ticket(&mut host, 5, 1);
+    let good = player.hello(host.epoch);
+    type Spoil = fn(&mut Hello);
+    let cases: [(Spoil, Rejection); 7] = [
+        (|hello| hello.protocol = Hash([1; 32]), Rejection::WrongProtocol),
+        (|hello| hello.schema = Hash([1; 32]), Rejection::WrongSchema),
+        (|hello| hello.owner = OwnerId(77), Rejection::Elsewhere),
+        (|hello| hello.epoch = Epoch(9), Rejection::Elsewhere),
+        (|hello| hello.session = SessionId(77), Rejection::UnknownSession),
+        (
+            |hello| hello.proof = Proof::Ticket(Secret([0; 32])),
+            Rejection::UnknownSession,
+        ),
+        (
+            |hello| hello.proof = Proof::Resume(Secret([0; 32])),
+            Rejection::UnknownSession,
+        ),
+    ];
+    for (connection, (spoil, rejection)) in (1..).map(ConnectionId).zip(cases) {
+        let mut hello = good.clone();
+        spoil(&mut hello);
+        let fresh_token = host.secret();
+        host.role(BaseInput::Hello {
+            connection,
+            hello,
+            fresh_token,
+        });
+        host.settle();
+        let mut answer = Vec::new();
+        HelloAnswer::Rejected(rejection).write(&mut answer);
+        let expected = [
+            Out::Frame(connection, answer),
+            Out::Close(connection, CloseReason::Finished),
+        ];
+        assert_eq!(host.out.drain(..).collect::<Vec<_>>(), expected, "{rejection}");
+    }
+    assert_eq!(host.owner.role().counters().rejected, 7);
+    assert_eq!(host.owner.role().connected(), 0);
+}
+
+#[test]
+fn a_session_is_resumed_by_its_token() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let mut before = Player::new(&host.schema, player.session, Secret([0; 32]));
+    before.entrance = Entrance::Welcomed;
+    (before.proof, before.connection) = (player.proof.clone(), player.connection);
+
+    player.connect(&mut host, 2);
+    before.listen(&mut host);
+    assert_eq!(
+        before.closed,
+        Some(CloseReason::Replaced),
+        "one session, one connection"
+    );
+    // The welcome is lost; the token before is still good.
+    host.out.clear();
+    player.connect(&mut host, 3);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    // Now the client was heard under the new token.
+    player.begin_view(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    let mut thief = Player::new(&host.schema, player.session, Secret([0; 32]));
+    thief.proof = before.proof.clone();
+    thief.connect(&mut host, 4);
+    thief.listen(&mut host);
+    assert_eq!(thief.entrance, Entrance::Rejected(Rejection::UnknownSession));
+    assert_eq!(trail(&host, &player), "bA", "it was attached once");
+}
+
+#[test]
+fn a_session_is_resumed_after_a_take_over() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    host.crash();
+    host.pass(20_000);
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    host.pass(60_000);
+    assert_eq!(trail(&host, &player), "bAr", "neither attached again nor lost");
+
+    host.crash();
+    host.pass(31_000);
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Rejected(Rejection::UnknownSession));
+    assert_eq!(trail(&host, &player), "bArrL");
+}
+
+#[test]
+fn a_ticket_outlives_the_process_that_took_it() {
+    let mut host = Host::new();
+    let mut player = with_ticket(&mut host, 5, 1);
+    host.crash();
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    assert_eq!(trail(&host, &player), "brA");
+}
+
+#[test]
+fn a_second_log_in_takes_over() {
+    let mut host = Host::new();
+    let mut first = log_in(&mut host, 5, 1);
+    let mut second = log_in(&mut host, 5, 2);
+    first.listen(&mut host);
+    assert_eq!(first.closed, Some(CloseReason::Replaced));
+    assert_eq!(first.entity, second.entity, "the account is not made twice");
+    first.connect(&mut host, 3);
+    first.listen(&mut host);
+    assert_eq!(first.entrance, Entrance::Rejected(Rejection::UnknownSession));
+    second.listen(&mut host);
+    assert_eq!(second.closed, None);
+    assert_eq!(trail(&host, &second), "bAA");
+}
+
+#[test]
+fn opening_twice_with_one_ticket_opens_once() {
+    let mut host = Host::new();
+    let ticket = host.secret();
+    let wanted = open(&host, 1, 5, 5, &ticket);
+    host.role(BaseInput::OpenSession(wanted.clone()));
+    host.role(BaseInput::OpenSession(wanted.clone()));
+    host.settle();
+    assert_eq!(host.opened[0], host.opened[1]);
+    let mut player = Player::new(&host.schema, host.opened[0].1.clone().unwrap(), ticket);
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    // A copy that the bus kept back comes when the client is long there.
+    host.role(BaseInput::OpenSession(wanted));
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!((player.closed, host.opened.len()), (None, 3));
+    assert_eq!(host.opened[2], host.opened[0]);
+    assert_eq!(host.owner.role().sessions(), 1);
+}
+
+#[test]
+fn who_does_not_come_is_not_waited_for() {
+    let mut host = Host::new();
+    let mut late = with_ticket(&mut host, 5, 1);
+    let window = u64::try_from(TICKET_WINDOW.as_millis()).unwrap();
+    host.pass(window - 1_000);
+    assert_eq!(host.owner.role().sessions(), 1);
+    host.pass(1_100);
+    assert_eq!(host.owner.role().sessions(), 0);
+    late.connect(&mut host, 1);
+    late.listen(&mut host);
+    assert_eq!(late.entrance, Entrance::Rejected(Rejection::UnknownSession));
+
+    let mut player = log_in(&mut host, 6, 2);
+    let connection = player.connection;
+    host.role(BaseInput::Closed { connection });
+    let window = u64::try_from(RESUME_WINDOW.as_millis()).unwrap();
+    host.pass(window - 1_000);
+    assert_eq!(trail(&host, &player), "bA");
+    player.connect(&mut host, 3);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    let connection = player.connection;
+    host.role(BaseInput::Closed { connection });
+    host.pass(window + 100);
+    assert_eq!(trail(&host, &player), "bAL");
+    assert_eq!(host.owner.role().counters().expired, 2);
+}
+
+#[test]
+fn a_life_that_ended_does_not_begin_again() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    player.call(&mut host, annals_ids::Part::Base, "leave", &[]);
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.closed, Some(CloseReason::Ended));
+    let outdated = |host: &mut Host, wanted| {
+        host.role(BaseInput::OpenSession(wanted));
+        host.settle();
+        assert_eq!(host.opened.pop().unwrap().1, Err(NotOpened::Outdated));
+    };
+    let ticket = host.secret();
+    let same_life = open(&host, 2, 5, 5, &ticket);
+    outdated(&mut host, same_life.clone());
+    // The database may still not know when the owner has been taken over.
+    let from_before = same_life;
+    host.crash();
+    outdated(&mut host, from_before);
+    let same_life = open(&host, 3, 5, 5, &ticket);
+    outdated(&mut host, same_life);
+    let mut next_life = open(&host, 4, 5, 6, &ticket);
+    host.role(BaseInput::OpenSession(next_life.clone()));
+    host.settle();
+    assert!(host.opened.pop().unwrap().1.is_ok());
+    // A check-out that is newer than the life here would belong to a second one.
+    (next_life.checkout, next_life.ticket) = (7, [3; 32]);
+    outdated(&mut host, next_life);
+}
+
+#[test]
+fn what_cannot_have_a_client_is_refused() {
+    let mut host = Host::new();
+    let ticket = host.secret();
+    let mut wanted = open(&host, 1, 5, 5, &ticket);
+    wanted.type_id = TypeId(9);
+    host.role(BaseInput::OpenSession(wanted.clone()));
+    wanted.type_id = crate::game::ACCOUNT;
+    wanted.properties = vec![(annals_ids::MemberId(2), annals_def::Value::UInt(1))];
+    host.role(BaseInput::OpenSession(wanted));
+    host.settle();
+    for (_, opened) in &host.opened {
+        assert!(matches!(opened, Err(NotOpened::Unfit(_))), "{opened:?}");
+    }
+    assert_eq!(host.opened.len(), 2);
+    assert!(host.owner.state().entities.is_empty());
+}

@@ -1,0 +1,300 @@
+//! Clients' calls: once each, in order, and only what is exposed.
+
+use annals_base::BaseInput;
+use annals_def::Value;
+use annals_ids::{Address, CallNumber, EntityId, Part};
+use annals_wire::{
+    bus::Message,
+    client::{Call, CallRefusal, ClientMember, CloseReason, ToServer},
+};
+
+use crate::{
+    cell::Cell,
+    host::{CELL, Host, Mood},
+    player::log_in,
+};
+
+fn number(value: u64) -> Value {
+    Value::UInt(value)
+}
+
+fn heard(host: &Host, entity: EntityId) -> Vec<Value> {
+    match &host.image(entity).properties[&annals_ids::MemberId(0)] {
+        Value::Sequence(values) => values.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_call_is_taken_once_however_often_it_comes() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let entity = player.entity.unwrap().0;
+    for n in 1..=3 {
+        player.call(&mut host, Part::Base, "hear", &[number(n)]);
+    }
+    player.repeat(&mut host);
+    host.settle();
+    player.repeat(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    assert!(player.is_settled());
+    assert_eq!(heard(&host, entity), [1, 2, 3].map(number));
+
+    // The numbering goes on over connections and take-overs.
+    let lost = player.make(Part::Base, entity, "hear", &[number(4)]);
+    host.crash();
+    player.connect(&mut host, 2);
+    player.listen(&mut host);
+    player.send(&mut host, &ToServer::Call(lost));
+    player.call(&mut host, Part::Base, "hear", &[number(5)]);
+    player.repeat(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    assert!(player.is_settled());
+    assert_eq!(heard(&host, entity), [1, 2, 3, 4, 5].map(number));
+}
+
+#[test]
+fn a_missing_call_is_asked_for() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let entity = player.entity.unwrap().0;
+    player.make(Part::Base, entity, "hear", &[number(1)]);
+    player.call(&mut host, Part::Base, "hear", &[number(2)]);
+    host.settle();
+    assert!(heard(&host, entity).is_empty(), "the second waits for the first");
+    player.listen(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    assert!(player.is_settled());
+    assert_eq!(heard(&host, entity), [1, 2].map(number));
+}
+
+#[test]
+fn a_call_is_not_confirmed_before_it_is_logged() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let entity = player.entity.unwrap().0;
+    host.mood = Mood::Loses;
+    player.call(&mut host, Part::Base, "hear", &[number(1)]);
+    host.pass(100);
+    player.listen(&mut host);
+    assert!(!player.is_settled());
+    host.crash();
+    assert!(heard(&host, entity).is_empty(), "the log had lost it");
+    player.connect(&mut host, 2);
+    player.listen(&mut host);
+    player.repeat(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    assert!(player.is_settled());
+    assert_eq!(heard(&host, entity), [number(1)]);
+}
+
+#[test]
+fn what_is_not_exposed_is_taken_and_not_run() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let entity = player.entity.unwrap().0;
+    let good = player.make(Part::Base, entity, "hear", &[number(1)]);
+    let spoiled = |number, method, args: &[u8]| Call {
+        number: CallNumber(number),
+        method: ClientMember(method),
+        args: args.to_vec(),
+        ..good.clone()
+    };
+    let method = good.method.0;
+    let calls = [
+        spoiled(1, 6, &[]),
+        spoiled(2, u16::MAX, &[]),
+        spoiled(3, method, &[1, 2, 3]),
+        spoiled(4, method, &[1, 2, 3, 4, 5]),
+        spoiled(5, method, &[9, 0, 0, 0]),
+    ];
+    for call in calls {
+        player.send(&mut host, &ToServer::Call(call));
+    }
+    host.settle();
+    player.listen(&mut host);
+    let numbers = (1..).map(CallNumber);
+    let reasons = [
+        CallRefusal::NoSuchMethod,
+        CallRefusal::NoSuchMethod,
+        CallRefusal::BadArguments,
+        CallRefusal::BadArguments,
+    ];
+    assert_eq!(player.refused, numbers.zip(reasons).collect::<Vec<_>>());
+    assert_eq!(heard(&host, entity), [number(9)], "the link is not stuck");
+    assert_eq!(player.closed, None);
+}
+
+#[test]
+fn another_base_entity_is_out_of_reach() {
+    let mut host = Host::new();
+    let victim = log_in(&mut host, 5, 1).entity.unwrap().0;
+    let mut player = log_in(&mut host, 6, 2);
+    let call = player.make(Part::Base, victim, "hear", &[number(1)]);
+    player.send(&mut host, &ToServer::Call(call));
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.gone, [(Part::Base, victim)]);
+    assert!(heard(&host, victim).is_empty());
+    let from = Address::Client(player.session);
+    assert!(
+        !host.image(victim).links.taken.contains_key(&from),
+        "not even a trace of it"
+    );
+}
+
+#[test]
+fn calls_to_cells_are_passed_on() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let mut player = log_in(&mut host, 5, 1);
+    let account = player.entity.unwrap().0;
+    let early = Call {
+        entity: account,
+        part: Part::Cell,
+        number: CallNumber(1),
+        method: ClientMember(0),
+        args: Vec::new(),
+    };
+    player.send(&mut host, &ToServer::Call(early));
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.gone, [(Part::Cell, account)], "an account has no cell part");
+
+    player.call(&mut host, Part::Base, "become", &[number(1)]);
+    host.settle();
+    cell.work(&mut host);
+    player.listen(&mut host);
+    let avatar = player.entity.unwrap().0;
+    player.call(&mut host, Part::Cell, "hit", &[number(1)]);
+    player.call(&mut host, Part::Cell, "hit", &[number(2)]);
+    player.repeat(&mut host);
+    host.settle();
+    cell.work(&mut host);
+    player.listen(&mut host);
+    assert!(player.is_settled());
+    let args: Vec<_> = cell.exposed.iter().map(|(_, n, args)| (n.0, args.clone())).collect();
+    assert_eq!(args, [(1, vec![1, 0, 0, 0]), (2, vec![2, 0, 0, 0])]);
+    let link = cell.exposed[0].0;
+    assert_eq!(link.from, Address::Client(player.session));
+    assert_eq!(link.to, Address::Cell(avatar));
+    let logged = host.batches().flat_map(|batch| batch.header.consumed);
+    assert!(
+        !logged.into_iter().any(|consumed| consumed.to == link.to),
+        "the base logs nothing of it"
+    );
+}
+
+#[test]
+fn calls_to_strangers_go_where_they_were_heard_of() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let mut player = log_in(&mut host, 5, 1);
+    player.call(&mut host, Part::Base, "become", &[number(1)]);
+    host.settle();
+    cell.work(&mut host);
+    player.listen(&mut host);
+    let stranger = EntityId(1 << 40);
+    let call = player.make(Part::Cell, stranger, "hit", &[number(1)]);
+    let goes_to = |host: &mut Host| {
+        player.send(host, &ToServer::Call(call.clone()));
+        host.settle();
+        let (to, envelope) = host.sent.pop_front().expect("it was passed on");
+        assert!(matches!(envelope.message, Message::Call(_)));
+        to
+    };
+    assert_eq!(goes_to(&mut host), CELL, "the owner of the witness knows");
+    let to = annals_ids::OwnerId(21);
+    let moved = cell.envelope(Message::Moved { entity: stranger, to });
+    host.hear(moved);
+    assert_eq!(
+        goes_to(&mut host),
+        CELL,
+        "sent again: where it was heard of led nowhere"
+    );
+    let call_two = player.make(Part::Cell, stranger, "hit", &[number(2)]);
+    player.send(&mut host, &ToServer::Call(call_two));
+    host.settle();
+    assert_eq!(host.sent.pop_front().unwrap().0, to);
+}
+
+#[test]
+fn garbage_closes_the_connection_and_nothing_else() {
+    let mut host = Host::new();
+    let mut dice = annals_def::split_mix(11);
+    let mut player = log_in(&mut host, 5, 1);
+    for round in 0..200_u64 {
+        let length = dice() % 40;
+        let mut bytes: Vec<u8> = (0..length).map(|_| dice().to_le_bytes()[0]).collect();
+        // Neither farewells nor anything else that is right.
+        bytes.insert(0, 200);
+        let (connection, trace) = (player.connection, [0; 16]);
+        host.role(if round % 2 == 0 {
+            BaseInput::Frame {
+                connection,
+                bytes,
+                trace,
+            }
+        } else {
+            BaseInput::Datagram { connection, bytes }
+        });
+        host.settle();
+        player.listen(&mut host);
+        assert_eq!(player.closed, Some(CloseReason::Malformed));
+        player.connect(&mut host, 2 + round % 3);
+        player.listen(&mut host);
+        if host.owner.role().counters().welcomed.is_multiple_of(100) {
+            host.crash();
+            player.connect(&mut host, 1);
+            player.listen(&mut host);
+        }
+    }
+    assert!(host.owner.role().counters().malformed > 0);
+    player.begin_view(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.closed, None);
+}
+
+#[test]
+fn an_honest_frame_with_any_byte_changed_is_survived() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let entity = player.entity.unwrap().0;
+    let call = player.make(Part::Base, entity, "hear", &[number(1)]);
+    let mut bytes = Vec::new();
+    ToServer::Call(call).write(&mut bytes);
+    let mut dice = annals_def::split_mix(3);
+    for place in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1 << (dice() % 8);
+        if changed == [3] {
+            continue;
+        }
+        let connection = player.connection;
+        host.role(BaseInput::Frame {
+            connection,
+            bytes: changed[..=place].to_vec(),
+            trace: [0; 16],
+        });
+        host.role(BaseInput::Frame {
+            connection,
+            bytes: changed,
+            trace: [0; 16],
+        });
+        host.settle();
+        host.out.clear();
+        player.connect(&mut host, 10 + place as u64);
+        player.listen(&mut host);
+        if player.entrance != crate::player::Entrance::Welcomed {
+            player = log_in(&mut host, 100 + place as u64, 100 + place as u64);
+        }
+    }
+    assert_eq!(
+        host.folded().hash(),
+        host.owner.state().hash(),
+        "live and replayed state are one"
+    );
+}

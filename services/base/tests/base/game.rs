@@ -1,0 +1,165 @@
+//! A small game: accounts that count and list what they are told, and avatars with a cell part.
+
+use std::sync::Arc;
+
+use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Sequence, Value};
+use annals_event::{Audience, Place};
+use annals_ids::{EntityId, MemberId, Part, Position, SpaceId, TimerId, TypeId};
+use annals_node::{Answer, Behaviour, Caller, Context, Request};
+
+pub(crate) const ACCOUNT: TypeId = TypeId(0);
+
+/// Where avatars appear.
+pub(crate) const PLACE: Place = Place {
+    space: SpaceId(1),
+    position: Position { x: 1.0, y: 0.0, z: 2.0 },
+    direction: annals_ids::Direction {
+        yaw: 0.0,
+        pitch: 0.0,
+        roll: 0.0,
+    },
+};
+
+pub(crate) fn schema() -> Arc<Schema> {
+    let mut account = EntityType::new("Account");
+    account.parts.cell = false;
+    let mut avatar = EntityType::new("Avatar");
+    for entity_type in [&mut account, &mut avatar] {
+        entity_type.properties = vec![
+            Property::new("heard", numbers(), Distribution::BaseAndClient),
+            Property::new("trail", DataType::Unicode, Distribution::Base),
+            Property::new("motto", DataType::Unicode, Distribution::BaseAndClient),
+        ];
+        entity_type.properties[2].persistent = true;
+        entity_type.base_methods = vec![
+            exposed("hear", vec![Argument::new("number", DataType::UInt32)]),
+            exposed("say", vec![Argument::new("text", DataType::Unicode)]),
+            exposed("become", vec![Argument::new("times", DataType::UInt8)]),
+            exposed("leave", Vec::new()),
+            exposed("shed", Vec::new()),
+            exposed("quit", Vec::new()),
+            Method::new("secret", vec![Argument::new("number", DataType::UInt32)]),
+        ];
+        entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
+    }
+    avatar
+        .properties
+        .push(Property::new("hp", DataType::Int32, Distribution::AllClients));
+    avatar.cell_methods = vec![exposed("hit", vec![Argument::new("number", DataType::UInt32)])];
+    Arc::new(Schema::new(vec![account, avatar], Vec::new(), Vec::new()))
+}
+
+fn numbers() -> DataType {
+    DataType::Array(Box::new(Sequence {
+        of: DataType::UInt32,
+        size: None,
+        element_default: Value::UInt(0),
+        persist_as_blob: false,
+    }))
+}
+
+fn exposed(name: &str, args: Vec<Argument>) -> Method {
+    let mut method = Method::new(name, args);
+    method.exposed = Exposure::OwnClient;
+    method
+}
+
+/// The game's behaviour. What happens to an entity it writes to the entity's `trail`, one letter each.
+pub(crate) struct Game;
+
+impl Game {
+    fn mark(context: &mut Context<'_>, letter: char) {
+        if context.part() == Part::Base {
+            let mut trail = text(context.get("trail").unwrap());
+            trail.push(letter);
+            context.set("trail", Value::Unicode(trail)).unwrap();
+        }
+    }
+}
+
+impl Behaviour for Game {
+    fn created(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'b');
+    }
+
+    fn restored(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'r');
+    }
+
+    fn destroyed(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'd');
+    }
+
+    fn client_attached(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'A');
+        let text = Value::Unicode("welcome".into());
+        context.invoke(Audience::Own, "told", vec![text]).unwrap();
+    }
+
+    fn client_lost(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'L');
+    }
+
+    fn cell_gained(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'g');
+    }
+
+    fn cell_lost(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'l');
+    }
+
+    fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}
+
+    fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
+        let entity = context.entity();
+        let name = context.entity_type().base_methods[usize::from(method.0)].name.clone();
+        match (name.as_str(), args) {
+            ("hear", [number]) => {
+                let mut heard = context.get("heard").unwrap().clone();
+                let Value::Sequence(numbers) = &mut heard else {
+                    unreachable!()
+                };
+                numbers.push(number.clone());
+                context.set("heard", heard).unwrap();
+            }
+            ("say", [text]) => {
+                context.set("motto", text.clone()).unwrap();
+                context.invoke(Audience::Own, "told", vec![text.clone()]).unwrap();
+            }
+            ("become", [Value::UInt(times)]) => become_avatar(context, *times),
+            ("leave", []) => context.request(Request::Destroy { entity }),
+            ("shed", []) => context.request(Request::DestroyCell { entity }),
+            ("quit", []) => context.request(Request::CloseClient {
+                entity,
+                reason: annals_wire::client::CloseReason::Ended,
+            }),
+            _ => panic!("{name} was called with {args:?}"),
+        }
+        Answer::DONE
+    }
+}
+
+/// Makes an avatar with a cell part and gives it the client; asks for the cell part so many times.
+fn become_avatar(context: &mut Context<'_>, times: u64) {
+    let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
+    for _ in 0..times {
+        context.request(create_cell(avatar));
+    }
+    let from = context.entity();
+    context.request(Request::GiveClient { from, to: avatar });
+}
+
+pub(crate) fn create_cell(entity: EntityId) -> Request {
+    Request::CreateCell {
+        entity,
+        place: PLACE,
+        properties: Vec::new(),
+    }
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::Unicode(text) => text.clone(),
+        _ => panic!("{value:?} is no text"),
+    }
+}

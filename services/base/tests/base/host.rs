@@ -1,0 +1,275 @@
+//! Runs one base owner: a log that acknowledges when it is told to, a store that grants, and time that passes on request.
+
+use std::collections::VecDeque;
+
+use annals_base::{BaseInput, BaseRole, OpenSession};
+use annals_def::Schema;
+use annals_event::{Batch, FrozenBatch, Header, Image, Imprint, OwnerState};
+use annals_ids::{Epoch, Hash, OwnerId, Part, SessionId, WallTime, WorldTime};
+use annals_node::{
+    Beginning, ConnectionId, Input, NotOpened, Output, Owner,
+    time::{Mono, Now},
+    writer::{self, Action, Chain, Durability},
+};
+use annals_wire::{
+    CellArea, Space, SpaceMap,
+    bus::Envelope,
+    client::{CloseReason, Secret},
+};
+use std::sync::Arc;
+
+use crate::game::{self, Game, PLACE};
+
+pub(crate) const BASE: OwnerId = OwnerId(10);
+pub(crate) const CELL: OwnerId = OwnerId(20);
+
+/// What a base let out, but for what it sent to other owners.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Out {
+    Frame(ConnectionId, Vec<u8>),
+    Datagram(ConnectionId, Vec<u8>),
+    Close(ConnectionId, CloseReason),
+}
+
+/// What the log does with an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Takes it and says so.
+    Answers,
+    /// Takes it in silence.
+    Withholds,
+    /// Loses it.
+    Loses,
+}
+
+pub(crate) struct Host {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) owner: Owner<BaseRole>,
+    pub(crate) epoch: Epoch,
+    /// The log, as appended.
+    log: Vec<Vec<u8>>,
+    pub(crate) mood: Mood,
+    now: u64,
+    secrets: u8,
+    pub(crate) out: VecDeque<Out>,
+    pub(crate) sent: VecDeque<(OwnerId, Envelope)>,
+    pub(crate) opened: Vec<(u64, Result<SessionId, NotOpened>)>,
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        let mut host = Self::without_map();
+        host.role(BaseInput::Map(map()));
+        host
+    }
+
+    pub(crate) fn without_map() -> Self {
+        let schema = game::schema();
+        let now = 1_000_000;
+        let owner = take_over(&schema, now, Epoch(1), &[]);
+        let mut host = Self {
+            schema,
+            owner,
+            epoch: Epoch(1),
+            log: Vec::new(),
+            mood: Mood::Answers,
+            now,
+            secrets: 0,
+            out: VecDeque::new(),
+            sent: VecDeque::new(),
+            opened: Vec::new(),
+        };
+        host.pump();
+        host
+    }
+
+    /// Loses the process and everything that was not in the log, and takes the owner over.
+    pub(crate) fn crash(&mut self) {
+        self.epoch = self.epoch.next();
+        self.mood = Mood::Answers;
+        self.out.clear();
+        self.owner = take_over(&self.schema, self.now, self.epoch, &self.log);
+        self.pump();
+        self.role(BaseInput::Map(map()));
+    }
+
+    pub(crate) fn role(&mut self, input: BaseInput) {
+        self.owner.handle(self.now(), Input::Role(input));
+        self.pump();
+    }
+
+    pub(crate) fn hear(&mut self, envelope: Envelope) {
+        self.owner.handle(self.now(), Input::Bus(envelope));
+        self.pump();
+    }
+
+    /// Lets time pass in steps in which a batch can be closed and a timer can fire.
+    pub(crate) fn pass(&mut self, milliseconds: u64) {
+        for _ in 0..milliseconds.div_ceil(STEP_MS) {
+            self.now += STEP_MS * 1_000;
+            self.owner.handle(self.now(), Input::Time);
+            self.pump();
+        }
+    }
+
+    /// Lets everything that waits for the log get into it.
+    pub(crate) fn settle(&mut self) {
+        self.pass(5 * STEP_MS);
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        Now {
+            mono: Mono(self.now),
+            wall: WallTime(self.now / 1_000),
+            world: WorldTime(self.now / 1_000),
+        }
+    }
+
+    pub(crate) fn secret(&mut self) -> Secret {
+        self.secrets = self.secrets.checked_add(1).unwrap();
+        Secret([self.secrets; 32])
+    }
+
+    /// Answers what the writer asks and takes out what may leave.
+    fn pump(&mut self) {
+        loop {
+            let now = self.now();
+            let Some(answer) = self.answer(now) else { break };
+            self.owner.handle(now, Input::Log(answer));
+        }
+        while let Some(output) = self.owner.poll_output(self.now()) {
+            match output {
+                Output::Send { to: BASE, envelope } => self.owner.handle(self.now(), Input::Bus(envelope)),
+                Output::Send { to, envelope } => self.sent.push_back((to, envelope)),
+                Output::Frame { connection, bytes } => self.out.push_back(Out::Frame(connection, bytes)),
+                Output::Datagram { connection, bytes } => self.out.push_back(Out::Datagram(connection, bytes)),
+                Output::Close { connection, reason } => self.out.push_back(Out::Close(connection, reason)),
+                Output::SessionOpened { request, opened } => self.opened.push((request, opened)),
+                Output::WantIds => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, now: Now) -> Option<writer::Input> {
+        Some(match self.owner.poll_log(now)? {
+            Action::Append { expect, batch } => {
+                assert_eq!(expect, self.log.len() as u64, "somebody else appended");
+                if self.mood != Mood::Loses {
+                    self.log.push(batch.bytes.clone());
+                }
+                if self.mood != Mood::Answers {
+                    return None;
+                }
+                let sequence = self.log.len() as u64;
+                writer::Input::Appended { sequence }
+            }
+            Action::RecordOpening { .. } => writer::Input::OpeningRecorded,
+            Action::ConfirmEpoch => writer::Input::EpochConfirmed,
+            _ if self.mood != Mood::Answers => return None,
+            Action::ReadLast => {
+                writer::Input::Last(self.log.last().map(|bytes| (self.log.len() as u64, bytes.clone())))
+            }
+        })
+    }
+
+    /// Has the log answer again what it kept back.
+    pub(crate) fn answer_again(&mut self) {
+        self.mood = Mood::Answers;
+        self.owner.handle(self.now(), Input::Log(writer::Input::Silent));
+        self.settle();
+    }
+
+    /// Everything that was logged of an entity, folded anew.
+    pub(crate) fn folded(&self) -> OwnerState {
+        fold(&self.log)
+    }
+
+    pub(crate) fn batches(&self) -> impl Iterator<Item = Batch> {
+        self.log.iter().map(|bytes| Batch::read(bytes).unwrap())
+    }
+
+    pub(crate) fn image(&self, entity: annals_ids::EntityId) -> &Image {
+        self.owner.desk().image(entity).expect("the entity is here")
+    }
+}
+
+/// Milliseconds per step of time.
+const STEP_MS: u64 = 10;
+
+pub(crate) fn map() -> SpaceMap {
+    let space = Space {
+        cells: vec![CellArea::everywhere(CELL)],
+        aoi_radius: 100.0,
+        aoi_hysteresis: 5.0,
+        ghost_distance: 110.0,
+    };
+    SpaceMap {
+        version: 1,
+        spaces: [(PLACE.space, space)].into(),
+    }
+}
+
+pub(crate) fn open(host: &Host, request: u64, account: u64, checkout: u64, ticket: &Secret) -> OpenSession {
+    OpenSession {
+        request,
+        epoch: host.epoch,
+        account: annals_ids::DatabaseId(account),
+        checkout,
+        type_id: game::ACCOUNT,
+        properties: Vec::new(),
+        ticket: ticket.digest().0,
+    }
+}
+
+fn fold(log: &[Vec<u8>]) -> OwnerState {
+    let mut state = OwnerState::new(BASE, Part::Base);
+    for bytes in log {
+        state.fold(&Batch::read(bytes).unwrap()).unwrap();
+    }
+    state
+}
+
+fn take_over(schema: &Arc<Schema>, now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<BaseRole> {
+    let state = fold(log);
+    let chain = Chain {
+        archived: writer::Tip::default(),
+        beyond: log.iter().map(|bytes| frozen(bytes)).collect(),
+        sequence: log.len() as u64,
+    };
+    let role = BaseRole::take_over(&state, Mono(now));
+    let seed = annals_def::split_mix(epoch.0);
+    let now = Now {
+        mono: Mono(now),
+        wall: WallTime(now / 1_000),
+        world: WorldTime(now / 1_000),
+    };
+    let beginning = Beginning {
+        state,
+        chain,
+        imprint: Imprint {
+            realm: "test".into(),
+            owner: BASE,
+            epoch,
+            schema: schema.fingerprint(),
+        },
+        durability: Durability::Log,
+        ids: epoch.0 << 20..(epoch.0 + 1) << 20,
+        schema: Arc::clone(schema),
+        behaviour: Arc::new(Game),
+        dice: Box::new(seed),
+    };
+    Owner::take_over(now, role, beginning)
+}
+
+fn frozen(bytes: &[u8]) -> FrozenBatch {
+    let (header, hash): (Header, Hash) = Header::read(bytes).unwrap();
+    FrozenBatch {
+        owner: header.owner,
+        epoch: header.epoch,
+        number: header.number,
+        previous: header.previous,
+        hash,
+        opens: header.opens,
+        bytes: bytes.to_vec(),
+    }
+}

@@ -1,0 +1,271 @@
+//! How entities and their cell parts begin and end, and clients that pass from one to another.
+
+use annals_base::BaseInput;
+use annals_def::Value;
+use annals_event::{Body, Call};
+use annals_ids::{EntityId, OwnerId, Part};
+use annals_wire::{
+    bus::{Message, ViewMessage},
+    client::{CloseReason, Moved, Stamps, ToServer, ToServerDatagram},
+};
+
+use crate::{
+    cell::Cell,
+    game::text,
+    host::{CELL, Host, Out},
+    player::{Player, log_in},
+};
+
+/// The last trail that was logged of an entity, also after its end.
+fn trail(host: &Host, entity: EntityId) -> String {
+    let bodies = host.batches().flat_map(|batch| batch.events);
+    let trails = bodies.filter(|event| event.subject == annals_event::Subject::Entity(entity, Part::Base));
+    let last = trails.filter_map(|event| match event.body {
+        Body::Changed { member, value, .. } if member.0 == 1 => Some(text(&value)),
+        _ => None,
+    });
+    last.last().unwrap_or_default()
+}
+
+/// A player whose account has become an avatar with a cell part.
+fn avatar(host: &mut Host, cell: &mut Cell) -> (Player, EntityId) {
+    let mut player = log_in(host, 5, 1);
+    player.call(host, Part::Base, "become", &[Value::UInt(2)]);
+    host.settle();
+    cell.work(host);
+    player.listen(host);
+    let avatar = player.entity.unwrap().0;
+    (player, avatar)
+}
+
+#[test]
+fn a_client_passes_to_its_avatar() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (mut player, avatar) = avatar(&mut host, &mut cell);
+    assert_eq!(trail(&host, avatar), "bAg");
+    assert_eq!(cell.made, 1, "a second cell part is not made");
+    let client = host.image(avatar).client.expect("it has the client");
+    assert_eq!(cell.parts[&avatar], Some(client), "and its witness serves it");
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.has.as_ref().unwrap().0, avatar);
+    assert!(player.stamps_wanted > 0);
+    assert_eq!(player.told.len(), 2, "both were told welcome");
+
+    host.crash();
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    assert_eq!(player.entity.unwrap().0, avatar, "it resumes as what it was");
+}
+
+#[test]
+fn the_cell_part_ends_first() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (mut player, avatar) = avatar(&mut host, &mut cell);
+    player.call(&mut host, Part::Base, "leave", &[]);
+    player.call(&mut host, Part::Base, "leave", &[]);
+    host.settle();
+    assert_eq!(trail(&host, avatar), "bAg", "it waits for its cell part");
+    cell.work(&mut host);
+    player.listen(&mut host);
+    assert_eq!(trail(&host, avatar), "bAgld");
+    assert!(cell.parts.is_empty());
+    assert_eq!(player.closed, Some(CloseReason::Ended));
+    assert!(!host.owner.state().entities.contains_key(&avatar));
+    assert_eq!(host.owner.role().sessions(), 0);
+}
+
+#[test]
+fn an_end_that_began_goes_on_after_a_take_over() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (mut player, avatar) = avatar(&mut host, &mut cell);
+    player.call(&mut host, Part::Base, "leave", &[]);
+    host.settle();
+    host.sent.clear();
+    host.crash();
+    host.pass(1_000);
+    cell.work(&mut host);
+    assert_eq!(trail(&host, avatar), "bAgrld");
+    assert!(!host.owner.state().entities.contains_key(&avatar));
+}
+
+#[test]
+fn a_cell_part_that_was_asked_for_begins_after_a_take_over() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let mut player = log_in(&mut host, 5, 1);
+    player.call(&mut host, Part::Base, "become", &[Value::UInt(1)]);
+    host.settle();
+    player.listen(&mut host);
+    let avatar = player.entity.unwrap().0;
+    host.sent.clear();
+    host.crash();
+    host.pass(1_000);
+    cell.work(&mut host);
+    assert_eq!((trail(&host, avatar).as_str(), cell.made), ("bArg", 1));
+    // It says so again: it has begun once.
+    for envelope in [
+        cell.say_placed(avatar, Some(CELL)),
+        cell.say_placed(avatar, Some(OwnerId(21))),
+    ] {
+        host.hear(envelope);
+    }
+    host.settle();
+    assert_eq!(trail(&host, avatar), "bArg");
+    assert_eq!(host.image(avatar).base().unwrap().cell, Some(OwnerId(21)));
+}
+
+#[test]
+fn a_cell_part_waits_for_the_map() {
+    let (mut host, mut cell) = (Host::without_map(), Cell::new(CELL));
+    let mut player = log_in(&mut host, 5, 1);
+    player.call(&mut host, Part::Base, "become", &[Value::UInt(1)]);
+    host.settle();
+    assert!(host.sent.is_empty());
+    host.role(BaseInput::Map(crate::host::map()));
+    host.settle();
+    cell.work(&mut host);
+    assert_eq!(cell.made, 1);
+}
+
+#[test]
+fn a_part_that_was_shed_is_not_made_again() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (mut player, avatar) = avatar(&mut host, &mut cell);
+    player.call(&mut host, Part::Base, "shed", &[]);
+    player.call(&mut host, Part::Base, "shed", &[]);
+    host.settle();
+    let ends = host.batches().flat_map(|batch| batch.events).filter(|event| {
+        matches!(
+            event.body,
+            Body::Called {
+                call: Call::DestroyCell,
+                ..
+            }
+        )
+    });
+    assert_eq!(ends.count(), 1);
+    cell.work(&mut host);
+    assert_eq!(trail(&host, avatar), "bAgl");
+    assert_eq!(host.image(avatar).base().unwrap().cell, None);
+    player.call(&mut host, Part::Base, "leave", &[]);
+    host.settle();
+    assert_eq!(trail(&host, avatar), "bAgld");
+}
+
+#[test]
+fn only_the_present_witness_reaches_the_client() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (mut player, avatar) = avatar(&mut host, &mut cell);
+    host.settle();
+    player.listen(&mut host);
+    let session = player.session;
+    let frames = |mark: u8| {
+        Message::View(ViewMessage::Frames {
+            session,
+            frames: vec![vec![mark]],
+        })
+    };
+    let reached = |host: &mut Host, cell: &Cell, mark: u8| {
+        host.hear(cell.envelope(frames(mark)));
+        host.settle();
+        let found = host
+            .out
+            .iter()
+            .any(|out| matches!(out, Out::Frame(_, bytes) if *bytes == [mark]));
+        host.out.clear();
+        found
+    };
+    let other = Cell::new(OwnerId(21));
+    assert!(reached(&mut host, &cell, 101));
+    assert!(!reached(&mut host, &other, 102), "it does not hold the part");
+    let moved = cell.say_placed(avatar, Some(OwnerId(21)));
+    host.hear(moved);
+    host.settle();
+    assert!(reached(&mut host, &other, 103));
+    assert!(!reached(&mut host, &cell, 104), "it holds the part no more");
+    let mut restarted = other.envelope(frames(105));
+    restarted.epoch = restarted.epoch.next();
+    host.hear(restarted);
+    host.out.clear();
+    assert!(!reached(&mut host, &other, 106), "its epoch has ended");
+}
+
+#[test]
+fn movement_and_stamps_reach_the_witness() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (player, avatar) = avatar(&mut host, &mut cell);
+    let known = vec![(avatar, annals_ids::HistoryNumber(4))];
+    let stamps = Stamps {
+        source: Part::Cell,
+        view: 3,
+        known: known.clone(),
+    };
+    player.send(&mut host, &ToServer::Stamps(stamps));
+    let moved = Moved {
+        sequence: 9,
+        position: annals_ids::Position { x: 4.0, y: 0.0, z: 5.0 },
+        direction: annals_ids::Direction::default(),
+    };
+    let mut bytes = Vec::new();
+    ToServerDatagram::Moved(moved).write(&mut bytes);
+    let connection = player.connection;
+    host.role(BaseInput::Datagram { connection, bytes });
+    host.settle();
+    cell.work(&mut host);
+    let session = player.session;
+    let (position, direction) = (moved.position, moved.direction);
+    let expected = [
+        ViewMessage::Moved {
+            session,
+            entity: avatar,
+            sequence: 9,
+            place: annals_event::Place {
+                position,
+                direction,
+                ..annals_event::Place::default()
+            },
+        },
+        ViewMessage::Stamps {
+            session,
+            entity: avatar,
+            view: 3,
+            known,
+        },
+    ];
+    for view in expected {
+        assert!(cell.views.contains(&view), "{view:?} in {:?}", cell.views);
+    }
+}
+
+#[test]
+fn who_leaves_is_seen_no_more() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (mut player, avatar) = avatar(&mut host, &mut cell);
+    player.send(&mut host, &ToServer::Bye);
+    host.settle();
+    cell.work(&mut host);
+    player.listen(&mut host);
+    assert_eq!(player.closed, Some(CloseReason::Finished));
+    assert_eq!(trail(&host, avatar), "bAgL");
+    assert_eq!(cell.parts[&avatar], None, "its witness is gone");
+    assert_eq!(host.image(avatar).client, None);
+}
+
+#[test]
+fn a_realm_can_begin_with_entities_of_its_own() {
+    let mut host = Host::new();
+    let motto = (annals_ids::MemberId(2), Value::Unicode("first".into()));
+    let type_id = crate::game::ACCOUNT;
+    host.role(BaseInput::Create {
+        type_id,
+        properties: vec![motto],
+    });
+    let wrong = (annals_ids::MemberId(2), Value::UInt(1));
+    host.role(BaseInput::Create {
+        type_id,
+        properties: vec![wrong],
+    });
+    host.settle();
+    assert_eq!(host.folded().entities.len(), 1);
+    assert_eq!(host.owner.role().counters().denied, 1);
+}

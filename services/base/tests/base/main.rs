@@ -1,0 +1,13 @@
+//! Drives a base owner as its shell does: log-in service, clients, a cell and a log on one side, the owner on the other.
+
+#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+
+mod admission;
+mod calls;
+mod cell;
+mod faults;
+mod game;
+mod host;
+mod lifecycle;
+mod player;
+mod views;

@@ -1,0 +1,358 @@
+//! A client as `docs/client-protocol.md` has it: keeps its calls until they are taken, and checks every frame of its view.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use annals_def::{Argument, EntityType, Form, Schema, Value, assign, decode, encode};
+use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, TypeId};
+use annals_wire::client::{
+    Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Shown, Stamps,
+    ToClient, ToServer, ViewFrame, ViewItem, protocol_hash,
+};
+
+use crate::host::{BASE, Host, Out};
+use annals_base::BaseInput;
+use annals_node::ConnectionId;
+
+/// What became of a connection's first frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entrance {
+    Waiting,
+    Welcomed,
+    Rejected(Rejection),
+}
+
+pub(crate) struct Player {
+    schema: Arc<Schema>,
+    pub(crate) session: SessionId,
+    pub(crate) proof: Proof,
+    pub(crate) connection: ConnectionId,
+    pub(crate) entrance: Entrance,
+    pub(crate) closed: Option<CloseReason>,
+    /// The entity it controls and its type, as the base last said.
+    pub(crate) entity: Option<(EntityId, TypeId)>,
+    /// Per part, the last number used and what is not taken yet.
+    pub(crate) calls: BTreeMap<(Part, EntityId), (CallNumber, BTreeMap<CallNumber, Call>)>,
+    pub(crate) refused: Vec<(CallNumber, CallRefusal)>,
+    pub(crate) gone: Vec<(Part, EntityId)>,
+    /// The view's number, the last frame's, and what it has of its entity.
+    view: (u64, u64),
+    pub(crate) has: Option<(EntityId, HistoryNumber, BTreeMap<ClientMember, Value>)>,
+    /// Every method call it was shown, by history number.
+    pub(crate) told: Vec<(HistoryNumber, String)>,
+    pub(crate) frames: usize,
+    pub(crate) stamps_wanted: usize,
+}
+
+impl Player {
+    pub(crate) fn new(schema: &Arc<Schema>, session: SessionId, ticket: Secret) -> Self {
+        Self {
+            schema: Arc::clone(schema),
+            session,
+            proof: Proof::Ticket(ticket),
+            connection: ConnectionId(0),
+            entrance: Entrance::Waiting,
+            closed: None,
+            entity: None,
+            calls: BTreeMap::new(),
+            refused: Vec::new(),
+            gone: Vec::new(),
+            view: (0, 0),
+            has: None,
+            told: Vec::new(),
+            frames: 0,
+            stamps_wanted: 0,
+        }
+    }
+
+    /// Connects and says hello; what it hears then it hears by [`Player::listen`].
+    pub(crate) fn connect(&mut self, host: &mut Host, connection: u64) {
+        self.connection = ConnectionId(connection);
+        (self.entrance, self.closed) = (Entrance::Waiting, None);
+        let fresh_token = host.secret();
+        let hello = self.hello(host.epoch);
+        host.role(BaseInput::Hello {
+            connection: self.connection,
+            hello,
+            fresh_token,
+        });
+        host.settle();
+    }
+
+    pub(crate) fn hello(&self, epoch: Epoch) -> Hello {
+        Hello {
+            protocol: protocol_hash(),
+            schema: self.schema.fingerprint(),
+            owner: BASE,
+            epoch,
+            session: self.session,
+            proof: self.proof.clone(),
+        }
+    }
+
+    pub(crate) fn send(&self, host: &mut Host, frame: &ToServer) {
+        let mut bytes = Vec::new();
+        frame.write(&mut bytes);
+        host.role(BaseInput::Frame {
+            connection: self.connection,
+            bytes,
+            trace: [7; 16],
+        });
+    }
+
+    /// Begins the base's view anew with what it has.
+    pub(crate) fn begin_view(&mut self, host: &mut Host) {
+        self.view = (self.view.0 + 1, 0);
+        let known = self.has.iter().map(|(entity, upto, _)| (*entity, *upto)).collect();
+        let stamps = Stamps {
+            source: Part::Base,
+            view: self.view.0,
+            known,
+        };
+        self.send(host, &ToServer::Stamps(stamps));
+    }
+
+    /// Calls an exposed method of its own entity and keeps the call.
+    pub(crate) fn call(&mut self, host: &mut Host, part: Part, method: &str, args: &[Value]) -> CallNumber {
+        let (entity, _) = self.entity.expect("it was welcomed");
+        let call = self.make(part, entity, method, args);
+        let number = call.number;
+        self.send(host, &ToServer::Call(call));
+        number
+    }
+
+    /// Makes a call and keeps it, but does not send it.
+    pub(crate) fn make(&mut self, part: Part, entity: EntityId, method: &str, args: &[Value]) -> Call {
+        let (_, type_id) = self.entity.expect("it was welcomed");
+        let entity_type = self.schema.entity_type(type_id).unwrap();
+        let found = match part {
+            Part::Base => entity_type.base_method_named(method),
+            Part::Cell => entity_type.cell_method_named(method),
+        };
+        let found = found.unwrap();
+        let args = arguments(&found.args, args);
+        let (last, kept) = self.calls.entry((part, entity)).or_default();
+        *last = last.next();
+        let call = Call {
+            entity,
+            part,
+            number: *last,
+            method: ClientMember(found.client_id.expect("it is exposed")),
+            args,
+        };
+        kept.insert(*last, call.clone());
+        call
+    }
+
+    /// Sends every call again that was not taken.
+    pub(crate) fn repeat(&self, host: &mut Host) {
+        for (_, kept) in self.calls.values() {
+            for call in kept.values() {
+                self.send(host, &ToServer::Call(call.clone()));
+            }
+        }
+    }
+
+    /// Whether everything it called was taken.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.calls.values().all(|(_, kept)| kept.is_empty())
+    }
+
+    /// Takes what is for its connection.
+    pub(crate) fn listen(&mut self, host: &mut Host) {
+        let connection = self.connection;
+        let (own, others) = std::mem::take(&mut host.out).into_iter().partition(|out| match out {
+            Out::Frame(to, _) | Out::Datagram(to, _) | Out::Close(to, _) => *to == connection,
+        });
+        host.out = others;
+        let own: VecDeque<Out> = own;
+        for out in own {
+            self.hear(host, &out);
+        }
+    }
+
+    /// Hears one thing; public so that a test may lose or keep back some.
+    pub(crate) fn hear(&mut self, host: &mut Host, out: &Out) {
+        assert_eq!(self.closed, None, "{out:?} came after the connection was closed");
+        match out {
+            Out::Frame(_, bytes) if self.entrance == Entrance::Waiting => self.enter(HelloAnswer::read(bytes).unwrap()),
+            Out::Frame(_, bytes) => self.take(host, ToClient::read(bytes).unwrap()),
+            Out::Datagram(..) => {}
+            Out::Close(_, reason) => self.closed = Some(*reason),
+        }
+    }
+
+    fn enter(&mut self, answer: HelloAnswer) {
+        match answer {
+            HelloAnswer::Welcome(welcome) => {
+                assert_eq!(welcome.session, self.session);
+                self.entrance = Entrance::Welcomed;
+                self.entity = Some((welcome.entity, welcome.type_id));
+                if self.has.as_ref().is_some_and(|(entity, ..)| *entity != welcome.entity) {
+                    self.has = None;
+                }
+                self.proof = Proof::Resume(welcome.token);
+            }
+            HelloAnswer::Rejected(rejection) => self.entrance = Entrance::Rejected(rejection),
+        }
+    }
+
+    fn take(&mut self, host: &mut Host, frame: ToClient) {
+        match frame {
+            ToClient::Took { entity, part, upto } => {
+                let (_, kept) = self.calls.get_mut(&(part, entity)).expect("it called there");
+                *kept = kept.split_off(&upto.next());
+            }
+            ToClient::Gap { entity, part, have } => {
+                let (_, kept) = &self.calls[&(part, entity)];
+                let missing: Vec<Call> = kept.range(have.next()..).map(|(_, call)| call.clone()).collect();
+                for call in missing {
+                    self.send(host, &ToServer::Call(call));
+                }
+            }
+            ToClient::Gone { entity, part } => {
+                self.gone.push((part, entity));
+                if let Some((_, kept)) = self.calls.get_mut(&(part, entity)) {
+                    kept.clear();
+                }
+            }
+            ToClient::Refused { number, reason, .. } => self.refused.push((number, reason)),
+            ToClient::View(frame) => self.look(frame),
+            ToClient::StampsWanted { source } => {
+                assert_eq!(source, Part::Cell);
+                self.stamps_wanted += 1;
+            }
+            ToClient::Reset { entity, type_id } => {
+                self.entity = Some((entity, type_id));
+                self.has = None;
+                self.begin_view(host);
+            }
+            ToClient::RateWarned => panic!("the base does not measure rates"),
+        }
+    }
+
+    fn look(&mut self, frame: ViewFrame) {
+        if frame.source != Part::Base || frame.view != self.view.0 {
+            return;
+        }
+        self.frames += 1;
+        assert_eq!(frame.sequence, self.view.1 + 1, "a frame is missing");
+        self.view.1 = frame.sequence;
+        for item in frame.items {
+            self.see(item);
+        }
+    }
+
+    fn see(&mut self, item: ViewItem) {
+        match item {
+            ViewItem::Enter { entity, type_id, place } => {
+                assert_eq!((Some((entity, type_id)), place), (self.entity, None));
+                self.has = Some((entity, HistoryNumber(0), BTreeMap::new()));
+            }
+            ViewItem::Leave { entity } => assert_ne!(Some(entity), self.entity.map(|(own, _)| own)),
+            ViewItem::Refresh {
+                entity,
+                upto,
+                properties,
+            } => {
+                let values = properties.into_iter().map(|(member, bytes)| {
+                    let property = self.property(member);
+                    (
+                        member,
+                        decode(&property.data_type, Form::Whole, &mut &bytes[..]).unwrap(),
+                    )
+                });
+                let values = values.collect();
+                let (known, has, held) = self.has.as_mut().expect("it was entered");
+                assert_eq!(*known, entity);
+                assert!(upto >= *has, "shown {upto} after {has}");
+                (*has, *held) = (upto, values);
+            }
+            ViewItem::Update {
+                entity,
+                from,
+                upto,
+                events,
+            } => {
+                let (known, has, _) = self.has.as_ref().expect("it was entered");
+                assert_eq!((*known, *has), (entity, from), "a hole or a repetition");
+                events.into_iter().for_each(|event| self.apply(event));
+                self.has.as_mut().expect("it was entered").1 = upto;
+            }
+            ViewItem::Placed { .. } => panic!("a base part stands nowhere"),
+        }
+    }
+
+    fn apply(&mut self, event: Shown) {
+        match event {
+            Shown::Property {
+                member, path, value, ..
+            } => {
+                let property = self.property(member).clone();
+                let (_, _, held) = self.has.as_mut().expect("it was entered");
+                let slot = held.entry(member).or_insert_with(|| property.default.clone());
+                let part = path.find_type(&property.data_type).unwrap();
+                let new = decode(part, Form::Whole, &mut &value[..]).unwrap();
+                assign(&property.data_type, slot, &path, new).unwrap();
+            }
+            Shown::Method { number, member, args } => {
+                let own = self.own_type();
+                let method = &own.client_methods[usize::from(own.client_method_ids()[usize::from(member.0)].0)];
+                let text = decode(&method.args[0].data_type, Form::Whole, &mut &args[..]).unwrap();
+                self.told.push((number, crate::game::text(&text)));
+            }
+        }
+    }
+
+    /// A property that it was shown, or its default.
+    pub(crate) fn property_value(&self, name: &str) -> Value {
+        let property = self.own_type().property_named(name).unwrap();
+        let id = ClientMember(property.client_id.unwrap());
+        let (_, _, held) = self.has.as_ref().expect("it was entered");
+        held.get(&id).unwrap_or(&property.default).clone()
+    }
+
+    fn property(&self, member: ClientMember) -> &annals_def::Property {
+        let own = self.own_type();
+        own.property(own.client_properties()[usize::from(member.0)]).unwrap()
+    }
+
+    fn own_type(&self) -> &EntityType {
+        let (_, type_id) = self.entity.expect("it was welcomed");
+        self.schema.entity_type(type_id).unwrap()
+    }
+}
+
+pub(crate) fn arguments(declared: &[Argument], values: &[Value]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (argument, value) in declared.iter().zip(values) {
+        encode(&argument.data_type, value, Form::Whole, &mut bytes).unwrap();
+    }
+    bytes
+}
+
+/// Logs an account in, connects on connection `connection` and begins its view.
+pub(crate) fn log_in(host: &mut Host, account: u64, connection: u64) -> Player {
+    let mut player = with_ticket(host, account, connection);
+    player.connect(host, connection);
+    player.listen(host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    player.begin_view(host);
+    host.settle();
+    player.listen(host);
+    player
+}
+
+/// Has a session opened for an account, and does not connect yet. The check-out has the account's number.
+pub(crate) fn with_ticket(host: &mut Host, account: u64, request: u64) -> Player {
+    let ticket = host.secret();
+    let wanted = crate::host::open(host, request, account, account, &ticket);
+    host.role(BaseInput::OpenSession(wanted));
+    host.settle();
+    let (answered, opened) = host.opened.pop().expect("the request is answered");
+    assert_eq!(answered, request);
+    let session = opened.expect("the session is opened");
+    Player::new(&host.schema, session, ticket)
+}

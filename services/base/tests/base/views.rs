@@ -1,0 +1,158 @@
+//! What clients are shown of their entity's base part.
+
+use annals_def::Value;
+use annals_ids::{EntityId, HistoryNumber, Part};
+use annals_wire::client::{Stamps, ToServer};
+
+use crate::{
+    game::text,
+    host::{Host, Mood},
+    player::{Player, log_in},
+};
+
+fn say(player: &mut Player, host: &mut Host, what: &str) {
+    player.call(host, Part::Base, "say", &[Value::Unicode(what.into())]);
+}
+
+fn motto(player: &Player) -> String {
+    text(&player.property_value("motto"))
+}
+
+fn told(player: &Player) -> Vec<&str> {
+    player.told.iter().map(|(_, text)| text.as_str()).collect()
+}
+
+#[test]
+fn a_change_is_shown_once_it_is_logged() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    assert_eq!(
+        told(&player),
+        ["welcome"],
+        "what was said before the view began is not passed over"
+    );
+    host.mood = Mood::Withholds;
+    say(&mut player, &mut host, "one");
+    host.pass(400);
+    let frames = player.frames;
+    player.listen(&mut host);
+    assert_eq!((player.frames, motto(&player)), (frames, String::new()));
+    host.answer_again();
+    player.listen(&mut host);
+    assert_eq!(
+        (motto(&player).as_str(), told(&player)),
+        ("one", vec!["welcome", "one"])
+    );
+}
+
+#[test]
+fn a_view_goes_on_after_a_take_over_without_hole_or_repetition() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    for round in 0..10 {
+        say(&mut player, &mut host, &format!("heard {round}"));
+        host.settle();
+        player.listen(&mut host);
+        // Shown to nobody, but in the log.
+        say(&mut player, &mut host, &format!("missed {round}"));
+        host.settle();
+        host.crash();
+        player.connect(&mut host, 1);
+        player.listen(&mut host);
+        player.repeat(&mut host);
+        player.begin_view(&mut host);
+        host.settle();
+        player.listen(&mut host);
+        assert_eq!(motto(&player), format!("missed {round}"));
+    }
+    let expected = (0..10).flat_map(|round| [format!("heard {round}"), format!("missed {round}")]);
+    let expected: Vec<String> = ["welcome".to_owned()].into_iter().chain(expected).collect();
+    assert_eq!(told(&player), expected);
+    assert!(player.told.is_sorted_by_key(|(number, _)| *number));
+}
+
+#[test]
+fn history_that_is_forgotten_is_replaced_by_the_whole() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let connection = player.connection;
+    host.role(annals_base::BaseInput::Closed { connection });
+    player.connect(&mut host, 2);
+    player.listen(&mut host);
+    for n in 0..annals_event::HISTORY_KEPT {
+        say(&mut player, &mut host, &n.to_string());
+        host.settle();
+        player.listen(&mut host);
+    }
+    player.begin_view(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(motto(&player), (annals_event::HISTORY_KEPT - 1).to_string());
+    assert_eq!(told(&player), ["welcome"], "what is refreshed tells no old calls");
+}
+
+#[test]
+fn stamps_that_make_no_sense_end_in_the_truth() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    say(&mut player, &mut host, "now");
+    host.settle();
+    player.listen(&mut host);
+    let (entity, ..) = *player.has.as_ref().unwrap();
+    let strange = vec![
+        (EntityId(3), HistoryNumber(9)),
+        (entity, HistoryNumber(u64::MAX)),
+        (EntityId(u64::MAX), HistoryNumber(0)),
+    ];
+    player.has.as_mut().unwrap().1 = HistoryNumber(0);
+    player.begin_view(&mut host);
+    // The same number again begins nothing.
+    let stale = Stamps {
+        source: Part::Base,
+        view: 1,
+        known: strange.clone(),
+    };
+    player.send(&mut host, &ToServer::Stamps(stale));
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(motto(&player), "now");
+    let known = strange;
+    let (source, view) = (Part::Base, 1_000);
+    player.send(&mut host, &ToServer::Stamps(Stamps { source, view, known }));
+    host.settle();
+    let last = host.out.back().cloned().unwrap();
+    let crate::host::Out::Frame(_, bytes) = last else {
+        panic!("{last:?}")
+    };
+    let frame = annals_wire::client::ToClient::read(&bytes).unwrap();
+    let annals_wire::client::ToClient::View(frame) = frame else {
+        panic!("{frame:?}")
+    };
+    assert_eq!(
+        frame.items.len(),
+        3,
+        "two that are not in view leave, the own one is refreshed: {frame:?}"
+    );
+}
+
+#[test]
+fn large_changes_are_spread_over_frames() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let long = "x".repeat(60_000);
+    for n in 0..20 {
+        say(&mut player, &mut host, &format!("{n}{long}"));
+        host.settle();
+        player.listen(&mut host);
+    }
+    assert_eq!(player.told.len(), 21);
+    // All of it again: each text once as a property and once as an argument, 2.4 MB.
+    player.has.as_mut().unwrap().1 = HistoryNumber(1);
+    let frames = player.frames;
+    player.begin_view(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    assert!(player.frames >= frames + 8, "{} frames", player.frames - frames);
+    assert!(motto(&player).starts_with("19x"));
+    assert_eq!(player.told.len(), 41);
+}
