@@ -234,6 +234,21 @@ impl DataType {
         }
     }
 
+    /// What a copy takes in memory, roughly, in nodes of types and values of defaults.
+    pub(crate) fn cost(&self) -> usize {
+        match self {
+            Self::Array(sequence) | Self::Tuple(sequence) => 1 + sequence.of.cost() + sequence.element_default.cost(),
+            Self::FixedDict(dict) => {
+                let fields = dict
+                    .fields
+                    .iter()
+                    .map(|field| field.data_type.cost() + field.default.cost());
+                1 + fields.sum::<usize>()
+            }
+            _ => 1,
+        }
+    }
+
     /// Values in [`DataType::default_value`], counted without building it; `None` if the count itself overflows.
     #[must_use]
     pub fn default_count(&self) -> Option<usize> {

@@ -73,6 +73,16 @@ impl Value {
         Self::Bytes(text.as_bytes().to_vec())
     }
 
+    /// What a copy takes in memory, roughly, in values.
+    pub(crate) fn cost(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) | Self::Opaque(bytes) => 1 + bytes.len() / size_of::<Self>(),
+            Self::Unicode(text) => 1 + text.len() / size_of::<Self>(),
+            Self::Sequence(values) | Self::Dict(values) => 1 + values.iter().map(Value::cost).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
     /// Values in this one, itself included.
     #[must_use]
     pub fn value_count(&self) -> usize {

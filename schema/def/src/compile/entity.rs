@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     data_type::Field,
-    diagnostic::{Finding, Findings, Rule, Severity, nearest},
+    diagnostic::{Finding, Findings, Rule, Severity},
     read::{BANDS, DeclaredLevel, Definition, Dialect, Kind, Listed, Named, Reading},
     schema::{Domain, EntityType, LodLevel, Method, Parts, Property, Service, UserDataObject, Volatile},
     source::Span,
@@ -28,7 +28,7 @@ pub(super) struct Compiler<'l, 's> {
     reading: Reading<'s>,
     /// What each entity type compiled so far calls itself to clients.
     client_names: Vec<Option<Named>>,
-    used: BTreeSet<(Family, Kind, String)>,
+    used: BTreeSet<(Family, Kind, &'l str)>,
     budget: usize,
 }
 
@@ -45,6 +45,11 @@ impl<'l, 's> Compiler<'l, 's> {
 
     pub(super) fn report(&mut self, finding: Finding) {
         self.reading.report(finding);
+    }
+
+    /// The candidate that was probably meant by `word`.
+    pub(super) fn nearest<'c>(&mut self, word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+        self.reading.nearest(word, candidates)
     }
 
     pub(super) fn into_findings(self) -> Findings {
@@ -69,7 +74,7 @@ impl<'l, 's> Compiler<'l, 's> {
 
     /// Compiles a listed entity type.
     pub(super) fn entity_type(&mut self, listed: &Listed, definition: &'l Definition) -> EntityType {
-        let (lineage, members) = self.members(Family::Entity, &listed.name, definition);
+        let (lineage, members) = self.members(Family::Entity, definition);
         let settings = Settings::of(&lineage.by_precedence());
         self.client_names.push(settings.client_name);
         let levels = self.levels(&settings.levels);
@@ -102,7 +107,7 @@ impl<'l, 's> Compiler<'l, 's> {
 
     /// Compiles a listed service.
     pub(super) fn service(&mut self, name: &str, definition: &'l Definition) -> Service {
-        let (_, members) = self.members(Family::Service, name, definition);
+        let (_, members) = self.members(Family::Service, definition);
         Service {
             name: name.to_owned(),
             methods: members.methods.into_members(),
@@ -111,7 +116,7 @@ impl<'l, 's> Compiler<'l, 's> {
 
     /// Compiles a listed user data object.
     pub(super) fn user_data_object(&mut self, name: &str, definition: &'l Definition) -> UserDataObject {
-        let (lineage, members) = self.members(Family::Object, name, definition);
+        let (lineage, members) = self.members(Family::Object, definition);
         let domain = lineage
             .by_precedence()
             .iter()
@@ -133,14 +138,12 @@ impl<'l, 's> Compiler<'l, 's> {
 
     /// Compiles what no list leads to, for the sake of what is wrong in it, and notes that it is not used.
     pub(super) fn compile_unlisted(&mut self) {
-        let all: Vec<_> = self.library.all().collect();
-        for (family, kind, name, definition) in all {
-            if self.used.contains(&(family, kind, name.to_owned())) {
+        let used = std::mem::take(&mut self.used);
+        for (family, kind, name, definition) in self.library.all() {
+            if used.contains(&(family, kind, name)) {
                 continue;
             }
-            let used = self.used.clone();
-            let (_, members) = self.members(family, name, definition);
-            self.used = used;
+            let (_, members) = self.members(family, definition);
             self.one_identifier(&members.properties);
             let message = match kind {
                 Kind::Entity | Kind::Service | Kind::UserDataObject => format!("`{name}` is not listed"),
@@ -151,28 +154,28 @@ impl<'l, 's> Compiler<'l, 's> {
         }
     }
 
-    fn members(&mut self, family: Family, name: &str, definition: &'l Definition) -> (Lineage<'l>, Members) {
+    /// The members of a definition and from whom it has them; none once the budget is used up.
+    fn members(&mut self, family: Family, definition: &'l Definition) -> (Lineage<'l>, Members) {
         let dialect = self.reading.dialect;
-        let findings = &mut self.reading.findings;
-        let lineage = Lineage::of(self.library, family, dialect, (name, definition), findings);
-        let mut members = Members::merge(&lineage, dialect, findings);
-        self.used
-            .extend(lineage.used().iter().map(|(kind, name)| (family, *kind, name.clone())));
-        let types = members
-            .properties
-            .list
-            .iter()
-            .map(|(property, _)| property.data_type.node_count() + property.default.value_count());
-        let cost: usize = types.sum();
-        match self.budget.checked_sub(cost) {
-            Some(left) => self.budget = left,
-            None => {
-                let message = "all types together have too many members from here on";
-                self.report(Finding::new(Rule::TypeTooLarge, definition.span, message));
-                members = Members::default();
-            }
+        let none = (Lineage::none(self.library, family, dialect), Members::default());
+        if self.budget == 0 {
+            return none;
         }
-        (lineage, members)
+        let findings = &mut self.reading.findings;
+        let lineage = Lineage::of(self.library, family, dialect, definition, findings);
+        let members = Members::merge(&lineage, dialect, findings);
+        self.used
+            .extend(lineage.used().map(|(kind, name)| (family, kind, name)));
+        if let Some(left) = self.budget.checked_sub(lineage.steps().len() + members.cost()) {
+            self.budget = left;
+            return (lineage, members);
+        }
+        self.budget = 0;
+        let message = "all types together have too many members from here on";
+        let finding = Finding::new(Rule::TypeTooLarge, definition.span, message)
+            .help("inherit less, or leave out the sizes of sequences");
+        self.report(finding);
+        none
     }
 
     /// The levels of detail: a label that comes again modifies its level, a new one adds one.
@@ -217,7 +220,8 @@ impl<'l, 's> Compiler<'l, 's> {
         )
         .severity(severity);
         let labels = levels.iter().map(|level| level.label.as_str());
-        self.report(match nearest(&label.name, labels) {
+        let meant = self.reading.nearest(&label.name, labels);
+        self.report(match meant {
             Some(meant) => finding.help(format!("did you mean `{meant}`?")),
             None => finding.help(
                 "declare it in the entity: `<LoDLevels> <level> metres <label> NAME </label> </level> </LoDLevels>`",

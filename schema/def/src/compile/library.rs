@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    diagnostic::{Finding, Findings, Rule, nearest},
+    diagnostic::{Finding, Findings, Rule},
     read::{Definition, Dialect, EntityList, FileSigns, Kind, Listed, Reading, read_aliases},
     source::{FileId, Section, Sources, Span, Tree, parse},
 };
@@ -13,7 +13,10 @@ pub(super) struct Library {
     pub(super) entities: EntityList,
     pub(super) services: EntityList,
     pub(super) objects: EntityList,
+    dialect: Dialect,
     definitions: BTreeMap<Key, Option<Definition>>,
+    /// The names of definitions by their lower-case spelling.
+    any_case: BTreeMap<Key, String>,
     /// The names of the scripts by part: base, cell, client. Empty if the game's folder has no scripts.
     pub(super) scripts: [BTreeSet<String>; 3],
     /// Whether the entity types come from a list and not from the files that are there.
@@ -73,17 +76,28 @@ impl Library {
         let mut files = Files::new();
         for (id, file) in sources.iter() {
             if let Some(path) = file.path.strip_prefix(root) {
-                files.insert(path, (id, parse(id, &file.text, &mut findings)));
+                let root = if file.is_unreadable {
+                    None
+                } else {
+                    parse(id, &file.text, &mut findings)
+                };
+                files.insert(path, (id, root));
             }
         }
         let mut reading = Reading::new(dialect(tree, root, &files));
         reading.findings = findings;
         read_alias_files(&mut reading, &files);
+        let definitions = definitions(&mut reading, &files);
+        let any_case = definitions
+            .keys()
+            .map(|(family, kind, name)| ((*family, *kind, name.to_ascii_lowercase()), name.clone()));
         let mut library = Self {
             entities: EntityList::default(),
             services: EntityList::default(),
             objects: EntityList::default(),
-            definitions: definitions(&mut reading, &files),
+            dialect: reading.dialect,
+            any_case: any_case.collect(),
+            definitions,
             scripts: ["base/", "cell/", "client/"].map(|part| scripts(tree, &format!("{root}{part}"))),
             has_entity_list: files.contains_key("entities.xml"),
         };
@@ -139,29 +153,24 @@ impl Library {
         rule: Rule,
         findings: &mut Findings,
     ) -> Lookup<'_> {
-        let of_kind = || {
-            let ofs = self
-                .definitions
-                .iter()
-                .filter(move |((f, k, _), _)| *f == family && *k == kind);
-            ofs.map(|((_, _, known), definition)| (known.as_str(), definition))
-        };
         let mut found = self.definitions.get(&(family, kind, name.to_owned()));
         if found.is_none()
-            && let Some((known, definition)) = of_kind().find(|(known, _)| known.eq_ignore_ascii_case(name))
+            && let Some(known) = self.any_case.get(&(family, kind, name.to_ascii_lowercase()))
         {
             let finding = Finding::new(Rule::FileCase, span, format!("the file is named `{known}.def`"))
                 .help(format!("write `{known}`"));
             findings.push(finding);
-            found = Some(definition);
+            found = self.definitions.get(&(family, kind, known.clone()));
         }
         match found {
             Some(Some(definition)) => Lookup::Found(definition),
             Some(None) => Lookup::Broken,
             None => {
-                let folder = folder_of(family, kind);
+                let folder = folder_of(self.dialect, family, kind);
                 let finding = Finding::new(rule, span, format!("there is no `{folder}{name}.def`"));
-                findings.push(match nearest(name, of_kind().map(|(known, _)| known)) {
+                let of_kind = self.definitions.keys().filter(|(f, k, _)| *f == family && *k == kind);
+                let meant = findings.nearest(name, of_kind.map(|(_, _, known)| known.as_str()));
+                findings.push(match meant {
                     Some(meant) => finding.help(format!("did you mean `{meant}`?")),
                     None => finding.help("add the file, or remove the name"),
                 });
@@ -180,8 +189,13 @@ impl Library {
     }
 }
 
-fn folder_of(family: Family, kind: Kind) -> &'static str {
-    let folder = FOLDERS.iter().find(|(_, f, k)| *f == family && *k == kind);
+/// The folder in which a dialect keeps such definitions.
+fn folder_of(dialect: Dialect, family: Family, kind: Kind) -> &'static str {
+    let mut folders = FOLDERS.iter().filter(|(_, f, k)| *f == family && *k == kind);
+    let folder = match dialect {
+        Dialect::BigWorld => folders.next_back(),
+        Dialect::KBEngine => folders.next(),
+    };
     folder.map_or("", |(folder, _, _)| folder)
 }
 
@@ -239,7 +253,7 @@ fn definitions<'s>(reading: &mut Reading<'s>, files: &Files<'s>) -> BTreeMap<Key
             .iter()
             .find_map(|(folder, family, kind)| Some((*family, *kind, stem.strip_prefix(folder)?)));
         let Some((family, kind, name)) = folder else { continue };
-        let definition = root.as_ref().map(|root| reading.definition(kind, root));
+        let definition = root.as_ref().map(|root| reading.definition(kind, name, root));
         definitions.insert((family, kind, name.to_owned()), definition);
     }
     definitions

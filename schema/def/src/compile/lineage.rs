@@ -11,6 +11,9 @@ use crate::{
 /// Longest chain of parents and interfaces. The longest in a published game seen so far has 6.
 const MAX_CHAIN: usize = 64;
 
+/// Most definitions that one inherits from.
+const MAX_STEPS: usize = 4_096;
+
 /// Whose members come next.
 #[derive(Clone)]
 pub(super) enum Step<'l> {
@@ -30,9 +33,9 @@ pub(super) struct Lineage<'l> {
     family: Family,
     dialect: Dialect,
     steps: Vec<Step<'l>>,
-    done: BTreeSet<(Kind, String)>,
+    done: BTreeSet<(Kind, &'l str)>,
     /// The definitions being followed, from the outside in.
-    path: Vec<(Kind, String)>,
+    path: Vec<(Kind, &'l str)>,
     /// This is the lineage of a component, which can have none of its own.
     is_component: bool,
 }
@@ -43,20 +46,28 @@ impl<'l> Lineage<'l> {
         library: &'l Library,
         family: Family,
         dialect: Dialect,
-        (name, definition): (&str, &'l Definition),
+        definition: &'l Definition,
         findings: &mut Findings,
     ) -> Self {
         let mut lineage = Self {
+            is_component: definition.kind == Kind::Component,
+            ..Self::none(library, family, dialect)
+        };
+        lineage.follow(definition, findings);
+        lineage
+    }
+
+    /// No steps at all.
+    pub(super) fn none(library: &'l Library, family: Family, dialect: Dialect) -> Self {
+        Self {
             library,
             family,
             dialect,
             steps: Vec::new(),
             done: BTreeSet::new(),
             path: Vec::new(),
-            is_component: definition.kind == Kind::Component,
-        };
-        lineage.follow(name, definition, findings);
-        lineage
+            is_component: false,
+        }
     }
 
     pub(super) fn steps(&self) -> &[Step<'l>] {
@@ -73,15 +84,13 @@ impl<'l> Lineage<'l> {
     }
 
     /// What was used, by kind and name.
-    pub(super) fn used(&self) -> &BTreeSet<(Kind, String)> {
-        &self.done
+    pub(super) fn used(&self) -> impl Iterator<Item = (Kind, &'l str)> {
+        self.done.iter().copied()
     }
 
-    fn follow(&mut self, name: &str, definition: &'l Definition, findings: &mut Findings) {
-        let key = (definition.kind, name.to_owned());
-        if !self.done.insert(key.clone()) {
-            return;
-        }
+    fn follow(&mut self, definition: &'l Definition, findings: &mut Findings) {
+        let key = (definition.kind, definition.name.as_str());
+        self.done.insert(key);
         self.path.push(key);
         match self.dialect {
             Dialect::BigWorld => {
@@ -113,30 +122,25 @@ impl<'l> Lineage<'l> {
     }
 
     fn ancestor(&mut self, kind: Kind, named: &Named, missing: Rule, findings: &mut Findings) {
-        let key = (kind, named.name.clone());
+        let key = (self.family, kind, named.name.as_str());
+        let Lookup::Found(definition) = self.library.find(key, named.span, missing, findings) else {
+            return;
+        };
+        let key = (kind, definition.name.as_str());
         if let Some(at) = self.path.iter().position(|open| *open == key) {
-            let names: Vec<&str> = self.path[at..].iter().map(|(_, name)| name.as_str()).collect();
-            let message = format!("`{0}` inherits from itself: {1} → {0}", named.name, names.join(" → "));
+            let names: Vec<&str> = self.path[at..].iter().map(|(_, name)| *name).collect();
+            let message = format!("`{0}` inherits from itself: {1} → {0}", key.1, names.join(" → "));
             findings.push(Finding::new(Rule::Cycle, named.span, message).help("remove one of these steps"));
-            return;
-        }
-        if self.path.len() >= MAX_CHAIN {
-            let message = format!("more than {MAX_CHAIN} definitions inherit from each other");
-            findings.push(Finding::new(Rule::Cycle, named.span, message).help("flatten the chain"));
-            return;
-        }
-        if self.done.contains(&key) {
-            let message = format!("`{}` is already there by another way", named.name);
+        } else if self.path.len() >= MAX_CHAIN || self.steps.len() >= MAX_STEPS {
+            let message = format!("more than {MAX_CHAIN} definitions in a row, or {MAX_STEPS} in all, are inherited");
+            findings.push(Finding::new(Rule::Cycle, named.span, message).help("merge some of them"));
+        } else if self.done.contains(&key) {
+            let message = format!("`{}` is already there by another way", key.1);
             let finding = Finding::new(Rule::RepeatedInterface, named.span, message)
                 .help("remove it here, or where it comes from otherwise");
             findings.push(finding);
-            return;
-        }
-        if let Lookup::Found(definition) =
-            self.library
-                .find((self.family, kind, &named.name), named.span, missing, findings)
-        {
-            self.follow(&named.name, definition, findings);
+        } else {
+            self.follow(definition, findings);
         }
     }
 
@@ -153,13 +157,7 @@ impl<'l> Lineage<'l> {
             let key = (self.family, Kind::Component, named.name.as_str());
             let found = self.library.find(key, named.span, Rule::MissingComponent, findings);
             let Lookup::Found(component) = found else { continue };
-            let whole = Lineage::of(
-                self.library,
-                self.family,
-                self.dialect,
-                (&named.name, component),
-                findings,
-            );
+            let whole = Lineage::of(self.library, self.family, self.dialect, component, findings);
             let definitions = whole.in_order();
             self.done.extend(whole.done);
             self.steps.push(Step::Component(used, definitions));

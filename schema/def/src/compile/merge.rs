@@ -85,6 +85,24 @@ impl Members {
         members
     }
 
+    /// What the members take in memory, in nodes of types and values of defaults.
+    pub(super) fn cost(&self) -> usize {
+        let properties = self
+            .properties
+            .list
+            .iter()
+            .map(|(property, _)| property.data_type.cost() + property.default.cost());
+        let methods = [
+            &self.base_methods,
+            &self.cell_methods,
+            &self.client_methods,
+            &self.methods,
+        ];
+        let methods = methods.into_iter().flat_map(|methods| &methods.list);
+        let arguments = methods.flat_map(|(method, _)| method.args.iter().chain(&method.returns));
+        properties.sum::<usize>() + arguments.map(|argument| argument.data_type.cost()).sum::<usize>()
+    }
+
     fn add(
         &mut self,
         definition: &Definition,
@@ -238,11 +256,14 @@ fn component_methods_agree(lineage: &Lineage<'_>, findings: &mut Findings) {
                 known.insert((part, &declared.name), (declared, is_component));
                 continue;
             };
-            let what = match (&first.method, &declared.method) {
+            let (what, help) = match (&first.method, &declared.method) {
                 _ if !is_component || first.span == declared.span => continue,
-                _ if !first_is_component => "the entity has a method of this name itself",
+                _ if !first_is_component => ("the entity has a method of this name itself", "rename one of the two"),
                 (Some(a), Some(b)) if is_same_signature(a, b) => continue,
-                (Some(_), Some(_)) => "another component has a method of this name that differs",
+                (Some(_), Some(_)) => (
+                    "another component has a method of this name that differs",
+                    "rename one of the two, or give both the same arguments and exposure",
+                ),
                 _ => continue,
             };
             let finding = Finding::new(
@@ -250,7 +271,7 @@ fn component_methods_agree(lineage: &Lineage<'_>, findings: &mut Findings) {
                 declared.span,
                 format!("`{}`: {what}", declared.name),
             )
-            .help("rename one of the two, or give both the same arguments and exposure")
+            .help(help)
             .related(first.span, "the other one");
             findings.push(finding);
         }

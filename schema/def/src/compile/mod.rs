@@ -8,12 +8,12 @@ mod library;
 mod lineage;
 mod merge;
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use annals_ids::TypeId;
 
 use crate::{
-    diagnostic::{Diagnostic, Finding, Findings, Rule, nearest},
+    diagnostic::{Diagnostic, Finding, Findings, Rule},
     read::{EntityList, Kind, Reading},
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
     source::{Sources, Tree},
@@ -93,22 +93,24 @@ fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList) -> Vec<Entit
             Lookup::Broken | Lookup::Missing => types.push(EntityType::new(&listed.name)),
         }
     }
-    let names: Vec<String> = types.iter().map(|entity_type| entity_type.name.clone()).collect();
+    let ids: BTreeMap<String, TypeId> = types
+        .iter()
+        .zip(0..)
+        .map(|(entity_type, id)| (entity_type.name.clone(), TypeId(id)))
+        .collect();
     for (entity_type, client_name) in types.iter_mut().zip(compiler.client_names()) {
         let Some(client_name) = client_name else { continue };
-        match names.iter().position(|name| *name == client_name.name) {
-            Some(position) if names[position] == entity_type.name => {}
-            Some(position) => entity_type.client_type = u16::try_from(position).ok().map(TypeId),
-            None => {
-                let message = format!("there is no entity type `{}`", client_name.name);
-                let finding = Finding::new(Rule::ClientName, client_name.span, message);
-                let meant = nearest(&client_name.name, names.iter().map(String::as_str));
-                compiler.report(match meant {
-                    Some(meant) => finding.help(format!("did you mean `{meant}`?")),
-                    None => finding.help("name a type that is listed in `entities.xml`"),
-                });
-            }
+        if let Some(&id) = ids.get(&client_name.name) {
+            entity_type.client_type = (client_name.name != entity_type.name).then_some(id);
+            continue;
         }
+        let message = format!("there is no entity type `{}`", client_name.name);
+        let finding = Finding::new(Rule::ClientName, client_name.span, message);
+        let meant = compiler.nearest(&client_name.name, ids.keys().map(String::as_str));
+        compiler.report(match meant {
+            Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+            None => finding.help("name a type that is listed in `entities.xml`"),
+        });
     }
     types
 }

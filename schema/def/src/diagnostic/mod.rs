@@ -3,6 +3,7 @@
 //! While files are read a [`Finding`] points into their texts; at the end it becomes a [`Diagnostic`] that stands by
 //! itself, with line, column and the line's text.
 
+mod lines;
 mod nearest;
 mod render;
 mod rule;
@@ -11,7 +12,16 @@ pub(crate) use nearest::nearest;
 pub use render::{Style, render};
 pub use rule::{Rule, RuleText, Severity};
 
-use crate::source::{Sources, Span};
+use std::collections::BTreeMap;
+
+use crate::source::{FileId, Sources, Span};
+use lines::Lines;
+
+/// Longest message, characters: a name in it can be as long as its file.
+const MAX_MESSAGE: usize = 500;
+
+/// Most suggestions of what was meant, in one run: each compares a word with many others.
+const MAX_SUGGESTIONS: usize = 1_000;
 
 /// Most findings kept of one run. Beyond, they repeat themselves.
 pub const MAX_FINDINGS: usize = 5_000;
@@ -44,8 +54,12 @@ pub struct Place {
     pub column: u32,
     /// How many characters; at least 1, and not beyond the line.
     pub width: u32,
-    /// The line without its end.
+    /// The line without its end; of a long line what is around the place.
     pub text: String,
+    /// The column at which the text begins.
+    pub text_column: u32,
+    /// The line goes on behind the text.
+    pub is_cut: bool,
 }
 
 /// Something found, while the texts are at hand.
@@ -74,6 +88,7 @@ pub(crate) struct Findings {
     list: Vec<Finding>,
     left_out: usize,
     has_errors: bool,
+    suggestions: usize,
 }
 
 impl Findings {
@@ -84,6 +99,15 @@ impl Findings {
         } else {
             self.left_out += 1;
         }
+    }
+
+    /// The candidate that was probably meant by `word`.
+    pub(crate) fn nearest<'c>(&mut self, word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+        if self.suggestions == MAX_SUGGESTIONS || self.list.len() == MAX_FINDINGS {
+            return None;
+        }
+        self.suggestions += 1;
+        nearest(word, candidates)
     }
 
     /// Whether anything found forbids a schema.
@@ -100,9 +124,13 @@ impl Findings {
         self.list
             .sort_by(|a, b| (&a.at, a.rule, &a.message).cmp(&(&b.at, b.rule, &b.message)));
         self.list.dedup();
+        let mut places = Places {
+            sources,
+            files: BTreeMap::new(),
+        };
         self.list
             .into_iter()
-            .map(|finding| finding.into_diagnostic(sources))
+            .map(|finding| finding.into_diagnostic(&mut places))
             .collect()
     }
 }
@@ -122,7 +150,7 @@ impl Finding {
             rule,
             severity,
             at,
-            message,
+            message: shortened(message),
             help: None,
             related: Vec::new(),
         }
@@ -131,7 +159,7 @@ impl Finding {
     /// The same with what to write instead.
     pub(crate) fn help(self, help: impl Into<String>) -> Self {
         Self {
-            help: Some(help.into()),
+            help: Some(shortened(help.into())),
             ..self
         }
     }
@@ -147,49 +175,60 @@ impl Finding {
         self
     }
 
-    fn into_diagnostic(self, sources: &Sources) -> Diagnostic {
+    fn into_diagnostic(self, places: &mut Places<'_>) -> Diagnostic {
         Diagnostic {
             rule: self.rule,
             severity: self.severity,
             place: match self.at {
-                Where::Path(path) => Place {
-                    file: path,
-                    line: 1,
-                    column: 1,
-                    width: 1,
-                    text: String::new(),
-                },
-                Where::Span(span) => place(span, sources),
+                Where::Path(path) => Place::of_file(path),
+                Where::Span(span) => places.place(span),
             },
             message: self.message,
             help: self.help,
             related: self
                 .related
                 .into_iter()
-                .map(|(span, what)| (place(span, sources), what))
+                .map(|(span, what)| (places.place(span), what))
                 .collect(),
         }
     }
 }
 
-fn place(span: Span, sources: &Sources) -> Place {
-    let file = sources.file(span.file);
-    let start = file.text.floor_char_boundary(span.start as usize);
-    let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
-    let line_end = file.text[start..].find('\n').map_or(file.text.len(), |at| start + at);
-    let end = file.text.floor_char_boundary(span.end as usize).clamp(start, line_end);
-    let characters = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-    Place {
-        file: file.path.clone(),
-        line: line_number(&file.text[..start]),
-        column: characters(&file.text[line_start..start]).saturating_add(1),
-        width: characters(file.text[start..end].trim_end()).max(1),
-        text: file.text[line_start..line_end].trim_end_matches('\r').to_owned(),
+impl Place {
+    /// A file as a whole, or a folder.
+    fn of_file(file: String) -> Self {
+        Self {
+            file,
+            line: 1,
+            column: 1,
+            width: 1,
+            text: String::new(),
+            text_column: 1,
+            is_cut: false,
+        }
     }
 }
 
-/// The number of the line in which a text ends, from 1.
-fn line_number(text: &str) -> u32 {
-    let breaks = text.bytes().filter(|&byte| byte == b'\n').count();
-    u32::try_from(breaks).unwrap_or(u32::MAX).saturating_add(1)
+/// The lines of the files in which something was found, as they are asked for.
+struct Places<'s> {
+    sources: &'s Sources,
+    files: BTreeMap<FileId, Lines<'s>>,
+}
+
+impl Places<'_> {
+    fn place(&mut self, span: Span) -> Place {
+        let sources = self.sources;
+        let lines = self
+            .files
+            .entry(span.file)
+            .or_insert_with(|| Lines::of(sources.file(span.file)));
+        lines.place(span)
+    }
+}
+
+fn shortened(message: String) -> String {
+    match message.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
 }

@@ -1,7 +1,10 @@
 //! What was probably meant.
 
 /// Longest name that is compared, in characters: the work grows with the square.
-const MAX_COMPARED: usize = 64;
+const MAX_COMPARED: usize = 40;
+
+/// Most candidates that are compared.
+const MAX_CANDIDATES: usize = 500;
 
 /// The candidate that the fewest single-character edits turn `word` into, if they are few enough for a slip of the
 /// hand; the first of equals. Differences in case count little.
@@ -9,6 +12,7 @@ pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c s
     let limit = word.chars().count() / 3 + 1;
     candidates
         .into_iter()
+        .take(MAX_CANDIDATES)
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= limit && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)

@@ -27,12 +27,6 @@ pub enum Style {
 /// Columns of a tab stop.
 const TAB: usize = 4;
 
-/// Characters shown of a long line.
-const MAX_LINE: usize = 140;
-
-/// Characters shown before the place in a long line.
-const BEFORE_PLACE: usize = 40;
-
 /// All diagnostics one below the other, and a last line that counts them. Empty if there are none.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], style: Style) -> String {
@@ -121,21 +115,16 @@ fn render_place(place: &Place, mark: &Mark<'_>, margin: usize, style: Style, out
     let _ = writeln!(out, "{:margin$} {bar} {:before$}{marks}", "", "");
 }
 
-/// The line with its tabs expanded and its far ends cut, the columns before the place, and the columns of the place.
+/// The line's text with its tabs expanded and marks where it is cut, the columns before the place, and its columns.
 fn visible(place: &Place) -> (String, usize, usize) {
-    let start = place.column as usize - 1;
-    let length = place.text.chars().count();
-    let first = if length > MAX_LINE {
-        start.saturating_sub(BEFORE_PLACE)
-    } else {
-        0
-    };
-    let (mut text, mut columns, mut before, mut width) = (String::new(), 0, 0, 0);
-    if first > 0 {
+    let start = (place.column - place.text_column) as usize;
+    let (mut text, mut columns) = (String::new(), 0);
+    if place.text_column > 1 {
         text.push('…');
         columns = 1;
     }
-    for (i, c) in place.text.chars().enumerate().skip(first).take(MAX_LINE) {
+    let (mut before, mut width) = (columns, 0);
+    for (i, c) in place.text.chars().enumerate() {
         let c_width = if c == '\t' { TAB - columns % TAB } else { columns_of(c) };
         match c {
             '\t' => text.extend(std::iter::repeat_n(' ', c_width)),
@@ -149,7 +138,7 @@ fn visible(place: &Place) -> (String, usize, usize) {
             width = columns - before;
         }
     }
-    if length > first + MAX_LINE {
+    if place.is_cut {
         text.push('…');
     }
     (text.trim_end().to_owned(), before, width.max(1))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Dialect, Reading, Typed, is_identifier};
+use super::{Dialect, Reading, Typed};
 use crate::{
     diagnostic::{Finding, Rule},
     source::{Section, Span},
@@ -14,6 +14,8 @@ const MAX_FORWARD: usize = 32;
 /// The aliases that have not been read yet, and the way to the one being read.
 pub(super) struct Pending<'a, 's> {
     sections: BTreeMap<&'s str, &'a Section<'s>>,
+    /// Every name in the spelling that must be unique, with its declaration.
+    names: BTreeMap<String, Span>,
     /// The aliases being read, from the outside in.
     path: Vec<(&'s str, Span)>,
 }
@@ -22,12 +24,9 @@ pub(super) struct Pending<'a, 's> {
 pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, root: &Section<'s>) {
     reading.attributes_mean_nothing(root);
     reading.text_means_nothing(root);
-    let mut pending = Pending {
-        sections: BTreeMap::new(),
-        path: Vec::new(),
-    };
+    let mut pending = Pending::none();
     for section in &root.children {
-        if reading.is_alias_name(section, &pending) {
+        if reading.is_alias_name(section, &mut pending) {
             pending.sections.insert(section.name, section);
         }
     }
@@ -44,21 +43,20 @@ pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, root: &Section<'s>) {
 
 impl<'s> Reading<'s> {
     /// Whether this section declares an alias; reports those that cannot, or do so again.
-    fn is_alias_name(&mut self, section: &Section<'s>, pending: &Pending<'_, 's>) -> bool {
+    fn is_alias_name(&mut self, section: &Section<'s>, pending: &mut Pending<'_, 's>) -> bool {
         let name = section.name;
         if name.contains(':') {
             self.unknown_tag(section, []);
             return false;
         }
-        if !is_identifier(name) {
-            return self.is_identifier(section);
+        if !self.is_identifier(section) {
+            return false;
         }
-        let same = |other: &str| match self.dialect {
-            Dialect::BigWorld => other == name,
-            Dialect::KBEngine => other.eq_ignore_ascii_case(name),
+        let unique = match self.dialect {
+            Dialect::BigWorld => name.to_owned(),
+            Dialect::KBEngine => name.to_ascii_uppercase(),
         };
-        if let Some(first) = pending.sections.keys().find(|other| same(other)) {
-            let first = pending.sections[first].name_span;
+        if let Some(&first) = pending.names.get(&unique) {
             let message = format!("the alias `{name}` is declared again; the first declaration counts");
             let finding = Finding::new(Rule::RepeatedAlias, section.name_span, message)
                 .help("remove one of the two")
@@ -66,6 +64,7 @@ impl<'s> Reading<'s> {
             self.report(finding);
             return false;
         }
+        pending.names.insert(unique, section.name_span);
         if self.dialect == Dialect::KBEngine && name.starts_with('_') {
             let message = format!("the alias `{name}` begins with `_`, which KBEngine keeps for itself");
             self.report(Finding::new(Rule::AliasName, section.name_span, message).help("choose another name"));
@@ -131,6 +130,7 @@ impl Pending<'_, '_> {
     pub(super) fn none() -> Self {
         Self {
             sections: BTreeMap::new(),
+            names: BTreeMap::new(),
             path: Vec::new(),
         }
     }

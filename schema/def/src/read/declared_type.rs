@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Reading, Tags, alias::Pending};
 use crate::{
     data_type::{DataType, Field, FixedDict, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES, PythonKind, Sequence},
-    diagnostic::{Finding, Rule, nearest},
+    diagnostic::{Finding, Rule},
     source::Section,
     value::Value,
 };
@@ -125,7 +125,7 @@ impl<'s> Reading<'s> {
 
     /// Takes a type off the budget; reports when it is used up.
     fn spend(&mut self, typed: &Typed, section: &Section<'s>) -> bool {
-        let cost = typed.data_type.node_count() + typed.default.value_count();
+        let cost = typed.data_type.cost() + typed.default.cost();
         if let Some(left) = self.budget.checked_sub(cost) {
             self.budget = left;
             return true;
@@ -159,7 +159,8 @@ impl<'s> Reading<'s> {
         let aliases: Vec<&str> = self.aliases.keys().copied().collect();
         let known = simple.chain(COMPOSITE.iter().copied()).chain(aliases);
         let file = self.dialect.alias_file();
-        self.report(match (name, nearest(name, known)) {
+        let meant = self.nearest(name, known);
+        self.report(match (name, meant) {
             ("BOOL" | "BOOLEAN", _) => finding.help(format!(
                 "no dialect has it built in: add `<{name}> UINT8 </{name}>` to `{file}`"
             )),

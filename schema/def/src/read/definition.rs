@@ -1,8 +1,10 @@
 //! A definition file as a whole.
 
+use std::collections::BTreeMap;
+
 use super::{DeclaredLevel, DeclaredMethod, DeclaredProperty, Dialect, MethodPart, Named, Reading, Tags};
 use crate::{
-    diagnostic::{Finding, Rule, nearest},
+    diagnostic::{Finding, Rule},
     schema::{DetailedPosition, Domain, Volatile},
     source::{Section, Span},
 };
@@ -21,6 +23,8 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) kind: Kind,
+    /// The name of its file.
+    pub(crate) name: String,
     /// Where the file begins.
     pub(crate) span: Span,
     pub(crate) parent: Option<Named>,
@@ -104,9 +108,10 @@ const PART_TAGS: Tags = Tags {
 const INTERFACE_TAGS: [&str; 4] = ["Interface", "interface", "Type", "type"];
 
 impl Definition {
-    fn empty(kind: Kind, span: Span) -> Self {
+    fn empty(kind: Kind, name: &str, span: Span) -> Self {
         Self {
             kind,
+            name: name.to_owned(),
             span,
             parent: None,
             interfaces: Vec::new(),
@@ -132,8 +137,8 @@ impl Definition {
 
 impl<'s> Reading<'s> {
     /// Reads the root of a definition file.
-    pub(crate) fn definition(&mut self, kind: Kind, root: &Section<'s>) -> Definition {
-        let mut definition = Definition::empty(kind, root.name_span.start_of());
+    pub(crate) fn definition(&mut self, kind: Kind, name: &str, root: &Section<'s>) -> Definition {
+        let mut definition = Definition::empty(kind, name, root.name_span.start_of());
         self.text_means_nothing(root);
         let tags = match kind {
             Kind::Entity | Kind::Interface | Kind::Component => &ENTITY_TAGS,
@@ -217,6 +222,7 @@ impl<'s> Reading<'s> {
                 .help(format!("write `<{of_this_dialect}>`"));
             self.report(finding);
         }
+        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
         for child in &section.children {
             if section.name == "Interfaces" && !INTERFACE_TAGS.contains(&child.name) {
                 let message = format!("`<{}>` is read as `<Interface>`", child.name);
@@ -224,14 +230,15 @@ impl<'s> Reading<'s> {
                 self.report(finding);
             }
             let Some(named) = self.text(child) else { continue };
-            if let Some(first) = definition.interfaces.iter().find(|known| known.name == named.name) {
+            if let Some(&first) = seen.get(&named.name) {
                 let message = format!("`{}` is implemented twice", named.name);
                 let finding = Finding::new(Rule::RepeatedInterface, named.span, message)
                     .help("remove one of the two")
-                    .related(first.span, "the first time");
+                    .related(first, "the first time");
                 self.report(finding);
                 continue;
             }
+            seen.insert(named.name.clone(), named.span);
             definition.interfaces.push(named);
         }
     }
@@ -328,7 +335,8 @@ impl<'s> Reading<'s> {
             "CLIENT" => Some(Domain::Client),
             other => {
                 let finding = Finding::new(Rule::Domain, named.span, format!("there is no domain `{}`", named.name));
-                self.report(match nearest(other, ["CELL", "BASE", "CLIENT"]) {
+                let meant = self.nearest(other, ["CELL", "BASE", "CLIENT"]);
+                self.report(match meant {
                     Some(meant) => finding.help(format!("did you mean `{meant}`?")),
                     None => finding.help("write CELL, BASE or CLIENT"),
                 });

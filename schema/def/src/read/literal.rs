@@ -7,7 +7,7 @@ use super::{
 use crate::{
     check::check,
     data_type::{DataType, FixedDict, Sequence},
-    diagnostic::{Finding, Rule, nearest},
+    diagnostic::{Finding, Rule},
     source::{Section, Span},
     value::Value,
 };
@@ -103,12 +103,12 @@ impl<'s> Reading<'s> {
             let Some((i, field)) = dict.field(child.name) else {
                 let message = format!("the FIXED_DICT has no field `{}`", child.name);
                 let finding = Finding::new(Rule::UnknownTag, child.name_span, message);
-                self.report(
-                    match nearest(child.name, dict.fields.iter().map(|field| field.name.as_str())) {
-                        Some(meant) => finding.help(format!("did you mean `<{meant}>`?")),
-                        None => finding,
-                    },
-                );
+                let names = dict.fields.iter().map(|field| field.name.as_str());
+                let meant = self.nearest(child.name, names);
+                self.report(match meant {
+                    Some(meant) => finding.help(format!("did you mean `<{meant}>`?")),
+                    None => finding,
+                });
                 continue;
             };
             match self.default(&field.data_type, &field.default, child) {

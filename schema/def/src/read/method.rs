@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Dialect, Reading, Tags};
 use crate::{
     data_type::DataType,
-    diagnostic::{Finding, Rule, Severity, nearest},
+    diagnostic::{Finding, Rule, Severity},
     schema::{Argument, Exposure, Method},
     source::{Section, Span},
 };
@@ -75,11 +75,13 @@ impl<'s> Reading<'s> {
                 self.report(finding);
             }
         }
-        method.latest_only = self.boolean(fields.get("SendLatestOnly"), false);
-        method.reliable = self.boolean(fields.get("IsReliable"), true);
-        method.detail_distance = fields
-            .get("DetailDistance")
-            .and_then(|section| self.distance(section, 0.0));
+        if part == MethodPart::Client {
+            method.latest_only = self.boolean(fields.get("SendLatestOnly"), false);
+            method.reliable = self.boolean(fields.get("IsReliable"), true);
+            method.detail_distance = fields
+                .get("DetailDistance")
+                .and_then(|section| self.distance(section, 0.0));
+        }
         method.protocol_id = self.protocol_id(fields.get("Utype"));
         let declared = DeclaredMethod {
             name: section.name.to_owned(),
@@ -213,7 +215,7 @@ impl<'s> Reading<'s> {
                     ("ALL_CLIENTS", _) => "other clients cannot call a base method".to_owned(),
                     _ => format!("there is no exposure `{text}`"),
                 };
-                let help = match (nearest(text, known.iter().copied()), known) {
+                let help = match (self.nearest(text, known.iter().copied()), known) {
                     (Some(meant), _) => format!("did you mean `{meant}`?"),
                     (None, []) => "remove `<Exposed/>`".to_owned(),
                     (None, _) => format!("write `<Exposed/>`, or in it {}", known.join(" or ")),

@@ -27,7 +27,7 @@ pub(crate) use property::DeclaredProperty;
 pub(crate) use space::{BANDS, DeclaredLevel};
 
 use crate::{
-    diagnostic::{Finding, Findings, Rule, nearest},
+    diagnostic::{Finding, Findings, Rule},
     source::{Section, Span},
 };
 
@@ -44,6 +44,9 @@ pub(crate) struct Reading<'s> {
 /// Most nodes of types and values of defaults in all declarations together. Each counts wherever it is used, since each
 /// use is a copy: a small file can otherwise fill the memory with copies of one large alias.
 pub(crate) const MAX_DECLARED: usize = 8_000_000;
+
+/// Longest name of anything, bytes. Names are copied to every heir.
+const MAX_NAME: usize = 255;
 
 /// A name and where it is written.
 #[derive(Clone, Debug)]
@@ -94,6 +97,11 @@ impl<'s> Reading<'s> {
         self.findings.push(finding);
     }
 
+    /// The candidate that was probably meant by `word`.
+    pub(crate) fn nearest<'c>(&mut self, word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+        self.findings.nearest(word, candidates)
+    }
+
     /// Sorts the children of a section by what their tags mean, and reports those that mean nothing.
     pub(crate) fn fields<'a>(&mut self, section: &'a Section<'s>, tags: &Tags) -> Fields<'a, 's> {
         let mut fields = Fields {
@@ -142,7 +150,8 @@ impl<'s> Reading<'s> {
     pub(crate) fn unknown_tag(&mut self, child: &Section<'s>, known: impl IntoIterator<Item = &'static str>) {
         let message = format!("`<{}>` is not understood and has no effect", child.name);
         let finding = Finding::new(Rule::UnknownTag, child.name_span, message);
-        self.report(match nearest(child.name, known) {
+        let meant = self.nearest(child.name, known);
+        self.report(match meant {
             Some(tag) => finding.help(format!("did you mean `<{tag}>`?")),
             None => finding.help("remove it, or put it into a comment"),
         });
@@ -184,6 +193,11 @@ impl<'s> Reading<'s> {
             self.report(Finding::new(Rule::MissingValue, section.name_span, message));
             return None;
         }
+        if section.text.len() > MAX_NAME {
+            let message = format!("the text of `<{}>` is longer than {MAX_NAME} bytes", section.name);
+            self.report(Finding::new(Rule::Name, section.text_span, message));
+            return None;
+        }
         Some(Named {
             name: section.text.clone().into_owned(),
             span: section.text_span,
@@ -208,7 +222,7 @@ impl<'s> Reading<'s> {
         } else {
             section.text_span
         };
-        let meant = nearest(&section.text, ["true", "false"]);
+        let meant = self.nearest(&section.text, ["true", "false"]);
         let (outcome, value) = match self.dialect {
             Dialect::BigWorld => ("the default is taken", None),
             Dialect::KBEngine => ("it is taken as false", Some(false)),
@@ -233,7 +247,10 @@ impl<'s> Reading<'s> {
             Ok(value) if value.is_finite() && value >= low => Some(value),
             _ => {
                 let message = format!("`{}` is not a distance", named.name);
-                let help = format!("write a number of metres, {low} or more");
+                let help = match low {
+                    0.0 => "write a number of metres, 0 or more",
+                    _ => "write a number of metres",
+                };
                 self.report(Finding::new(Rule::Number, named.span, message).help(help));
                 None
             }
@@ -258,6 +275,11 @@ impl<'s> Reading<'s> {
         if is_identifier(section.name) {
             return true;
         }
+        if section.name.len() > MAX_NAME {
+            let message = format!("the name is longer than {MAX_NAME} bytes");
+            self.report(Finding::new(Rule::Name, section.name_span, message));
+            return false;
+        }
         let message = format!("`{}` cannot be used as a name in code", section.name);
         let better: String = section
             .name
@@ -277,7 +299,8 @@ impl<'s> Reading<'s> {
 /// Whether scripts and generated code can use it as a name.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let mut characters = name.chars();
-    characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+    name.len() <= MAX_NAME
+        && characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 

@@ -3,7 +3,7 @@
 use super::{Dialect, Named, Reading, Tags, Typed};
 use crate::{
     data_type::DataType,
-    diagnostic::{Finding, Rule, Severity, nearest},
+    diagnostic::{Finding, Rule, Severity},
     schema::{Distribution, Index, Property},
     source::{Section, Span},
 };
@@ -173,7 +173,8 @@ impl<'s> Reading<'s> {
                 named.span,
                 format!("there is no distribution `{}`", named.name),
             );
-            self.report(match nearest(&named.name, known()) {
+            let meant = self.nearest(&named.name, known());
+            self.report(match meant {
                 Some(meant) => finding.help(format!("did you mean `{meant}`?")),
                 None => finding.help(format!("write one of {}", known().collect::<Vec<_>>().join(", "))),
             });
@@ -206,7 +207,7 @@ impl<'s> Reading<'s> {
         if let Some(length) = fields.get("DatabaseLength") {
             property.database_length = self.integer(length, Rule::Number, 1, u32::MAX);
             if !has_database_length(&property.data_type) {
-                let message = format!("a {} has no database length", property.data_type);
+                let message = format!("a value of type {} has no database length", property.data_type);
                 let finding = Finding::new(Rule::DatabaseLength, length.name_span, message).help("remove it");
                 self.report(finding);
                 property.database_length = None;
@@ -280,7 +281,7 @@ impl<'s> Reading<'s> {
             self.report(finding);
         }
         if !property.data_type.can_be_indexed() {
-            let message = format!("`{name}` is a {}, which cannot be indexed", property.data_type);
+            let message = format!("`{name}` is of type {}, which cannot be indexed", property.data_type);
             let finding = Finding::new(Rule::IndexType, span, message)
                 .help("index a number, a STRING, a UNICODE_STRING or a BLOB");
             self.report(finding);
@@ -290,7 +291,7 @@ impl<'s> Reading<'s> {
                 DataType::String | DataType::Unicode | DataType::Blob
             )
         {
-            let message = format!("`{name}` is a {}, which names nothing", property.data_type);
+            let message = format!("`{name}` is of type {}, which names nothing", property.data_type);
             let finding = Finding::new(Rule::IdentifierType, span, message)
                 .help("make it a STRING, a UNICODE_STRING or a BLOB, or give it an index that is unique");
             self.report(finding);

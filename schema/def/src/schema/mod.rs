@@ -122,7 +122,7 @@ impl Schema {
         &self.user_data_objects
     }
 
-    /// SHA-256 of [`Schema::encode`]: the same for files that mean the same, whatever their comments, white space, dialect
+    /// SHA-256 of [`Schema::encode`]: the same for files that mean the same, whatever their comments, white space
     /// or order of files.
     #[must_use]
     pub fn fingerprint(&self) -> Hash {

@@ -48,6 +48,8 @@ pub(crate) struct Sources {
 pub(crate) struct SourceFile {
     pub(crate) path: String,
     pub(crate) text: String,
+    /// Its bytes could not be made text, which has been reported; the text is empty.
+    pub(crate) is_unreadable: bool,
 }
 
 impl Sources {
@@ -71,9 +73,12 @@ impl Sources {
                 text::decode(bytes, whole, findings)
             };
             // A file that could not be decoded stays, empty, so that what was found has a place.
+            let is_unreadable = text.is_none();
+            let text = text.unwrap_or_default();
             sources.files.push(SourceFile {
                 path: path.to_owned(),
-                text: text.unwrap_or_default(),
+                text,
+                is_unreadable,
             });
         }
         sources

@@ -92,15 +92,16 @@ impl<'s> Parser<'s, '_> {
                 Ok(Event::Eof) => break,
                 Ok(event) => self.take(event, span),
                 Err(error) => {
-                    let at = position(reader.error_position());
-                    self.not_well_formed(
-                        &error,
-                        Span {
-                            file: self.file,
-                            start: at,
-                            end: at,
-                        },
-                    );
+                    let start = reader.error_position();
+                    let end = self.text[start as usize..]
+                        .find('>')
+                        .map_or(start, |length| start + 1 + length as u64);
+                    let span = Span {
+                        file: self.file,
+                        start: position(start),
+                        end: position(end),
+                    };
+                    self.not_well_formed(&error, span);
                     Err(Stop)
                 }
             };
@@ -183,7 +184,7 @@ impl<'s> Parser<'s, '_> {
                 start: span.end,
                 ..span
             },
-            attributes: self.attributes(name_span),
+            attributes: self.attributes(start, name_span)?,
             children: Vec::new(),
         };
         self.open.push(Open {
@@ -194,21 +195,26 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// The attributes of the start tag whose name is at `name_span`.
-    fn attributes(&mut self, name_span: Span) -> Vec<Attribute<'s>> {
-        let behind = &self.text[name_span.end as usize..];
-        if behind.starts_with('>') || behind.starts_with("/>") {
-            return Vec::new();
-        }
+    fn attributes(&mut self, start: &BytesStart<'s>, name_span: Span) -> Result<Vec<Attribute<'s>>, Stop> {
         let mut attributes = Vec::new();
-        let tag = Reader::from_str(&self.text[name_span.start as usize - 1..]).read_event();
-        let Ok(Event::Start(start) | Event::Empty(start)) = tag else {
-            return attributes;
-        };
+        if start.attributes_raw().trim().is_empty() {
+            return Ok(attributes);
+        }
+        if start.attributes_raw().contains('<') {
+            let tag = start.name();
+            let message = format!("the tag `<{}` has no `>` before the next tag", tag.as_ref());
+            self.findings
+                .push(Finding::new(Rule::NotWellFormed, name_span, message).help("close it with `>`"));
+            return Err(Stop);
+        }
+        let behind = &self.text[name_span.end as usize..];
+        let mut from = 0;
         for attribute in start.attributes().with_checks(true) {
             match attribute {
                 Ok(attribute) => {
                     let name = attribute.key.as_ref();
-                    let offset = behind.find(name).unwrap_or(0);
+                    let offset = from + behind[from..].find(name).unwrap_or(0);
+                    from = offset + name.len() + attribute.value.len();
                     let start = name_span.end + position(offset as u64);
                     let span = Span {
                         start,
@@ -231,7 +237,7 @@ impl<'s> Parser<'s, '_> {
                 }
             }
         }
-        attributes
+        Ok(attributes)
     }
 
     fn end(&mut self, span: Span) {

@@ -1,7 +1,12 @@
 //! What several tests need.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use annals_def::{DataType, Dice, Field, FixedDict, PythonKind, Sequence, generate};
+use std::fmt::Write as _;
+
+use annals_def::{
+    Argument, DataType, Dice, EntityType, Exposure, Field, FixedDict, Index, Method, Property, PythonKind, Schema,
+    Sequence, generate,
+};
 
 /// A random type at most `depth` levels deep, with random sizes, defaults and storage options.
 pub(crate) fn random_type(depth: usize, dice: &mut Dice<'_>) -> DataType {
@@ -67,4 +72,137 @@ fn random_field(i: u64, depth: usize, dice: &mut Dice<'_>) -> Field {
 
 fn one_in(odds: u64, dice: &mut Dice<'_>) -> bool {
     dice().is_multiple_of(odds)
+}
+
+/// A schema as text, everything that a game would notice.
+pub(crate) fn describe(schema: &Schema) -> String {
+    let mut out = String::new();
+    for entity_type in schema.types() {
+        describe_type(entity_type, schema, &mut out);
+    }
+    for service in schema.services() {
+        let _ = writeln!(out, "service {}", service.name);
+        describe_methods("method", &service.methods, &mut out);
+    }
+    for object in schema.user_data_objects() {
+        let _ = writeln!(out, "user data object {} ({:?})", object.name, object.domain);
+        for field in &object.properties {
+            let _ = writeln!(out, "  {}: {} = {}", field.name, field.data_type, field.default);
+        }
+    }
+    out
+}
+
+fn describe_type(entity_type: &EntityType, schema: &Schema, out: &mut String) {
+    let parts = entity_type.parts;
+    let parts = [(parts.base, "base"), (parts.cell, "cell"), (parts.client, "client")];
+    let parts: Vec<&str> = parts
+        .into_iter()
+        .filter(|(has, _)| *has)
+        .map(|(_, part)| part)
+        .collect();
+    let _ = write!(out, "{} {}: {}", entity_type.id, entity_type.name, parts.join(" "));
+    if let Some(client_type) = entity_type.client_type.and_then(|id| schema.entity_type(id)) {
+        let _ = write!(out, ", {} to clients", client_type.name);
+    }
+    if !entity_type.persistent {
+        let _ = write!(out, ", not stored");
+    }
+    let _ = writeln!(out);
+    let volatile = entity_type.volatile;
+    if volatile.is_any() {
+        let _ = writeln!(out, "  volatile {volatile:?}");
+    }
+    for level in &entity_type.lod_levels {
+        let _ = writeln!(
+            out,
+            "  level {} to {} + {}",
+            level.label, level.radius, level.hysteresis
+        );
+    }
+    if !entity_type.temp_properties.is_empty() {
+        let _ = writeln!(out, "  temporary {}", entity_type.temp_properties.join(" "));
+    }
+    if let Some(detailed) = entity_type.detailed_position {
+        let _ = writeln!(out, "  {detailed:?}");
+    }
+    if entity_type.appeal_radius > 0.0 || entity_type.manual_aoi {
+        let _ = writeln!(
+            out,
+            "  appeal {}, manual {}",
+            entity_type.appeal_radius, entity_type.manual_aoi
+        );
+    }
+    for property in &entity_type.properties {
+        describe_property(property, out);
+    }
+    describe_methods("base", &entity_type.base_methods, out);
+    describe_methods("cell", &entity_type.cell_methods, out);
+    describe_methods("client", &entity_type.client_methods, out);
+}
+
+fn describe_property(property: &Property, out: &mut String) {
+    let Property {
+        index,
+        name,
+        data_type,
+        distribution,
+        default,
+        ..
+    } = property;
+    let _ = write!(out, "  {index} {name}: {data_type} {distribution} = {default}");
+    let marks = [
+        (property.persistent, "persistent"),
+        (property.identifier, "identifier"),
+        (property.indexed == Index::Plain, "index"),
+        (property.indexed == Index::Unique, "unique index"),
+        (property.latest_only, "latest only"),
+        (!property.reliable, "unreliable"),
+        (property.editable, "editable"),
+    ];
+    for (_, mark) in marks.into_iter().filter(|(has, _)| *has) {
+        let _ = write!(out, ", {mark}");
+    }
+    for (number, what) in [
+        (property.client_id.map(u32::from), "client id"),
+        (property.detail_level.map(u32::from), "level"),
+        (property.database_length, "length"),
+        (property.protocol_id.map(u32::from), "fixed id"),
+    ] {
+        if let Some(number) = number {
+            let _ = write!(out, ", {what} {number}");
+        }
+    }
+    let _ = writeln!(out);
+}
+
+fn describe_methods(part: &str, methods: &[Method], out: &mut String) {
+    let list = |arguments: &[Argument]| {
+        let arguments = arguments
+            .iter()
+            .map(|argument| format!("{}: {}", argument.name, argument.data_type));
+        arguments.collect::<Vec<_>>().join(", ")
+    };
+    for method in methods {
+        let _ = write!(out, "  {part} {} {}({})", method.index, method.name, list(&method.args));
+        if method.is_two_way() {
+            let _ = write!(out, " -> ({})", list(&method.returns));
+        }
+        if method.exposed != Exposure::No {
+            let _ = write!(out, ", exposed {:?}", method.exposed);
+        }
+        if let Some(distance) = method.detail_distance {
+            let _ = write!(out, ", within {distance}");
+        }
+        if method.latest_only {
+            let _ = write!(out, ", latest only");
+        }
+        if !method.reliable {
+            let _ = write!(out, ", unreliable");
+        }
+        if let Some(id) = method.client_id {
+            let _ = write!(out, ", client id {id}");
+        }
+        let _ = writeln!(out);
+    }
 }

@@ -1,0 +1,135 @@
+//! Cases: definitions and what is said about them.
+//!
+//! `test_data/ok` holds what loads, `test_data/err` what must not. A case is a file of sections, each begun by
+//! `=== path`, or a folder where the bytes matter. Beside it stands what is expected: the diagnostics, and of what loads
+//! the schema. `UPDATE_EXPECT=1 cargo test -p annals-def --test golden` writes the expectations anew; read the difference.
+
+mod support;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use annals_def::{Compiled, Rule, Severity, Style, Tree, compile, render};
+use support::describe;
+
+fn cases(kind: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data").join(kind);
+    let entries = folder
+        .read_dir()
+        .expect("readable")
+        .map(|entry| entry.expect("readable").path());
+    let mut cases: Vec<_> = entries
+        .filter(|path| path.is_dir() || path.extension().is_some_and(|ending| ending == "case"))
+        .collect();
+    cases.sort();
+    assert!(!cases.is_empty());
+    cases
+}
+
+fn tree_of(case: &Path) -> Tree {
+    if case.is_dir() {
+        return Tree::read(case);
+    }
+    let text = fs::read_to_string(case).expect("readable");
+    let mut tree = Tree::new();
+    for section in text.split("=== ").skip(1) {
+        let (path, content) = section.split_once('\n').expect("a line with the path");
+        tree.insert(path, content);
+    }
+    tree
+}
+
+fn compiled(case: &Path) -> (Compiled, String) {
+    let compiled = compile(&tree_of(case));
+    let mut said = render(&compiled.diagnostics, Style::Plain);
+    if let Some(schema) = &compiled.schema {
+        said.push_str(&describe(schema));
+    }
+    (compiled, said)
+}
+
+/// Compares what is said with what is expected; gives the name of a case where they differ.
+fn compare(case: &Path, said: &str) -> Option<String> {
+    let beside = case.with_extension("expected");
+    #[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]
+    if std::env::var("UPDATE_EXPECT").is_ok() {
+        fs::write(&beside, said).expect("writable");
+        return None;
+    }
+    let expected = fs::read_to_string(&beside).unwrap_or_default();
+    (expected != said).then(|| format!("{}\nexpected:\n{expected}\nsaid:\n{said}", case.display()))
+}
+
+/// The rule that a case's name begins with, if it names one.
+fn rule_of(case: &Path) -> Option<Rule> {
+    let name = case.file_name()?.to_str()?;
+    name.get(..4).and_then(|digits| Rule::with_code(&format!("D{digits}")))
+}
+
+#[test]
+fn what_is_wrong_is_explained() {
+    let mut differences = Vec::new();
+    for case in cases("err") {
+        let (compiled, said) = compiled(&case);
+        assert!(compiled.schema.is_none(), "{} loads", case.display());
+        if let Some(rule) = rule_of(&case) {
+            let mut errors = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Error);
+            assert!(
+                errors.any(|d| d.rule == rule),
+                "{}: no error {rule}\n{said}",
+                case.display()
+            );
+        }
+        differences.extend(compare(&case, &said));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+}
+
+#[test]
+fn what_is_odd_loads_and_is_named() {
+    let mut differences = Vec::new();
+    for case in cases("ok") {
+        let (compiled, said) = compiled(&case);
+        assert!(compiled.schema.is_some(), "{} does not load\n{said}", case.display());
+        if let Some(rule) = rule_of(&case) {
+            assert!(
+                compiled.diagnostics.iter().any(|d| d.rule == rule),
+                "{}: no {rule}\n{said}",
+                case.display()
+            );
+        }
+        differences.extend(compare(&case, &said));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+}
+
+/// Rules that need more than a small case; `hostile.rs` breaks them.
+const LARGE: [Rule; 4] = [Rule::Unreadable, Rule::TooLarge, Rule::TooMany, Rule::MoreFindings];
+
+#[test]
+fn every_rule_has_a_case() {
+    let kinds = ["err", "ok"].into_iter().flat_map(cases);
+    let broken: BTreeSet<Rule> = kinds
+        .flat_map(|case| compile(&tree_of(&case)).diagnostics)
+        .map(|diagnostic| diagnostic.rule)
+        .collect();
+    let missing: Vec<_> = Rule::ALL
+        .iter()
+        .filter(|rule| !broken.contains(rule) && !LARGE.contains(rule))
+        .collect();
+    assert!(missing.is_empty(), "no case for {missing:?}");
+}
+
+#[test]
+fn codes_are_unique_and_lead_back_to_their_rules() {
+    let numbers: BTreeSet<u16> = Rule::ALL.iter().map(|rule| rule.text().number).collect();
+    assert_eq!(numbers.len(), Rule::ALL.len());
+    for rule in Rule::ALL {
+        assert_eq!(Rule::with_code(&rule.to_string()), Some(*rule));
+        let text = rule.text();
+        assert!(!text.title.ends_with('.') && !text.why.ends_with('.'), "{rule}");
+    }
+}

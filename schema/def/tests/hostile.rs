@@ -1,0 +1,200 @@
+//! Files made to exhaust or to break: each must end quickly with a diagnostic.
+
+use std::{fmt::Write as _, path::Path};
+
+use annals_def::{
+    Compiled, MAX_FILE_BYTES, MAX_FINDINGS, Rule, Severity, Style, Tree, check_dir, compile, render, split_mix,
+};
+
+fn tree(files: &[(&str, &str)]) -> Tree {
+    let mut tree = Tree::new();
+    tree.insert("entities.xml", "<root> <Avatar/> </root>");
+    for (path, text) in files {
+        tree.insert(*path, *text);
+    }
+    tree
+}
+
+fn refused(tree: &Tree, rule: Rule) -> Compiled {
+    let compiled = compile(tree);
+    assert!(compiled.schema.is_none());
+    let said = render(&compiled.diagnostics, Style::Plain);
+    let is_said = compiled.diagnostics.iter().any(|d| d.rule == rule);
+    assert!(
+        is_said,
+        "no {rule} in\n{}",
+        said.chars().take(2_000).collect::<String>()
+    );
+    assert!(compiled.diagnostics.len() <= MAX_FINDINGS + 1);
+    compiled
+}
+
+fn repeat(count: usize, mut part: impl FnMut(usize, &mut String)) -> String {
+    let mut text = String::new();
+    (0..count).for_each(|i| part(i, &mut text));
+    text
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let (schema, diagnostics) = check_dir(Path::new("/there/is/no/such/folder"));
+    assert!(schema.is_none());
+    assert_eq!(diagnostics[0].rule, Rule::Unreadable);
+}
+
+#[test]
+fn a_huge_file_is_refused_unread() {
+    let huge = " ".repeat(MAX_FILE_BYTES + 1);
+    refused(&tree(&[("entity_defs/Avatar.def", &huge)]), Rule::TooLarge);
+}
+
+#[test]
+fn a_hundred_thousand_levels_are_refused_at_the_limit() {
+    let deep = "<a>".repeat(100_000);
+    refused(&tree(&[("entity_defs/Avatar.def", &deep)]), Rule::TooDeep);
+}
+
+#[test]
+fn a_file_full_of_mistakes_is_cut_short() {
+    let tags = repeat(200_000, |i, text| {
+        let _ = write!(text, "<Propertis{i}/>");
+    });
+    let tree = tree(&[(
+        "entity_defs/Avatar.def",
+        &format!("<root> {tags} <Volatile> <roll/> </Volatile> </root>"),
+    )]);
+    let compiled = refused(&tree, Rule::MoreFindings);
+    // All in one line, of which each place shows only a part.
+    assert!(
+        compiled
+            .diagnostics
+            .iter()
+            .all(|diagnostic| diagnostic.place.text.len() < 1_000)
+    );
+}
+
+#[test]
+fn aliases_of_aliases_do_not_double_for_ever() {
+    let mut aliases = "<root> <A0> FIXED_DICT <Properties> <x> <Type> INT8 </Type> </x> </Properties> </A0>".to_owned();
+    for i in 1..2_000 {
+        let before = i - 1;
+        let _ = write!(
+            aliases,
+            "<A{i}> FIXED_DICT <Properties> <x> <Type> A{before} </Type> </x> <y> <Type> A{before} </Type> </y> </Properties> </A{i}>"
+        );
+    }
+    aliases.push_str("</root>");
+    let tree = tree(&[
+        ("entity_defs/alias.xml", &aliases),
+        ("entity_defs/Avatar.def", "<root> </root>"),
+    ]);
+    refused(&tree, Rule::TypeTooLarge);
+}
+
+#[test]
+fn a_long_chain_of_aliases_is_refused() {
+    let aliases = repeat(50_000, |i, text| {
+        let _ = write!(text, "<A{i}> A{} </A{i}>", i + 1);
+    });
+    let tree = tree(&[
+        ("entity_defs/alias.xml", &format!("<root> {aliases} </root>")),
+        ("entity_defs/Avatar.def", "<root> </root>"),
+    ]);
+    refused(&tree, Rule::TypeTooLarge);
+}
+
+#[test]
+fn copies_of_a_large_default_are_counted() {
+    let alias = "<root> <BIG> ARRAY <of> INT32 </of> <size> 16000 </size> </BIG> </root>";
+    let properties = repeat(2_000, |i, text| {
+        let _ = write!(text, "<p{i}> <Type> BIG </Type> <Flags> BASE </Flags> </p{i}>");
+    });
+    let definition = format!("<root> <Properties> {properties} </Properties> </root>");
+    let tree = tree(&[
+        ("entity_defs/alias.xml", alias),
+        ("entity_defs/Avatar.def", &definition),
+    ]);
+    refused(&tree, Rule::TypeTooLarge);
+}
+
+#[test]
+fn copies_to_heirs_are_counted() {
+    let text = "x".repeat(1 << 20);
+    let interface = format!(
+        "<root> <Properties> <motto> <Type> STRING </Type> <Flags> BASE </Flags> <Default> {text} </Default> </motto> </Properties> </root>"
+    );
+    let mut tree = Tree::new();
+    let mut list = String::new();
+    for i in 0..1_000 {
+        let _ = write!(list, "<T{i}/>");
+        tree.insert(
+            format!("entity_defs/T{i}.def"),
+            "<root> <Implements> <I> Motto </I> </Implements> </root>",
+        );
+    }
+    tree.insert("entities.xml", format!("<root> {list} </root>"));
+    tree.insert("entity_defs/interfaces/Motto.def", interface);
+    refused(&tree, Rule::TypeTooLarge);
+}
+
+#[test]
+fn a_thousand_generations_are_refused() {
+    let mut tree = tree(&[("entity_defs/Avatar.def", "<root> <Parent> P0 </Parent> </root>")]);
+    for i in 0..1_000 {
+        tree.insert(
+            format!("entity_defs/P{i}.def"),
+            format!("<root> <Parent> P{} </Parent> </root>", i + 1),
+        );
+    }
+    refused(&tree, Rule::Cycle);
+}
+
+#[test]
+fn more_members_than_ids_are_refused() {
+    let methods = repeat(usize::from(u16::MAX) + 1, |i, text| {
+        let _ = write!(text, "<m{i}/>");
+    });
+    let definition = format!("<root> <CellMethods> {methods} </CellMethods> </root>");
+    refused(&tree(&[("entity_defs/Avatar.def", &definition)]), Rule::TooMany);
+}
+
+#[test]
+fn damaged_files_never_panic() {
+    let alias = include_str!("../test_data/ok/defaults.case");
+    let inherit = include_str!("../test_data/ok/inheritance.case");
+    for seed in 0..1_500 {
+        let mut dice = split_mix(seed);
+        let case = if dice().is_multiple_of(2) { alias } else { inherit };
+        let mut tree = Tree::new();
+        for section in case.split("=== ").skip(1) {
+            let (path, content) = section.split_once('\n').expect("a line with the path");
+            let mut bytes = content.as_bytes().to_vec();
+            for _ in 0..dice() % 4 {
+                damage(&mut bytes, &mut dice);
+            }
+            tree.insert(path, bytes);
+        }
+        let compiled = compile(&tree);
+        let has_error = compiled.diagnostics.iter().any(|d| d.severity == Severity::Error);
+        assert_eq!(compiled.schema.is_none(), has_error, "seed {seed}");
+        let said = render(&compiled.diagnostics, Style::Coloured);
+        assert_eq!(said.is_empty(), compiled.diagnostics.is_empty(), "seed {seed}");
+    }
+}
+
+fn damage(bytes: &mut Vec<u8>, dice: &mut impl FnMut() -> u64) {
+    let at = dice() as usize % bytes.len().max(1);
+    match dice() % 5 {
+        0 => bytes.truncate(at),
+        1 if !bytes.is_empty() => bytes[at] ^= 1 << (dice() % 8),
+        2 if !bytes.is_empty() => {
+            bytes.remove(at);
+        }
+        3 => bytes.insert(at.min(bytes.len()), b"<>/&\"'\xff\0 a"[dice() as usize % 10]),
+        _ => {
+            let end = (at + dice() as usize % 40).min(bytes.len());
+            let part = bytes[at.min(end)..end].to_vec();
+            bytes.splice(at.min(end)..at.min(end), part);
+        }
+    }
+}
