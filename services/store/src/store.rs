@@ -8,8 +8,8 @@ use bytes::Bytes;
 use crate::layout::idempotency;
 use crate::{Backend, Committed, KeyRange, Order, StoreError, Transaction, Version, Versionstamp};
 
-/// Most runs of one transaction before its last error is passed on: with the pauses below some 30 s, which is longer than a
-/// restart of the store takes.
+/// Most runs of one transaction before its last error is passed on: the pauses between them come to some 30 s, which is
+/// longer than a restart of the store takes.
 const RUNS: u32 = 40;
 
 /// Pause after the first failed run; each further one is twice as long, up to [`LONGEST_PAUSE`].
