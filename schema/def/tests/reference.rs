@@ -1,0 +1,94 @@
+//! `docs/def-language.md` says what the compiler does.
+
+use std::path::Path;
+
+use annals_def::{Rule, Tree, compile};
+
+fn reference() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/def-language.md");
+    std::fs::read_to_string(path).expect("readable")
+}
+
+#[test]
+fn its_world_compiles_without_a_word() {
+    let text = reference();
+    let mut tree = Tree::new();
+    for block in text.split("```xml\n").collect::<Vec<_>>().windows(2) {
+        let path = block[0]
+            .lines()
+            .last()
+            .and_then(|line| line.strip_prefix('`')?.strip_suffix("`:"));
+        let content = block[1].split("```").next().expect("the block");
+        tree.insert(path.expect("a line with the path"), content);
+    }
+    assert_eq!(tree.files().count(), 3);
+    let compiled = compile(&tree);
+    assert_eq!(compiled.diagnostics, []);
+    assert!(compiled.schema.is_some());
+}
+
+#[test]
+fn it_lists_every_rule() {
+    let text = reference();
+    let listed: Vec<&str> = text.lines().filter(|line| line.starts_with("| D0")).collect();
+    let rules: Vec<String> = Rule::ALL
+        .iter()
+        .map(|rule| format!("| {rule} | {} | {} |", rule.text().severity, rule.text().title))
+        .collect();
+    assert_eq!(listed, rules);
+}
+
+#[test]
+fn every_tag_that_is_read_is_mentioned() {
+    let text = reference();
+    for tag in [
+        "Parent",
+        "Implements",
+        "Interfaces",
+        "ClientName",
+        "Volatile",
+        "LoDLevels",
+        "LODLevels",
+        "DetailLevels",
+        "TempProperties",
+        "DetailedPosition",
+        "AppealRadius",
+        "IsManualAoI",
+        "Distribution",
+        "Persistent",
+        "Properties",
+        "BaseMethods",
+        "CellMethods",
+        "ClientMethods",
+        "Components",
+        "Methods",
+        "Domain",
+        "Type",
+        "Flags",
+        "Default",
+        "Editable",
+        "DetailLevel",
+        "Indexed",
+        "Unique",
+        "Index",
+        "Identifier",
+        "DatabaseLength",
+        "SendLatestOnly",
+        "IsReliable",
+        "Utype",
+        "Exposed",
+        "Args",
+        "Arg",
+        "ReturnValues",
+        "DetailDistance",
+        "AllowNone",
+        "persistAsBlob",
+        "implementedBy",
+        "hyst",
+        "label",
+        "optimized",
+        "radius",
+    ] {
+        assert!(text.contains(tag), "{tag}");
+    }
+}
