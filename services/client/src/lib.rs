@@ -1,1 +1,21 @@
 //! The client SDK: log in, see entities, call methods, resume.
+//!
+//! Responsible for: the client's side of `docs/client-protocol.md`. [`ClientCore`] decides everything and does no I/O, so
+//! that it can be driven by a model or a simulation; [`Client`] is that core on a QUIC endpoint. Not responsible for: what
+//! a game does with what it sees.
+
+mod calls;
+mod event;
+mod link;
+mod playing;
+mod session;
+mod shell;
+mod trust;
+mod view;
+
+pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};
+pub use event::{Attempt, Counters, EndReason, Event, Input, Millis, Output, Showing, What};
+pub use session::{ClientCore, Credentials};
+pub use shell::{Client, Config, client_endpoint};
+pub use trust::Trust;
+pub use view::{Seen, View};

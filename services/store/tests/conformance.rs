@@ -1,5 +1,6 @@
 //! Every implementation against the one list of checks.
 
+use std::io::Write;
 use std::time::Duration;
 
 use annals_store::MemoryStore;
@@ -44,8 +45,13 @@ async fn the_embedded_store_conforms() {
 #[test]
 fn foundationdb_conforms() {
     const CLUSTER: &str = "ANNALS_FDB_CLUSTER_FILE";
-    match std::env::var(CLUSTER) {
-        Err(_) => println!("SKIPPED: FoundationDB is not checked, because {CLUSTER} names no cluster file."),
-        Ok(file) => println!("SKIPPED: {CLUSTER} names {file}, but this build has no FoundationDB implementation."),
-    }
+    let why = match std::env::var(CLUSTER) {
+        Err(_) => format!("{CLUSTER} names no cluster file"),
+        Ok(file) => format!("{CLUSTER} names {file}, but this build has no FoundationDB implementation"),
+    };
+    // Written past the test harness, which shows what passing tests print only when asked to.
+    let _ = writeln!(
+        std::io::stderr(),
+        "\nSKIPPED: the store on FoundationDB is not checked, because {why}.\n"
+    );
 }

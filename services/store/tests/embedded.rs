@@ -87,6 +87,50 @@ async fn waiting_watches_of_callers_that_gave_up_make_room() {
     watch.await.expect("it fires");
 }
 
+#[tokio::test]
+async fn commits_that_the_disk_has_lost_are_missed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let store = open(directory.path()).store();
+    for number in 0..100_u8 {
+        set(&store, b"key", &[number; 50]).await.expect("committed");
+    }
+    drop(store);
+    // A damaged byte in the middle of the journal, in an entry's first byte: what follows it can no longer be read.
+    let journal = std::fs::read_dir(directory.path().join("rows"))
+        .expect("a directory")
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "jnl"))
+        .expect("a journal");
+    let mut bytes = std::fs::read(&journal).expect("readable");
+    let place = bytes
+        .windows(50)
+        .position(|window| window == [50; 50])
+        .expect("the fiftieth commit");
+    bytes[place + 50] ^= 0xff;
+    std::fs::write(&journal, bytes).expect("writable");
+
+    let refused = EmbeddedStore::open(directory.path())
+        .err()
+        .expect("half of the commits are gone");
+    let OpenError::Lost {
+        found, acknowledged, ..
+    } = &refused
+    else {
+        panic!("{refused:?}")
+    };
+    assert!(acknowledged.0 - found.0 >= 49, "{refused}");
+    assert!(refused.to_string().contains("Restore it from a backup"), "{refused}");
+
+    std::fs::remove_file(directory.path().join("ACKNOWLEDGED")).expect("the operator accepts the loss");
+    let value = open(directory.path())
+        .store()
+        .begin()
+        .get(b"key")
+        .await
+        .expect("readable");
+    assert!(value.is_some_and(|value| value[0] < 51), "what is left can be read");
+}
+
 // ---- Killed in mid-commit ----
 
 /// Names the directory to the child processes below.

@@ -8,7 +8,7 @@ mod nearest;
 mod render;
 mod rule;
 
-pub(crate) use nearest::nearest;
+pub use nearest::nearest;
 pub use render::{Style, render};
 pub use rule::{Rule, RuleText, Severity};
 

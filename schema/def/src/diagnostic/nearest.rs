@@ -8,7 +8,7 @@ const MAX_CANDIDATES: usize = 500;
 
 /// The candidate that the fewest single-character edits turn `word` into, if they are few enough for a slip of the
 /// hand; the first of equals. Differences in case count little.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let limit = word.chars().count() / 3 + 1;
     candidates
         .into_iter()

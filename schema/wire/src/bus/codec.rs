@@ -360,15 +360,7 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
         WireMessage::Gone(wire) => Message::Gone {
             link: take_link(&wire.link)?,
         },
-        WireMessage::Refused(wire) => {
-            let reason = u8::try_from(wire.reason).ok().and_then(CallRefusal::from_code);
-            let reason = reason.ok_or(EnvelopeError::Missing("reason"))?;
-            Message::Refused {
-                link: take_link(&wire.link)?,
-                number: CallNumber(wire.number),
-                reason,
-            }
-        }
+        WireMessage::Refused(wire) => refused_from_wire(&wire)?,
         WireMessage::Moved(wire) => Message::Moved {
             entity: EntityId(wire.entity),
             to: OwnerId(wire.to),
@@ -379,17 +371,7 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
             after: HistoryNumber(wire.after),
             events: wire.events.iter().map(|bytes| shown(bytes)).collect::<Result<_, _>>()?,
         }),
-        WireMessage::GhostMoves(wire) => {
-            let moves = wire.moves.iter().map(|moved| {
-                let place = whole(&moved.place, take_place)?;
-                Ok(GhostMove {
-                    entity: EntityId(moved.entity),
-                    sequence: moved.sequence,
-                    place,
-                })
-            });
-            Message::Ghost(GhostMessage::Moves(moves.collect::<Result<_, Malformed>>()?))
-        }
+        WireMessage::GhostMoves(wire) => Message::Ghost(moves_from_wire(&wire)?),
         WireMessage::GhostHeads(wire) => Message::Ghost(GhostMessage::Heads(take_numbers(&wire)?)),
         WireMessage::GhostAsk(wire) => {
             let have = wire.have.map(HistoryNumber);
@@ -402,17 +384,14 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
             session: SessionId(wire.session),
             frames: wire.frames,
         }),
-        WireMessage::ViewDatagram(wire) => {
-            let bytes = wire
+        WireMessage::ViewDatagram(wire) => Message::View(ViewMessage::Datagram {
+            session: SessionId(wire.session),
+            bytes: wire
                 .frames
                 .into_iter()
                 .next()
-                .ok_or(EnvelopeError::Missing("datagram"))?;
-            Message::View(ViewMessage::Datagram {
-                session: SessionId(wire.session),
-                bytes,
-            })
-        }
+                .ok_or(EnvelopeError::Missing("datagram"))?,
+        }),
         WireMessage::ViewStamps(wire) => Message::View(ViewMessage::Stamps {
             session: SessionId(wire.session),
             entity: EntityId(wire.entity),
@@ -426,6 +405,27 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
             place: whole(&wire.place, take_place)?,
         }),
     })
+}
+
+fn refused_from_wire(wire: &WireRefused) -> Result<Message, EnvelopeError> {
+    let reason = u8::try_from(wire.reason).ok().and_then(CallRefusal::from_code);
+    Ok(Message::Refused {
+        link: take_link(&wire.link)?,
+        number: CallNumber(wire.number),
+        reason: reason.ok_or(EnvelopeError::Missing("reason"))?,
+    })
+}
+
+fn moves_from_wire(wire: &WireGhostMoves) -> Result<GhostMessage, EnvelopeError> {
+    let moves = wire.moves.iter().map(|moved| {
+        let place = whole(&moved.place, take_place)?;
+        Ok(GhostMove {
+            entity: EntityId(moved.entity),
+            sequence: moved.sequence,
+            place,
+        })
+    });
+    Ok(GhostMessage::Moves(moves.collect::<Result<_, Malformed>>()?))
 }
 
 fn image_from_wire(wire: &WireGhostImage) -> Result<GhostMessage, EnvelopeError> {
@@ -505,40 +505,32 @@ mod tests {
 
     use super::*;
 
+    const ENTITY: EntityId = EntityId(u64::MAX);
+    const SESSION: SessionId = SessionId(4);
+
     fn every_message() -> Vec<Message> {
+        let ghosts = every_ghost_message().into_iter().map(Message::Ghost);
+        let views = every_view_message().into_iter().map(Message::View);
+        every_call_message().into_iter().chain(ghosts).chain(views).collect()
+    }
+
+    fn place() -> Place {
+        let position = Position {
+            x: 1.0,
+            y: -2.0,
+            z: 3.5,
+        };
+        Place {
+            space: SpaceId(1),
+            position,
+            ..Place::default()
+        }
+    }
+
+    fn every_call_message() -> Vec<Message> {
         let link = Link {
             from: Address::Base(EntityId(7)),
             to: Address::Client(SessionId(9)),
-        };
-        let place = Place {
-            space: SpaceId(1),
-            position: Position {
-                x: 1.0,
-                y: -2.0,
-                z: 3.5,
-            },
-            ..Place::default()
-        };
-        let (entity, session) = (EntityId(u64::MAX), SessionId(4));
-        let body = Body::Changed {
-            member: MemberId(3),
-            path: vec![1],
-            value: Value::Unicode("ü".into()),
-        };
-        let subject = Subject::Entity(entity, Part::Cell);
-        let event = Event {
-            subject,
-            cause: Cause(1),
-            history: Some(HistoryNumber(5)),
-            body,
-        };
-        let image = GhostImage {
-            type_id: TypeId(2),
-            home: OwnerId(3),
-            session: Some(session),
-            history: HistoryNumber(8),
-            place,
-            properties: vec![(MemberId(0), Value::Int(-1))],
         };
         let call = Call::Method {
             method: MemberId(1),
@@ -557,56 +549,84 @@ mod tests {
             }),
             Message::Took { link, upto: number },
             Message::Gap { link, have: number },
-            Message::Moved { entity, to: OwnerId(9) },
+            Message::Moved {
+                entity: ENTITY,
+                to: OwnerId(9),
+            },
             Message::Gone { link },
             Message::Refused {
                 link,
                 number,
                 reason: CallRefusal::BadArguments,
             },
-            Message::Ghost(GhostMessage::Image {
-                entity,
+        ]
+    }
+
+    fn every_ghost_message() -> Vec<GhostMessage> {
+        let body = Body::Changed {
+            member: MemberId(3),
+            path: vec![1],
+            value: Value::Unicode("ü".into()),
+        };
+        let event = Event {
+            subject: Subject::Entity(ENTITY, Part::Cell),
+            cause: Cause(1),
+            history: Some(HistoryNumber(5)),
+            body,
+        };
+        let image = GhostImage {
+            type_id: TypeId(2),
+            home: OwnerId(3),
+            session: Some(SESSION),
+            history: HistoryNumber(8),
+            place: place(),
+            properties: vec![(MemberId(0), Value::Int(-1))],
+        };
+        let moved = GhostMove {
+            entity: ENTITY,
+            sequence: 3,
+            place: place(),
+        };
+        let ask = |have| GhostMessage::Ask { entity: ENTITY, have };
+        vec![
+            GhostMessage::Image {
+                entity: ENTITY,
                 image: Box::new(image),
-            }),
-            Message::Ghost(GhostMessage::Events {
-                entity,
+            },
+            GhostMessage::Events {
+                entity: ENTITY,
                 after: HistoryNumber(4),
                 events: vec![Shown::Event(Box::new(event)), Shown::Hidden],
-            }),
-            Message::Ghost(GhostMessage::Moves(vec![GhostMove {
-                entity,
-                sequence: 3,
-                place,
-            }])),
-            Message::Ghost(GhostMessage::Heads(vec![
-                (entity, HistoryNumber(1)),
-                (EntityId(0), HistoryNumber(0)),
-            ])),
-            Message::Ghost(GhostMessage::Ask { entity, have: None }),
-            Message::Ghost(GhostMessage::Ask {
-                entity,
-                have: Some(HistoryNumber(0)),
-            }),
-            Message::View(ViewMessage::Frames {
-                session,
+            },
+            GhostMessage::Moves(vec![moved]),
+            GhostMessage::Heads(vec![(ENTITY, HistoryNumber(1)), (EntityId(0), HistoryNumber(0))]),
+            ask(None),
+            ask(Some(HistoryNumber(0))),
+        ]
+    }
+
+    fn every_view_message() -> Vec<ViewMessage> {
+        vec![
+            ViewMessage::Frames {
+                session: SESSION,
                 frames: vec![vec![1], vec![]],
-            }),
-            Message::View(ViewMessage::Datagram {
-                session,
+            },
+            ViewMessage::Datagram {
+                session: SESSION,
                 bytes: vec![2, 3],
-            }),
-            Message::View(ViewMessage::Stamps {
-                session,
-                entity,
+            },
+            ViewMessage::Stamps {
+                session: SESSION,
+                entity: ENTITY,
                 view: 2,
-                known: vec![(entity, HistoryNumber(3))],
-            }),
-            Message::View(ViewMessage::Moved {
-                session,
-                entity,
+                known: vec![(ENTITY, HistoryNumber(3))],
+            },
+            ViewMessage::Moved {
+                session: SESSION,
+                entity: ENTITY,
                 sequence: 8,
-                place,
-            }),
+                place: place(),
+            },
         ]
     }
 

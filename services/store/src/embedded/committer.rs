@@ -1,7 +1,7 @@
 //! The one thread that writes.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -17,6 +17,9 @@ const GROUP_COMMITS: usize = 1_024;
 
 /// Bytes at which a group takes no more commits; the last may pass it.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
+
+/// How often it is noted what was acknowledged.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 /// What the committer is asked to do.
 pub(super) enum Work {
@@ -51,6 +54,9 @@ pub(super) struct Committer {
     watches: Watches<Waiter>,
     queue: mpsc::Receiver<Work>,
     opened: Instant,
+    /// The last version acknowledged, and when such a version was last noted.
+    acknowledged: Version,
+    noted: Duration,
 }
 
 impl Committer {
@@ -68,6 +74,8 @@ impl Committer {
             watches: Watches::default(),
             queue,
             opened,
+            acknowledged: Version::default(),
+            noted: Duration::ZERO,
         }
     }
 
@@ -107,6 +115,9 @@ impl Committer {
                 self.watch(key, seen, answer);
             }
         }
+        if self.acknowledged > Version::default() {
+            self.files.note_acknowledged(self.acknowledged);
+        }
     }
 
     /// Makes a group last, shows it to readers, and answers its commits; in this order.
@@ -123,15 +134,21 @@ impl Committer {
             self.watches = Watches::default();
             return;
         }
+        let now = self.opened.elapsed();
         let oldest = self
             .published
-            .publish(self.opened.elapsed(), admitted.len(), version, self.files.snapshot());
+            .publish(now, admitted.len(), version, self.files.snapshot());
         self.sequencer.forget_before(oldest);
         for commit in admitted {
             answer_with(commit.answer, Ok(commit.committed));
         }
         for waiter in fired {
             answer_with(waiter, Ok(()));
+        }
+        self.acknowledged = version;
+        if now.saturating_sub(self.noted) >= NOTE_EVERY {
+            self.noted = now;
+            self.files.note_acknowledged(version);
         }
     }
 

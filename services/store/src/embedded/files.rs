@@ -1,9 +1,13 @@
 //! The files of an embedded store: who may hold them, what format they are of, and how they are read and written.
 //!
 //! ```text
-//! <directory>/LOCK    locked by the process that holds the store; its process id is written in it
-//! <directory>/rows/   a fjall database with one keyspace, `rows`
+//! <directory>/LOCK           locked by the process that holds the store; its process id is written in it
+//! <directory>/rows/          a fjall database with one keyspace, `rows`
+//! <directory>/ACKNOWLEDGED   a version up to which commits were acknowledged, noted once a second and when it is closed
 //! ```
+//!
+//! The database takes the first entry of its journal that cannot be read for the journal's end: right after a crash, but a
+//! damaged byte would quietly take all later commits with it. `ACKNOWLEDGED` is there to notice that.
 //!
 //! Rows of callers lie below `ff`. Beyond, the store keeps `ff "format"` (4 bytes, big-endian) and `ff "version"`, the
 //! version of the last commit (8 bytes, big-endian), written with each group.
@@ -25,6 +29,8 @@ const FORMAT: u32 = 1;
 
 const FORMAT_KEY: &[u8] = b"\xffformat";
 const VERSION_KEY: &[u8] = b"\xffversion";
+
+const ACKNOWLEDGED: &str = "ACKNOWLEDGED";
 
 /// Journals beyond this many bytes are flushed to tables: it bounds how long recovery takes.
 const JOURNAL_BYTES: u64 = 256 * 1024 * 1024;
@@ -64,6 +70,20 @@ pub enum OpenError {
         path: PathBuf,
         /// The format it is of.
         found: u32,
+    },
+    /// It has lost commits that it had acknowledged: its disk has changed or dropped what was written.
+    #[error(
+        "the store in {} ends at commit {found}, and commits up to {acknowledged} were acknowledged: its disk has lost \
+         them. Restore it from a backup; to go on without them, remove the file ACKNOWLEDGED in that directory",
+        path.display()
+    )]
+    Lost {
+        /// The store's directory.
+        path: PathBuf,
+        /// The last commit that is there.
+        found: Version,
+        /// The last that should be.
+        acknowledged: Version,
     },
     /// Its files do not hold together.
     #[error("the store in {} is damaged; restore it from a backup", path.display())]
@@ -108,6 +128,7 @@ impl Files {
             _lock: lock,
         };
         files.check_format()?;
+        files.check_acknowledged()?;
         Ok(files)
     }
 
@@ -137,6 +158,31 @@ impl Files {
         }
         batch.insert(&self.rows, VERSION_KEY, group.version.0.to_be_bytes());
         batch.commit()
+    }
+
+    /// Notes that commits up to `version` were acknowledged. It need not reach the disk at once, or at all: it only ever
+    /// claims what is true.
+    pub(super) fn note_acknowledged(&self, version: Version) {
+        let (file, new) = (self.path.join(ACKNOWLEDGED), self.path.join("ACKNOWLEDGED.new"));
+        let written = std::fs::write(&new, version.to_string()).and_then(|()| std::fs::rename(&new, &file));
+        if let Err(error) = written {
+            tracing::warn!(%error, "the store could not note what it has acknowledged");
+        }
+    }
+
+    fn check_acknowledged(&self) -> Result<(), OpenError> {
+        // A note that a power loss has cut short claims nothing.
+        let note = std::fs::read_to_string(self.path.join(ACKNOWLEDGED)).unwrap_or_default();
+        let acknowledged = Version(note.parse().unwrap_or(0));
+        let found = self.last_version()?;
+        if found < acknowledged {
+            return Err(OpenError::Lost {
+                path: self.path.clone(),
+                found,
+                acknowledged,
+            });
+        }
+        Ok(())
     }
 
     fn check_format(&self) -> Result<(), OpenError> {

@@ -43,20 +43,26 @@ pub fn join(rows: &[(Bytes, Bytes)]) -> Vec<u8> {
 /// Reads what is stored under `key` in chunks; `None` if nothing is.
 ///
 /// # Errors
-/// As [`Transaction::get_range`].
+/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] where a chunk is missing.
 pub async fn read_chunks(transaction: &Transaction, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
     let mut range = KeyRange::prefix(key);
     let mut bytes = Vec::new();
-    let mut found = false;
+    let mut next = 0_u32;
     loop {
         let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
-        for (_, value) in &page.rows {
-            found = true;
+        for (place, value) in &page.rows {
+            let number = place[key.len()..].try_into().map(u16::from_be_bytes);
+            if number.ok().map(u32::from) != Some(next) {
+                return Err(StoreError::Corrupt(
+                    format!("the store lacks chunk {next} of a value").into(),
+                ));
+            }
+            next += 1;
             bytes.extend_from_slice(value);
         }
         match page.rows.last().filter(|_| page.more) {
             Some((last, _)) => range = KeyRange::new(crate::key_after(last), range.end.clone()),
-            None => return Ok(found.then_some(bytes)),
+            None => return Ok((next > 0).then_some(bytes)),
         }
     }
 }

@@ -35,3 +35,6 @@ pub mod owners;
 pub mod snapshots;
 
 pub use fields::{chunks, join, read_chunks};
+
+#[cfg(test)]
+mod tests;

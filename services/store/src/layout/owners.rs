@@ -100,7 +100,11 @@ impl OwnerRecord {
     /// [`StoreError::Corrupt`].
     pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
         let mut fields = Fields::of("an owner", value);
-        let part = if fields.u8()? == 0 { Part::Base } else { Part::Cell };
+        let part = match fields.u8()? {
+            0 => Part::Base,
+            1 => Part::Cell,
+            _ => return Err(fields.corrupt()),
+        };
         let (shard, epoch) = (Shard(fields.u16()?), Epoch(fields.u64()?));
         let record = Self {
             part,

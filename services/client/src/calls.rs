@@ -1,0 +1,354 @@
+//! Calls that happen once: numbered, kept until they are confirmed, sent again (rules C2, C3, C4, C8).
+
+use std::collections::BTreeMap;
+
+use annals_def::{EntityType, Exposure, Form, Method, Value, encode};
+use annals_ids::{CallNumber, EntityId, Part};
+use annals_wire::client::{Call, ClientMember, MAX_UPSTREAM_FRAME};
+use thiserror::Error;
+
+use crate::event::Millis;
+
+/// Most calls that are kept unconfirmed. Sent again all at once, they stay below the rate at which a server warns.
+pub const MAX_KEPT_CALLS: usize = 240;
+
+/// Most bytes of arguments that are kept unconfirmed, unless a single call takes more.
+pub const MAX_KEPT_BYTES: usize = 64 << 10;
+
+/// Bytes per second of calls that are sent again, all together: half the rate at which a server warns.
+const RESEND_RATE: usize = 10_240;
+
+/// Bytes of a frame around the arguments, at most.
+const CALL_OVERHEAD: usize = 32;
+
+/// Most entity parts that one session ever calls: their numbering is kept as long as they may exist.
+pub const MAX_LINKS: usize = 10_000;
+
+/// Most calls under way to one part.
+const WINDOW: usize = 32;
+
+/// Milliseconds until an unconfirmed call is sent again for the first time; doubled each time.
+const FIRST_RESEND: u64 = 500;
+
+/// The longest time between two sendings, milliseconds.
+const LAST_RESEND: u64 = 8_000;
+
+/// Why a call was not made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CallError {
+    /// The client has ended, or no session was opened yet.
+    #[error("there is no session; wait for Event::Connected")]
+    NoSession,
+    /// The entity is not in view, so its type is not known.
+    #[error("entity {0} is not in view")]
+    NotInView(EntityId),
+    /// Its type has no exposed method of this name.
+    #[error("{entity_type} has no exposed {part} method {method}")]
+    NoSuchMethod {
+        /// The entity's type.
+        entity_type: String,
+        /// The part that was to be called.
+        part: Part,
+        /// The method that was asked for.
+        method: String,
+    },
+    /// Too few arguments, or too many.
+    #[error("{method} takes {wanted} arguments, {given} were given")]
+    ArgumentCount {
+        /// The method.
+        method: String,
+        /// How many it takes.
+        wanted: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// An argument does not fit.
+    #[error("argument {argument} of {method} does not fit")]
+    Argument {
+        /// The method.
+        method: String,
+        /// The argument's name.
+        argument: String,
+        /// Why not.
+        source: Box<annals_def::EncodeError>,
+    },
+    /// The arguments take too many bytes for one frame.
+    #[error("the arguments of {method} take {bytes} bytes, more than fit a frame")]
+    TooLong {
+        /// The method.
+        method: String,
+        /// The bytes they take.
+        bytes: usize,
+    },
+    /// Too many calls are unconfirmed.
+    #[error("{MAX_KEPT_CALLS} calls or {MAX_KEPT_BYTES} bytes of them are not confirmed yet; wait for some")]
+    TooManyKept,
+    /// Too many different entities were called.
+    #[error("{MAX_LINKS} entity parts were called in this session; log in anew")]
+    TooManyLinks,
+}
+
+/// The sending ends of a session's links.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    links: BTreeMap<(Part, EntityId), Link>,
+    kept: usize,
+    bytes: usize,
+    resent: u64,
+}
+
+/// The sending end of one link.
+#[derive(Debug, Default)]
+struct Link {
+    /// The highest number that was used.
+    last: CallNumber,
+    /// The highest number that was sent on this connection.
+    sent: CallNumber,
+    /// What is not confirmed.
+    kept: BTreeMap<CallNumber, Kept>,
+    /// When what was sent is sent again; meaningful while something is under way.
+    due: Millis,
+    /// How long after that again, milliseconds.
+    wait: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    method: ClientMember,
+    args: Vec<u8>,
+}
+
+impl Calls {
+    /// Numbers and keeps a call. Whether it can be sent at once says [`Calls::sendable`].
+    pub(crate) fn make(
+        &mut self,
+        entity: EntityId,
+        part: Part,
+        method: ClientMember,
+        args: Vec<u8>,
+    ) -> Result<CallNumber, CallError> {
+        let bytes = args.len() + CALL_OVERHEAD;
+        if self.kept >= MAX_KEPT_CALLS || (self.kept > 0 && self.bytes + bytes > MAX_KEPT_BYTES) {
+            return Err(CallError::TooManyKept);
+        }
+        if self.links.len() >= MAX_LINKS && !self.links.contains_key(&(part, entity)) {
+            return Err(CallError::TooManyLinks);
+        }
+        let link = self.links.entry((part, entity)).or_default();
+        link.last = link.last.next();
+        link.kept.insert(link.last, Kept { method, args });
+        self.kept += 1;
+        self.bytes += bytes;
+        Ok(link.last)
+    }
+
+    /// What may be sent to a part now and was not yet sent on this connection.
+    pub(crate) fn sendable(&mut self, now: Millis, entity: EntityId, part: Part) -> Vec<Call> {
+        let pace = self.pace();
+        self.links
+            .get_mut(&(part, entity))
+            .map(|link| link.sendable(now, pace, entity, part))
+            .unwrap_or_default()
+    }
+
+    /// What is to be sent on a new connection: of each part what was not confirmed, from the oldest.
+    pub(crate) fn reconnected(&mut self, now: Millis) -> Vec<Call> {
+        let pace = self.pace();
+        let mut calls = Vec::new();
+        for (&(part, entity), link) in &mut self.links {
+            let highest_before = link.sent;
+            link.sent = link.confirmed();
+            link.wait = FIRST_RESEND;
+            let again = link.sendable(now, pace, entity, part);
+            self.resent += again.iter().filter(|call| call.number <= highest_before).count() as u64;
+            calls.extend(again);
+        }
+        calls
+    }
+
+    /// Calls up to this number were taken. A number that was never used says nothing more than the last that was.
+    pub(crate) fn took(&mut self, now: Millis, entity: EntityId, part: Part, upto: CallNumber) {
+        let pace = self.pace();
+        let Some(link) = self.links.get_mut(&(part, entity)) else {
+            return;
+        };
+        let mut taken = 0;
+        while let Some(first) = link.kept.first_entry().filter(|first| *first.key() <= upto) {
+            let kept = first.remove();
+            taken += 1;
+            self.kept -= 1;
+            self.bytes -= kept.bytes();
+        }
+        if taken > 0 {
+            link.sent = link.sent.max(link.confirmed());
+            link.wait = FIRST_RESEND;
+            link.due = now.after(link.wait.max(pace));
+        }
+    }
+
+    /// The part asks for what follows this number.
+    pub(crate) fn gap(&mut self, now: Millis, entity: EntityId, part: Part, have: CallNumber) -> Vec<Call> {
+        self.took(now, entity, part, have);
+        let pace = self.pace();
+        let Some(link) = self.links.get_mut(&(part, entity)) else {
+            return Vec::new();
+        };
+        let again = link.under_way(entity, part);
+        link.due = now.after(link.wait.max(pace));
+        self.resent += again.len() as u64;
+        again
+    }
+
+    /// The part is no more: returns what was not confirmed and forgets the link.
+    pub(crate) fn gone(&mut self, entity: EntityId, part: Part) -> Vec<CallNumber> {
+        let Some(link) = self.links.remove(&(part, entity)) else {
+            return Vec::new();
+        };
+        self.kept -= link.kept.len();
+        self.bytes -= link.kept.values().map(Kept::bytes).sum::<usize>();
+        link.kept.into_keys().collect()
+    }
+
+    /// What was sent long enough ago without being confirmed.
+    pub(crate) fn due(&mut self, now: Millis) -> Vec<Call> {
+        let pace = self.pace();
+        let mut calls = Vec::new();
+        for (&(part, entity), link) in &mut self.links {
+            let again = link.under_way(entity, part);
+            if !again.is_empty() && link.due <= now {
+                link.wait = (link.wait * 2).min(LAST_RESEND);
+                link.due = now.after(link.wait.max(pace));
+                self.resent += again.len() as u64;
+                calls.extend(again);
+            }
+        }
+        calls
+    }
+
+    /// When [`Calls::due`] has something next.
+    pub(crate) fn deadline(&self) -> Option<Millis> {
+        self.links
+            .values()
+            .filter(|link| link.is_under_way())
+            .map(|link| link.due)
+            .min()
+    }
+
+    /// How many calls are not confirmed.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// How many calls were sent again.
+    pub(crate) fn resent(&self) -> u64 {
+        self.resent
+    }
+
+    /// The least time between two sendings of everything that is kept, milliseconds.
+    fn pace(&self) -> u64 {
+        (self.bytes * 1_000 / RESEND_RATE) as u64
+    }
+}
+
+impl Link {
+    /// The highest number that need not be sent any more.
+    fn confirmed(&self) -> CallNumber {
+        self.kept
+            .first_key_value()
+            .map_or(self.last, |(first, _)| CallNumber(first.0 - 1))
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.kept
+            .first_key_value()
+            .is_some_and(|(first, _)| *first <= self.sent)
+    }
+
+    fn under_way(&self, entity: EntityId, part: Part) -> Vec<Call> {
+        self.kept
+            .range(..=self.sent)
+            .map(|(&number, kept)| kept.call(entity, part, number))
+            .collect()
+    }
+
+    fn sendable(&mut self, now: Millis, pace: u64, entity: EntityId, part: Part) -> Vec<Call> {
+        if !self.is_under_way() {
+            self.wait = FIRST_RESEND;
+            self.due = now.after(self.wait.max(pace));
+        }
+        let end = CallNumber(self.confirmed().0 + WINDOW as u64);
+        let from = self.sent.next();
+        if from > end {
+            return Vec::new();
+        }
+        let calls: Vec<Call> = self
+            .kept
+            .range(from..=end)
+            .map(|(&number, kept)| kept.call(entity, part, number))
+            .collect();
+        self.sent = calls.last().map_or(self.sent, |call| call.number);
+        calls
+    }
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        self.args.len() + CALL_OVERHEAD
+    }
+
+    fn call(&self, entity: EntityId, part: Part, number: CallNumber) -> Call {
+        Call {
+            entity,
+            part,
+            number,
+            method: self.method,
+            args: self.args.clone(),
+        }
+    }
+}
+
+/// The exposed method of this name and its client number.
+pub(crate) fn exposed_method<'a>(
+    entity_type: &'a EntityType,
+    part: Part,
+    name: &str,
+) -> Result<(&'a Method, ClientMember), CallError> {
+    let method = match part {
+        Part::Base => entity_type.base_method_named(name),
+        Part::Cell => entity_type.cell_method_named(name),
+    };
+    method
+        .filter(|method| method.exposed != Exposure::No)
+        .and_then(|method| Some((method, ClientMember(method.client_id?))))
+        .ok_or_else(|| CallError::NoSuchMethod {
+            entity_type: entity_type.name.clone(),
+            part,
+            method: name.to_owned(),
+        })
+}
+
+/// The bytes of a call's arguments.
+pub(crate) fn encode_args(method: &Method, args: &[Value]) -> Result<Vec<u8>, CallError> {
+    if args.len() != method.args.len() {
+        return Err(CallError::ArgumentCount {
+            method: method.name.clone(),
+            wanted: method.args.len(),
+            given: args.len(),
+        });
+    }
+    let mut bytes = Vec::new();
+    for (arg, value) in method.args.iter().zip(args) {
+        encode(&arg.data_type, value, Form::Whole, &mut bytes).map_err(|source| CallError::Argument {
+            method: method.name.clone(),
+            argument: arg.name.clone(),
+            source: Box::new(source),
+        })?;
+    }
+    if bytes.len() > MAX_UPSTREAM_FRAME - CALL_OVERHEAD {
+        return Err(CallError::TooLong {
+            method: method.name.clone(),
+            bytes: bytes.len(),
+        });
+    }
+    Ok(bytes)
+}

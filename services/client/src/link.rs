@@ -1,0 +1,288 @@
+//! Connections: one question to the login service, or a session's way to its base.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use annals_wire::client::{
+    CloseReason, FrameBuffer, LoginAnswer, LoginRequest, MAX_DOWNSTREAM_FRAME, MAX_UPSTREAM_FRAME, put_frame,
+};
+use bytes::Bytes;
+use quinn::{Connection, ConnectionError, IdleTimeout, RecvStream, SendStream, TransportConfig, VarInt};
+use tokio::{
+    sync::mpsc,
+    time::{Duration, interval, timeout},
+};
+
+use crate::{
+    event::{Attempt, Input},
+    trust::{Trust, TrustError},
+};
+
+/// Most bytes of the login service's answer.
+const MAX_ANSWER: usize = 1 << 10;
+
+/// How often a sign of life is asked for.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+/// After so long without one, the server is taken for dead. Its successor is ready soon after 3 s, so there is no use in
+/// giving up sooner, and none in waiting longer.
+const SILENT_AFTER: Duration = Duration::from_secs(3);
+
+/// How often silence is looked for.
+const LISTEN_EVERY: Duration = Duration::from_millis(250);
+
+/// The idle timeout offered to the server, milliseconds: the server's own.
+const IDLE_TIMEOUT_MS: u32 = 30_000;
+
+/// How long a server may take to read what was written before a close.
+const LAST_READ_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a server that has said its last frame may take to close.
+const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Bytes read at a time.
+const READ_SIZE: usize = 64 << 10;
+
+/// What a connection is to do.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Write a frame with this body.
+    Frame(Vec<u8>),
+    /// Send this datagram.
+    Datagram(Vec<u8>),
+    /// Close when everything before is written.
+    Close(CloseReason),
+}
+
+/// Where to connect, and how.
+#[derive(Debug)]
+pub(crate) struct Target {
+    address: SocketAddr,
+    config: quinn::ClientConfig,
+    name: String,
+}
+
+impl Target {
+    pub(crate) fn new(address: SocketAddr, trust: &Trust, alpn: &[u8]) -> Result<Self, TrustError> {
+        let (crypto, name) = trust.quic(alpn)?;
+        let mut transport = TransportConfig::default();
+        transport
+            .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_TIMEOUT_MS))))
+            .keep_alive_interval(Some(KEEP_ALIVE))
+            .max_concurrent_bidi_streams(VarInt::from_u32(0))
+            .max_concurrent_uni_streams(VarInt::from_u32(0));
+        let mut config = quinn::ClientConfig::new(Arc::new(crypto));
+        config.transport_config(Arc::new(transport));
+        Ok(Self {
+            address,
+            config,
+            name: name.to_owned(),
+        })
+    }
+
+    async fn connect(self, endpoint: &quinn::Endpoint) -> Result<(Connection, SendStream, RecvStream), CloseReason> {
+        let Self { address, config, name } = self;
+        let connecting = endpoint.connect_with(config, address, &name).map_err(|error| {
+            tracing::debug!(%address, %error, "cannot connect");
+            CloseReason::Lost
+        })?;
+        let connection = connecting.await.map_err(|error| {
+            tracing::debug!(%address, %error, "could not connect");
+            close_reason(&error)
+        })?;
+        let (send, receive) = connection.open_bi().await.map_err(|error| close_reason(&error))?;
+        Ok((connection, send, receive))
+    }
+}
+
+/// Asks the login service once, and tells the answer. The core gives up on it when it takes too long.
+pub(crate) async fn ask(
+    endpoint: quinn::Endpoint,
+    target: Result<Target, TrustError>,
+    attempt: Attempt,
+    request: LoginRequest,
+    told: mpsc::Sender<Input>,
+) {
+    let answer = match target {
+        Ok(target) => exchange(&endpoint, target, &request).await,
+        Err(error) => {
+            tracing::error!(%error, "cannot log in");
+            None
+        }
+    };
+    // A client that was dropped needs no answer.
+    let _ = told.send(Input::LoginAnswered { attempt, answer }).await;
+}
+
+async fn exchange(endpoint: &quinn::Endpoint, target: Target, request: &LoginRequest) -> Option<LoginAnswer> {
+    let (connection, mut send, mut receive) = target.connect(endpoint).await.ok()?;
+    let mut body = Vec::new();
+    request.write(&mut body);
+    let mut bytes = Vec::new();
+    put_frame(&mut bytes, &body, MAX_UPSTREAM_FRAME).ok()?;
+    send.write_all(&bytes).await.ok()?;
+    let mut buffer = FrameBuffer::new(MAX_ANSWER);
+    let mut chunk = [0; MAX_ANSWER];
+    let answer = loop {
+        if let Some(body) = buffer.next_frame().ok()? {
+            break LoginAnswer::read(body).ok();
+        }
+        let length = receive.read(&mut chunk).await.ok()??;
+        buffer.push(&chunk[..length]);
+    };
+    close(&connection, CloseReason::Finished);
+    answer
+}
+
+/// Connects to a base and carries frames and datagrams both ways until the connection ends, then tells why.
+pub(crate) async fn play(
+    endpoint: quinn::Endpoint,
+    target: Result<Target, TrustError>,
+    attempt: Attempt,
+    mut orders: mpsc::Receiver<Order>,
+    told: mpsc::Sender<Input>,
+) {
+    let reason = match target {
+        Ok(target) => {
+            let connected = tokio::select! {
+                connected = target.connect(&endpoint) => connected,
+                // There is nothing to write yet: the core has given up.
+                _ = orders.recv() => Err(CloseReason::Silent),
+            };
+            match connected {
+                Ok((connection, send, receive)) => {
+                    let reason = converse(&connection, send, receive, attempt, orders, &told).await;
+                    let reason = connection.close_reason().map_or(reason, |error| close_reason(&error));
+                    close(&connection, reason);
+                    reason
+                }
+                Err(reason) => reason,
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "cannot connect to the base");
+            CloseReason::Lost
+        }
+    };
+    // A client that was dropped need not know.
+    let _ = told.send(Input::Disconnected { attempt, reason }).await;
+}
+
+async fn converse(
+    connection: &Connection,
+    send: SendStream,
+    receive: RecvStream,
+    attempt: Attempt,
+    orders: mpsc::Receiver<Order>,
+    told: &mpsc::Sender<Input>,
+) -> CloseReason {
+    if told.send(Input::Connected { attempt }).await.is_err() {
+        return CloseReason::Lost;
+    }
+    tokio::select! {
+        reason = write(connection, send, orders) => reason,
+        reason = read(connection, receive, attempt, told) => reason,
+        reason = read_datagrams(connection, attempt, told) => reason,
+        () = fall_silent(connection) => CloseReason::Lost,
+    }
+}
+
+async fn write(connection: &Connection, mut send: SendStream, mut orders: mpsc::Receiver<Order>) -> CloseReason {
+    let mut bytes = Vec::new();
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Frame(body) => {
+                bytes.clear();
+                if put_frame(&mut bytes, &body, MAX_UPSTREAM_FRAME).is_err() || send.write_all(&bytes).await.is_err() {
+                    return CloseReason::Lost;
+                }
+            }
+            Order::Datagram(datagram) => {
+                // What cannot be sent now is not worth sending later.
+                let _ = connection.send_datagram(Bytes::from(datagram));
+            }
+            Order::Close(reason) => {
+                if send.finish().is_ok() {
+                    let _ = timeout(LAST_READ_WITHIN, send.stopped()).await;
+                }
+                close(connection, reason);
+                return reason;
+            }
+        }
+    }
+    CloseReason::Lost
+}
+
+async fn read(
+    connection: &Connection,
+    mut receive: RecvStream,
+    attempt: Attempt,
+    told: &mpsc::Sender<Input>,
+) -> CloseReason {
+    let mut buffer = FrameBuffer::new(MAX_DOWNSTREAM_FRAME);
+    let mut chunk = vec![0; READ_SIZE];
+    loop {
+        match receive.read(&mut chunk).await {
+            Ok(Some(length)) => buffer.push(&chunk[..length]),
+            Ok(None) => {
+                // The server has said its last frame; why, its close will tell.
+                let _ = timeout(CLOSE_WITHIN, connection.closed()).await;
+                return CloseReason::Lost;
+            }
+            Err(_) => return CloseReason::Lost,
+        }
+        loop {
+            let body = match buffer.next_frame() {
+                Ok(Some(body)) => body.to_vec(),
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "the server sent a frame that is too large");
+                    return CloseReason::Lost;
+                }
+            };
+            if told.send(Input::Frame { attempt, body }).await.is_err() {
+                return CloseReason::Lost;
+            }
+        }
+    }
+}
+
+async fn read_datagrams(connection: &Connection, attempt: Attempt, told: &mpsc::Sender<Input>) -> CloseReason {
+    while let Ok(datagram) = connection.read_datagram().await {
+        // A busy client is better off without old movements.
+        let _ = told.try_send(Input::Datagram {
+            attempt,
+            bytes: datagram.to_vec(),
+        });
+    }
+    // Why, the connection knows.
+    connection.closed().await;
+    CloseReason::Lost
+}
+
+/// Returns when nothing was heard for too long. Keep-alives are answered by the server's QUIC itself, so that a server
+/// that lives is heard even if it has nothing to say.
+async fn fall_silent(connection: &Connection) {
+    let mut listen = interval(LISTEN_EVERY);
+    let mut heard = connection.stats().udp_rx.datagrams;
+    let mut silent_since = listen.tick().await;
+    loop {
+        let now = listen.tick().await;
+        let hears = connection.stats().udp_rx.datagrams;
+        if hears != heard {
+            (heard, silent_since) = (hears, now);
+        } else if now.duration_since(silent_since) >= SILENT_AFTER {
+            return;
+        }
+    }
+}
+
+fn close(connection: &Connection, reason: CloseReason) {
+    connection.close(reason.code().into(), &[]);
+}
+
+fn close_reason(error: &ConnectionError) -> CloseReason {
+    match error {
+        ConnectionError::ApplicationClosed(close) => CloseReason::from_code(close.error_code.into_inner()),
+        _ => CloseReason::Lost,
+    }
+}

@@ -1,0 +1,127 @@
+//! What happens while a session plays.
+
+use annals_ids::{EntityId, Part, TypeId};
+use annals_wire::client::{CloseReason, ToClient, ToClientDatagram, ToServer, ViewFrame};
+
+use crate::{
+    event::{EndReason, Event, Millis, Output},
+    session::{ClientCore, Next, is_final},
+    view::{Hole, Taken},
+};
+
+impl ClientCore {
+    /// What the client saw as one entity means nothing to another.
+    pub(crate) fn controls_another(&mut self, entity: EntityId, type_id: TypeId) {
+        self.views.base.clear(&mut self.events);
+        self.views.cell.clear(&mut self.events);
+        self.events.push_back(Event::Controls { entity, type_id });
+    }
+
+    pub(crate) fn begin_view(&mut self, now: Millis, source: Part) {
+        let near = self
+            .controls()
+            .and_then(|(entity, _)| self.views.cell.entities().get(&entity)?.place)
+            .map(|(position, _)| position)
+            .unwrap_or_default();
+        let stamps = self.views.get_mut(source).begin(now, near, &mut self.events);
+        self.send(&ToServer::Stamps(stamps));
+    }
+
+    pub(crate) fn take_frame(&mut self, now: Millis, body: &[u8]) {
+        match ToClient::read(body) {
+            Ok(ToClient::Took { entity, part, upto }) => {
+                self.calls.took(now, entity, part, upto);
+                for call in self.calls.sendable(now, entity, part) {
+                    self.send(&ToServer::Call(call));
+                }
+            }
+            Ok(ToClient::Gap { entity, part, have }) => {
+                for call in self.calls.gap(now, entity, part, have) {
+                    self.send(&ToServer::Call(call));
+                }
+            }
+            Ok(ToClient::Gone { entity, part }) => {
+                let numbers = self.calls.gone(entity, part);
+                if !numbers.is_empty() {
+                    self.events.push_back(Event::CallsLost { entity, part, numbers });
+                }
+            }
+            Ok(ToClient::Refused {
+                entity,
+                part,
+                number,
+                reason,
+            }) => {
+                self.events.push_back(Event::CallRefused {
+                    entity,
+                    part,
+                    number,
+                    reason,
+                });
+            }
+            Ok(ToClient::View(frame)) => self.take_view_frame(now, frame),
+            Ok(ToClient::StampsWanted { source }) => self.begin_view(now, source),
+            Ok(ToClient::Reset { entity, type_id }) => {
+                if let Some(session) = &mut self.session {
+                    session.controls = Some((entity, type_id));
+                }
+                self.controls_another(entity, type_id);
+                self.begin_view(now, Part::Base);
+                self.begin_view(now, Part::Cell);
+            }
+            Ok(ToClient::RateWarned) => self.events.push_back(Event::RateWarned),
+            Err(_) => {
+                self.counters.malformed += 1;
+                self.outputs.push_back(Output::Disconnect(CloseReason::Malformed));
+                self.lost(now, CloseReason::Lost);
+            }
+        }
+    }
+
+    fn take_view_frame(&mut self, now: Millis, frame: ViewFrame) {
+        let source = frame.source;
+        match self
+            .views
+            .get_mut(source)
+            .apply(now, &self.schema, frame, &mut self.events)
+        {
+            Ok(Taken::Applied) => {}
+            Ok(Taken::Stale) => self.counters.stale += 1,
+            Err(Hole) => {
+                self.counters.holes += 1;
+                self.begin_view(now, source);
+            }
+        }
+    }
+
+    pub(crate) fn take_datagram(&mut self, bytes: &[u8]) {
+        let Some((own, _)) = self.controls() else {
+            return;
+        };
+        match ToClientDatagram::read(bytes) {
+            Ok(ToClientDatagram::Moves(moves)) => {
+                if self.views.cell.apply_moves(&moves, own) == Taken::Stale {
+                    self.counters.stale += 1;
+                }
+            }
+            Err(_) => self.counters.malformed += 1,
+        }
+    }
+
+    /// The connection on which the client played is no more.
+    pub(crate) fn lost(&mut self, now: Millis, reason: CloseReason) {
+        if is_final(reason) {
+            return self.end(EndReason::Closed(reason));
+        }
+        self.views.base.pause();
+        self.views.cell.pause();
+        self.events.push_back(Event::Lost(reason));
+        self.try_next(now, Next::Locate);
+    }
+
+    pub(crate) fn send(&mut self, frame: &ToServer) {
+        let mut body = Vec::new();
+        frame.write(&mut body);
+        self.outputs.push_back(Output::Frame(body));
+    }
+}

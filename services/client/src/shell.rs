@@ -1,0 +1,267 @@
+//! The core on a QUIC endpoint.
+
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
+
+use annals_def::{Schema, Value};
+use annals_ids::{CallNumber, Direction, EntityId, Part, Position};
+use annals_wire::client::{CloseReason, LOGIN_ALPN, PLAY_ALPN, Password};
+use tokio::{
+    sync::mpsc,
+    task::AbortHandle,
+    time::{Duration, sleep_until},
+};
+
+use crate::{
+    calls::CallError,
+    event::{Attempt, Event, Input, Millis, Output},
+    link::{self, Order, Target},
+    session::{ClientCore, Credentials},
+    trust::Trust,
+};
+
+/// Inputs that wait for the core. While it is full the connection is not read, and QUIC slows the server down.
+const MAX_WAITING_INPUTS: usize = 256;
+
+/// Frames and datagrams that wait to be written. If it overflows the connection is stuck.
+const MAX_WAITING_ORDERS: usize = 1_024;
+
+/// What a client needs to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the login service listens.
+    pub login: SocketAddr,
+    /// Whose certificate is believed there.
+    pub trust: Trust,
+    /// The account.
+    pub name: String,
+    /// Its password.
+    pub password: String,
+    /// The definitions the realm runs with.
+    pub schema: Arc<Schema>,
+    /// Spreads the retries of many clients; any number, different for each.
+    pub seed: u64,
+}
+
+/// A client that logs in, plays and resumes by itself, as long as [`Client::next`] is awaited.
+///
+/// What it sees is in [`Client::core`]; what happens, [`Client::next`] tells. Dropping it closes the connection without
+/// ending the session.
+#[derive(Debug)]
+pub struct Client {
+    core: ClientCore,
+    endpoint: quinn::Endpoint,
+    login: SocketAddr,
+    trust: Trust,
+    began: Instant,
+    inputs: mpsc::Receiver<Input>,
+    told: mpsc::Sender<Input>,
+    asking: Option<AbortHandle>,
+    link: Option<Link>,
+}
+
+/// A connection to a base, standing or being made.
+#[derive(Debug)]
+struct Link {
+    attempt: Attempt,
+    orders: mpsc::Sender<Order>,
+}
+
+/// An endpoint that any number of clients of one process may share, for the address family of `server`.
+///
+/// # Errors
+/// When no socket can be had.
+pub fn client_endpoint(server: SocketAddr) -> io::Result<quinn::Endpoint> {
+    quinn::Endpoint::client(match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    })
+}
+
+impl Client {
+    /// Begins to log in. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn start(endpoint: quinn::Endpoint, config: Config) -> Self {
+        let Config {
+            login,
+            trust,
+            name,
+            password,
+            schema,
+            seed,
+        } = config;
+        let (told, inputs) = mpsc::channel(MAX_WAITING_INPUTS);
+        let credentials = Credentials {
+            name,
+            password: Password(password),
+        };
+        let mut client = Self {
+            core: ClientCore::new(schema, credentials, seed),
+            endpoint,
+            login,
+            trust,
+            began: Instant::now(),
+            inputs,
+            told,
+            asking: None,
+            link: None,
+        };
+        let now = client.now();
+        client.core.start(now);
+        client.carry_out();
+        client
+    }
+
+    /// What happens next; `None` when nothing ever will: the last event was [`Event::Ended`]. May be dropped and called
+    /// again without losing anything.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.core.poll_event() {
+                return Some(event);
+            }
+            if self.core.has_ended() {
+                return None;
+            }
+            let due = self
+                .core
+                .deadline()
+                .map(|due| self.began + Duration::from_millis(due.0));
+            tokio::select! {
+                input = self.inputs.recv() => {
+                    let input = input.expect("invariant: the client itself holds a sender");
+                    self.core.handle(self.now(), input);
+                }
+                () = sleep_until(due.unwrap_or(self.began).into()), if due.is_some() => {
+                    self.core.tick(self.now());
+                }
+            }
+            self.carry_out();
+        }
+    }
+
+    /// The session, the views, the counters.
+    #[must_use]
+    pub fn core(&self) -> &ClientCore {
+        &self.core
+    }
+
+    /// Calls an exposed method; see [`ClientCore::call`].
+    ///
+    /// # Errors
+    /// As [`ClientCore::call`].
+    pub fn call(
+        &mut self,
+        entity: EntityId,
+        part: Part,
+        method: &str,
+        args: &[Value],
+    ) -> Result<CallNumber, CallError> {
+        let number = self.core.call(self.now(), entity, part, method, args)?;
+        self.carry_out();
+        Ok(number)
+    }
+
+    /// Moves the client's own entity; see [`ClientCore::move_to`].
+    pub fn move_to(&mut self, position: Position, direction: Direction) -> bool {
+        let moved = self.core.move_to(position, direction);
+        self.carry_out();
+        moved
+    }
+
+    /// Ends the session. [`Client::next`] still tells what happened before.
+    pub fn leave(&mut self) {
+        self.core.leave();
+        self.carry_out();
+    }
+
+    /// Cuts the connection as a failing network would; the client resumes.
+    pub fn cut(&mut self) {
+        if let Some(link) = self.link.take() {
+            let input = Input::Disconnected {
+                attempt: link.attempt,
+                reason: CloseReason::Lost,
+            };
+            self.core.handle(self.now(), input);
+            self.carry_out();
+        }
+    }
+
+    fn now(&self) -> Millis {
+        Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Does what the core asks.
+    fn carry_out(&mut self) {
+        while let Some(output) = self.core.poll_output() {
+            match output {
+                Output::Login { attempt, request } => {
+                    let target = Target::new(self.login, &self.trust, LOGIN_ALPN);
+                    let task = tokio::spawn(link::ask(
+                        self.endpoint.clone(),
+                        target,
+                        attempt,
+                        request,
+                        self.told.clone(),
+                    ));
+                    if let Some(before) = self.asking.replace(task.abort_handle()) {
+                        before.abort();
+                    }
+                }
+                Output::Connect {
+                    attempt,
+                    address,
+                    certificate,
+                } => {
+                    let trust = self.trust.in_base(certificate);
+                    let target = trust.and_then(|trust| Target::new(address, &trust, PLAY_ALPN));
+                    let (orders, taken) = mpsc::channel(MAX_WAITING_ORDERS);
+                    tokio::spawn(link::play(
+                        self.endpoint.clone(),
+                        target,
+                        attempt,
+                        taken,
+                        self.told.clone(),
+                    ));
+                    self.link = Some(Link { attempt, orders });
+                }
+                Output::Frame(body) => self.order(Order::Frame(body)),
+                Output::Datagram(bytes) => self.order(Order::Datagram(bytes)),
+                Output::Disconnect(reason) => {
+                    if let Some(link) = self.link.take() {
+                        // If it is stuck, then dropping its queue closes it.
+                        let _ = link.orders.try_send(Order::Close(reason));
+                    }
+                }
+            }
+        }
+    }
+
+    fn order(&mut self, order: Order) {
+        let Some(link) = &self.link else {
+            return;
+        };
+        if link.orders.try_send(order).is_err() {
+            let attempt = link.attempt;
+            self.link = None;
+            self.core.handle(
+                self.now(),
+                Input::Disconnected {
+                    attempt,
+                    reason: CloseReason::Lost,
+                },
+            );
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(asking) = &self.asking {
+            asking.abort();
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! What the client sees: the entities of one view, kept exactly as far as they were shown (rules V3 and V4).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use annals_def::{DataType, EntityType, Form, Path, Schema, Value, assign, decode, decode_all};
+use annals_ids::{Direction, EntityId, HistoryNumber, MemberId, Part, Position, Tick, TypeId};
+use annals_wire::client::{ClientMember, MAX_STAMPS, Moves, Shown, Stamps, ViewFrame, ViewItem, value_hash};
+
+use crate::event::{Event, Millis, Showing, What};
+
+/// Milliseconds within which a view that was begun must show its first frame; doubled each time it does not.
+const FIRST_FRAME_WITHIN: u64 = 2_000;
+
+/// The longest wait for it.
+const LONGEST_WAIT: u64 = 8_000;
+
+/// Milliseconds without a frame after which a view begins anew: its server shows at least an empty one every second.
+const QUIET_AFTER: u64 = 5_000;
+
+/// One of the client's two views.
+#[derive(Debug)]
+pub struct View {
+    source: Part,
+    /// The number of the view that was begun last; 0 before the first.
+    number: u64,
+    phase: Phase,
+    entities: BTreeMap<EntityId, Seen>,
+}
+
+/// Both views.
+#[derive(Debug)]
+pub(crate) struct Views {
+    pub(crate) base: View,
+    pub(crate) cell: View,
+}
+
+impl Default for Views {
+    fn default() -> Self {
+        Self {
+            base: View::new(Part::Base),
+            cell: View::new(Part::Cell),
+        }
+    }
+}
+
+impl Views {
+    pub(crate) fn get(&self, source: Part) -> &View {
+        match source {
+            Part::Base => &self.base,
+            Part::Cell => &self.cell,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, source: Part) -> &mut View {
+        match source {
+            Part::Base => &mut self.base,
+            Part::Cell => &mut self.cell,
+        }
+    }
+
+    /// The type of an entity that is in either view.
+    pub(crate) fn type_of(&self, entity: EntityId) -> Option<TypeId> {
+        let seen = self
+            .cell
+            .entities
+            .get(&entity)
+            .or_else(|| self.base.entities.get(&entity))?;
+        Some(seen.type_id)
+    }
+}
+
+/// Where a view stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// There is no connection, or nothing was begun on it yet.
+    Idle,
+    /// It was begun; the first frame has not come.
+    Begun { again_at: Millis, wait: u64 },
+    /// Frames come; the next has this number.
+    Following { next: u64, quiet_at: Millis },
+}
+
+/// An entity as one view shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Its type.
+    pub type_id: TypeId,
+    /// Where it is and where it looks; `None` for a base part.
+    pub place: Option<(Position, Direction)>,
+    /// The history number up to which it was shown.
+    pub upto: HistoryNumber,
+    /// By client number, all properties that any client sees of the type; those that this view does not show hold their
+    /// defaults.
+    properties: Vec<Value>,
+    placed_at: Tick,
+}
+
+impl Seen {
+    fn new(entity_type: &EntityType, place: Option<(Position, Direction)>, tick: Tick) -> Self {
+        Self {
+            type_id: entity_type.id,
+            place,
+            upto: HistoryNumber(0),
+            properties: defaults(entity_type),
+            placed_at: tick,
+        }
+    }
+
+    /// The property with this client number.
+    #[must_use]
+    pub fn property(&self, member: ClientMember) -> Option<&Value> {
+        self.properties.get(usize::from(member.0))
+    }
+}
+
+/// Something is missing in a view, or does not fit what is there: it has to begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hole;
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It belongs to the view and was applied.
+    Applied,
+    /// It belongs to a view that has ended.
+    Stale,
+}
+
+impl View {
+    fn new(source: Part) -> Self {
+        Self {
+            source,
+            number: 0,
+            phase: Phase::Idle,
+            entities: BTreeMap::new(),
+        }
+    }
+
+    /// The entities in view.
+    #[must_use]
+    pub fn entities(&self) -> &BTreeMap<EntityId, Seen> {
+        &self.entities
+    }
+
+    /// Begins the view anew with all that is known. `near` is where the client's own entity is: if more is known than can be
+    /// named, what is nearest to it is kept.
+    pub(crate) fn begin(&mut self, now: Millis, near: Position, events: &mut VecDeque<Event>) -> Stamps {
+        let wait = match self.phase {
+            Phase::Begun { wait, .. } => (wait * 2).min(LONGEST_WAIT),
+            Phase::Idle | Phase::Following { .. } => FIRST_FRAME_WITHIN,
+        };
+        self.forget_beyond(MAX_STAMPS, near, events);
+        self.number += 1;
+        self.phase = Phase::Begun {
+            again_at: now.after(wait),
+            wait,
+        };
+        let known = self
+            .entities
+            .iter()
+            .map(|(&entity, seen)| (entity, seen.upto))
+            .collect();
+        Stamps {
+            source: self.source,
+            view: self.number,
+            known,
+        }
+    }
+
+    /// The connection is no more.
+    pub(crate) fn pause(&mut self) {
+        self.phase = Phase::Idle;
+    }
+
+    /// Forgets every entity.
+    pub(crate) fn clear(&mut self, events: &mut VecDeque<Event>) {
+        for &entity in std::mem::take(&mut self.entities).keys() {
+            events.push_back(Event::Left {
+                part: self.source,
+                entity,
+            });
+        }
+    }
+
+    /// When the view has to begin anew because no frame came.
+    pub(crate) fn deadline(&self) -> Option<Millis> {
+        match self.phase {
+            Phase::Begun { again_at: at, .. } | Phase::Following { quiet_at: at, .. } => Some(at),
+            Phase::Idle => None,
+        }
+    }
+
+    /// Applies a frame. On a hole, what came before it in the frame has been applied.
+    pub(crate) fn apply(
+        &mut self,
+        now: Millis,
+        schema: &Schema,
+        frame: ViewFrame,
+        events: &mut VecDeque<Event>,
+    ) -> Result<Taken, Hole> {
+        if frame.view != self.number {
+            return Ok(Taken::Stale);
+        }
+        let next = match self.phase {
+            Phase::Idle => return Ok(Taken::Stale),
+            Phase::Begun { .. } => 1,
+            Phase::Following { next, .. } => next,
+        };
+        if frame.sequence != next {
+            return Err(Hole);
+        }
+        self.phase = Phase::Following {
+            next: next.checked_add(1).ok_or(Hole)?,
+            quiet_at: now.after(QUIET_AFTER),
+        };
+        for item in frame.items {
+            self.apply_item(schema, item, frame.tick, events)?;
+        }
+        Ok(Taken::Applied)
+    }
+
+    /// Applies movements. `own` is moved by the client itself and not by these.
+    pub(crate) fn apply_moves(&mut self, moves: &Moves, own: EntityId) -> Taken {
+        if moves.view != self.number || !matches!(self.phase, Phase::Following { .. }) {
+            return Taken::Stale;
+        }
+        for movement in moves.moves.iter().filter(|movement| movement.entity != own) {
+            if let Some(seen) = self.entities.get_mut(&movement.entity)
+                && moves.tick > seen.placed_at
+            {
+                seen.place = Some((movement.position, movement.direction));
+                seen.placed_at = moves.tick;
+            }
+        }
+        Taken::Applied
+    }
+
+    /// The client has moved its own entity.
+    pub(crate) fn move_own(&mut self, entity: EntityId, position: Position, direction: Direction) {
+        if let Some(seen) = self.entities.get_mut(&entity) {
+            seen.place = Some((position, direction));
+        }
+    }
+
+    fn apply_item(
+        &mut self,
+        schema: &Schema,
+        item: ViewItem,
+        tick: Tick,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), Hole> {
+        let entity = item.entity();
+        match item {
+            ViewItem::Enter { type_id, place, .. } => {
+                let entity_type = schema.entity_type(type_id).ok_or(Hole)?;
+                if self
+                    .entities
+                    .insert(entity, Seen::new(entity_type, place, tick))
+                    .is_some()
+                {
+                    events.push_back(Event::Left {
+                        part: self.source,
+                        entity,
+                    });
+                }
+                events.push_back(Event::Entered {
+                    part: self.source,
+                    entity,
+                    type_id,
+                });
+                return Ok(());
+            }
+            ViewItem::Leave { .. } => {
+                if self.entities.remove(&entity).is_some() {
+                    events.push_back(Event::Left {
+                        part: self.source,
+                        entity,
+                    });
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
+        let entity_type = schema
+            .entity_type(seen.type_id)
+            .expect("invariant: what is seen has a type of the schema");
+        let applied = match item {
+            ViewItem::Refresh { upto, properties, .. } => {
+                seen.refresh(entity_type, upto, &properties).map(|properties| {
+                    events.push_back(Event::Refreshed {
+                        part: self.source,
+                        entity,
+                        upto,
+                        properties,
+                    });
+                })
+            }
+            ViewItem::Update {
+                from,
+                upto,
+                events: shown,
+                ..
+            } if seen.upto == from => seen.update(entity_type, upto, shown, &mut |number, hash, what| {
+                events.push_back(Event::Shown(Showing {
+                    part: self.source,
+                    entity,
+                    number,
+                    hash,
+                    what,
+                }));
+            }),
+            // Something before it is missing: what is here is right and stays.
+            ViewItem::Update { .. } => return Err(Hole),
+            ViewItem::Placed {
+                position, direction, ..
+            } => {
+                seen.place = Some((position, direction));
+                seen.placed_at = tick;
+                events.push_back(Event::Placed {
+                    entity,
+                    position,
+                    direction,
+                });
+                Ok(())
+            }
+            ViewItem::Enter { .. } | ViewItem::Leave { .. } => unreachable!("they were handled above"),
+        };
+        if applied.is_err() {
+            self.entities.remove(&entity);
+            events.push_back(Event::Left {
+                part: self.source,
+                entity,
+            });
+        }
+        applied
+    }
+
+    /// Forgets all but the `limit` entities that are nearest.
+    fn forget_beyond(&mut self, limit: usize, near: Position, events: &mut VecDeque<Event>) {
+        if self.entities.len() <= limit {
+            return;
+        }
+        let distance = |seen: &Seen| {
+            let (position, _) = seen.place.unwrap_or_default();
+            (position.x - near.x).abs().max((position.z - near.z).abs())
+        };
+        let mut by_distance: Vec<(f32, EntityId)> = self
+            .entities
+            .iter()
+            .map(|(&entity, seen)| (distance(seen), entity))
+            .collect();
+        by_distance.sort_by(|(a, x), (b, y)| a.total_cmp(b).then(x.cmp(y)));
+        for (_, entity) in by_distance.split_off(limit) {
+            self.entities.remove(&entity);
+            events.push_back(Event::Left {
+                part: self.source,
+                entity,
+            });
+        }
+    }
+}
+
+impl Seen {
+    /// Takes over the whole state and says which properties it told.
+    fn refresh(
+        &mut self,
+        entity_type: &EntityType,
+        upto: HistoryNumber,
+        told: &[(ClientMember, Vec<u8>)],
+    ) -> Result<Vec<(MemberId, annals_ids::Hash)>, Hole> {
+        let mut properties = defaults(entity_type);
+        let mut hashes = Vec::with_capacity(told.len());
+        for (member, bytes) in told {
+            let (index, data_type) = property(entity_type, *member).ok_or(Hole)?;
+            properties[usize::from(member.0)] = decode_all(data_type, Form::Whole, bytes).map_err(|_| Hole)?;
+            hashes.push((index, value_hash(bytes)));
+        }
+        self.properties = properties;
+        self.upto = upto;
+        Ok(hashes)
+    }
+
+    /// Applies what happened in the order of its numbers; on a hole, what came before it.
+    fn update(
+        &mut self,
+        entity_type: &EntityType,
+        upto: HistoryNumber,
+        shown: Vec<Shown>,
+        tell: &mut dyn FnMut(HistoryNumber, annals_ids::Hash, What),
+    ) -> Result<(), Hole> {
+        for event in shown {
+            let number = event.number();
+            let (hash, what) = match event {
+                Shown::Property {
+                    member, path, value, ..
+                } => (value_hash(&value), self.change(entity_type, member, path, &value)?),
+                Shown::Method { member, args, .. } => (value_hash(&args), called(entity_type, member, &args)?),
+            };
+            self.upto = number;
+            tell(number, hash, what);
+        }
+        self.upto = upto;
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        entity_type: &EntityType,
+        member: ClientMember,
+        path: Path,
+        bytes: &[u8],
+    ) -> Result<What, Hole> {
+        let (property, data_type) = property(entity_type, member).ok_or(Hole)?;
+        let part_type = path.find_type(data_type).ok_or(Hole)?;
+        let new = decode_all(part_type, Form::Whole, bytes).map_err(|_| Hole)?;
+        let value = &mut self.properties[usize::from(member.0)];
+        let old = assign(data_type, value, &path, new.clone()).map_err(|_| Hole)?;
+        Ok(What::Changed {
+            property,
+            path,
+            old,
+            new,
+        })
+    }
+}
+
+fn property(entity_type: &EntityType, member: ClientMember) -> Option<(MemberId, &DataType)> {
+    let index = *entity_type.client_properties().get(usize::from(member.0))?;
+    entity_type.property(index).map(|property| (index, &property.data_type))
+}
+
+fn called(entity_type: &EntityType, member: ClientMember, mut args: &[u8]) -> Result<What, Hole> {
+    let index = *entity_type.client_method_ids().get(usize::from(member.0)).ok_or(Hole)?;
+    let method = entity_type.client_methods.get(usize::from(index.0)).ok_or(Hole)?;
+    let values = method
+        .args
+        .iter()
+        .map(|arg| decode(&arg.data_type, Form::Whole, &mut args))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|_| Hole)?;
+    if !args.is_empty() {
+        return Err(Hole);
+    }
+    Ok(What::Called {
+        method: index,
+        args: values,
+    })
+}
+
+/// What a new entity of this type holds, by client number.
+fn defaults(entity_type: &EntityType) -> Vec<Value> {
+    entity_type
+        .client_properties()
+        .iter()
+        .filter_map(|&index| entity_type.property(index))
+        .map(|property| property.default.clone())
+        .collect()
+}

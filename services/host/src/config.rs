@@ -1,0 +1,198 @@
+//! What an operator sets: by file, environment or flag, each over the one before, checked once at start. Everything else is a
+//! constant. The same settings serve every service:
+//!
+//! ```toml
+//! realm = "aldmoor"                    # ANNALS_REALM         --realm
+//! nats = "nats://127.0.0.1:4222"       # ANNALS_NATS          --nats
+//! data = "/var/lib/annals"             # ANNALS_DATA          --data
+//! listen = ["0.0.0.0:7700"]            # ANNALS_LISTEN        --listen
+//! advertise = "play.example.org:7700"  # ANNALS_ADVERTISE     --advertise
+//! sync = "always"                      # ANNALS_SYNC          --sync
+//! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
+//! log = "info"                         # ANNALS_LOG           --log
+//! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
+//! ```
+
+mod layers;
+mod values;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub use values::{Acknowledged, Advice, Listen, LogFilter, LogFormat, Realm};
+
+use crate::nats::SyncPolicy;
+use layers::Layers;
+
+/// The settings of one process, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The realm this process belongs to.
+    pub realm: Realm,
+    /// The nats-servers, separated by commas.
+    pub nats: String,
+    /// Where this process keeps files, if it keeps any.
+    pub data: PathBuf,
+    /// Where clients are listened for, by services that clients connect to.
+    pub listen: Listen,
+    /// What clients are told to connect to, `HOST:PORT`, when it is not where we listen.
+    pub advertise: Option<String>,
+    /// When a nats-server that we start ourselves syncs its store.
+    pub sync: SyncPolicy,
+    /// What counts as acknowledged in this realm.
+    pub acknowledged: Acknowledged,
+    /// What is logged.
+    pub log: LogFilter,
+    /// How it is written.
+    pub log_format: LogFormat,
+}
+
+/// The settings as flags, for a binary's command line: flatten it into its arguments. Values are checked by [`Config::load`],
+/// together with those from elsewhere.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Flags {
+    /// Read settings from this TOML file [env: ANNALS_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Name of the realm [default: annals]
+    #[arg(long, value_name = "NAME")]
+    pub realm: Option<String>,
+    /// Addresses of nats-servers, separated by commas [default: nats://127.0.0.1:4222]
+    #[arg(long, value_name = "URL")]
+    pub nats: Option<String>,
+    /// Folder for files of this process [default: data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
+    /// Addresses to listen on for clients, separated by commas [default: 127.0.0.1:7700]
+    #[arg(long, value_name = "IP:PORT")]
+    pub listen: Option<String>,
+    /// What clients are told to connect to, when it is not where we listen
+    #[arg(long, value_name = "HOST:PORT")]
+    pub advertise: Option<String>,
+    /// When our own nats-server syncs its store: always, or an interval such as 100ms [default: always]
+    #[arg(long, value_name = "WHEN")]
+    pub sync: Option<String>,
+    /// What counts as acknowledged: log or archive [default: log]
+    #[arg(long, value_name = "WHERE")]
+    pub acknowledged: Option<String>,
+    /// What is logged: a level, or levels by module such as info,annals_host=debug [default: info,async_nats=warn]
+    #[arg(long, value_name = "LEVELS")]
+    pub log: Option<String>,
+    /// How the log is written: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<String>,
+}
+
+/// Where a value was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nowhere; ours.
+    Default,
+    /// In a file.
+    File(PathBuf),
+    /// In the environment, under this name.
+    Variable(String),
+    /// On the command line, under this name.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("by default"),
+            Origin::File(path) => write!(f, "in {}", path.display()),
+            Origin::Variable(name) => write!(f, "in the environment as {name}"),
+            Origin::Flag(name) => write!(f, "as {name}"),
+        }
+    }
+}
+
+/// One thing that is wrong with the settings.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    /// The file is not there, or not readable.
+    #[error("{path} cannot be read: {reason}", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: String,
+    },
+    /// The file is no TOML.
+    #[error("{path} is not TOML: {reason}", path = path.display())]
+    NotToml {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        reason: String,
+    },
+    /// There is no such setting.
+    #[error("there is no setting {key:?}, given {origin}; {}", meant(nearest.as_deref()))]
+    UnknownKey {
+        /// What was given.
+        key: String,
+        /// Where.
+        origin: Origin,
+        /// What was probably meant.
+        nearest: Option<String>,
+    },
+    /// The value is none that the setting can have.
+    #[error("{key} cannot be {value:?}, given {origin}: {reason}")]
+    BadValue {
+        /// The setting.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// Where.
+        origin: Origin,
+        /// Why not, and what it can be.
+        reason: Advice,
+    },
+}
+
+/// Everything that is wrong with the settings, at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the settings are wrong:{}", .0.iter().map(|mistake| format!("\n  - {mistake}")).collect::<String>())]
+pub struct Mistakes(pub Vec<Mistake>);
+
+impl Config {
+    /// The settings of this process: from the file that `--config` or `ANNALS_CONFIG` names, over that the environment, over
+    /// that `flags`.
+    ///
+    /// # Errors
+    /// Every mistake in any of them: an unknown key, a value that cannot be, a file that cannot be read.
+    pub fn load(flags: &Flags) -> Result<Self, Mistakes> {
+        Self::from_sources(flags, std::env::vars_os())
+    }
+
+    /// As [`Self::load`], with the environment as an argument.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_sources(
+        flags: &Flags,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, Mistakes> {
+        let mut layers = Layers::defaults();
+        let file = layers.environment(environment);
+        if let Some(path) = flags.config.clone().or(file) {
+            layers.file(&path);
+        }
+        layers.flags(flags);
+        layers.finish()
+    }
+
+    /// The first address that is listened on.
+    pub fn first_listen(&self) -> SocketAddr {
+        self.listen.first()
+    }
+}
+
+fn meant(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean {nearest:?}?"),
+        None => format!("the settings are {}", layers::KEYS.join(", ")),
+    }
+}

@@ -1,0 +1,276 @@
+//! Settings laid over one another, each value remembering where it came from.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use annals_def::nearest;
+use toml::{Table, Value};
+
+use super::values::{Advice, advertised, nats_url};
+use super::{Config, Flags, Mistake, Mistakes, Origin};
+
+/// Every setting, as it is called in a file.
+pub(super) const KEYS: [&str; 9] = [
+    "realm",
+    "nats",
+    "data",
+    "listen",
+    "advertise",
+    "sync",
+    "acknowledged",
+    "log",
+    "log_format",
+];
+
+/// What our variables begin with.
+const PREFIX: &str = "ANNALS_";
+
+/// Names the file; a setting about settings.
+const FILE_VARIABLE: &str = "ANNALS_CONFIG";
+
+/// Variables of ours that are no settings: read by tests, tools and the set-up.
+const OTHERS: [&str; 5] = [
+    "ANNALS_CORPUS",
+    "ANNALS_FDB_CLUSTER_FILE",
+    "ANNALS_NATS_SERVER",
+    "ANNALS_SIM_SEED",
+    "ANNALS_SIM_SEEDS",
+];
+
+/// What tests tell the processes that they start.
+const TEST_PREFIX: &str = "ANNALS_TEST_";
+
+struct Given {
+    value: String,
+    origin: Origin,
+}
+
+/// The settings so far, weakest source first, and the mistakes that were found on the way.
+pub(super) struct Layers {
+    defaults: BTreeMap<&'static str, Given>,
+    file: BTreeMap<&'static str, Given>,
+    environment: BTreeMap<&'static str, Given>,
+    flags: BTreeMap<&'static str, Given>,
+    mistakes: Vec<Mistake>,
+}
+
+impl Layers {
+    /// What holds when nobody says anything: a realm on this machine.
+    pub(super) fn defaults() -> Self {
+        let ours = [
+            ("realm", "annals"),
+            ("nats", "nats://127.0.0.1:4222"),
+            ("data", "data"),
+            ("listen", "127.0.0.1:7700"),
+            ("sync", "always"),
+            ("acknowledged", "log"),
+            ("log", "info,async_nats=warn"),
+            ("log_format", "text"),
+        ];
+        let given = |value: &str| Given {
+            value: value.to_owned(),
+            origin: Origin::Default,
+        };
+        Self {
+            defaults: ours.into_iter().map(|(key, value)| (key, given(value))).collect(),
+            file: BTreeMap::new(),
+            environment: BTreeMap::new(),
+            flags: BTreeMap::new(),
+            mistakes: Vec::new(),
+        }
+    }
+
+    /// Takes what stands in a file.
+    pub(super) fn file(&mut self, path: &Path) {
+        let read = fs::read_to_string(path).map_err(|error| Mistake::Unreadable {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        });
+        let table = read.and_then(|text| {
+            text.parse::<Table>().map_err(|error| Mistake::NotToml {
+                path: path.to_owned(),
+                reason: error.to_string().trim_end().to_owned(),
+            })
+        });
+        match table {
+            Ok(table) => table
+                .into_iter()
+                .for_each(|(key, value)| self.entry(path, &key, &value)),
+            Err(mistake) => self.mistakes.push(mistake),
+        }
+    }
+
+    /// Takes what stands in the environment; the file that it names is returned.
+    pub(super) fn environment(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Option<PathBuf> {
+        let mut file = None;
+        for (name, value) in variables {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
+                continue;
+            };
+            if name == FILE_VARIABLE {
+                file = Some(PathBuf::from(value));
+            } else if !OTHERS.contains(&name) && !name.starts_with(TEST_PREFIX) {
+                self.variable(name, &value.to_string_lossy());
+            }
+        }
+        file
+    }
+
+    /// Takes what stands on the command line.
+    pub(super) fn flags(&mut self, flags: &Flags) {
+        let given = [
+            ("realm", &flags.realm),
+            ("nats", &flags.nats),
+            ("data", &flags.data),
+            ("listen", &flags.listen),
+            ("advertise", &flags.advertise),
+            ("sync", &flags.sync),
+            ("acknowledged", &flags.acknowledged),
+            ("log", &flags.log),
+            ("log_format", &flags.log_format),
+        ];
+        for (key, value) in given {
+            if let Some(value) = value {
+                let origin = Origin::Flag(format!("--{}", key.replace('_', "-")));
+                self.flags.insert(
+                    key,
+                    Given {
+                        value: value.clone(),
+                        origin,
+                    },
+                );
+            }
+        }
+    }
+
+    /// The settings, or everything that is wrong with them.
+    pub(super) fn finish(mut self) -> Result<Config, Mistakes> {
+        let config = Config {
+            realm: self.read("realm", |text| text.parse()),
+            nats: self.read("nats", nats_url),
+            data: self.read("data", |text| {
+                if text.is_empty() {
+                    Err(Advice("name a folder".to_owned()))
+                } else {
+                    Ok(PathBuf::from(text))
+                }
+            }),
+            listen: self.read("listen", |text| text.parse()),
+            advertise: self.read_optional("advertise", advertised),
+            sync: self.read("sync", |text| text.parse()),
+            acknowledged: self.read("acknowledged", |text| text.parse()),
+            log: self.read("log", |text| text.parse()),
+            log_format: self.read("log_format", |text| text.parse()),
+        };
+        if self.mistakes.is_empty() {
+            Ok(config)
+        } else {
+            Err(Mistakes(self.mistakes))
+        }
+    }
+
+    fn entry(&mut self, path: &Path, key: &str, value: &Value) {
+        let origin = Origin::File(path.to_owned());
+        let Some(key) = self.known(key, origin.clone(), str::to_owned) else {
+            return;
+        };
+        match plain(value) {
+            Some(value) => {
+                self.file.insert(key, Given { value, origin });
+            }
+            None => {
+                let reason = Advice("write a text, a number or a list of texts".to_owned());
+                self.mistakes.push(Mistake::BadValue {
+                    key,
+                    value: format!("a {}", value.type_str()),
+                    origin,
+                    reason,
+                });
+            }
+        }
+    }
+
+    fn variable(&mut self, name: &str, value: &str) {
+        let key = name[PREFIX.len()..].to_lowercase();
+        let origin = Origin::Variable(name.to_owned());
+        if let Some(key) = self.known(&key, origin.clone(), |key| format!("{PREFIX}{}", key.to_uppercase())) {
+            self.environment.insert(
+                key,
+                Given {
+                    value: value.to_owned(),
+                    origin,
+                },
+            );
+        }
+    }
+
+    /// The setting of that name; there being none is a mistake. `spell` says how one is written in this source.
+    fn known(&mut self, key: &str, origin: Origin, spell: impl Fn(&str) -> String) -> Option<&'static str> {
+        let known = KEYS.into_iter().find(|known| *known == key);
+        if known.is_none() {
+            let nearest = nearest(key, KEYS).map(&spell);
+            self.mistakes.push(Mistake::UnknownKey {
+                key: spell(key),
+                origin,
+                nearest,
+            });
+        }
+        known
+    }
+
+    /// The strongest value for `key`, read. A value that cannot be is noted, and the default stands in, so that the other
+    /// settings are looked at too.
+    fn read<T>(&mut self, key: &'static str, read: impl Fn(&str) -> Result<T, Advice>) -> T {
+        let given = self.strongest(key).expect("invariant: the setting has a default");
+        match read(&given.value) {
+            Ok(value) => value,
+            Err(reason) => {
+                let mistake = bad(key, given, reason);
+                self.mistakes.push(mistake);
+                read(&self.defaults[key].value).expect("invariant: defaults can be read")
+            }
+        }
+    }
+
+    fn read_optional<T>(&mut self, key: &'static str, read: impl Fn(&str) -> Result<T, Advice>) -> Option<T> {
+        let given = self.strongest(key)?;
+        match read(&given.value) {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                let mistake = bad(key, given, reason);
+                self.mistakes.push(mistake);
+                None
+            }
+        }
+    }
+
+    fn strongest(&self, key: &str) -> Option<&Given> {
+        [&self.flags, &self.environment, &self.file, &self.defaults]
+            .into_iter()
+            .find_map(|layer| layer.get(key))
+    }
+}
+
+fn bad(key: &'static str, given: &Given, reason: Advice) -> Mistake {
+    Mistake::BadValue {
+        key,
+        value: given.value.clone(),
+        origin: given.origin.clone(),
+        reason,
+    }
+}
+
+/// A value as it would be written in the environment.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Array(items) => {
+            let items: Option<Vec<_>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+            items.map(|items| items.join(","))
+        }
+        Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) | Value::Table(_) => None,
+    }
+}

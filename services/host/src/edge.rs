@@ -1,0 +1,321 @@
+//! The edge: where clients' connections end.
+//!
+//! Responsible for: QUIC and TLS, cutting bytes into frames and frames into types, and refusing whatever is not one, is
+//! too large, too much, too early or too late. It knows connections and nothing else: who a client is, and what its frames
+//! mean, is the core's to say. Every connection is told of by [`EdgeEvent`]s, from `Opened` to `Closed`, and steered by
+//! [`EdgeCommand`]s.
+
+mod connection;
+mod identity;
+mod pace;
+mod registry;
+
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    sync::{Arc, atomic::Ordering},
+};
+
+use annals_node::ConnectionId;
+use annals_wire::client::{CloseReason, Hello, LOGIN_ALPN, LoginRequest, PLAY_ALPN, ToServer, ToServerDatagram};
+use quinn::{IdleTimeout, TransportConfig, VarInt, crypto::rustls::QuicServerConfig};
+use thiserror::Error;
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::JoinHandle,
+    time::{Duration, MissedTickBehavior, interval, timeout},
+};
+
+use connection::Shared;
+pub use identity::{Identity, IdentityError};
+pub use pace::{BURST_SECONDS, MAX_BYTES, MAX_MESSAGES, WARN_BYTES, WARN_MESSAGES};
+pub use registry::{EdgeCounters, MAX_QUEUED_BYTES, MAX_QUEUED_FRAMES};
+use registry::{Registry, count};
+
+/// Bytes the kernel keeps for us while we are busy. With less, a burst of handshakes loses packets, and its slowest take a
+/// second instead of milliseconds.
+pub const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// Most connections at a time. Each takes up to 40 kB by itself.
+pub const MAX_CONNECTIONS: u64 = 8_192;
+
+/// Most handshakes at a time: from 64 on they hold up one another.
+const HANDSHAKES_AT_ONCE: usize = 32;
+
+/// Below this many free handshakes a client first has to show that its address is its own.
+const FREE_HANDSHAKES_FOR_STRANGERS: usize = HANDSHAKES_AT_ONCE / 2;
+
+/// The least time between two handshakes. One takes 0.45 ms of a core, so that a rush takes less than a quarter of it.
+const HANDSHAKE_EVERY: Duration = Duration::from_millis(2);
+
+/// After this long without a packet a connection is lost.
+const IDLE_TIMEOUT_MS: u32 = 30_000;
+
+/// Bytes a client may have sent that the core has not taken yet: two of the largest frames.
+const RECEIVE_WINDOW: u32 = 2 * annals_wire::client::MAX_UPSTREAM_FRAME as u32;
+
+/// Bytes written to a client that it has not acknowledged yet.
+const SEND_WINDOW: u64 = 1 << 20;
+
+/// Bytes of datagrams that wait on either side; beyond that the oldest are dropped.
+const DATAGRAM_BUFFER: usize = 64 << 10;
+
+/// How long closing all connections may take.
+const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(3);
+
+/// Which of the protocols an edge serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// Log-ins.
+    Login,
+    /// Play.
+    Play,
+}
+
+/// What a client did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EdgeEvent {
+    /// Which client.
+    pub connection: ConnectionId,
+    /// What.
+    pub what: Arrival,
+}
+
+/// What a client may do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrival {
+    /// It connected. The first event of every connection.
+    Opened {
+        /// From where.
+        from: SocketAddr,
+    },
+    /// It asked the login service for something; once per connection.
+    LoginRequest(LoginRequest),
+    /// It said which session it is; once per connection, before any frame.
+    Hello(Hello),
+    /// It sent a frame.
+    Frame(ToServer),
+    /// It sent a datagram.
+    Datagram(ToServerDatagram),
+    /// The connection is no more. The last event of every connection.
+    Closed(CloseReason),
+}
+
+/// What is to be done with a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EdgeCommand {
+    /// Write a frame with this body, after those before.
+    Frame {
+        /// Which connection.
+        connection: ConnectionId,
+        /// The body, without its length.
+        body: Vec<u8>,
+    },
+    /// Send this datagram, or drop it if it cannot leave soon.
+    Datagram {
+        /// Which connection.
+        connection: ConnectionId,
+        /// Its bytes.
+        bytes: Vec<u8>,
+    },
+    /// Close the connection when the frames before are written, and send nothing after.
+    Close {
+        /// Which connection.
+        connection: ConnectionId,
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// Why an edge could not begin.
+#[derive(Debug, Error)]
+pub enum EdgeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}; another process may use it, or the address is not of this machine")]
+    Bind {
+        /// Which address.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The certificate and its key do not serve.
+    #[error("the certificate cannot be used; check that the key belongs to it")]
+    Certificate(#[from] rustls::Error),
+    /// The endpoint could not be made of the socket.
+    #[error("the socket cannot be used for QUIC")]
+    Socket(#[source] io::Error),
+}
+
+/// A listening endpoint with its connections. Dropping it closes them at once.
+#[derive(Debug)]
+pub struct Edge {
+    endpoint: quinn::Endpoint,
+    registry: Arc<Registry>,
+    address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+/// Steers the connections of an edge, from any thread, without waiting.
+#[derive(Clone, Debug)]
+pub struct EdgeHandle {
+    registry: Arc<Registry>,
+}
+
+/// A socket for [`Edge::start`], with room for bursts as far as the kernel grants it (`net.core.rmem_max`).
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn bind(address: SocketAddr) -> Result<UdpSocket, EdgeError> {
+    let socket = UdpSocket::bind(address).map_err(|source| EdgeError::Bind { address, source })?;
+    let granted = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)
+        .and_then(|()| rustix::net::sockopt::socket_recv_buffer_size(&socket))
+        .unwrap_or(0);
+    // The kernel counts its own records in, and so doubles what is asked for.
+    if granted < RECEIVE_BUFFER {
+        tracing::warn!(
+            wanted = RECEIVE_BUFFER,
+            granted,
+            "the kernel grants a small receive buffer: bursts of log-ins will be slow; raise net.core.rmem_max"
+        );
+    }
+    Ok(socket)
+}
+
+impl Edge {
+    /// Serves clients on a bound socket. `events` is bounded by whoever made it: while it is full no client is read.
+    ///
+    /// # Errors
+    /// When certificate or socket cannot be used.
+    pub fn start(
+        socket: UdpSocket,
+        identity: &Identity,
+        serves: Serves,
+        events: mpsc::Sender<EdgeEvent>,
+    ) -> Result<Self, EdgeError> {
+        let alpn = match serves {
+            Serves::Login => LOGIN_ALPN,
+            Serves::Play => PLAY_ALPN,
+        };
+        let config = server_config(identity.tls(alpn)?)?;
+        let address = socket.local_addr().map_err(EdgeError::Socket)?;
+        let runtime = Arc::new(quinn::TokioRuntime);
+        let endpoint = quinn::Endpoint::new(quinn::EndpointConfig::default(), Some(config), socket, runtime)
+            .map_err(EdgeError::Socket)?;
+        let registry = Arc::new(Registry::default());
+        let shared = Shared {
+            serves,
+            registry: Arc::clone(&registry),
+            events,
+        };
+        let accepting = tokio::spawn(accept(endpoint.clone(), shared));
+        Ok(Self {
+            endpoint,
+            registry,
+            address,
+            accepting,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A way to steer the connections.
+    #[must_use]
+    pub fn handle(&self) -> EdgeHandle {
+        EdgeHandle {
+            registry: Arc::clone(&self.registry),
+        }
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub fn counters(&self) -> EdgeCounters {
+        self.registry.counts.read()
+    }
+
+    /// Takes no more connections, and closes those it has when what is queued for them is written.
+    pub async fn shut_down(self) {
+        self.accepting.abort();
+        self.endpoint.set_server_config(None);
+        self.registry.close_all(CloseReason::ShuttingDown);
+        // Those who do not read are closed by the drop that follows.
+        let _ = timeout(SHUT_DOWN_WITHIN, self.endpoint.wait_idle()).await;
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        let reason = CloseReason::ShuttingDown;
+        self.endpoint.close(reason.code().into(), reason.to_string().as_bytes());
+    }
+}
+
+impl EdgeHandle {
+    /// Does it, or queues it behind what was queued before. A client whose queue overflows is closed as too slow; a
+    /// connection that is no more is passed over.
+    pub fn apply(&self, command: EdgeCommand) {
+        self.registry.apply(command);
+    }
+
+    /// What the edge has seen.
+    #[must_use]
+    pub fn counters(&self) -> EdgeCounters {
+        self.registry.counts.read()
+    }
+}
+
+/// Takes connections, no faster than they can be served.
+async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
+    let slots = Arc::new(Semaphore::new(HANDSHAKES_AT_ONCE));
+    let mut pace = interval(HANDSHAKE_EVERY);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while let Some(incoming) = endpoint.accept().await {
+        let counts = &shared.registry.counts;
+        if counts.open.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
+            count(&counts.refused, 1);
+            incoming.refuse();
+            continue;
+        }
+        if slots.available_permits() < FREE_HANDSHAKES_FOR_STRANGERS && incoming.may_retry() {
+            // It cannot fail: whoever may be asked to retry has not done so yet.
+            let _ = incoming.retry();
+            continue;
+        }
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
+            return;
+        };
+        pace.tick().await;
+        count(&counts.open, 1);
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            let connection = connection::shake_hands(incoming, &shared).await;
+            drop(slot);
+            let registry = Arc::clone(&shared.registry);
+            if let Some(connection) = connection {
+                connection::serve(connection, shared).await;
+            }
+            registry.counts.open.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+fn server_config(tls: rustls::ServerConfig) -> Result<quinn::ServerConfig, EdgeError> {
+    let crypto = QuicServerConfig::try_from(tls).map_err(|error| rustls::Error::General(error.to_string()))?;
+    let mut transport = TransportConfig::default();
+    transport
+        .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_TIMEOUT_MS))))
+        .max_concurrent_bidi_streams(VarInt::from_u32(1))
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW))
+        .receive_window(VarInt::from_u32(RECEIVE_WINDOW))
+        .send_window(SEND_WINDOW)
+        .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER))
+        .datagram_send_buffer_size(DATAGRAM_BUFFER);
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}

@@ -1,0 +1,293 @@
+//! One connection, from its first packet to its end.
+
+use std::{sync::Arc, time::Instant};
+
+use annals_node::ConnectionId;
+use annals_wire::client::{
+    CloseReason, FrameBuffer, Hello, LoginRequest, MAX_DOWNSTREAM_FRAME, MAX_UPSTREAM_FRAME, ToClient, ToServer,
+    ToServerDatagram, put_frame,
+};
+use quinn::{Connection, ConnectionError, RecvStream, SendStream};
+use tokio::{
+    sync::mpsc,
+    time::{Duration, timeout},
+};
+
+use super::{
+    Arrival, EdgeCommand, EdgeEvent, Serves,
+    pace::{Pace, Verdict},
+    registry::{Order, Orders, Registry, close, count},
+};
+
+/// How long a handshake may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How soon after it the first frame must be there, whole.
+const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a client may take to read what was written before a close.
+const LAST_READ_WITHIN: Duration = Duration::from_secs(2);
+
+/// Bytes read at a time.
+const READ_SIZE: usize = 16 << 10;
+
+/// What all connections of an edge share.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) serves: Serves,
+    pub(super) registry: Arc<Registry>,
+    pub(super) events: mpsc::Sender<EdgeEvent>,
+}
+
+/// What the client is expected to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// A [`LoginRequest`].
+    Request,
+    /// A [`Hello`].
+    Hello,
+    /// Any [`ToServer`].
+    Frames,
+    /// Nothing: it has asked, and waits for the answer.
+    Answer,
+}
+
+/// Completes the handshake.
+pub(super) async fn shake_hands(incoming: quinn::Incoming, shared: &Shared) -> Option<Connection> {
+    let counts = &shared.registry.counts;
+    let connecting = incoming.accept().ok();
+    let connection = match connecting {
+        Some(connecting) => timeout(HANDSHAKE_WITHIN, connecting).await.ok().and_then(Result::ok),
+        None => None,
+    };
+    count(
+        if connection.is_some() {
+            &counts.accepted
+        } else {
+            &counts.failed_handshakes
+        },
+        1,
+    );
+    connection
+}
+
+/// Serves a connection until it ends. Its first event is `Opened`, its last `Closed`.
+pub(super) async fn serve(connection: Connection, shared: Shared) {
+    let (id, orders) = shared.registry.open(connection.clone());
+    let from = connection.remote_address();
+    let verdict = orders.verdict();
+    if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
+        shared.registry.remove(id);
+        return close(&connection, CloseReason::ShuttingDown);
+    }
+    let reason = converse(id, &connection, orders, &shared).await;
+    shared.registry.remove(id);
+    let reason = closed_by_client(&connection).or_else(verdict).unwrap_or(reason);
+    note(&shared.registry, reason);
+    // If the other side, or the registry, was first, then this changes nothing.
+    close(&connection, reason);
+    tracing::debug!(connection = id.0, %from, %reason, "client connection closed");
+    // When nobody listens any more the process is going down.
+    let _ = tell(&shared, id, Arrival::Closed(reason)).await;
+}
+
+/// Reads and writes until one side has had enough, and says why.
+async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, shared: &Shared) -> CloseReason {
+    let (send, receive) = match timeout(FIRST_FRAME_WITHIN, connection.accept_bi()).await {
+        Ok(Ok(streams)) => streams,
+        Ok(Err(_)) => return CloseReason::Lost,
+        Err(_) => return CloseReason::Silent,
+    };
+    let reader = Reader {
+        id,
+        shared,
+        connection,
+        stage: match shared.serves {
+            Serves::Login => Stage::Request,
+            Serves::Play => Stage::Hello,
+        },
+        buffer: FrameBuffer::new(MAX_UPSTREAM_FRAME),
+        pace: Pace::new(Instant::now()),
+    };
+    tokio::select! {
+        reason = write(connection, send, orders, shared) => reason,
+        reason = reader.run(receive) => reason,
+        _ = connection.closed() => CloseReason::Lost,
+    }
+}
+
+/// Writes what is ordered, in order.
+async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders, shared: &Shared) -> CloseReason {
+    let mut bytes = Vec::new();
+    while let Some(order) = orders.next().await {
+        match order {
+            Order::Frame(body) => {
+                bytes.clear();
+                if put_frame(&mut bytes, &body, MAX_DOWNSTREAM_FRAME).is_err() {
+                    tracing::error!(
+                        bytes = body.len(),
+                        "a frame is larger than clients take; closing the connection"
+                    );
+                    return CloseReason::TooLarge;
+                }
+                if send.write_all(&bytes).await.is_err() {
+                    return CloseReason::Lost;
+                }
+                orders.written(body.len());
+                count(&shared.registry.counts.bytes_out, bytes.len() as u64);
+            }
+            Order::Close(reason) => {
+                // A close would overtake what was written; so wait until it was read.
+                if send.finish().is_ok() {
+                    let _ = timeout(LAST_READ_WITHIN, send.stopped()).await;
+                }
+                return reason;
+            }
+        }
+    }
+    // The registry has let go of the connection after closing it.
+    connection.closed().await;
+    CloseReason::Lost
+}
+
+/// The reading side of a connection.
+struct Reader<'a> {
+    id: ConnectionId,
+    shared: &'a Shared,
+    connection: &'a Connection,
+    stage: Stage,
+    buffer: FrameBuffer,
+    pace: Pace,
+}
+
+impl Reader<'_> {
+    async fn run(mut self, mut receive: RecvStream) -> CloseReason {
+        let mut chunk = vec![0; READ_SIZE];
+        let first_frame_by = tokio::time::Instant::now() + FIRST_FRAME_WITHIN;
+        loop {
+            let awaits_first = matches!(self.stage, Stage::Request | Stage::Hello);
+            let done = tokio::select! {
+                read = receive.read(&mut chunk) => match read {
+                    Ok(Some(length)) => self.take_bytes(&chunk[..length]).await,
+                    Ok(None) => self.take_end().await,
+                    Err(_) => Err(CloseReason::Lost),
+                },
+                datagram = self.connection.read_datagram() => match datagram {
+                    Ok(datagram) => self.take_datagram(&datagram),
+                    Err(_) => Err(CloseReason::Lost),
+                },
+                () = tokio::time::sleep_until(first_frame_by), if awaits_first => Err(CloseReason::Silent),
+            };
+            if let Err(reason) = done {
+                return reason;
+            }
+        }
+    }
+
+    async fn take_bytes(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
+        count(&self.shared.registry.counts.bytes_in, bytes.len() as u64);
+        self.buffer.push(bytes);
+        loop {
+            let body = match self.buffer.next_frame() {
+                Ok(Some(body)) => body,
+                Ok(None) => return Ok(()),
+                Err(_) => return Err(CloseReason::TooLarge),
+            };
+            let length = body.len();
+            let malformed = |_| CloseReason::Malformed;
+            let (arrival, next) = match self.stage {
+                Stage::Request => (
+                    Arrival::LoginRequest(LoginRequest::read(body).map_err(malformed)?),
+                    Stage::Answer,
+                ),
+                Stage::Hello => (Arrival::Hello(Hello::read(body).map_err(malformed)?), Stage::Frames),
+                Stage::Frames => (Arrival::Frame(ToServer::read(body).map_err(malformed)?), Stage::Frames),
+                Stage::Answer => return Err(CloseReason::Malformed),
+            };
+            self.stage = next;
+            self.keep_pace(length)?;
+            // While the core is busy the client's stream is not read, and QUIC slows it down.
+            tell(self.shared, self.id, arrival)
+                .await
+                .map_err(|_| CloseReason::ShuttingDown)?;
+        }
+    }
+
+    /// The client has closed its side of the stream.
+    async fn take_end(&mut self) -> Result<(), CloseReason> {
+        if !self.buffer.is_empty() {
+            return Err(CloseReason::Malformed);
+        }
+        if self.stage == Stage::Answer {
+            self.connection.closed().await;
+        }
+        Err(CloseReason::Lost)
+    }
+
+    fn take_datagram(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
+        count(&self.shared.registry.counts.bytes_in, bytes.len() as u64);
+        self.keep_pace(bytes.len())?;
+        match self.stage {
+            Stage::Frames => {}
+            // It may overtake the hello.
+            Stage::Hello => return Ok(()),
+            Stage::Request | Stage::Answer => return Err(CloseReason::Malformed),
+        }
+        let datagram = ToServerDatagram::read(bytes).map_err(|_| CloseReason::Malformed)?;
+        let event = EdgeEvent {
+            connection: self.id,
+            what: Arrival::Datagram(datagram),
+        };
+        if self.shared.events.try_send(event).is_err() {
+            count(&self.shared.registry.counts.dropped_datagrams, 1);
+        }
+        Ok(())
+    }
+
+    fn keep_pace(&mut self, bytes: usize) -> Result<(), CloseReason> {
+        match self.pace.take(Instant::now(), bytes) {
+            Verdict::Fine => Ok(()),
+            Verdict::TooFast => Err(CloseReason::TooFast),
+            Verdict::Warn => {
+                count(&self.shared.registry.counts.warned, 1);
+                let mut body = Vec::new();
+                ToClient::RateWarned.write(&mut body);
+                self.shared.registry.apply(EdgeCommand::Frame {
+                    connection: self.id,
+                    body,
+                });
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn tell(
+    shared: &Shared,
+    connection: ConnectionId,
+    what: Arrival,
+) -> Result<(), mpsc::error::SendError<EdgeEvent>> {
+    shared.events.send(EdgeEvent { connection, what }).await
+}
+
+/// What a client's close means for us, if it was the client that closed. We need not believe its reason.
+fn closed_by_client(connection: &Connection) -> Option<CloseReason> {
+    match connection.close_reason()? {
+        ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => Some(CloseReason::Finished),
+        ConnectionError::LocallyClosed => None,
+        _ => Some(CloseReason::Lost),
+    }
+}
+
+fn note(registry: &Registry, reason: CloseReason) {
+    let counts = &registry.counts;
+    let counter = match reason {
+        CloseReason::Malformed => &counts.malformed,
+        CloseReason::TooLarge => &counts.too_large,
+        CloseReason::TooFast => &counts.too_fast,
+        CloseReason::TooSlow => &counts.too_slow,
+        CloseReason::Silent => &counts.silent,
+        _ => return,
+    };
+    count(counter, 1);
+}

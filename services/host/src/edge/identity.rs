@@ -1,0 +1,153 @@
+//! The certificate that a process shows its clients.
+
+use std::{
+    fs,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use annals_ids::Hash;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// Where the development certificate and its key are, in a process's data directory.
+const FILE: &str = "development-certificate.pem";
+
+/// Readable by the owner alone: the file holds a private key.
+const PRIVATE: u32 = 0o600;
+
+/// A certificate with its key.
+#[derive(Debug)]
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    self_made: bool,
+}
+
+/// Why there is no certificate.
+#[derive(Debug, Error)]
+pub enum IdentityError {
+    /// A file could not be read or written.
+    #[error("the certificate in {} cannot be read or written; check the path and its permissions", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{} holds no certificate with its private key in PEM form; restore the file, or remove it to have a new development certificate made", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: pem::Error,
+    },
+    /// The certificate could not be made.
+    #[error("the development certificate could not be made")]
+    Made(#[from] rcgen::Error),
+}
+
+impl Identity {
+    /// The development certificate in `directory`, made now if there is none yet. Processes that share the directory agree on
+    /// one, even if they begin at the same moment.
+    ///
+    /// # Errors
+    /// When the file cannot be read, written or made sense of.
+    pub fn development(directory: &Path) -> Result<Self, IdentityError> {
+        let path = directory.join(FILE);
+        if !path.exists() {
+            make(directory, &path)?;
+        }
+        Self::read(&path, &path, true)
+    }
+
+    /// A certificate chain that an authority signed, with its key, both in PEM form.
+    ///
+    /// # Errors
+    /// When the files cannot be read or made sense of.
+    pub fn signed(chain: &Path, key: &Path) -> Result<Self, IdentityError> {
+        Self::read(chain, key, false)
+    }
+
+    /// What clients are told to expect: the fingerprint of a certificate that no authority has signed.
+    #[must_use]
+    pub fn pinned(&self) -> Option<Hash> {
+        let leaf = self.chain.first().filter(|_| self.self_made)?;
+        Some(Hash(Sha256::digest(leaf).into()))
+    }
+
+    /// TLS that speaks one protocol and shows this certificate.
+    pub(super) fn tls(&self, alpn: &[u8]) -> Result<rustls::ServerConfig, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(self.chain.clone(), self.key.clone_key())?;
+        tls.alpn_protocols = vec![alpn.to_vec()];
+        Ok(tls)
+    }
+
+    fn read(chain_path: &Path, key_path: &Path, self_made: bool) -> Result<Self, IdentityError> {
+        let read = |path: &Path| {
+            fs::read(path).map_err(|source| IdentityError::File {
+                path: path.into(),
+                source,
+            })
+        };
+        let malformed = |path: &Path| {
+            let path = path.into();
+            move |source| IdentityError::Malformed { path, source }
+        };
+        let chain = CertificateDer::pem_slice_iter(&read(chain_path)?)
+            .collect::<Result<Vec<_>, _>>()
+            .and_then(|chain| {
+                if chain.is_empty() {
+                    Err(pem::Error::NoItemsFound)
+                } else {
+                    Ok(chain)
+                }
+            })
+            .map_err(malformed(chain_path))?;
+        let key = PrivateKeyDer::from_pem_slice(&read(key_path)?).map_err(malformed(key_path))?;
+        Ok(Self { chain, key, self_made })
+    }
+}
+
+/// Makes a certificate and puts it at `path` whole, unless another process has just done so.
+fn make(directory: &Path, path: &Path) -> Result<(), IdentityError> {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
+    let text = made.cert.pem() + &made.signing_key.serialize_pem();
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let draft_number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = directory.join(format!("{FILE}.{}.{draft_number}", std::process::id()));
+    let put = || {
+        fs::create_dir_all(directory)?;
+        // Of a process that was killed and had our id.
+        let _ = fs::remove_file(&draft);
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(PRIVATE)
+            .open(&draft)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        match fs::hard_link(&draft, path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    };
+    let result = put();
+    // The draft is of no use any more, whether or not it was needed.
+    let _ = fs::remove_file(&draft);
+    result.map_err(|source| IdentityError::File {
+        path: path.into(),
+        source,
+    })
+}

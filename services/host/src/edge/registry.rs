@@ -1,0 +1,239 @@
+//! The connections that stand, and how they are written to.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use annals_node::ConnectionId;
+use annals_wire::client::CloseReason;
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::EdgeCommand;
+
+/// Most frames that wait to be written to one client. At ten a second, what a client may fall behind before it is closed.
+pub const MAX_QUEUED_FRAMES: usize = 1_024;
+
+/// Most bytes that wait to be written to one client, unless a single frame has more.
+pub const MAX_QUEUED_BYTES: usize = 4 << 20;
+
+/// What the writer of a connection is to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Write this frame's body.
+    Frame(Vec<u8>),
+    /// Close, when everything before is written.
+    Close(CloseReason),
+}
+
+/// The standing connections of an edge.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    outboxes: Mutex<BTreeMap<ConnectionId, Outbox>>,
+    last_id: AtomicU64,
+    pub(super) counts: Counts,
+}
+
+/// The way to one client.
+#[derive(Clone, Debug)]
+pub(super) struct Outbox {
+    orders: mpsc::Sender<Order>,
+    shared: Arc<Queue>,
+    connection: quinn::Connection,
+}
+
+/// What both ends of a connection's queue know.
+#[derive(Debug, Default)]
+struct Queue {
+    bytes: AtomicUsize,
+    /// Why the registry closed the connection, if it did.
+    closed_for: OnceLock<CloseReason>,
+}
+
+/// What an edge has seen since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCounters {
+    /// Connections that are standing or being made, now.
+    pub open: u64,
+    /// Connections whose handshake was completed.
+    pub accepted: u64,
+    /// Connections whose handshake failed: no TLS, another ALPN, another certificate expected.
+    pub failed_handshakes: u64,
+    /// Connections refused because there were too many.
+    pub refused: u64,
+    /// Connections closed for a malformed frame or datagram.
+    pub malformed: u64,
+    /// Connections closed for a frame above the limit.
+    pub too_large: u64,
+    /// Connections closed because the client sent too much.
+    pub too_fast: u64,
+    /// Times a client was warned that it sends too much.
+    pub warned: u64,
+    /// Connections closed because the client did not take what was sent.
+    pub too_slow: u64,
+    /// Connections closed because no first frame came.
+    pub silent: u64,
+    /// Datagrams from clients dropped because the process was busy.
+    pub dropped_datagrams: u64,
+    /// Bytes of frames and datagrams from clients.
+    pub bytes_in: u64,
+    /// Bytes of frames and datagrams to clients.
+    pub bytes_out: u64,
+}
+
+/// [`EdgeCounters`] while they are counted.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) open: AtomicU64,
+    pub(super) accepted: AtomicU64,
+    pub(super) failed_handshakes: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) malformed: AtomicU64,
+    pub(super) too_large: AtomicU64,
+    pub(super) too_fast: AtomicU64,
+    pub(super) warned: AtomicU64,
+    pub(super) too_slow: AtomicU64,
+    pub(super) silent: AtomicU64,
+    pub(super) dropped_datagrams: AtomicU64,
+    pub(super) bytes_in: AtomicU64,
+    pub(super) bytes_out: AtomicU64,
+}
+
+/// Adds to a counter.
+pub(super) fn count(counter: &AtomicU64, amount: u64) {
+    counter.fetch_add(amount, Ordering::Relaxed);
+}
+
+impl Registry {
+    /// Gives a connection its id and its queue.
+    pub(super) fn open(&self, connection: quinn::Connection) -> (ConnectionId, Orders) {
+        let id = ConnectionId(self.last_id.fetch_add(1, Ordering::Relaxed) + 1);
+        let (orders, taken) = mpsc::channel(MAX_QUEUED_FRAMES);
+        let shared = Arc::new(Queue::default());
+        let outbox = Outbox {
+            orders,
+            shared: Arc::clone(&shared),
+            connection,
+        };
+        self.outboxes().insert(id, outbox);
+        (id, Orders { taken, shared })
+    }
+
+    pub(super) fn remove(&self, id: ConnectionId) {
+        self.outboxes().remove(&id);
+    }
+
+    /// Does what a core asks. Connections that are no more are passed over: their end is on its way to the core.
+    pub(super) fn apply(&self, command: EdgeCommand) {
+        let connection = match &command {
+            EdgeCommand::Frame { connection, .. }
+            | EdgeCommand::Datagram { connection, .. }
+            | EdgeCommand::Close { connection, .. } => *connection,
+        };
+        let Some(outbox) = self.outboxes().get(&connection).cloned() else {
+            return;
+        };
+        match command {
+            EdgeCommand::Frame { body, .. } => self.queue(connection, &outbox, body),
+            EdgeCommand::Datagram { bytes, .. } => {
+                count(&self.counts.bytes_out, bytes.len() as u64);
+                // What cannot be sent now is not worth sending later.
+                let _ = outbox.connection.send_datagram(Bytes::from(bytes));
+            }
+            EdgeCommand::Close { reason, .. } => {
+                self.remove(connection);
+                if outbox.orders.try_send(Order::Close(reason)).is_err() {
+                    outbox.close(reason);
+                }
+            }
+        }
+    }
+
+    /// Closes every connection when what is queued for it is written.
+    pub(super) fn close_all(&self, reason: CloseReason) {
+        let ids: Vec<ConnectionId> = self.outboxes().keys().copied().collect();
+        for connection in ids {
+            self.apply(EdgeCommand::Close { connection, reason });
+        }
+    }
+
+    fn queue(&self, id: ConnectionId, outbox: &Outbox, body: Vec<u8>) {
+        let length = body.len();
+        let before = outbox.shared.bytes.fetch_add(length, Ordering::Relaxed);
+        let fits = before == 0 || before + length <= MAX_QUEUED_BYTES;
+        if fits && outbox.orders.try_send(Order::Frame(body)).is_ok() {
+            return;
+        }
+        // A client that does not read would keep all of it in our memory; it may resume when it can.
+        self.remove(id);
+        outbox.close(CloseReason::TooSlow);
+    }
+
+    fn outboxes(&self) -> std::sync::MutexGuard<'_, BTreeMap<ConnectionId, Outbox>> {
+        // The map is whole after any panic: each change of it is one call.
+        self.outboxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outbox {
+    fn close(&self, reason: CloseReason) {
+        // Whoever was first has said why.
+        let _ = self.shared.closed_for.set(reason);
+        close(&self.connection, reason);
+    }
+}
+
+/// The queue of one connection, at its taking end.
+#[derive(Debug)]
+pub(super) struct Orders {
+    taken: mpsc::Receiver<Order>,
+    shared: Arc<Queue>,
+}
+
+impl Orders {
+    /// The next order; `None` when the connection was removed and nothing is left.
+    pub(super) async fn next(&mut self) -> Option<Order> {
+        self.taken.recv().await
+    }
+
+    /// A frame of so many bytes was written.
+    pub(super) fn written(&self, bytes: usize) {
+        self.shared.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Tells, also after the queue has gone, why the registry closed the connection, if it did.
+    pub(super) fn verdict(&self) -> impl Fn() -> Option<CloseReason> + use<> {
+        let shared = Arc::clone(&self.shared);
+        move || shared.closed_for.get().copied()
+    }
+}
+
+/// Closes a connection at once. The reason travels with the close itself.
+pub(super) fn close(connection: &quinn::Connection, reason: CloseReason) {
+    connection.close(reason.code().into(), reason.to_string().as_bytes());
+}
+
+impl Counts {
+    pub(super) fn read(&self) -> EdgeCounters {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        EdgeCounters {
+            open: get(&self.open),
+            accepted: get(&self.accepted),
+            failed_handshakes: get(&self.failed_handshakes),
+            refused: get(&self.refused),
+            malformed: get(&self.malformed),
+            too_large: get(&self.too_large),
+            too_fast: get(&self.too_fast),
+            warned: get(&self.warned),
+            too_slow: get(&self.too_slow),
+            silent: get(&self.silent),
+            dropped_datagrams: get(&self.dropped_datagrams),
+            bytes_in: get(&self.bytes_in),
+            bytes_out: get(&self.bytes_out),
+        }
+    }
+}

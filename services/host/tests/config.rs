@@ -1,0 +1,202 @@
+//! Settings: which source wins, and what is said about mistakes.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use annals_host::config::{Acknowledged, Config, Flags, LogFormat, Mistakes};
+use annals_host::nats::SyncPolicy;
+use clap::Parser;
+use tempfile::TempDir;
+
+#[derive(Parser)]
+struct CommandLine {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+fn flags(arguments: &[&str]) -> Flags {
+    CommandLine::parse_from(std::iter::once("service").chain(arguments.iter().copied())).flags
+}
+
+fn load(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, Mistakes> {
+    let variables = variables
+        .iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    Config::from_sources(&flags(arguments), variables)
+}
+
+fn file(text: &str) -> (TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("annals.toml");
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (dir, path)
+}
+
+/// What is said about wrong settings.
+fn complaint(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    load(arguments, variables).unwrap_err().to_string()
+}
+
+#[test]
+fn nothing_said_is_a_realm_on_this_machine() {
+    let config = load(
+        &[],
+        &[
+            ("PATH", "/bin"),
+            ("ANNALS_NATS_SERVER", "/x"),
+            ("ANNALS_TEST_ROLE", "1"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(config.realm.as_str(), "annals");
+    assert_eq!(config.nats, "nats://127.0.0.1:4222");
+    assert_eq!(config.sync, SyncPolicy::Always);
+    assert_eq!(config.acknowledged, Acknowledged::Log);
+    assert!(config.first_listen().ip().is_loopback(), "nobody is served by accident");
+}
+
+#[test]
+fn every_setting_can_be_given_in_a_file() {
+    let (_dir, path) = file(
+        r#"
+        realm = "aldmoor"
+        nats = "nats://a:4222, nats://b:4222"
+        data = "/var/lib/annals"
+        listen = ["0.0.0.0:7700", "[::]:7700"]
+        advertise = "play.example.org:7700"
+        sync = "100ms"
+        acknowledged = "archive"
+        log = "debug"
+        log_format = "json"
+        "#,
+    );
+    for config in [
+        load(&["--config", &path], &[]).unwrap(),
+        load(&[], &[("ANNALS_CONFIG", &path)]).unwrap(),
+    ] {
+        assert_eq!(config.realm.as_str(), "aldmoor");
+        assert_eq!(config.nats, "nats://a:4222, nats://b:4222");
+        assert_eq!(config.data, PathBuf::from("/var/lib/annals"));
+        assert_eq!(config.listen.all().count(), 2);
+        assert_eq!(config.advertise.as_deref(), Some("play.example.org:7700"));
+        assert_eq!(config.sync, SyncPolicy::Every(Duration::from_millis(100)));
+        assert_eq!(config.acknowledged, Acknowledged::Archive);
+        assert_eq!(config.log_format, LogFormat::Json);
+    }
+}
+
+#[test]
+fn flags_beat_the_environment_and_that_the_file() {
+    let (_dir, path) = file("realm = \"file\"\ndata = \"file\"\nnats = \"nats://file:1\"\n");
+    let variables = [
+        ("ANNALS_DATA", "variable"),
+        ("ANNALS_NATS", "nats://variable:1"),
+        ("ANNALS_CONFIG", &path),
+    ];
+    let config = load(&["--nats", "nats://flag:1"], &variables).unwrap();
+    assert_eq!(config.realm.as_str(), "file");
+    assert_eq!(config.data, PathBuf::from("variable"));
+    assert_eq!(config.nats, "nats://flag:1");
+}
+
+#[test]
+fn an_unknown_key_is_named_with_what_was_meant() {
+    let (_dir, path) = file("relam = \"a\"\n");
+    let text = complaint(&["--config", &path], &[]);
+    assert!(
+        text.contains(&format!(
+            "there is no setting \"relam\", given in {path}; did you mean \"realm\"?"
+        )),
+        "{text}"
+    );
+
+    let text = complaint(&[], &[("ANNALS_LISTNE", "x")]);
+    assert!(
+        text.contains("\"ANNALS_LISTNE\"") && text.contains("did you mean \"ANNALS_LISTEN\"?"),
+        "{text}"
+    );
+
+    let text = complaint(&[], &[("ANNALS_COLOUR", "blue")]);
+    assert!(text.contains("the settings are realm, nats, data"), "{text}");
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_each_with_its_origin() {
+    let (_dir, path) = file("sync = \"never\"\nacknowledged = true\ncolour = \"blue\"\n[nested]\na = 1\n");
+    let arguments = ["--config", &path, "--log-format", "xml", "--advertise", "nowhere"];
+    let variables = [
+        ("ANNALS_REALM", "a.b"),
+        ("ANNALS_LISTEN", "everywhere"),
+        ("ANNALS_LOG", "loud=="),
+        ("ANNALS_NATS", "nats://["),
+    ];
+    let text = complaint(&arguments, &variables);
+    for line in [
+        "sync cannot be \"never\", given in ",
+        "acknowledged cannot be \"a boolean\", given in ",
+        "there is no setting \"colour\", given in ",
+        "there is no setting \"nested\", given in ",
+        "log_format cannot be \"xml\", given as --log-format: write text or json",
+        "advertise cannot be \"nowhere\", given as --advertise: write HOST:PORT",
+        "realm cannot be \"a.b\", given in the environment as ANNALS_REALM",
+        "listen cannot be \"everywhere\", given in the environment as ANNALS_LISTEN: \"everywhere\" is no address",
+        "log cannot be \"loud==\", given in the environment as ANNALS_LOG",
+        "nats cannot be \"nats://[\", given in the environment as ANNALS_NATS",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{text}");
+    }
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("  - ")).count(),
+        10,
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let text = complaint(&["--config", "/nowhere/annals.toml"], &[]);
+    assert!(
+        text.contains("/nowhere/annals.toml cannot be read: No such file"),
+        "{text}"
+    );
+    let (_dir, path) = file("realm = \n");
+    let text = complaint(&["--config", &path], &[]);
+    assert!(
+        text.contains(&format!("{path} is not TOML: ")) && text.contains("line 1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sync_intervals_have_bounds() {
+    for bad in ["0ms", "0s", "121s", "-1s", "1m", "ms", "", "99999999999s", "1.5s"] {
+        assert!(complaint(&[], &[("ANNALS_SYNC", bad)]).contains("1ms to 120s"), "{bad}");
+    }
+    for good in ["always", "1ms", "120s"] {
+        load(&["--sync", good], &[]).unwrap();
+    }
+}
+
+#[test]
+fn the_documentation_lists_what_there_is() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with("| `")).collect();
+    // An unknown key is answered with the list of all that there are.
+    let complaint = complaint(&[], &[("ANNALS_COLOUR", "blue")]);
+    let keys: Vec<_> = complaint
+        .rsplit_once("the settings are ")
+        .unwrap()
+        .1
+        .split(", ")
+        .collect();
+    assert_eq!(rows.len(), keys.len());
+    for (key, row) in keys.iter().zip(rows) {
+        let (upper, dashed) = (key.to_uppercase(), key.replace('_', "-"));
+        let begins = format!("| `{key}` | `ANNALS_{upper}` | `--{dashed}` |");
+        assert!(row.starts_with(&begins), "{row} is not the row of {key}");
+    }
+}

@@ -1,0 +1,254 @@
+//! Keys sort and lie apart as they should; what is stored is read back, and nothing else is.
+
+use annals_ids::{
+    BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, OwnerId, Part, ProcessId, Shard, TypeId,
+    WallTime,
+};
+use proptest::prelude::*;
+
+use super::archive::{FoldLease, Hole, Tree};
+use super::database::{Account, Checkout};
+use super::director::{Counter, Realm, Term};
+use super::owners::{Cursor, OpeningRecord, OwnerRecord};
+use super::{archive, chunks, database, director, idempotency, owners, read_chunks, snapshots};
+use crate::{KeyRange, MemoryStore, StoreError, immediate};
+
+/// A key of each kind, in the order of their prefixes, for an owner, a shard and some number.
+fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
+    let (batch, hash) = (BatchNumber(number), Hash([7; 32]));
+    vec![
+        director::counter_key(Counter::Entities),
+        director::realm_key(),
+        director::schema_key(hash),
+        owners::owner_key(owner),
+        owners::opening_key(owner, Epoch(number)),
+        owners::cursor_key(owner),
+        archive::leaf_key(shard, LeafIndex(number)),
+        archive::place_key(owner, batch),
+        archive::tree_key(shard),
+        snapshots::entity_key(owner, EntityId(number)),
+        snapshots::position_key(owner),
+        database::entity_key(DatabaseId(number)),
+        database::identifier_key(TypeId(shard.0), &hash.0),
+        database::checkout_key(DatabaseId(number)),
+        database::account_key(&hash.0),
+        director::term_key(),
+        director::map_key(),
+        archive::lease_key(shard),
+        archive::hole_key(owner, batch),
+        idempotency::record_key(b"k").expect("a short key").to_vec(),
+    ]
+}
+
+#[test]
+fn kinds_lie_apart() {
+    let low = one_of_each(OwnerId(0), Shard(0), 0);
+    let high = one_of_each(OwnerId(u32::MAX), Shard(u16::MAX), u64::MAX);
+    for (kind, (low, high)) in low.iter().zip(&high).enumerate() {
+        assert!(low <= high);
+        // Whatever the numbers: the chunks of a kind's last key come before the next kind's first.
+        if let Some(next) = one_of_each(OwnerId(0), Shard(0), 0).get(kind + 1) {
+            assert!(
+                KeyRange::prefix(high).end <= next[..],
+                "kind {kind} reaches into the next"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_counters_lie_apart() {
+    let counters = [
+        Counter::Entities,
+        Counter::Owners,
+        Counter::Processes,
+        Counter::Checkouts,
+    ];
+    let keys: std::collections::BTreeSet<_> = counters.map(director::counter_key).into();
+    assert_eq!(keys.len(), counters.len());
+    assert_eq!(director::decode_counter(None), Ok(1), "numbers begin at 1");
+    assert_eq!(director::decode_counter(Some(&director::encode_counter(9))), Ok(9));
+}
+
+/// Some numbers close together and some far apart, so that every byte of a key gets to count.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..4_u64, 250..260_u64, any::<u64>()]
+}
+
+fn owner() -> impl Strategy<Value = OwnerId> {
+    prop_oneof![0..4_u32, 250..260_u32, any::<u32>()].prop_map(OwnerId)
+}
+
+fn hash() -> impl Strategy<Value = Hash> {
+    any::<[u8; 32]>().prop_map(Hash)
+}
+
+/// Checks that a stored form is read back, and that it is refused when it is cut short or goes on.
+fn read_back<T: PartialEq + std::fmt::Debug>(
+    value: &T,
+    stored: &[u8],
+    decode: impl Fn(&[u8]) -> Result<T, StoreError>,
+) -> Result<(), TestCaseError> {
+    let decoded = decode(stored);
+    prop_assert_eq!(decoded.as_ref(), Ok(value));
+    let longer = [stored, &[0]].concat();
+    for broken in (0..stored.len()).map(|end| &stored[..end]).chain([&longer[..]]) {
+        prop_assert!(
+            matches!(decode(broken), Err(StoreError::Corrupt(_))),
+            "{} of {} B",
+            broken.len(),
+            stored.len()
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn keys_sort_as_their_numbers(one in (owner(), number()), two in (owner(), number())) {
+        let order = one.cmp(&two);
+        let keys = |(owner, number): (OwnerId, u64)| {
+            [
+                owners::opening_key(owner, Epoch(number)),
+                archive::place_key(owner, BatchNumber(number)),
+                archive::hole_key(owner, BatchNumber(number)),
+                snapshots::entity_key(owner, EntityId(number)),
+            ]
+        };
+        for (one, two) in keys(one).into_iter().zip(keys(two)) {
+            prop_assert_eq!(one.cmp(&two), order);
+        }
+        prop_assert_eq!(owners::owner_key(one.0).cmp(&owners::owner_key(two.0)), one.0.cmp(&two.0));
+        let leaf = |number| archive::leaf_key(Shard(3), LeafIndex(number));
+        prop_assert_eq!(leaf(one.1).cmp(&leaf(two.1)), one.1.cmp(&two.1));
+    }
+
+    #[test]
+    fn ranges_hold_their_own_and_nothing_else(of in owner(), key_of in owner(), after in 0..400_u64, at in number()) {
+        let own = of == key_of;
+        prop_assert!(owners::owners().contains(&owners::owner_key(key_of)));
+        prop_assert_eq!(owners::openings(of).contains(&owners::opening_key(key_of, Epoch(at))), own);
+        prop_assert_eq!(snapshots::entities(of).contains(&snapshots::entity_key(key_of, EntityId(at))), own);
+        prop_assert!(!snapshots::entities(of).contains(&snapshots::own_key(key_of)));
+        let places = archive::places_after(of, BatchNumber(after));
+        prop_assert_eq!(places.contains(&archive::place_key(key_of, BatchNumber(at))), own && at > after);
+        prop_assert!(archive::holes().contains(&archive::hole_key(key_of, BatchNumber(at))));
+        prop_assert!(database::entities().contains(&database::entity_key(DatabaseId(at))));
+    }
+
+    #[test]
+    fn what_keys_name_is_read_back(owner in owner(), number in number(), chunk in any::<u16>()) {
+        prop_assert_eq!(owners::owner_of(&owners::owner_key(owner)), Ok(owner));
+        let hole = archive::hole_key(owner, BatchNumber(number));
+        prop_assert_eq!(Hole::place(&hole), Ok((owner, BatchNumber(number))));
+        let entity = [&snapshots::entity_key(owner, EntityId(number))[..], &chunk.to_be_bytes()].concat();
+        prop_assert_eq!(snapshots::entity_of(&entity), Ok(EntityId(number)));
+        prop_assert!(owners::owner_of(b"").is_err() && Hole::place(b"\x13").is_err() && snapshots::entity_of(b"").is_err());
+    }
+
+    #[test]
+    fn owners_are_read_back(numbers in any::<[u64; 4]>(), shard in any::<u16>(), cell in any::<bool>(), hash in hash()) {
+        let [epoch, process, batch, event] = numbers;
+        let (epoch, process, batch) = (Epoch(epoch), ProcessId(process), BatchNumber(batch));
+        let part = if cell { Part::Cell } else { Part::Base };
+        let record = OwnerRecord { part, shard: Shard(shard), epoch, process };
+        read_back(&record, &record.encode(), OwnerRecord::decode)?;
+        let opening = OpeningRecord { epoch, number: batch, hash };
+        read_back(&opening, &opening.encode(), OpeningRecord::decode)?;
+        let cursor = Cursor { batch, hash, event: EventNumber(event), epoch };
+        read_back(&cursor, &cursor.encode(), |value| Cursor::decode(Some(value)))?;
+        prop_assert_eq!(Cursor::decode(None), Ok(Cursor::default()));
+    }
+
+    #[test]
+    fn the_archive_is_read_back(size in number(), term in any::<u64>(), hashes in prop::collection::vec(hash(), 64), until in any::<u64>()) {
+        let tree = Tree { size, peaks: hashes[..size.count_ones() as usize].to_vec() };
+        read_back(&tree, &tree.encode(), |value| Tree::decode(Some(value)))?;
+        prop_assert_eq!(Tree::decode(None), Ok(Tree::default()));
+        let lease = FoldLease { term };
+        read_back(&lease, &lease.encode(), |value| FoldLease::decode(Some(value)))?;
+        let hole = Hole { after: hashes[0], named: hashes[1], until: BatchNumber(until) };
+        read_back(&hole, &hole.encode(), Hole::decode)?;
+        let leaf = LeafIndex(term);
+        read_back(&leaf, &archive::encode_place(leaf), archive::decode_place)?;
+        let position = BatchNumber(term);
+        read_back(&position, &snapshots::encode_position(position), snapshots::decode_position)?;
+    }
+
+    #[test]
+    fn the_database_and_the_director_are_read_back(numbers in any::<[u64; 3]>(), owner in owner(), hash in hash(), password in ".{0,40}") {
+        let [one, two, three] = numbers;
+        let checkout = Checkout { owner, number: one };
+        read_back(&checkout, &checkout.encode(), Checkout::decode)?;
+        let account = Account { database: DatabaseId(one), password };
+        prop_assert_eq!(Account::decode(&account.encode()), Ok(account));
+        let term = Term { number: one, process: ProcessId(two), beat: three };
+        read_back(&term, &term.encode(), |value| Term::decode(Some(value)))?;
+        let realm = Realm { began: WallTime(one), schema: hash };
+        read_back(&realm, &realm.encode(), Realm::decode)?;
+        let id = DatabaseId(one);
+        read_back(&id, &database::encode_id(id), database::decode_id)?;
+    }
+}
+
+#[test]
+fn an_owner_of_no_known_part_is_refused() {
+    let record = OwnerRecord {
+        part: Part::Cell,
+        shard: Shard(1),
+        epoch: Epoch(2),
+        process: ProcessId(3),
+    };
+    let mut stored = record.encode();
+    stored[0] = 2;
+    assert!(matches!(OwnerRecord::decode(&stored), Err(StoreError::Corrupt(_))));
+}
+
+/// A transaction of its own on a store in memory.
+fn commit<T>(
+    memory: &MemoryStore,
+    work: impl AsyncFnOnce(&crate::Transaction) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    immediate(async {
+        let transaction = memory.store().begin();
+        let result = work(&transaction).await?;
+        transaction.commit().await.map(|_| result)
+    })
+}
+
+#[test]
+fn chunked_values_are_read_back_beside_their_neighbours() {
+    let memory = MemoryStore::new();
+    let key = |leaf| archive::leaf_key(Shard(0), LeafIndex(leaf));
+    let sizes = [0, 1, 89_999, 90_000, 90_001, 5_900_000];
+    for (leaf, size) in (254..).zip(sizes) {
+        let bytes: Vec<u8> = (0..size).map(|byte: u32| (byte % 251) as u8).collect();
+        let key = key(leaf);
+        let written = commit(&memory, async |transaction| {
+            chunks(&key, &bytes).try_for_each(|(place, piece)| transaction.set(&place, piece))
+        });
+        assert_eq!(written, Ok(()));
+    }
+    for (leaf, size) in (254..).zip(sizes) {
+        let read = commit(&memory, async |transaction| read_chunks(transaction, &key(leaf)).await);
+        let bytes: Vec<u8> = (0..size).map(|byte: u32| (byte % 251) as u8).collect();
+        assert!(read == Ok(Some(bytes)), "{size} B at leaf {leaf}");
+    }
+    assert_eq!(
+        commit(&memory, async |transaction| read_chunks(transaction, &key(0)).await),
+        Ok(None)
+    );
+}
+
+#[test]
+fn a_missing_chunk_is_an_error() {
+    let memory = MemoryStore::new();
+    let key = archive::leaf_key(Shard(0), LeafIndex(0));
+    let read = commit(&memory, async |transaction| {
+        let places: Vec<_> = chunks(&key, &[1; 200_000]).collect();
+        transaction.set(&places[0].0, places[0].1)?;
+        transaction.set(&places[2].0, places[2].1)?;
+        read_chunks(transaction, &key).await
+    });
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+}
