@@ -36,12 +36,17 @@ fn a_ticket_lets_its_client_in_once() {
         player.entity.unwrap().0
     );
 
-    let mut thief = Player::new(&host.schema, player.session, Secret([0; 32]));
-    thief.proof = ticket;
-    thief.connect(&mut host, 2);
-    thief.listen(&mut host);
-    assert_eq!(thief.entrance, Entrance::Rejected(Rejection::UnknownSession));
-    assert_eq!(thief.closed, Some(CloseReason::Finished));
+    let Proof::Ticket(secret) = ticket.clone() else {
+        panic!("{ticket:?}")
+    };
+    for proof in [ticket, Proof::Resume(secret)] {
+        let mut thief = Player::new(&host.schema, player.session, Secret([0; 32]));
+        thief.proof = proof;
+        thief.connect(&mut host, 2);
+        thief.listen(&mut host);
+        assert_eq!(thief.entrance, Entrance::Rejected(Rejection::UnknownSession));
+        assert_eq!(thief.closed, Some(CloseReason::Finished));
+    }
     player.listen(&mut host);
     assert_eq!(player.closed, None, "the rightful client is not disturbed");
 }
@@ -265,9 +270,33 @@ fn a_life_that_ended_does_not_begin_again() {
     host.role(BaseInput::OpenSession(next_life.clone()));
     host.settle();
     assert!(host.opened.pop().unwrap().1.is_ok());
+    // Whoever asked the director before the take-over may know of a life that this holding never heard of.
+    let mut unheard_of = open(&host, 5, 8, 8, &Secret([8; 32]));
+    unheard_of.epoch = Epoch(1);
+    outdated(&mut host, unheard_of);
     // A check-out that is newer than the life here would belong to a second one.
     (next_life.checkout, next_life.ticket) = (7, [3; 32]);
     outdated(&mut host, next_life);
+}
+
+#[test]
+fn a_connection_that_ends_is_noticed_by_an_owner_that_is_full() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    host.mood = Mood::Withholds;
+    let long = "x".repeat(60_000);
+    for _ in 0..20 {
+        let text = annals_def::Value::Unicode(long.clone());
+        player.call(&mut host, annals_ids::Part::Base, "say", &[text]);
+    }
+    let connection = player.connection;
+    host.role(BaseInput::Closed { connection });
+    assert_eq!(host.owner.role().connected(), 0);
+    host.answer_again();
+    let (kept, player) = (player.is_settled(), player.entity.unwrap().0);
+    assert!(!kept, "it took no more calls than it had room for");
+    let heard = host.image(player).history.0;
+    assert!(heard < 2 * 20, "{heard} events");
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn what_is_not_exposed_is_taken_and_not_run() {
     };
     let method = good.method.0;
     let calls = [
-        spoiled(1, 6, &[]),
+        spoiled(1, 7, &[]),
         spoiled(2, u16::MAX, &[]),
         spoiled(3, method, &[1, 2, 3]),
         spoiled(4, method, &[1, 2, 3, 4, 5]),

@@ -38,6 +38,7 @@ pub(crate) fn schema() -> Arc<Schema> {
             exposed("leave", Vec::new()),
             exposed("shed", Vec::new()),
             exposed("quit", Vec::new()),
+            exposed("grow", Vec::new()),
             Method::new("secret", vec![Argument::new("number", DataType::UInt32)]),
         ];
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
@@ -129,6 +130,7 @@ impl Behaviour for Game {
             ("become", [Value::UInt(times)]) => become_avatar(context, *times),
             ("leave", []) => context.request(Request::Destroy { entity }),
             ("shed", []) => context.request(Request::DestroyCell { entity }),
+            ("grow", []) => context.request(create_cell(entity)),
             ("quit", []) => context.request(Request::CloseClient {
                 entity,
                 reason: annals_wire::client::CloseReason::Ended,

@@ -45,6 +45,13 @@ fn a_client_passes_to_its_avatar() {
     assert_eq!(trail(&host, avatar), "bAg");
     assert_eq!(cell.made, 1, "a second cell part is not made");
     let client = host.image(avatar).client.expect("it has the client");
+    let clients = host
+        .owner
+        .state()
+        .entities
+        .values()
+        .filter(|image| image.client.is_some());
+    assert_eq!(clients.count(), 1, "and nobody else has");
     assert_eq!(cell.parts[&avatar], Some(client), "and its witness serves it");
     host.settle();
     player.listen(&mut host);
@@ -73,6 +80,20 @@ fn the_cell_part_ends_first() {
     assert_eq!(player.closed, Some(CloseReason::Ended));
     assert!(!host.owner.state().entities.contains_key(&avatar));
     assert_eq!(host.owner.role().sessions(), 0);
+}
+
+#[test]
+fn an_entity_of_the_database_is_stored_before_it_ends() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let (entity, _) = player.entity.unwrap();
+    player.call(&mut host, Part::Base, "leave", &[]);
+    host.settle();
+    let events = host.batches().flat_map(|batch| batch.events);
+    let own = events.filter(|event| event.subject == annals_event::Subject::Entity(entity, Part::Base));
+    let bodies: Vec<Body> = own.map(|event| event.body).collect();
+    let database = annals_ids::DatabaseId(5);
+    assert_eq!(bodies[bodies.len() - 2..], [Body::Stored { database }, Body::Destroyed]);
 }
 
 #[test]
@@ -147,9 +168,13 @@ fn a_part_that_was_shed_is_not_made_again() {
     cell.work(&mut host);
     assert_eq!(trail(&host, avatar), "bAgl");
     assert_eq!(host.image(avatar).base().unwrap().cell, None);
+    player.call(&mut host, Part::Base, "grow", &[]);
+    host.settle();
+    cell.work(&mut host);
+    assert_eq!((trail(&host, avatar).as_str(), cell.made), ("bAgll", 1));
     player.call(&mut host, Part::Base, "leave", &[]);
     host.settle();
-    assert_eq!(trail(&host, avatar), "bAgld");
+    assert_eq!(trail(&host, avatar), "bAglld");
 }
 
 #[test]

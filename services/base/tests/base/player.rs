@@ -37,6 +37,8 @@ pub(crate) struct Player {
     pub(crate) calls: BTreeMap<(Part, EntityId), (CallNumber, BTreeMap<CallNumber, Call>)>,
     pub(crate) refused: Vec<(CallNumber, CallRefusal)>,
     pub(crate) gone: Vec<(Part, EntityId)>,
+    /// The number of the last view that a reset has ended.
+    ended: u64,
     /// The view's number, the last frame's, and what it has of its entity.
     view: (u64, u64),
     pub(crate) has: Option<(EntityId, HistoryNumber, BTreeMap<ClientMember, Value>)>,
@@ -59,6 +61,7 @@ impl Player {
             calls: BTreeMap::new(),
             refused: Vec::new(),
             gone: Vec::new(),
+            ended: 0,
             view: (0, 0),
             has: None,
             told: Vec::new(),
@@ -226,7 +229,7 @@ impl Player {
             }
             ToClient::Reset { entity, type_id } => {
                 self.entity = Some((entity, type_id));
-                self.has = None;
+                (self.has, self.ended) = (None, self.view.0);
                 self.begin_view(host);
             }
             ToClient::RateWarned => panic!("the base does not measure rates"),
@@ -234,6 +237,10 @@ impl Player {
     }
 
     fn look(&mut self, frame: ViewFrame) {
+        assert!(
+            self.ended == 0 || frame.view > self.ended,
+            "a frame of a view that was reset"
+        );
         if frame.source != Part::Base || frame.view != self.view.0 {
             return;
         }

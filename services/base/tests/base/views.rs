@@ -112,8 +112,11 @@ fn stamps_that_make_no_sense_end_in_the_truth() {
         view: 1,
         known: strange.clone(),
     };
+    host.settle();
+    let waiting = host.out.len();
     player.send(&mut host, &ToServer::Stamps(stale));
     host.settle();
+    assert_eq!(host.out.len(), waiting);
     player.listen(&mut host);
     assert_eq!(motto(&player), "now");
     let known = strange;
