@@ -148,6 +148,23 @@ fn another_base_entity_is_out_of_reach() {
 }
 
 #[test]
+fn what_a_client_gave_away_it_may_not_call() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let mut player = log_in(&mut host, 5, 1);
+    let account = player.entity.unwrap().0;
+    player.call(&mut host, Part::Base, "become", &[number(1)]);
+    host.settle();
+    cell.work(&mut host);
+    player.listen(&mut host);
+    let call = player.make(Part::Base, account, "hear", &[number(1)]);
+    player.send(&mut host, &ToServer::Call(call));
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.refused, [(CallNumber(2), CallRefusal::NotAllowed)]);
+    assert!(heard(&host, account).is_empty());
+}
+
+#[test]
 fn calls_to_cells_are_passed_on() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let mut player = log_in(&mut host, 5, 1);
