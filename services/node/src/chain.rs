@@ -3,7 +3,7 @@
 //! What is read from a log may hold batches twice, batches that an opening has voided, fills of holes, and holes. One of the
 //! paths through it, from the archive on, is the owner's history.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{FrozenBatch, Header};
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId};
@@ -53,34 +53,35 @@ pub fn assemble(
         sequence,
     };
     let (mut tip, mut epoch) = (archived, Epoch(0));
-    // At one number the highest epoch is valid: it is an `Open`, and the others are void from there on.
-    while let Some(batch) = candidates.remove(&tip.number.next()).and_then(|found| {
-        found
+    let mut dead: BTreeSet<Hash> = BTreeSet::new();
+    for (number, found) in candidates {
+        let (next, others): (Vec<_>, Vec<_>) = found
             .into_iter()
-            .filter(|batch| batch.previous == tip.hash && batch.epoch >= epoch)
-            .max_by_key(|batch| batch.epoch)
-    }) {
-        tip = Tip {
-            number: batch.number,
-            hash: batch.hash,
-        };
-        epoch = batch.epoch;
-        chain.beyond.push(batch);
+            .partition(|batch| number == tip.number.next() && batch.previous == tip.hash && batch.epoch >= epoch);
+        // At one number the highest epoch is valid: it is an `Open`, and the others are void from there on.
+        let next = next.into_iter().max_by_key(|batch| batch.epoch);
+        for other in others.into_iter().filter(|other| other.epoch >= epoch) {
+            // What does not follow the batch before it, or follows one that does not, is a branch that was given up.
+            if number > tip.number.next() && !dead.contains(&other.previous) {
+                return Err(Hole {
+                    owner,
+                    missing: tip.number.next(),
+                    successor: number,
+                    hash: other.hash,
+                });
+            }
+            dead.insert(other.hash);
+        }
+        if let Some(batch) = next {
+            tip = Tip {
+                number,
+                hash: batch.hash,
+            };
+            epoch = batch.epoch;
+            chain.beyond.push(batch);
+        }
     }
-    // What is left beyond the tip and not of a lower epoch must have had something before it.
-    match candidates
-        .into_values()
-        .flatten()
-        .find(|batch| batch.number > tip.number && batch.epoch >= epoch)
-    {
-        None => Ok(chain),
-        Some(stranded) => Err(Hole {
-            owner,
-            missing: tip.number.next(),
-            successor: stranded.number,
-            hash: stranded.hash,
-        }),
-    }
+    Ok(chain)
 }
 
 /// Whether the store's openings void a batch: one of a higher epoch at its number or below, or, if it is an `Open`, that the

@@ -75,6 +75,21 @@ fn an_open_that_nobody_can_record_any_more_is_passed_over() {
 }
 
 #[test]
+fn a_branch_that_was_given_up_is_no_hole() {
+    let log = log();
+    // Opened on a batch 3 that the archive does not hold: nobody could record these, and they are still there.
+    let other = batch_behind(tip_of(&log[1]), Epoch(2), true, 70);
+    let branch = batch_behind(tip_of(&other), Epoch(3), true, 71);
+    let twig = batch_behind(tip_of(&branch), Epoch(4), true, 72);
+    let openings = [opening(&log[0])];
+    assert_eq!(find(tip_of(&log[2]), &openings, &[&branch, &twig]), Ok(vec![]));
+    assert_eq!(
+        find(tip_of(&log[2]), &openings, &[&twig, &branch, &log[3], &log[4]]),
+        Ok(vec![4, 5])
+    );
+}
+
+#[test]
 fn a_hole_is_named() {
     let log = log();
     let hole = |missing, successor: &FrozenBatch| {

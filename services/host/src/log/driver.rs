@@ -1,0 +1,232 @@
+//! Carries out what a writer decides: the one way in which a service appends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_event::FrozenBatch;
+use annals_ids::{Epoch, OwnerId};
+use annals_node::time::Mono;
+use annals_node::writer::{Action, Input, Opening, OpeningRefused, Tip, Writer};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+
+use super::{Fault, History, Verdict};
+use crate::clock;
+use crate::nats::LinkState;
+
+/// What became of openings that were to be recorded (E3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// They are in the store.
+    Recorded,
+    /// They are not, and will not be.
+    Refused(OpeningRefused),
+    /// It is not known; recording them again has the effect of once.
+    Unknown,
+}
+
+/// Whether an epoch still holds (E6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holding {
+    /// The store grants it.
+    Granted,
+    /// The store grants a higher one.
+    Lost,
+    /// The store does not answer.
+    Unknown,
+}
+
+/// What the store says of owners and epochs.
+pub trait Registry: Send + Sync {
+    /// Records an owner's openings in one transaction, as [`Action::RecordOpening`] says.
+    fn record(&self, owner: OwnerId, openings: Vec<Opening>) -> BoxFuture<'static, Recording>;
+
+    /// Whether `epoch` is the one granted for an owner.
+    fn confirm(&self, owner: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding>;
+}
+
+/// A [`Writer`] with its log, its store and its clock.
+///
+/// Driving it: whenever anything may have changed, [`offer`](Self::offer) the batch that [`writer`](Self::writer) wants and
+/// release from the gate what it allows; then await [`step`](Self::step) beside whatever else the core waits for.
+pub struct Driver {
+    writer: Writer,
+    history: History,
+    registry: Arc<dyn Registry>,
+    link: watch::Receiver<LinkState>,
+    /// The connection that the writer knows of; `None` while it knows of none.
+    connection: Option<u64>,
+    question: Option<BoxFuture<'static, Input>>,
+}
+
+impl Driver {
+    /// Drives a writer whose chain was read over the connection of `history`.
+    pub fn new(writer: Writer, history: History, registry: Arc<dyn Registry>) -> Self {
+        let link = history.bus().state();
+        let connection = number(*link.borrow());
+        let mut driver = Self {
+            writer,
+            history,
+            registry,
+            link,
+            connection,
+            question: None,
+        };
+        if driver.connection.is_none() {
+            driver.tell(Input::Disconnected);
+        }
+        driver
+    }
+
+    /// What it decides by.
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// Hands over the batch that is wanted.
+    ///
+    /// # Panics
+    /// As [`Writer::offer`].
+    pub fn offer(&mut self, batch: FrozenBatch) {
+        self.writer.offer(clock::mono(), batch);
+    }
+
+    /// Passes on a cursor that db announced.
+    pub fn archived(&mut self, upto: Tip, epoch: Epoch) {
+        self.tell(Input::Archived { upto, epoch });
+    }
+
+    /// Waits until the writer has learned something, or time has made a difference to it. Nothing is lost when the waiting is
+    /// given up. Once the writer has stopped it waits for ever.
+    pub async fn step(&mut self) {
+        self.watch_link();
+        self.ask();
+        let deadline = self.writer.deadline(clock::mono());
+        let answered = async {
+            match &mut self.question {
+                Some(question) => question.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            answer = answered => {
+                self.question = None;
+                self.tell(answer);
+            }
+            changed = self.link.changed() => match changed {
+                Ok(()) => self.watch_link(),
+                // The connection's last clone is ours, so its state has an author for as long as we look.
+                Err(_) => std::future::pending().await,
+            },
+            () = reached(deadline) => {}
+        }
+        self.ask();
+    }
+
+    /// Begins what the writer asks for.
+    fn ask(&mut self) {
+        if self.question.is_some() {
+            return;
+        }
+        let (owner, epoch) = (self.writer.owner(), self.writer.epoch());
+        let (history, registry) = (self.history.clone(), Arc::clone(&self.registry));
+        self.question = match self.writer.poll(clock::mono()) {
+            None => return,
+            Some(Action::Append { expect, batch }) => Some(Box::pin(append(
+                history,
+                owner,
+                expect,
+                Bytes::copy_from_slice(&batch.bytes),
+            ))),
+            Some(Action::ReadLast) => Some(Box::pin(read_last(history, owner))),
+            Some(Action::RecordOpening { openings }) => Some(Box::pin(record(registry, owner, openings))),
+            Some(Action::ConfirmEpoch) => Some(Box::pin(confirm(registry, owner, epoch))),
+        };
+    }
+
+    /// Tells the writer that the connection went or came. An action that was under way then counts as unanswered.
+    fn watch_link(&mut self) {
+        let connection = number(*self.link.borrow_and_update());
+        if connection == self.connection {
+            return;
+        }
+        if self.connection.is_some() {
+            self.tell(Input::Disconnected);
+            if self.question.take().is_some() {
+                self.tell(Input::Silent);
+            }
+        }
+        if connection.is_some() {
+            self.tell(Input::Reconnected);
+        }
+        self.connection = connection;
+    }
+
+    fn tell(&mut self, input: Input) {
+        let running = self.writer.stopped().is_none();
+        self.writer.handle(clock::mono(), input);
+        match self.writer.stopped() {
+            Some(stop) if running && stop.is_alarm() => tracing::error!("{stop}"),
+            Some(stop) if running => tracing::info!("{stop}"),
+            _ => {}
+        }
+    }
+}
+
+/// Which connection this is; `None` while there is none.
+fn number(state: LinkState) -> Option<u64> {
+    match state {
+        LinkState::Up { connection } => Some(connection),
+        LinkState::Down { .. } => None,
+    }
+}
+
+async fn reached(deadline: Option<Mono>) {
+    match deadline {
+        // At least a little: the timer's clock and ours need not agree to the last microsecond.
+        Some(deadline) => tokio::time::sleep(deadline.since(clock::mono()).max(Duration::from_micros(50))).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn append(history: History, owner: OwnerId, expect: u64, bytes: Bytes) -> Input {
+    match history.append(owner, expect, bytes).await {
+        Verdict::Appended(sequence) => Input::Appended { sequence },
+        Verdict::Rejected => Input::Rejected,
+        Verdict::Unknown(fault @ (Fault::Refused(_) | Fault::Broken(_))) => {
+            tracing::warn!(%owner, "{fault}");
+            Input::Silent
+        }
+        Verdict::Unknown(fault) => {
+            tracing::debug!(%owner, "{fault}");
+            Input::Silent
+        }
+    }
+}
+
+async fn read_last(history: History, owner: OwnerId) -> Input {
+    match history.last(owner).await {
+        Ok(last) => Input::Last(last.map(|entry| (entry.sequence, entry.bytes.into()))),
+        Err(error) => {
+            tracing::debug!(%owner, "{error}");
+            Input::Silent
+        }
+    }
+}
+
+async fn record(registry: Arc<dyn Registry>, owner: OwnerId, openings: Vec<Opening>) -> Input {
+    match registry.record(owner, openings).await {
+        Recording::Recorded => Input::OpeningRecorded,
+        Recording::Refused(why) => Input::OpeningRefused(why),
+        Recording::Unknown => Input::Silent,
+    }
+}
+
+async fn confirm(registry: Arc<dyn Registry>, owner: OwnerId, epoch: Epoch) -> Input {
+    match registry.confirm(owner, epoch).await {
+        Holding::Granted => Input::EpochConfirmed,
+        Holding::Lost => Input::EpochLost,
+        Holding::Unknown => Input::Silent,
+    }
+}

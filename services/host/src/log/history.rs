@@ -1,0 +1,422 @@
+//! A shard's history stream: one subject per owner's log, one per owner for refills.
+
+use std::time::Duration;
+
+use annals_ids::{OwnerId, Shard};
+use annals_node::writer::PATIENCE;
+use annals_wire::Subjects;
+use async_nats::client::RequestErrorKind;
+use async_nats::jetstream::consumer::{DeliverPolicy, push};
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::response::Response;
+use async_nats::jetstream::stream::{
+    Config, DiscardPolicy, RawMessageError, RawMessageErrorKind, RetentionPolicy, Stream,
+};
+use async_nats::jetstream::{ErrorCode, publish::PublishAck};
+use async_nats::{HeaderMap, HeaderValue, Request, header};
+use bytes::Bytes;
+use futures::StreamExt;
+use thiserror::Error;
+use tokio::time::timeout;
+
+use crate::nats::{Bus, StreamError};
+
+/// How long the server remembers message ids. None is ever sent; this is the shortest it accepts.
+const DUPLICATE_WINDOW: Duration = Duration::from_millis(100);
+
+/// The server's codes for "the last sequence is another": one names it, the other comes from a leader that has not yet stored
+/// what it compares with.
+const WRONG_LAST_SEQUENCE: [ErrorCode; 2] = [
+    ErrorCode::STREAM_WRONG_LAST_SEQUENCE,
+    ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT,
+];
+
+/// What a message in the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// A batch that its writer appended.
+    Log,
+    /// A batch that somebody still had, sent to fill a hole (F4).
+    Fill,
+}
+
+/// One message of the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place in the stream.
+    pub sequence: u64,
+    /// What it is.
+    pub lane: Lane,
+    /// Whose log it belongs to.
+    pub owner: OwnerId,
+    /// The batch.
+    pub bytes: Bytes,
+}
+
+/// What was read of one owner: what [`annals_node::chain::assemble`] takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The bytes of each message, of the log and of its fills.
+    pub batches: Vec<Vec<u8>>,
+    /// The sequence of the log's last message, as its leader says; 0 if it is empty.
+    pub last: u64,
+    /// The sequence of the last fill that was read.
+    last_fill: u64,
+}
+
+/// What the server said to an append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is in the log, at this sequence.
+    Appended(u64),
+    /// The subject's last sequence is another than was expected.
+    Rejected,
+    /// It is not known whether it is in the log.
+    Unknown(Fault),
+}
+
+/// Why an append has no verdict. Each of these passes when its reason does; nothing is lost meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// No answer within [`PATIENCE`].
+    #[error("the log did not answer within {} ms", PATIENCE.as_millis())]
+    Silence,
+    /// Nobody answers for the stream: it has no leader at the moment, or JetStream is off.
+    #[error("nobody answers for the log stream; if this lasts, check that a majority of its nats-servers is up")]
+    NoLeader,
+    /// The server does not take it.
+    #[error("the nats-server does not append: {0}; check its disk and its JetStream limits")]
+    Refused(String),
+    /// Connection or answer are not what they should be.
+    #[error("the log could not be reached: {0}")]
+    Broken(String),
+}
+
+/// The stream could not be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// No answer in time.
+    #[error("reading {subject} of stream {stream}: no answer within {} ms; check that its leader is up", PATIENCE.as_millis())]
+    Silent {
+        /// The stream.
+        stream: String,
+        /// What was read.
+        subject: String,
+    },
+    /// The end of the log was before what had been read already.
+    #[error("{subject} of stream {stream} has lost its tail; read it again from its first message")]
+    Shrunk {
+        /// The stream.
+        stream: String,
+        /// What was read.
+        subject: String,
+    },
+    /// The server answered with an error.
+    #[error("reading {subject} of stream {stream} failed: {reason}")]
+    Failed {
+        /// The stream.
+        stream: String,
+        /// What was read.
+        subject: String,
+        /// What the server or the client says.
+        reason: String,
+    },
+}
+
+/// A shard's history stream. Clones share the connection.
+#[derive(Debug, Clone)]
+pub struct History {
+    bus: Bus,
+    stream: Stream,
+    name: String,
+    subjects: Subjects,
+    shard: Shard,
+}
+
+impl History {
+    /// The stream of a realm's shard: made when it is missing, and compared with what the server has in either case. It keeps
+    /// everything until it is trimmed, and refuses what does not fit rather than drop what is old.
+    ///
+    /// # Errors
+    /// When it cannot be made, or stands with another configuration.
+    pub async fn ensure(bus: &Bus, realm: &str, shard: Shard, replicas: usize) -> Result<Self, StreamError> {
+        let subjects = Subjects::new(realm);
+        let name = format!("annals_{realm}_history_{shard}");
+        let stream = bus
+            .ensure_stream(Config {
+                name: name.clone(),
+                subjects: vec![subjects.logs(shard), subjects.fills(shard)],
+                retention: RetentionPolicy::Limits,
+                discard: DiscardPolicy::New,
+                duplicate_window: DUPLICATE_WINDOW,
+                num_replicas: replicas,
+                // Nobody may be tempted to read from a replica that is behind (L5).
+                allow_direct: false,
+                ..Config::default()
+            })
+            .await?;
+        Ok(Self {
+            bus: bus.clone(),
+            stream,
+            name,
+            subjects,
+            shard,
+        })
+    }
+
+    /// The connection it is reached by.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// The stream itself, for operators' questions.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The stream's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Appends to an owner's log, provided that the last sequence of its subject is `expect` (L4); 0 is an empty subject.
+    pub async fn append(&self, owner: OwnerId, expect: u64, bytes: Bytes) -> Verdict {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(expect));
+        self.publish(self.subject(Lane::Log, owner), headers, bytes).await
+    }
+
+    /// Publishes a batch that fills a hole of an owner's log. It does not matter when it is there twice.
+    pub async fn fill(&self, owner: OwnerId, bytes: Bytes) -> Verdict {
+        self.publish(self.subject(Lane::Fill, owner), HeaderMap::new(), bytes)
+            .await
+    }
+
+    async fn publish(&self, subject: String, headers: HeaderMap, bytes: Bytes) -> Verdict {
+        let request = Request::new().headers(headers).payload(bytes).timeout(Some(PATIENCE));
+        let message = match self.bus.client().send_request(subject, request).await {
+            Ok(message) => message,
+            Err(error) => {
+                return Verdict::Unknown(match error.kind() {
+                    RequestErrorKind::TimedOut => Fault::Silence,
+                    RequestErrorKind::NoResponders => Fault::NoLeader,
+                    _ => Fault::Broken(error.to_string()),
+                });
+            }
+        };
+        match serde_json::from_slice::<Response<PublishAck>>(&message.payload) {
+            Ok(Response::Ok(stored)) => Verdict::Appended(stored.sequence),
+            Ok(Response::Err { error }) if WRONG_LAST_SEQUENCE.contains(&error.error_code()) => Verdict::Rejected,
+            Ok(Response::Err { error }) => Verdict::Unknown(Fault::Refused(error.to_string())),
+            Err(error) => Verdict::Unknown(Fault::Broken(error.to_string())),
+        }
+    }
+
+    /// The last message of an owner's log, from the stream's leader; `None` when the subject is empty.
+    ///
+    /// # Errors
+    /// When the leader does not answer.
+    pub async fn last(&self, owner: OwnerId) -> Result<Option<Entry>, ReadError> {
+        let subject = self.subject(Lane::Log, owner);
+        self.ask(&subject, self.stream.get_last_raw_message_by_subject(&subject))
+            .await
+    }
+
+    /// The first message of an owner's log or fills at `sequence` or later, from the stream's leader; `None` when there is
+    /// none.
+    ///
+    /// # Errors
+    /// When the leader does not answer.
+    pub async fn next(&self, lane: Lane, owner: OwnerId, sequence: u64) -> Result<Option<Entry>, ReadError> {
+        let subject = self.subject(lane, owner);
+        self.ask(
+            &subject,
+            self.stream.get_first_raw_message_by_subject(&subject, sequence),
+        )
+        .await
+    }
+
+    /// Reads an owner's log and fills to their end (E1); given what was read before, only what has come since, so that a taker
+    /// gets ahead of a writer who is still alive.
+    ///
+    /// The end is what the leader says it is. What lies before it may come from any replica: each batch names the hash of the
+    /// one before, so a replica that lacks one shows as a hole.
+    ///
+    /// # Errors
+    /// When the stream does not answer, or has lost its tail meanwhile: then begin with an empty reading.
+    pub async fn read(&self, owner: OwnerId, reading: &mut Reading) -> Result<(), ReadError> {
+        let log = self.subject(Lane::Log, owner);
+        if reading.last == 0 {
+            let fills = self.subject(Lane::Fill, owner);
+            let (last, last_fill) = futures::try_join!(self.end(&log), self.end(&fills))?;
+            let entries = self.range(vec![log, fills], last.max(last_fill)).await?;
+            let batches = entries.into_iter().map(|entry| entry.bytes.into()).collect();
+            *reading = Reading {
+                batches,
+                last,
+                last_fill,
+            };
+            return Ok(());
+        }
+        // Few, if any: asking for each is quicker than setting up a delivery.
+        loop {
+            let next = self.next(Lane::Log, owner, reading.last + 1);
+            let next_fill = self.next(Lane::Fill, owner, reading.last_fill + 1);
+            let (end, next, next_fill) = futures::try_join!(self.end(&log), next, next_fill)?;
+            if end < reading.last {
+                let (stream, subject) = (self.name.clone(), log);
+                *reading = Reading::default();
+                return Err(ReadError::Shrunk { stream, subject });
+            }
+            let is_all = next.as_ref().is_none_or(|entry| entry.sequence >= end) && next_fill.is_none();
+            if let Some(entry) = next {
+                reading.last = entry.sequence;
+                reading.batches.push(entry.bytes.into());
+            }
+            if let Some(entry) = next_fill {
+                reading.last_fill = entry.sequence;
+                reading.batches.push(entry.bytes.into());
+            }
+            if is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The last sequence of a subject, from the stream's leader; 0 if it is empty.
+    async fn end(&self, subject: &str) -> Result<u64, ReadError> {
+        let last = self
+            .ask(subject, self.stream.get_last_raw_message_by_subject(subject))
+            .await?;
+        Ok(last.map_or(0, |entry| entry.sequence))
+    }
+
+    /// The messages on some subjects up to the one at `last`, which has to be one of them; 0 is none.
+    async fn range(&self, subjects: Vec<String>, last: u64) -> Result<Vec<Entry>, ReadError> {
+        if last == 0 {
+            return Ok(Vec::new());
+        }
+        let (stream, subject) = (self.name.clone(), subjects.join(" and "));
+        let failed = |reason: String| ReadError::Failed {
+            stream: stream.clone(),
+            subject: subject.clone(),
+            reason,
+        };
+        let silent = |_| ReadError::Silent {
+            stream: stream.clone(),
+            subject: subject.clone(),
+        };
+        let mut messages = timeout(PATIENCE, self.follow(subjects, 1))
+            .await
+            .map_err(silent)?
+            .map_err(failed)?;
+        let mut entries = Vec::new();
+        while entries.last().is_none_or(|entry: &Entry| entry.sequence < last) {
+            let message = timeout(PATIENCE, messages.next()).await.map_err(silent)?;
+            let message = message.ok_or_else(|| failed("the consumer ended".to_owned()))?;
+            let message = message.map_err(|error| failed(error.to_string()))?;
+            entries.extend(self.entry(&message));
+        }
+        entries.retain(|entry| entry.sequence <= last);
+        Ok(entries)
+    }
+
+    /// Follows some subjects, all if there are none, from a sequence on.
+    pub(super) async fn follow(&self, filter_subjects: Vec<String>, first: u64) -> Result<push::Ordered, String> {
+        let config = push::OrderedConfig {
+            deliver_subject: self.bus.client().new_inbox(),
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: first },
+            filter_subjects,
+            ..push::OrderedConfig::default()
+        };
+        let consumer = self
+            .stream
+            .create_consumer(config)
+            .await
+            .map_err(|error| error.to_string())?;
+        consumer.messages().await.map_err(|error| error.to_string())
+    }
+
+    /// What a delivered message is; nothing if it is of no owner.
+    pub(super) fn entry(&self, message: &async_nats::jetstream::Message) -> Option<Entry> {
+        let place = message
+            .info()
+            .ok()
+            .map(|info| info.stream_sequence)
+            .zip(self.place(&message.subject));
+        let Some((sequence, (lane, owner))) = place else {
+            tracing::warn!(stream = self.name, subject = %message.subject, "a message of no owner");
+            return None;
+        };
+        Some(Entry {
+            sequence,
+            lane,
+            owner,
+            bytes: message.payload.clone(),
+        })
+    }
+
+    async fn ask(
+        &self,
+        subject: &str,
+        reading: impl Future<Output = Result<StreamMessage, RawMessageError>>,
+    ) -> Result<Option<Entry>, ReadError> {
+        let (stream, named) = (self.name.clone(), subject.to_owned());
+        match timeout(PATIENCE, reading).await {
+            Err(_) => Err(ReadError::Silent { stream, subject: named }),
+            Ok(Err(error)) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Ok(Err(error)) => Err(ReadError::Failed {
+                stream,
+                subject: named,
+                reason: error.to_string(),
+            }),
+            Ok(Ok(message)) => match self.place(&message.subject) {
+                Some((lane, owner)) => Ok(Some(Entry {
+                    sequence: message.sequence,
+                    lane,
+                    owner,
+                    bytes: message.payload,
+                })),
+                None => {
+                    let reason = format!("the server answered with subject {}", message.subject);
+                    Err(ReadError::Failed {
+                        stream,
+                        subject: named,
+                        reason,
+                    })
+                }
+            },
+        }
+    }
+
+    /// Drops an owner's messages before `keep`; the message at `keep` stays, so that the subject is never empty (F6).
+    ///
+    /// # Errors
+    /// When the server does not do it.
+    pub async fn trim(&self, lane: Lane, owner: OwnerId, keep: u64) -> Result<(), ReadError> {
+        let subject = self.subject(lane, owner);
+        let purge = self.stream.purge().filter(&subject).sequence(keep);
+        purge.await.map(|_| ()).map_err(|error| ReadError::Failed {
+            stream: self.name.clone(),
+            subject,
+            reason: error.to_string(),
+        })
+    }
+
+    fn subject(&self, lane: Lane, owner: OwnerId) -> String {
+        match lane {
+            Lane::Log => self.subjects.log(self.shard, owner),
+            Lane::Fill => self.subjects.fill(self.shard, owner),
+        }
+    }
+
+    /// What a subject of this stream stands for.
+    fn place(&self, subject: &str) -> Option<(Lane, OwnerId)> {
+        let (_, owner) = subject.rsplit_once('.')?;
+        let owner = OwnerId(owner.parse().ok()?);
+        [Lane::Log, Lane::Fill]
+            .into_iter()
+            .find(|lane| self.subject(*lane, owner) == subject)
+            .map(|lane| (lane, owner))
+    }
+}

@@ -1,0 +1,195 @@
+//! A log that loses what it acknowledged: from its middle, and its tail.
+
+use annals_host::log::{Entry, History, Lane, Reader};
+use annals_ids::BatchNumber;
+use annals_node::chain::{Hole, assemble};
+
+use crate::actor::{Actor, Order, PATIENCE, eventually};
+use crate::rig::{Book, NOTHING_ARCHIVED, OWNER, Rig, copy_folder};
+use crate::{chain, check, one_node, read, three_nodes};
+
+/// Reads on until `until` says that it has seen enough.
+async fn read_until(reader: &mut Reader, mut until: impl FnMut(&Entry) -> bool) -> Vec<Entry> {
+    let reading = async {
+        let mut entries = Vec::new();
+        loop {
+            entries.push(reader.next().await);
+            if entries.last().is_some_and(&mut until) {
+                return entries;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading)
+        .await
+        .expect("the reader gets on")
+}
+
+/// A message is gone from the middle. Numbers and hashes show it, the writer refills it, and who follows the stream gets it.
+async fn hole_in_the_middle(rig: &mut Rig) {
+    let (realm, book) = (rig.new_realm(), Book::default());
+    let history = rig.history(&realm).await;
+    let actor = Actor::take_over(history.clone(), &book);
+    actor.shows(40).await;
+    actor.hush();
+    let before = chain(&history, &book).await;
+    let taken_out = before.beyond[before.beyond.len() / 2].clone();
+    let mut reader = Reader::new(&history, 1);
+    let entries = read_until(&mut reader, |entry| entry.bytes == taken_out.bytes).await;
+    assert!(
+        history
+            .stream()
+            .delete_message(entries.last().unwrap().sequence)
+            .await
+            .unwrap()
+    );
+
+    let reading = read(&history).await;
+    let hole = assemble(OWNER, NOTHING_ARCHIVED, &book.openings(), reading.batches, reading.last).unwrap_err();
+    let successor = BatchNumber(taken_out.number.0 + 1);
+    assert_eq!(
+        hole,
+        Hole {
+            owner: OWNER,
+            missing: taken_out.number,
+            successor,
+            hash: hole.hash
+        }
+    );
+
+    actor.order(Order::Fill(taken_out.number)).await;
+    let fill = read_until(&mut reader, |entry| entry.lane == Lane::Fill)
+        .await
+        .pop()
+        .unwrap();
+    assert_eq!((fill.owner, &fill.bytes[..]), (OWNER, &taken_out.bytes[..]));
+    actor.talk();
+    actor.shows(20).await;
+    check(&history, &book, &[&actor.screen]).await;
+}
+
+/// The last messages are gone while their writer lives: with what it says next it says them again.
+async fn lost_tail(rig: &mut Rig) {
+    let (realm, book) = (rig.new_realm(), Book::default());
+    let history = rig.history(&realm).await;
+    let actor = Actor::take_over(history.clone(), &book);
+    for lost in [1, 3] {
+        actor.shows(20).await;
+        actor.hush();
+        let sequences = quiet(&history).await;
+        for sequence in &sequences[sequences.len() - lost..] {
+            history.stream().delete_message(*sequence).await.unwrap();
+        }
+        actor.talk();
+        actor.shows(20).await;
+        check(&history, &book, &[&actor.screen]).await;
+    }
+}
+
+/// The sequences of the log once nothing is in flight.
+async fn quiet(history: &History) -> Vec<u64> {
+    // Within a heartbeat nothing comes after the last batch that held something.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let mut sequences = Vec::new();
+    while let Some(entry) = history
+        .next(Lane::Log, OWNER, sequences.last().map_or(1, |last| last + 1))
+        .await
+        .unwrap()
+    {
+        sequences.push(entry.sequence);
+    }
+    sequences
+}
+
+/// The servers come up with an older copy of their disks, so that sequences are given out again. The writer repeats what is
+/// missing, and who follows the stream is not left behind.
+async fn older_disks(rig: &mut Rig) {
+    let (realm, book) = (rig.new_realm(), Book::default());
+    let history = rig.history(&realm).await;
+    let actor = Actor::take_over(history.clone(), &book);
+    actor.shows(20).await;
+    let copies = rig.dir().join(format!("copies of {realm}"));
+    let copy_of = |store: &std::path::Path| copies.join(store.to_string_lossy().replace('/', "_"));
+    rig.while_down(|store| copy_folder(store, &copy_of(store))).await;
+    let kept = chain(&history, &book).await.beyond.len();
+    actor.shows(40).await;
+    let mut reader = Reader::new(&history, 1);
+    let newest = chain(&history, &book).await.beyond.pop().unwrap();
+    read_until(&mut reader, |entry| entry.bytes == newest.bytes).await;
+
+    rig.while_down(|store| {
+        std::fs::remove_dir_all(store).unwrap();
+        copy_folder(&copy_of(store), store);
+    })
+    .await;
+    let before = actor.screen.taken().len();
+    eventually("the actor goes on", || actor.screen.taken().len() > before + 20).await;
+    let repaired = check(&history, &book, &[&actor.screen]).await;
+    assert!(
+        repaired.beyond.len() > kept && repaired.beyond.contains(&newest),
+        "what was lost is there again"
+    );
+    let after = repaired.beyond.last().unwrap();
+    read_until(&mut reader, |entry| entry.bytes == after.bytes).await;
+}
+
+/// What is archived is trimmed, up to the newest, which stays.
+async fn trimmed(rig: &mut Rig) {
+    let (realm, book) = (rig.new_realm(), Book::default());
+    let history = rig.history(&realm).await;
+    let actor = Actor::take_over(history.clone(), &book);
+    actor.shows(40).await;
+    actor.hush();
+    let sequences = quiet(&history).await;
+    let keep = sequences[sequences.len() / 2];
+    history.trim(Lane::Log, OWNER, keep).await.unwrap();
+    assert_eq!(history.next(Lane::Log, OWNER, 1).await.unwrap().unwrap().sequence, keep);
+    let last = history.last(OWNER).await.unwrap().unwrap().sequence;
+    history.trim(Lane::Log, OWNER, last).await.unwrap();
+    assert_eq!(
+        history.next(Lane::Log, OWNER, 1).await.unwrap().unwrap().sequence,
+        last,
+        "never empty"
+    );
+    actor.talk();
+    actor.shows(20).await;
+}
+
+#[tokio::test]
+async fn hole_in_the_middle_on_one_node() {
+    hole_in_the_middle(&mut *one_node().await).await;
+}
+
+#[tokio::test]
+async fn hole_in_the_middle_on_three_nodes() {
+    hole_in_the_middle(&mut *three_nodes().await).await;
+}
+
+#[tokio::test]
+async fn lost_tail_on_one_node() {
+    lost_tail(&mut *one_node().await).await;
+}
+
+#[tokio::test]
+async fn lost_tail_on_three_nodes() {
+    lost_tail(&mut *three_nodes().await).await;
+}
+
+#[tokio::test]
+async fn older_disks_on_one_node() {
+    older_disks(&mut *one_node().await).await;
+}
+
+#[tokio::test]
+async fn older_disks_on_three_nodes() {
+    older_disks(&mut *three_nodes().await).await;
+}
+
+#[tokio::test]
+async fn trimmed_on_one_node() {
+    trimmed(&mut *one_node().await).await;
+}
+
+#[tokio::test]
+async fn trimmed_on_three_nodes() {
+    trimmed(&mut *three_nodes().await).await;
+}

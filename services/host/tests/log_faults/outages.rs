@@ -1,0 +1,77 @@
+//! Servers that die, and leaders that change.
+
+use crate::actor::Actor;
+use crate::rig::{Book, Rig, Servers};
+use crate::{check, one_node, three_nodes};
+
+/// The server that stores the log is killed while appends are under way, twice, and comes back.
+async fn killed_server(rig: &mut Rig) {
+    let (realm, book) = (rig.new_realm(), Book::default());
+    let history = rig.history(&realm).await;
+    let actor = Actor::take_over(history.clone(), &book);
+    for _ in 0..2 {
+        actor.shows(20).await;
+        let server = rig.leader(&history).await;
+        server.kill().unwrap();
+        server.relaunch().unwrap();
+        server.ready().await.unwrap();
+    }
+    actor.shows(20).await;
+    check(&history, &book, &[&actor.screen]).await;
+}
+
+/// Another server leads: after a request to step down, and after the leader was killed and while it is away.
+async fn leader_change(rig: &mut Rig) {
+    let (realm, book) = (rig.new_realm(), Book::default());
+    let history = rig.history(&realm).await;
+    let actor = Actor::take_over(history.clone(), &book);
+    for _ in 0..3 {
+        actor.shows(20).await;
+        let subject = format!("$JS.API.STREAM.LEADER.STEPDOWN.{}", history.name());
+        let answer = history.bus().client().request(subject, "".into()).await.unwrap();
+        assert!(
+            answer.payload.windows(14).any(|part| part == br#""success":true"#),
+            "{answer:?}"
+        );
+    }
+    actor.shows(20).await;
+    let leader = rig.leader(&history).await;
+    leader.kill().unwrap();
+    actor.shows(20).await;
+    check(&history, &book, &[&actor.screen]).await;
+}
+
+/// The server is stopped as an operator would, and started again.
+async fn server_restart(rig: &mut Rig) {
+    let (realm, book) = (rig.new_realm(), Book::default());
+    let history = rig.history(&realm).await;
+    let actor = Actor::take_over(history.clone(), &book);
+    actor.shows(20).await;
+    let Servers::One(server) = &mut rig.servers else {
+        unreachable!("one node")
+    };
+    server.stop().await.unwrap();
+    server.restart().await.unwrap();
+    actor.shows(20).await;
+    check(&history, &book, &[&actor.screen]).await;
+}
+
+#[tokio::test]
+async fn killed_server_on_one_node() {
+    killed_server(&mut *one_node().await).await;
+}
+
+#[tokio::test]
+async fn killed_server_on_three_nodes() {
+    killed_server(&mut *three_nodes().await).await;
+}
+
+#[tokio::test]
+async fn restart_on_one_node() {
+    server_restart(&mut *one_node().await).await;
+}
+
+#[tokio::test]
+async fn leader_change_on_three_nodes() {
+    leader_change(&mut *three_nodes().await).await;
+}

@@ -1,0 +1,317 @@
+//! What the scenarios run on: nats-servers shared by all tests of one kind, a store that fits in a struct, and a wire that
+//! can be held.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use annals_host::log::{History, Holding, Recording, Registry};
+use annals_host::nats::{Bus, Cluster, Server, ServerOptions};
+use annals_ids::{Epoch, OwnerId, Shard};
+use annals_node::writer::{Opening, OpeningRefused, Tip};
+use futures::future::BoxFuture;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf};
+use tokio::sync::watch;
+
+/// The owner that every scenario is about.
+pub(crate) const OWNER: OwnerId = OwnerId(7);
+
+/// One nats-server, or three with replicas 3. Every disk is synced before anything is acknowledged.
+pub(crate) enum Servers {
+    One(Box<Server>),
+    Three(Cluster),
+}
+
+/// The servers and where they live.
+pub(crate) struct Rig {
+    pub(crate) servers: Servers,
+    dir: TempDir,
+    realms: u32,
+}
+
+impl Rig {
+    pub(crate) async fn one() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::start(&ServerOptions::new(dir.path())).await.unwrap();
+        Self {
+            servers: Servers::One(Box::new(server)),
+            dir,
+            realms: 0,
+        }
+    }
+
+    pub(crate) async fn three() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = Cluster::start(&ServerOptions::new(dir.path())).await.unwrap();
+        Self {
+            servers: Servers::Three(cluster),
+            dir,
+            realms: 0,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match &self.servers {
+            Servers::One(server) => server.url(),
+            Servers::Three(cluster) => cluster.url(),
+        }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn replicas(&self) -> usize {
+        match &self.servers {
+            Servers::One(_) => 1,
+            Servers::Three(_) => 3,
+        }
+    }
+
+    /// A name that no other scenario has.
+    pub(crate) fn new_realm(&mut self) -> String {
+        self.realms += 1;
+        format!("realm-{}", self.realms)
+    }
+
+    /// A realm's log over a connection of its own.
+    pub(crate) async fn history(&self, realm: &str) -> History {
+        self.history_by(&self.url(), realm).await
+    }
+
+    /// The same, reached by another address.
+    pub(crate) async fn history_by(&self, url: &str, realm: &str) -> History {
+        let bus = Bus::connect(url, "log-test").await.unwrap();
+        History::ensure(&bus, realm, Shard(0), self.replicas()).await.unwrap()
+    }
+
+    /// All servers are up and know each other, whatever the scenario before did to them.
+    pub(crate) async fn heal(&mut self) {
+        match &mut self.servers {
+            Servers::One(server) => {
+                server.resume().ok();
+                if server.ready().await.is_err() {
+                    server.restart().await.unwrap();
+                }
+            }
+            Servers::Three(cluster) => {
+                for server in cluster.servers() {
+                    server.resume().ok();
+                    if !is_up(server) {
+                        server.relaunch().unwrap();
+                    }
+                }
+                cluster.ready().await.unwrap();
+            }
+        }
+    }
+
+    /// The server that leads a stream; the only one, if there is one.
+    pub(crate) async fn leader(&mut self, history: &History) -> &mut Server {
+        match &mut self.servers {
+            Servers::One(server) => server,
+            Servers::Three(cluster) => {
+                let info = history.stream().get_info().await.unwrap();
+                let leader = info
+                    .cluster
+                    .and_then(|cluster| cluster.leader)
+                    .expect("the stream has a leader");
+                cluster.named(&leader).expect("the leader is one of ours")
+            }
+        }
+    }
+
+    fn all(&mut self) -> Vec<&mut Server> {
+        match &mut self.servers {
+            Servers::One(server) => vec![server],
+            Servers::Three(cluster) => cluster.servers().iter_mut().collect(),
+        }
+    }
+
+    /// Stops every server, does something to their stores, and starts them again.
+    pub(crate) async fn while_down(&mut self, mut with_store: impl FnMut(&Path)) {
+        for server in self.all() {
+            server.kill().unwrap();
+            with_store(server.store());
+        }
+        for server in self.all() {
+            server.relaunch().unwrap();
+        }
+        for server in self.all() {
+            server.ready().await.unwrap();
+        }
+    }
+}
+
+fn is_up(server: &Server) -> bool {
+    let address = server.url().replace("nats://", "");
+    std::net::TcpStream::connect(address).is_ok()
+}
+
+/// Copies a folder into one that is not there.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target: PathBuf = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// The store, as far as a log needs one.
+#[derive(Clone, Default)]
+pub(crate) struct Book(Arc<Mutex<Pages>>);
+
+#[derive(Default)]
+struct Pages {
+    granted: Epoch,
+    openings: BTreeMap<Epoch, Opening>,
+}
+
+impl Book {
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Grants the next epoch.
+    pub(crate) fn grant(&self) -> Epoch {
+        let mut pages = self.pages();
+        pages.granted = pages.granted.next();
+        pages.granted
+    }
+
+    pub(crate) fn openings(&self) -> Vec<Opening> {
+        self.pages().openings.values().copied().collect()
+    }
+}
+
+impl Registry for Book {
+    fn record(&self, _: OwnerId, openings: Vec<Opening>) -> BoxFuture<'static, Recording> {
+        let mut pages = self.pages();
+        let own = openings.last().expect("the writer's own is there");
+        let recording = if own.epoch == pages.granted {
+            for opening in openings {
+                pages.openings.entry(opening.epoch).or_insert(opening);
+            }
+            Recording::Recorded
+        } else {
+            Recording::Refused(OpeningRefused::Superseded)
+        };
+        Box::pin(std::future::ready(recording))
+    }
+
+    fn confirm(&self, _: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding> {
+        let holding = if epoch == self.pages().granted {
+            Holding::Granted
+        } else {
+            Holding::Lost
+        };
+        Box::pin(std::future::ready(holding))
+    }
+}
+
+/// Where nothing is archived: every scenario reads its log from the beginning.
+pub(crate) const NOTHING_ARCHIVED: Tip = Tip {
+    number: annals_ids::BatchNumber(0),
+    hash: annals_ids::Hash::ZERO,
+};
+
+/// A wire to a server on which the answers can be held back, and which can be cut.
+pub(crate) struct Wire {
+    address: String,
+    state: watch::Sender<WireState>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum WireState {
+    /// Bytes pass both ways. Connections made before the `cuts`th cut are gone.
+    Open { cuts: u32 },
+    /// The server hears everything, and its answers wait.
+    Held { cuts: u32 },
+}
+
+impl WireState {
+    fn cuts(self) -> u32 {
+        match self {
+            WireState::Open { cuts } | WireState::Held { cuts } => cuts,
+        }
+    }
+}
+
+impl Wire {
+    /// A wire to the first server of `url`.
+    pub(crate) async fn to(url: &str) -> Self {
+        let server = url.split(',').next().unwrap().replace("nats://", "");
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("nats://{}", listener.local_addr().unwrap());
+        let (state, watch) = watch::channel(WireState::Open { cuts: 0 });
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let Ok(server) = TcpStream::connect(&server).await else {
+                    continue;
+                };
+                let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+                tokio::spawn(carry(from_client, to_server, watch.clone(), false));
+                tokio::spawn(carry(from_server, to_client, watch.clone(), true));
+            }
+        });
+        Self { address, state }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.address
+    }
+
+    /// From now on answers wait.
+    pub(crate) fn hold(&self) {
+        self.state
+            .send_modify(|state| *state = WireState::Held { cuts: state.cuts() });
+    }
+
+    /// Waiting answers arrive.
+    pub(crate) fn release(&self) {
+        self.state
+            .send_modify(|state| *state = WireState::Open { cuts: state.cuts() });
+    }
+
+    /// Waiting answers are lost with the connection. A new one can be made.
+    pub(crate) fn cut(&self) {
+        self.state
+            .send_modify(|state| *state = WireState::Open { cuts: state.cuts() + 1 });
+    }
+}
+
+/// Carries bytes one way until an end closes or the wire is cut.
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<WireState>, holds: bool) {
+    let cuts = state.borrow().cuts();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let length = tokio::select! {
+            read = from.read(&mut buffer) => match read {
+                Ok(length) if length > 0 => length,
+                _ => return,
+            },
+            cut = state.wait_for(|state| state.cuts() != cuts) => {
+                drop(cut);
+                return;
+            }
+        };
+        if holds {
+            let passes = state
+                .wait_for(|state| state.cuts() != cuts || *state == WireState::Open { cuts })
+                .await;
+            if passes.is_ok_and(|state| state.cuts() != cuts) {
+                return;
+            }
+        }
+        if to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+}
