@@ -119,9 +119,6 @@ pub struct Orders {
     /// The map, if it is newer.
     #[prost(message, optional, tag = "2")]
     pub map: Option<WireMap>,
-    /// The director does not know the process: it must register again.
-    #[prost(bool, tag = "3")]
-    pub unknown: bool,
 }
 
 /// One owner to hold.

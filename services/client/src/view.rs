@@ -14,10 +14,8 @@ const FIRST_FRAME_WITHIN: u64 = 2_000;
 /// The longest wait for it.
 const LONGEST_WAIT: u64 = 8_000;
 
-/// Milliseconds without a frame after which the cell's view begins anew: its witness shows at least an empty one every
-/// 8 s, and the base asks for stamps when there is another witness; so this is for when all of that got lost. What the
-/// base shows comes straight over the connection, and cannot be lost without it.
-const QUIET_AFTER: u64 = 20_000;
+/// Milliseconds without a frame after which a view begins anew: its server shows at least an empty one every second.
+const QUIET_AFTER: u64 = 5_000;
 
 /// One of the client's two views.
 #[derive(Debug)]
@@ -79,7 +77,7 @@ enum Phase {
     /// It was begun; the first frame has not come.
     Begun { again_at: Millis, wait: u64 },
     /// Frames come; the next has this number.
-    Following { next: u64, quiet_at: Option<Millis> },
+    Following { next: u64, quiet_at: Millis },
 }
 
 /// An entity as one view shows it.
@@ -187,8 +185,7 @@ impl View {
     /// When the view has to begin anew because no frame came.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         match self.phase {
-            Phase::Begun { again_at, .. } => Some(again_at),
-            Phase::Following { quiet_at, .. } => quiet_at,
+            Phase::Begun { again_at: at, .. } | Phase::Following { quiet_at: at, .. } => Some(at),
             Phase::Idle => None,
         }
     }
@@ -212,9 +209,10 @@ impl View {
         if frame.sequence != next {
             return Err(Hole);
         }
-        let next = next.checked_add(1).ok_or(Hole)?;
-        let quiet_at = (self.source == Part::Cell).then(|| now.after(QUIET_AFTER));
-        self.phase = Phase::Following { next, quiet_at };
+        self.phase = Phase::Following {
+            next: next.checked_add(1).ok_or(Hole)?,
+            quiet_at: now.after(QUIET_AFTER),
+        };
         for item in frame.items {
             self.apply_item(schema, item, frame.tick, events)?;
         }

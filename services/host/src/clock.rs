@@ -1,6 +1,9 @@
-//! The clock that cores measure by.
+//! The clocks that cores are given.
 
-use annals_node::time::Mono;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use annals_ids::{WallTime, WorldTime};
+use annals_node::time::{Mono, Now};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The time since the machine started, including the time it was suspended.
@@ -9,6 +12,41 @@ pub fn mono() -> Mono {
     let seconds = u64::try_from(now.tv_sec).expect("invariant: a machine has been up for no negative time");
     let nanoseconds = u64::try_from(now.tv_nsec).expect("invariant: a fraction of a second is not negative");
     Mono(seconds * 1_000_000 + nanoseconds / 1_000)
+}
+
+/// What the wall clock says.
+pub fn wall() -> WallTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A realm's clock in this process. Game time follows the wall clock as it was when the process began, and from then on the
+/// measuring clock: it never goes back, and processes agree about it as well as their machines do about the time of day.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    started: Mono,
+    world: WorldTime,
+}
+
+impl Clock {
+    /// The clock of a realm that began at `began`.
+    pub fn new(began: WallTime) -> Self {
+        Self {
+            started: mono(),
+            world: WorldTime(wall().0.saturating_sub(began.0)),
+        }
+    }
+
+    /// The moment.
+    pub fn now(&self) -> Now {
+        let mono = mono();
+        let passed = u64::try_from(mono.since(self.started).as_millis()).unwrap_or(u64::MAX);
+        Now {
+            mono,
+            wall: wall(),
+            world: WorldTime(self.world.0.saturating_add(passed)),
+        }
+    }
 }
 
 #[cfg(test)]

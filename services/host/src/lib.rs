@@ -3,8 +3,12 @@
 pub mod child;
 pub mod clock;
 pub mod config;
+pub mod db;
+pub mod director;
 pub mod edge;
-pub mod health;
+pub mod holder;
+pub mod keeper;
 pub mod log;
 pub mod nats;
-pub mod telemetry;
+pub mod process;
+mod registry;

@@ -7,6 +7,6 @@ mod driver;
 mod history;
 mod reader;
 
-pub use driver::{Driver, Holding, Recording, Registry};
+pub use driver::{Driver, Holding, LogCore, Recording, Registry};
 pub use history::{Entry, Fault, History, Lane, ReadError, Reading, Verdict};
 pub use reader::Reader;

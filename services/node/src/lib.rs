@@ -18,6 +18,7 @@ mod output;
 mod owner;
 mod routes;
 mod schedule;
+mod showing;
 pub mod time;
 pub mod writer;
 
@@ -27,3 +28,4 @@ pub use desk::Desk;
 pub use ids::{BLOCK, IdBlocks};
 pub use output::{ConnectionId, NotOpened, Output, Request};
 pub use owner::{Beginning, ClientNews, Input, Owner, Role};
+pub use showing::{Eyes, Frames, Showing, shown_upto};

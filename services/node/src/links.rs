@@ -221,7 +221,7 @@ impl Desk {
     }
 
     /// Logs the confirmations that came. To be done before a batch is closed, and before an entity leaves.
-    pub(crate) fn log_confirmations(&mut self) {
+    pub fn log_confirmations(&mut self) {
         for (link, upto) in std::mem::take(&mut self.resends.confirmed) {
             let known = self.state().links(link.from).and_then(|links| links.sent.get(&link.to));
             if known.is_some_and(|sent| sent.unconfirmed.range(..=upto).next().is_some()) {

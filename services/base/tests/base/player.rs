@@ -96,9 +96,11 @@ impl Player {
     }
 
     pub(crate) fn send(&self, host: &mut Host, frame: &ToServer) {
+        let mut bytes = Vec::new();
+        frame.write(&mut bytes);
         host.role(BaseInput::Frame {
             connection: self.connection,
-            frame: frame.clone(),
+            bytes,
             trace: [7; 16],
         });
     }

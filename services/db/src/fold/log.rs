@@ -111,11 +111,13 @@ impl Log {
         if number <= cursor.batch || header.epoch < cursor.epoch {
             return Verdict::Void;
         }
-        if self
-            .openings
-            .iter()
-            .any(|opening| opening.epoch > header.epoch && opening.number <= number)
-        {
+        // As a taker reads it (`annals_node::chain`): an `Open` that was not recorded before one of a higher epoch was is on
+        // nobody's chain, nor is one in whose stead another of its epoch was recorded.
+        let own = self.openings.iter().find(|opening| opening.epoch == header.epoch);
+        let overtaken = self.openings.iter().any(|opening| {
+            opening.epoch > header.epoch && (opening.number <= number || (header.opens && own.is_none()))
+        });
+        if overtaken || (header.opens && own.is_some_and(|opening| opening.hash != found.batch.hash)) {
             return Verdict::Void;
         }
         if self.record.is_none_or(|record| record.epoch < header.epoch) {
@@ -123,12 +125,6 @@ impl Log {
         }
         if number > cursor.batch.next() {
             return Verdict::Waits;
-        }
-        let is_other_opening = |opening: &OpeningRecord| {
-            opening.epoch == header.epoch && opening.number == number && opening.hash != found.batch.hash
-        };
-        if header.opens && self.openings.iter().any(is_other_opening) {
-            return Verdict::Void;
         }
         if header.previous != cursor.hash || (header.epoch > cursor.epoch && !header.opens) {
             let (named, expected) = (header.previous, cursor.hash);

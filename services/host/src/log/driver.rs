@@ -6,7 +6,7 @@ use std::time::Duration;
 use annals_event::FrozenBatch;
 use annals_ids::{Epoch, OwnerId};
 use annals_node::time::Mono;
-use annals_node::writer::{Action, Input, Opening, OpeningRefused, Tip, Writer};
+use annals_node::writer::{Action, Input, Opening, OpeningRefused, Stop, Tip, Writer};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
@@ -46,12 +46,59 @@ pub trait Registry: Send + Sync {
     fn confirm(&self, owner: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding>;
 }
 
-/// A [`Writer`] with its log, its store and its clock.
+/// What writes a log: a bare [`Writer`], or a core around one.
+pub trait LogCore {
+    /// Whose log.
+    fn owner(&self) -> OwnerId;
+
+    /// Under which holding.
+    fn epoch(&self) -> Epoch;
+
+    /// What is to be done next, as [`Writer::poll`] says.
+    fn poll_log(&mut self) -> Option<Action<'_>>;
+
+    /// What became of it, as [`Writer::handle`] says.
+    fn handle_log(&mut self, input: Input);
+
+    /// When time makes a difference, as [`Writer::deadline`] says.
+    fn log_deadline(&self) -> Option<Mono>;
+
+    /// Why nothing is written any more.
+    fn stopped(&self) -> Option<&Stop>;
+}
+
+impl LogCore for Writer {
+    fn owner(&self) -> OwnerId {
+        Writer::owner(self)
+    }
+
+    fn epoch(&self) -> Epoch {
+        Writer::epoch(self)
+    }
+
+    fn poll_log(&mut self) -> Option<Action<'_>> {
+        self.poll(clock::mono())
+    }
+
+    fn handle_log(&mut self, input: Input) {
+        self.handle(clock::mono(), input);
+    }
+
+    fn log_deadline(&self) -> Option<Mono> {
+        self.deadline(clock::mono())
+    }
+
+    fn stopped(&self) -> Option<&Stop> {
+        Writer::stopped(self)
+    }
+}
+
+/// A core that writes a log, with that log, the store and a clock.
 ///
-/// Driving it: whenever anything may have changed, [`offer`](Self::offer) the batch that [`writer`](Self::writer) wants and
-/// release from the gate what it allows; then await [`step`](Self::step) beside whatever else the core waits for.
-pub struct Driver {
-    writer: Writer,
+/// Driving it: whenever anything may have changed, let the [core](Self::core_mut) say what it has to say; then await
+/// [`step`](Self::step) beside whatever else the core waits for.
+pub struct Driver<C> {
+    core: C,
     history: History,
     registry: Arc<dyn Registry>,
     link: watch::Receiver<LinkState>,
@@ -60,13 +107,33 @@ pub struct Driver {
     question: Option<BoxFuture<'static, Input>>,
 }
 
-impl Driver {
-    /// Drives a writer whose chain was read over the connection of `history`.
-    pub fn new(writer: Writer, history: History, registry: Arc<dyn Registry>) -> Self {
+impl Driver<Writer> {
+    /// What it decides by.
+    pub fn writer(&self) -> &Writer {
+        &self.core
+    }
+
+    /// Hands over the batch that is wanted.
+    ///
+    /// # Panics
+    /// As [`Writer::offer`].
+    pub fn offer(&mut self, batch: FrozenBatch) {
+        self.core.offer(clock::mono(), batch);
+    }
+
+    /// Passes on a cursor that db announced.
+    pub fn archived(&mut self, upto: Tip, epoch: Epoch) {
+        self.tell(Input::Archived { upto, epoch });
+    }
+}
+
+impl<C: LogCore> Driver<C> {
+    /// Drives a core whose chain was read over the connection of `history`.
+    pub fn new(core: C, history: History, registry: Arc<dyn Registry>) -> Self {
         let link = history.bus().state();
         let connection = number(*link.borrow());
         let mut driver = Self {
-            writer,
+            core,
             history,
             registry,
             link,
@@ -79,22 +146,14 @@ impl Driver {
         driver
     }
 
-    /// What it decides by.
-    pub fn writer(&self) -> &Writer {
-        &self.writer
+    /// The core.
+    pub fn core(&self) -> &C {
+        &self.core
     }
 
-    /// Hands over the batch that is wanted.
-    ///
-    /// # Panics
-    /// As [`Writer::offer`].
-    pub fn offer(&mut self, batch: FrozenBatch) {
-        self.writer.offer(clock::mono(), batch);
-    }
-
-    /// Passes on a cursor that db announced.
-    pub fn archived(&mut self, upto: Tip, epoch: Epoch) {
-        self.tell(Input::Archived { upto, epoch });
+    /// The core, to be given inputs and drained of outputs.
+    pub fn core_mut(&mut self) -> &mut C {
+        &mut self.core
     }
 
     /// Waits until the writer has learned something, or time has made a difference to it. Nothing is lost when the waiting is
@@ -102,7 +161,7 @@ impl Driver {
     pub async fn step(&mut self) {
         self.watch_link();
         self.ask();
-        let deadline = self.writer.deadline(clock::mono());
+        let deadline = self.core.log_deadline();
         let answered = async {
             match &mut self.question {
                 Some(question) => question.await,
@@ -129,9 +188,9 @@ impl Driver {
         if self.question.is_some() {
             return;
         }
-        let (owner, epoch) = (self.writer.owner(), self.writer.epoch());
+        let (owner, epoch) = (self.core.owner(), self.core.epoch());
         let (history, registry) = (self.history.clone(), Arc::clone(&self.registry));
-        self.question = match self.writer.poll(clock::mono()) {
+        self.question = match self.core.poll_log() {
             None => return,
             Some(Action::Append { expect, batch }) => Some(Box::pin(append(
                 history,
@@ -164,9 +223,9 @@ impl Driver {
     }
 
     fn tell(&mut self, input: Input) {
-        let running = self.writer.stopped().is_none();
-        self.writer.handle(clock::mono(), input);
-        match self.writer.stopped() {
+        let running = self.core.stopped().is_none();
+        self.core.handle_log(input);
+        match self.core.stopped() {
             Some(stop) if running && stop.is_alarm() => tracing::error!("{stop}"),
             Some(stop) if running => tracing::info!("{stop}"),
             _ => {}

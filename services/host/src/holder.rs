@@ -1,0 +1,349 @@
+//! Holding an owner: taking it over (rule E1) and driving its core for as long as this process is to hold it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use std::time::Duration;
+
+use annals_db::recover;
+use annals_event::{Batch, Imprint, OwnerState};
+use annals_ids::{BatchNumber, Epoch, OwnerId};
+use annals_node::{
+    Beginning, Behaviour, Input, Output, Owner, Role,
+    chain::{Hole, assemble},
+    time::Mono,
+    writer::{self, Action, Durability, Opening, Stop, Tip},
+};
+use annals_store::{
+    Order, Store, StoreError,
+    layout::owners::{self, OpeningRecord},
+};
+use annals_wire::{
+    bus::Envelope,
+    control::{DirectorAsk, GrantOrder, IdBlock, MoreIds},
+};
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use crate::{
+    clock,
+    log::{Driver, LogCore, ReadError, Reading},
+    process::Process,
+    registry::StoreRegistry,
+};
+
+/// How long to wait before a take-over that could not be completed is tried again.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Messages handled before outputs are sent: amortises the sending, bounds how long anybody waits.
+const BURST: usize = 64;
+
+/// Commands that wait for a holder, beside the bus.
+pub const COMMANDS: usize = 4_096;
+
+/// What a holder is to hold.
+#[derive(Clone)]
+pub struct Terms {
+    /// The grant.
+    pub grant: GrantOrder,
+    /// The game.
+    pub behaviour: Arc<dyn Behaviour>,
+    /// When a batch counts as acknowledged.
+    pub durability: Durability,
+}
+
+/// Why an owner could not be taken over now. It is tried again.
+#[derive(Debug, Error)]
+enum TakeError {
+    #[error("the owner's archived state could not be rebuilt")]
+    Recovery(#[from] annals_db::RecoveryError),
+    #[error("the store did not give the owner's openings")]
+    Store(#[from] StoreError),
+    #[error("the owner's log could not be read")]
+    Log(#[from] ReadError),
+    #[error(transparent)]
+    Hole(#[from] Hole),
+    #[error("the owner's log does not continue its archive")]
+    Impossible(#[from] annals_event::Impossible),
+    #[error("the owner's log holds something malformed")]
+    Malformed(#[from] annals_event::Malformed),
+    #[error("the bus does not let us listen")]
+    Listen(#[from] async_nats::SubscribeError),
+    #[error("the bus does not answer")]
+    Barrier(#[from] crate::nats::BarrierError),
+}
+
+/// Outputs that are not for other owners, with whose they are.
+pub type Others = mpsc::Sender<(OwnerId, Output)>;
+
+/// What a holder is told.
+#[derive(Clone, Debug)]
+pub enum Command<I> {
+    /// An input for the core.
+    Core(Input<I>),
+    /// db lacks batches from the first of these numbers to before the second: whatever of them is kept is published again
+    /// (rule F4). It shows nothing to anybody that the log has not held, so no gate is in its way.
+    Refill(std::ops::Range<u64>),
+}
+
+/// What a holder's task is driven by and reports to.
+pub struct Wires<I> {
+    /// What it is told.
+    pub commands: mpsc::Receiver<Command<I>>,
+    /// A way to tell it something, for answers that come later.
+    pub own: mpsc::Sender<Command<I>>,
+    /// Where outputs go that are not for other owners.
+    pub others: Others,
+    /// How many entities are real here, for the director.
+    pub entities: Arc<AtomicU64>,
+}
+
+/// An owner and its clock, as the log's driver sees it.
+struct Held<R: Role> {
+    owner: Owner<R>,
+    clock: clock::Clock,
+    epoch: Epoch,
+}
+
+impl<R: Role> LogCore for Held<R> {
+    fn owner(&self) -> OwnerId {
+        self.owner.state().owner
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    fn poll_log(&mut self) -> Option<Action<'_>> {
+        self.owner.poll_log(self.clock.now())
+    }
+
+    fn handle_log(&mut self, input: writer::Input) {
+        self.owner.handle(self.clock.now(), Input::Log(input));
+    }
+
+    fn log_deadline(&self) -> Option<Mono> {
+        self.owner.deadline(self.clock.now())
+    }
+
+    fn stopped(&self) -> Option<&Stop> {
+        self.owner.stopped()
+    }
+}
+
+/// Holds an owner until it is replaced or its inputs end.
+pub async fn hold<R>(
+    process: Arc<Process>,
+    terms: Terms,
+    make: impl Fn(&OwnerState, Mono) -> R,
+    mut wires: Wires<R::Input>,
+) where
+    R: Role,
+    R::Input: Clone + Send + 'static,
+{
+    let (owner, _, _, epoch) = terms.grant.terms();
+    let (held, mut heard) = loop {
+        match take_over(&process, &terms, &make).await {
+            Ok(taken) => break taken,
+            Err(error) => {
+                tracing::warn!(%owner, %epoch, error = %Chain(&error), "taking over is tried again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        // Meanwhile it may have been granted to somebody else: then the inputs end.
+        if wires.commands.is_closed() {
+            return;
+        }
+    };
+    tracing::info!(%owner, %epoch, entities = held.owner.state().entities.len(), "taken over");
+    let registry = Arc::new(StoreRegistry::new(process.store.clone()));
+    let mut driver = Driver::new(held, process.history.clone(), registry);
+    loop {
+        while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
+            send(&process, owner, output, &wires).await;
+        }
+        if let Some(stop) = driver.core().stopped() {
+            tracing::info!(%owner, %epoch, %stop, "no longer held");
+            return;
+        }
+        let real = driver.core().owner.state().entities.len() as u64;
+        wires.entities.store(real, Ordering::Relaxed);
+        let deadline = driver.core().owner.deadline(process.clock.now());
+        tokio::select! {
+            message = heard.next() => match message {
+                Some(message) => hear(&mut driver, &mut heard, &process, message),
+                None => return,
+            },
+            command = wires.commands.recv() => match command {
+                Some(Command::Core(input)) => driver.core_mut().owner.handle(process.clock.now(), input),
+                Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
+                None => return,
+            },
+            () = driver.step() => {}
+            () = until(deadline) => driver.core_mut().owner.handle(process.clock.now(), Input::Time),
+        }
+    }
+}
+
+fn hear<R: Role>(
+    driver: &mut Driver<Held<R>>,
+    heard: &mut async_nats::Subscriber,
+    process: &Process,
+    first: async_nats::Message,
+) {
+    let mut next = Some(first);
+    for _ in 0..BURST {
+        let Some(message) = next else { break };
+        match Envelope::decode(&message.payload) {
+            Ok(envelope) => driver
+                .core_mut()
+                .owner
+                .handle(process.clock.now(), Input::Bus(envelope)),
+            Err(error) => tracing::warn!(subject = %message.subject, %error, "not understood and dropped"),
+        }
+        next = heard.next().now_or_never().flatten();
+    }
+}
+
+async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output: Output, wires: &Wires<I>) {
+    match output {
+        Output::Send { to, envelope } => {
+            let published = process
+                .bus
+                .client()
+                .publish(process.subjects.owner(to), envelope.encode().into())
+                .await;
+            if let Err(error) = published {
+                // What must arrive is sent again.
+                tracing::debug!(%owner, %error, "a message was not sent");
+            }
+        }
+        Output::WantIds => {
+            let (process, inputs) = (Arc::clone(process), wires.own.clone());
+            tokio::spawn(async move {
+                loop {
+                    match process
+                        .ask::<IdBlock>(DirectorAsk::MoreIds(MoreIds { owner: owner.0 }))
+                        .await
+                    {
+                        Ok(block) => {
+                            // The holder may have ended: then nobody needs ids.
+                            let _ = inputs.send(Command::Core(Input::Ids(block.from..block.to))).await;
+                            return;
+                        }
+                        Err(error) => tracing::warn!(%owner, %error, "asking for entity ids again"),
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+            });
+        }
+        other => {
+            // The service has ended: so will this.
+            let _ = wires.others.send((owner, other)).await;
+        }
+    }
+}
+
+async fn refill(process: &Process, writer: &writer::Writer, missing: std::ops::Range<u64>) {
+    let owner = writer.owner();
+    for number in missing.map(BatchNumber) {
+        let Some(batch) = writer.kept(number) else { continue };
+        let verdict = process.history.fill(owner, Bytes::copy_from_slice(&batch.bytes)).await;
+        tracing::warn!(%owner, batch = %number, ?verdict, "filled a hole in the log");
+    }
+}
+
+/// Rule E1, and the core at the end of what was read.
+async fn take_over<R: Role>(
+    process: &Process,
+    terms: &Terms,
+    make: impl Fn(&OwnerState, Mono) -> R,
+) -> Result<(Held<R>, async_nats::Subscriber), TakeError> {
+    let (owner, part, shard, epoch) = terms.grant.terms();
+    let heard = process.bus.client().subscribe(process.subjects.owner(owner)).await?;
+    process.bus.barrier().await?;
+    let recovered = recover(&process.store, shard, owner, part).await?;
+    let openings = read_openings(&process.store, owner).await?;
+    let mut reading = Reading::default();
+    process.history.read(owner, &mut reading).await?;
+    let archived = Tip {
+        number: recovered.cursor.batch,
+        hash: recovered.cursor.hash,
+    };
+    let chain = assemble(owner, archived, &openings, reading.batches, reading.last)?;
+    let mut state = recovered.state;
+    for frozen in &chain.beyond {
+        state.fold(&Batch::read(&frozen.bytes)?)?;
+    }
+    let schema = process.schema.fingerprint();
+    let imprint = Imprint {
+        realm: process.realm.clone(),
+        owner,
+        epoch,
+        schema,
+    };
+    let clock = process.clock;
+    let now = clock.now();
+    let role = make(&state, now.mono);
+    let beginning = Beginning {
+        state,
+        chain,
+        imprint,
+        durability: terms.durability,
+        ids: terms.grant.ids_from..terms.grant.ids_to,
+        schema: Arc::clone(&process.schema),
+        behaviour: Arc::clone(&terms.behaviour),
+        dice: crate::process::dice(),
+    };
+    Ok((
+        Held {
+            owner: Owner::take_over(now, role, beginning),
+            clock,
+            epoch,
+        },
+        heard,
+    ))
+}
+
+async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<Opening>, StoreError> {
+    /// Take-overs of one owner that are looked at: more than any realm lives to see.
+    const OPENINGS: usize = 100_000;
+    store
+        .read(|transaction| async move {
+            let page = transaction
+                .get_range(&owners::openings(owner), OPENINGS, Order::Forward)
+                .await?;
+            let records = page.rows.iter().map(|(_, value)| OpeningRecord::decode(value));
+            records
+                .map(|record| record.map(|OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash }))
+                .collect()
+        })
+        .await
+}
+
+/// Waits until a moment of the measuring clock.
+pub async fn until(deadline: Option<Mono>) {
+    match deadline {
+        // At least a little: the timer's clock and ours need not agree to the last microsecond.
+        Some(deadline) => tokio::time::sleep(deadline.since(clock::mono()).max(Duration::from_micros(50))).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// An error with all its causes on one line.
+pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,267 @@
+//! A process of a realm: its connection, the store, the director's ear, and what it is ordered to hold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_def::Schema;
+use annals_event::Trace;
+use annals_ids::{OwnerId, ProcessId, Shard, WallTime};
+use annals_store::{Store, remote::RemoteStore};
+use annals_wire::{
+    Subjects,
+    control::{self, DirectorAsk, DirectorRequest, Holding, Orders, ProcessBeat, Register, Registered},
+};
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::{
+    clock::Clock,
+    log::History,
+    nats::{Bus, ConnectError, StreamError},
+};
+
+/// How often a process tells the director that it lives (rule D2).
+pub const BEAT: Duration = Duration::from_millis(300);
+
+/// How long an answer of another process is awaited.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The only shard of a realm that has not grown out of one stream.
+pub const SHARD: Shard = Shard(0);
+
+/// What every service is started with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The realm's name.
+    pub realm: String,
+    /// Where its nats-server is.
+    pub nats: String,
+    /// How many nats-servers keep each log.
+    pub replicas: usize,
+}
+
+/// Why a process could not join its realm.
+#[derive(Debug, Error)]
+pub enum JoinError {
+    /// No connection.
+    #[error("the realm's bus could not be joined")]
+    Connect(#[from] ConnectError),
+    /// The history stream is not as it should be.
+    #[error("the history stream cannot be used")]
+    Stream(#[from] StreamError),
+    /// The director does not want it.
+    #[error("the director refused this process: {0}")]
+    Refused(String),
+}
+
+/// Why a request to another service has no answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    /// It did not come.
+    #[error("{service} did not answer: {reason}")]
+    Silent {
+        /// Which service.
+        service: &'static str,
+        /// What the bus says.
+        reason: String,
+    },
+    /// It was not understood.
+    #[error("{service} answered something that is not understood")]
+    Odd {
+        /// Which service.
+        service: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: control::ControlError,
+    },
+}
+
+/// A process that has joined its realm.
+pub struct Process {
+    /// The bus.
+    pub bus: Bus,
+    /// The realm's subjects.
+    pub subjects: Subjects,
+    /// The realm's store, through db.
+    pub store: Store,
+    /// The stream of the logs.
+    pub history: History,
+    /// Its id.
+    pub id: ProcessId,
+    /// The realm's clock.
+    pub clock: Clock,
+    /// The realm's name.
+    pub realm: String,
+    /// The schema.
+    pub schema: Arc<Schema>,
+    service: &'static str,
+}
+
+impl Process {
+    /// Joins: connects, and registers with the director, waiting for it as long as it takes.
+    ///
+    /// # Errors
+    /// When the bus cannot be reached or does not fit, or the director refuses the process.
+    pub async fn join(settings: &Settings, service: &'static str, schema: Arc<Schema>) -> Result<Self, JoinError> {
+        let (bus, subjects) = connect(settings, service).await?;
+        let store = remote_store(&bus, &subjects);
+        let registered = loop {
+            let register = Register {
+                service: service.to_owned(),
+                schema: schema.fingerprint().0.to_vec(),
+            };
+            match ask_director::<Registered>(&bus, &subjects, DirectorAsk::Register(register)).await {
+                Ok(answer) => break answer,
+                Err(error) => {
+                    tracing::info!(%error, "waiting for the director");
+                    tokio::time::sleep(BEAT).await;
+                }
+            }
+        };
+        if !registered.refused.is_empty() {
+            return Err(JoinError::Refused(registered.refused));
+        }
+        let history = History::ensure(&bus, &settings.realm, SHARD, settings.replicas).await?;
+        let clock = Clock::new(WallTime(registered.began));
+        let (id, realm) = (registered.process(), settings.realm.clone());
+        tracing::info!(process = %id, realm, "joined");
+        Ok(Self {
+            bus,
+            subjects,
+            store,
+            history,
+            id,
+            clock,
+            realm,
+            schema,
+            service,
+        })
+    }
+
+    /// Asks the director something.
+    ///
+    /// # Errors
+    /// When no understandable answer comes.
+    pub async fn ask<A: prost::Message + Default>(&self, ask: DirectorAsk) -> Result<A, AskError> {
+        ask_director(&self.bus, &self.subjects, ask).await
+    }
+
+    /// Tells the director that the process lives and what it holds; the answer says what it is to hold.
+    ///
+    /// # Errors
+    /// When no understandable answer comes.
+    pub async fn beat(&self, holds: &BTreeMap<OwnerId, Holding>, address: &str, map: u64) -> Result<Orders, AskError> {
+        let beat = ProcessBeat {
+            process: self.id.0,
+            service: self.service.to_owned(),
+            address: address.to_owned(),
+            holds: holds.values().cloned().collect(),
+            draining: false,
+            map,
+            leaving: false,
+        };
+        self.ask(DirectorAsk::Beat(beat)).await
+    }
+}
+
+/// Connects to a realm's bus.
+///
+/// # Errors
+/// When it cannot be reached or does not fit.
+pub async fn connect(settings: &Settings, service: &str) -> Result<(Bus, Subjects), ConnectError> {
+    let bus = Bus::connect(&settings.nats, &format!("annals-{service}")).await?;
+    Ok((bus, Subjects::new(&settings.realm)))
+}
+
+/// The realm's store, through whoever serves it.
+pub fn remote_store(bus: &Bus, subjects: &Subjects) -> Store {
+    RemoteStore::new(bus.client().clone(), subjects.service("store")).store()
+}
+
+async fn ask_director<A: prost::Message + Default>(
+    bus: &Bus,
+    subjects: &Subjects,
+    ask: DirectorAsk,
+) -> Result<A, AskError> {
+    request(
+        bus,
+        "director",
+        subjects.service("director"),
+        &DirectorRequest { ask: Some(ask) },
+    )
+    .await
+}
+
+/// Asks another process something.
+///
+/// # Errors
+/// When no understandable answer comes.
+pub async fn request<A: prost::Message + Default>(
+    bus: &Bus,
+    service: &'static str,
+    subject: String,
+    ask: &impl prost::Message,
+) -> Result<A, AskError> {
+    let silent = |reason: String| AskError::Silent { service, reason };
+    let asking = bus.client().request(subject, control::encode(ask).into());
+    let answer = tokio::time::timeout(PATIENCE, asking).await;
+    let answer = answer.map_err(|_| silent(format!("nothing within {} s", PATIENCE.as_secs())))?;
+    let answer = answer.map_err(|error| silent(error.to_string()))?;
+    control::decode(&answer.payload).map_err(|source| AskError::Odd { service, source })
+}
+
+/// Random bytes for tokens, from the operating system.
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("invariant: the operating system gives random bytes: {error}"),
+        }
+    }
+    bytes
+}
+
+/// Random numbers for cores, seeded by the operating system.
+pub fn dice() -> Box<dyn FnMut() -> u64 + Send> {
+    Box::new(annals_def::split_mix(u64::from_le_bytes(random())))
+}
+
+/// A trace id for a request that begins here.
+pub fn fresh_trace() -> Trace {
+    random()
+}
+
+/// Resolves when the process is asked to stop.
+pub fn stop_signal() -> watch::Receiver<bool> {
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        let interrupt = tokio::signal::ctrl_c();
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                tokio::select! {
+                    _ = interrupt => {}
+                    _ = terminate.recv() => {}
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "SIGTERM cannot be listened for");
+                let _ = interrupt.await;
+            }
+        }
+        // Nobody listens any more: then there is nothing to stop.
+        let _ = sender.send(true);
+    });
+    receiver
+}
+
+/// Resolves when the process is to stop.
+pub async fn stopped(mut stop: watch::Receiver<bool>) {
+    // Without a sender nobody will ever ask: the process runs on.
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,61 @@
+//! What the store says of openings and epochs, for the log's driver.
+
+use annals_director::openings::{self, Recorded};
+use annals_event::Header;
+use annals_ids::{Epoch, OwnerId};
+use annals_node::writer::{Opening, OpeningRefused};
+use annals_store::{Store, layout::owners::OpeningRecord};
+use futures::future::BoxFuture;
+
+use crate::{
+    log::{Holding, Recording, Registry},
+    process::SHARD,
+};
+
+/// The realm's store.
+pub(crate) struct StoreRegistry {
+    store: Store,
+}
+
+impl StoreRegistry {
+    /// For a store.
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
+    }
+}
+
+impl Registry for StoreRegistry {
+    fn record(&self, owner: OwnerId, openings: Vec<Opening>) -> BoxFuture<'static, Recording> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let records: Vec<OpeningRecord> = openings
+                .iter()
+                .map(|&Opening { epoch, number, hash }| OpeningRecord { epoch, number, hash })
+                .collect();
+            let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
+            match openings::record(&store, SHARD, owner, &records, hash_of).await {
+                Ok(Recorded::Yes) => Recording::Recorded,
+                Ok(Recorded::Superseded) => Recording::Refused(OpeningRefused::Superseded),
+                Ok(Recorded::CursorPassed) => Recording::Refused(OpeningRefused::CursorPassed),
+                Err(error) => {
+                    tracing::debug!(%owner, %error, "an opening is not recorded yet");
+                    Recording::Unknown
+                }
+            }
+        })
+    }
+
+    fn confirm(&self, owner: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            match openings::confirm(&store, owner, epoch).await {
+                Ok(true) => Holding::Granted,
+                Ok(false) => Holding::Lost,
+                Err(error) => {
+                    tracing::debug!(%owner, %error, "an epoch is not confirmed yet");
+                    Holding::Unknown
+                }
+            }
+        })
+    }
+}

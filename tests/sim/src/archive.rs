@@ -1,0 +1,77 @@
+//! What the run left in the archive, read back for the checkers.
+
+use std::collections::BTreeMap;
+
+use annals_db::{read_archived, recover};
+use annals_event::{Batch, Event, OwnerState, Subject};
+use annals_ids::{BatchNumber, EntityId, HistoryNumber, LeafIndex, OwnerId, Part};
+use annals_store::immediate;
+
+use crate::world::{SHARD, World};
+
+/// The archive of a run.
+pub struct Archive {
+    /// Each owner's batches, by number.
+    pub logs: BTreeMap<OwnerId, Vec<Batch>>,
+    /// All batches in the order of the archive.
+    pub leaves: BTreeMap<LeafIndex, (OwnerId, BatchNumber)>,
+    /// What others may see, by entity part and history number; more than one event per number is a defect.
+    pub histories: BTreeMap<(EntityId, Part), BTreeMap<HistoryNumber, Vec<Event>>>,
+    /// Each owner's state as its whole log gives it.
+    pub states: BTreeMap<OwnerId, OwnerState>,
+}
+
+impl Archive {
+    /// Reads the archive of a world that has come to rest.
+    ///
+    /// # Panics
+    /// When it cannot be read or does not fold.
+    #[must_use]
+    pub fn read(world: &World) -> Self {
+        let owners = immediate(annals_director::read_owners(&world.store)).expect("the simulated store answers");
+        let mut archive = Self {
+            logs: BTreeMap::new(),
+            leaves: BTreeMap::new(),
+            histories: BTreeMap::new(),
+            states: BTreeMap::new(),
+        };
+        for (owner, record) in owners {
+            let mut state = OwnerState::new(owner, record.part);
+            loop {
+                let read = immediate(read_archived(&world.store, SHARD, owner, state.tail.batch, usize::MAX));
+                let batches = read.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
+                if batches.is_empty() {
+                    break;
+                }
+                for (leaf, bytes) in batches {
+                    let batch = Batch::read(&bytes).unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
+                    state
+                        .fold(&batch)
+                        .unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
+                    archive.take(owner, leaf, batch);
+                }
+            }
+            let recovered = immediate(recover(&world.store, SHARD, owner, record.part));
+            let recovered = recovered.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
+            assert_eq!(
+                recovered.state.hash(),
+                state.hash(),
+                "seed {}: owner {owner}: snapshot and archive give another state than the whole log",
+                world.seed
+            );
+            archive.states.insert(owner, state);
+        }
+        archive
+    }
+
+    fn take(&mut self, owner: OwnerId, leaf: LeafIndex, batch: Batch) {
+        for event in &batch.events {
+            if let (Some(number), Subject::Entity(entity, part)) = (event.history, event.subject) {
+                let history = self.histories.entry((entity, part)).or_default();
+                history.entry(number).or_default().push(event.clone());
+            }
+        }
+        self.leaves.insert(leaf, (owner, batch.header.number));
+        self.logs.entry(owner).or_default().push(batch);
+    }
+}

@@ -1,0 +1,23 @@
+//! What must be true of every run, a file for each promise. A checker returns what is wrong, in words.
+
+pub mod calls;
+pub mod ghosts;
+pub mod numbers;
+pub mod one_real;
+pub mod replay;
+pub mod shown;
+
+use crate::{archive::Archive, world::World};
+
+/// A checker.
+pub type Check = fn(&World, &Archive) -> Vec<String>;
+
+/// All of them, by name.
+pub const ALL: [(&str, Check); 6] = [
+    ("no shown event is lost", shown::check),
+    ("each call takes effect once", calls::check),
+    ("numbers are dense", numbers::check),
+    ("one real per entity", one_real::check),
+    ("ghosts converge", ghosts::check),
+    ("replay equals live", replay::check),
+];

@@ -1,0 +1,89 @@
+//! Each call takes effect once: the marks that calls leave are counted in the archive.
+
+use std::collections::BTreeMap;
+
+use annals_def::Value;
+use annals_event::{Body, Subject};
+use annals_ids::Part;
+
+use crate::{archive::Archive, world::World};
+
+/// The marks that a method must leave, by the client method that shows each.
+fn marks(method: &str) -> &'static [&'static str] {
+    match method {
+        "mark" => &["onMark"],
+        // From the cell to the base and back: two calls between owners.
+        "passOn" => &["onNote", "onNudge"],
+        // A question and its answer.
+        "askBase" => &["onEcho"],
+        _ => &[],
+    }
+}
+
+/// See the module.
+pub fn check(world: &World, archive: &Archive) -> Vec<String> {
+    let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");
+    let mut left: BTreeMap<(String, u64), usize> = BTreeMap::new();
+    let mut renamed: BTreeMap<u64, usize> = BTreeMap::new();
+    for event in archive.logs.values().flatten().flat_map(|batch| &batch.events) {
+        match (&event.body, event.subject) {
+            (Body::Invoked { method, args, .. }, _) => {
+                let name = entity_type.client_methods[usize::from(method.0)].name.clone();
+                if let [Value::UInt(id)] = args[..] {
+                    *left.entry((name, id)).or_default() += 1;
+                }
+            }
+            (
+                Body::Changed {
+                    member,
+                    value: Value::UInt(id),
+                    ..
+                },
+                Subject::Entity(_, Part::Base),
+            ) if entity_type
+                .property(*member)
+                .is_some_and(|property| property.name == "title") =>
+            {
+                *renamed.entry(*id).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+    let mut wrong = Vec::new();
+    for (number, client) in world.clients.iter().enumerate() {
+        for made in &client.made {
+            let confirmed = client.core.unconfirmed_calls() == 0 && !client.ended;
+            let counts = marks(made.method).iter().map(|mark| {
+                let count = left
+                    .get(&((*mark).to_owned(), u64::from(made.id)))
+                    .copied()
+                    .unwrap_or(0);
+                (*mark, count)
+            });
+            let rename =
+                (made.method == "rename").then(|| ("title", renamed.get(&u64::from(made.id)).copied().unwrap_or(0)));
+            for (mark, count) in counts.chain(rename) {
+                if count > 1 || (confirmed && count == 0) {
+                    wrong.push(format!(
+                        "client {number}: call {} ({} of {} of entity {}) left {mark} {count} times",
+                        made.id, made.method, made.part, made.entity
+                    ));
+                }
+            }
+        }
+        if client.core.unconfirmed_calls() > 0 && !client.ended {
+            wrong.push(format!(
+                "client {number} still waits for {} calls to be taken",
+                client.core.unconfirmed_calls()
+            ));
+        }
+    }
+    for state in archive
+        .states
+        .values()
+        .filter(|state| !state.departing.is_empty() || !state.estates.is_empty())
+    {
+        wrong.push(format!("owner {} has not come to rest", state.owner));
+    }
+    wrong
+}

@@ -1,0 +1,73 @@
+//! Ghosts converge: at rest every ghost equals its real entity as far as ghosts have copies, and stands wherever one must.
+
+use annals_ids::{EntityId, OwnerId};
+
+use crate::{
+    archive::Archive,
+    game::SPACE,
+    world::{Core, World},
+};
+
+/// See the module.
+pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let cells: Vec<_> = world
+        .processes
+        .values()
+        .flat_map(|process| process.owners.values())
+        .filter_map(|held| match &held.core {
+            Some(Core::Cell(owner)) if owner.stopped().is_none() => Some(owner),
+            _ => None,
+        })
+        .collect();
+    let real = |entity: EntityId| cells.iter().find(|owner| owner.state().entities.contains_key(&entity));
+    for owner in &cells {
+        let here = owner.state().owner;
+        for (entity, ghost) in owner.role().ghosts().iter() {
+            let Some(holder) = real(entity) else {
+                wrong.push(format!(
+                    "owner {here} has a ghost of entity {entity}, which is real nowhere"
+                ));
+                continue;
+            };
+            let image = &holder.state().entities[&entity];
+            if ghost.history != image.history {
+                wrong.push(format!(
+                    "owner {here}: ghost of entity {entity} is at {}, the real one at {}",
+                    ghost.history, image.history
+                ));
+            }
+            for (member, value) in &ghost.properties {
+                if image.properties.get(member) != Some(value) {
+                    wrong.push(format!(
+                        "owner {here}: ghost of entity {entity} has {value} for property {member}"
+                    ));
+                }
+            }
+        }
+    }
+    for holder in &cells {
+        for (entity, place) in holder.desk().places() {
+            for neighbour in near(world, holder.state().owner, place.position) {
+                let there = cells.iter().find(|owner| owner.state().owner == neighbour);
+                if there.is_some_and(|owner| owner.role().ghosts().get(entity).is_none()) {
+                    wrong.push(format!(
+                        "entity {entity} has no ghost on owner {neighbour}, near which it stands"
+                    ));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+fn near(world: &World, me: OwnerId, position: annals_ids::Position) -> Vec<OwnerId> {
+    let Some(space) = world.map.spaces.get(&SPACE) else {
+        return Vec::new();
+    };
+    let cells = space
+        .cells
+        .iter()
+        .filter(|cell| cell.owner != me && cell.distance(position) <= space.ghost_distance);
+    cells.map(|cell| cell.owner).collect()
+}

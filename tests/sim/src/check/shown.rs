@@ -1,0 +1,104 @@
+//! No shown event is lost: whatever any client was shown stands in the archive, with the same number and value.
+
+use annals_client::{Event, What};
+use annals_def::{Form, Value, encode};
+use annals_event::Body;
+use annals_ids::{EntityId, Part};
+use annals_wire::client::value_hash;
+
+use crate::{archive::Archive, world::World};
+
+/// See the module.
+pub fn check(world: &World, archive: &Archive) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (number, client) in world.clients.iter().enumerate() {
+        for told in &client.told {
+            let found = match told {
+                Event::Shown(showing) => {
+                    let event = archive.histories.get(&(showing.entity, showing.part));
+                    let event = event.and_then(|history| history.get(&showing.number)?.first());
+                    match event {
+                        None => Err("it is not in the archive".to_owned()),
+                        Some(event) => same(world, archive, showing, event),
+                    }
+                }
+                Event::Refreshed { part, entity, upto, .. } => {
+                    let newest = archive
+                        .histories
+                        .get(&(*entity, *part))
+                        .and_then(|history| history.keys().next_back());
+                    let newest = newest.copied().unwrap_or_default();
+                    if *upto <= newest {
+                        Ok(())
+                    } else {
+                        Err(format!("the archive ends at {newest}"))
+                    }
+                }
+                _ => Ok(()),
+            };
+            if let Err(why) = found {
+                wrong.push(format!("client {number} was shown {told:?}: {why}"));
+            }
+        }
+        let counters = client.core.counters();
+        if counters.malformed > 0 {
+            wrong.push(format!(
+                "client {number} was sent {} malformed things",
+                counters.malformed
+            ));
+        }
+    }
+    wrong
+}
+
+fn same(
+    world: &World,
+    archive: &Archive,
+    showing: &annals_client::Showing,
+    event: &annals_event::Event,
+) -> Result<(), String> {
+    let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");
+    match (&showing.what, &event.body) {
+        (What::Changed { property, new, .. }, Body::Changed { member, path, value }) => {
+            let data_type = &entity_type
+                .property(*member)
+                .ok_or("the archive names no property")?
+                .data_type;
+            let whole = path.is_empty() && property == member && new == value;
+            let hash = value_hash(&bytes(data_type, value));
+            if whole && showing.hash == hash {
+                Ok(())
+            } else {
+                Err(format!("the archive has {value} there"))
+            }
+        }
+        (
+            What::Called { method, args },
+            Body::Invoked {
+                method: logged,
+                args: values,
+                ..
+            },
+        ) => {
+            if method == logged && args == values {
+                Ok(())
+            } else {
+                Err("the archive has another call there".to_owned())
+            }
+        }
+        (_, body) => {
+            let (entity, part): (EntityId, Part) = (showing.entity, showing.part);
+            let length = archive
+                .histories
+                .get(&(entity, part))
+                .map_or(0, std::collections::BTreeMap::len);
+            Err(format!("the archive has \"{}\" there, of {length} events", body.name()))
+        }
+    }
+}
+
+fn bytes(data_type: &annals_def::DataType, value: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(data_type, value, Form::Whole, &mut bytes).expect("an archived value fits its type");
+    bytes
+}

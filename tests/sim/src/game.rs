@@ -1,0 +1,209 @@
+//! The game that is simulated: small, and made so that every call leaves a mark that a checker can count.
+
+use std::sync::Arc;
+
+use annals_def::{Schema, Severity, Tree, Value, compile};
+use annals_event::{Audience, Place};
+use annals_ids::{MemberId, Part, Position, SpaceId, TimerId};
+use annals_node::{Answer, Behaviour, Caller, Context, Request};
+
+/// The one space.
+pub const SPACE: SpaceId = SpaceId(1);
+
+/// Entities stand within this many metres of the origin, east and west.
+pub const EXTENT: f32 = 120.0;
+
+/// Game time, in milliseconds, after which timers stop, so that a run can come to rest.
+const LAST_TIMER: u64 = 35_000;
+
+/// What asks for the reply to a two-way call, as [`Behaviour::replied`] sees it.
+const ECHOED: u32 = 1;
+
+const AVATAR: &str = r"<root>
+  <Volatile> <position/> <yaw/> </Volatile>
+  <Properties>
+    <hp> <Type> INT32 </Type> <Flags> ALL_CLIENTS </Flags> <Default> 100 </Default> <Persistent> true </Persistent> </hp>
+    <gold> <Type> INT32 </Type> <Flags> OWN_CLIENT </Flags> </gold>
+    <threat> <Type> INT32 </Type> <Flags> CELL_PUBLIC </Flags> </threat>
+    <secret> <Type> INT32 </Type> <Flags> CELL_PRIVATE </Flags> </secret>
+    <title> <Type> UINT32 </Type> <Flags> BASE_AND_CLIENT </Flags> <Persistent> true </Persistent> </title>
+    <notes> <Type> UINT32 </Type> <Flags> BASE </Flags> </notes>
+  </Properties>
+  <ClientMethods>
+    <onMark> <Arg> UINT32 </Arg> </onMark>
+    <onNote> <Arg> UINT32 </Arg> </onNote>
+    <onNudge> <Arg> UINT32 </Arg> </onNudge>
+    <onEcho> <Arg> UINT32 </Arg> </onEcho>
+  </ClientMethods>
+  <CellMethods>
+    <mark> <Exposed/> <Arg> UINT32 </Arg> </mark>
+    <passOn> <Exposed/> <Arg> UINT32 </Arg> </passOn>
+    <nudge> <Arg> UINT32 </Arg> </nudge>
+    <askBase> <Exposed/> <Arg> UINT32 </Arg> </askBase>
+  </CellMethods>
+  <BaseMethods>
+    <rename> <Exposed/> <Arg> UINT32 </Arg> </rename>
+    <note> <Arg> UINT32 </Arg> </note>
+    <echo> <Args> <id> UINT32 </id> </Args> <ReturnValues> <id> UINT32 </id> </ReturnValues> </echo>
+  </BaseMethods>
+</root>";
+
+/// The compiled definitions.
+///
+/// # Panics
+/// When they do not compile: they are ours.
+#[must_use]
+pub fn schema() -> Arc<Schema> {
+    let mut files = Tree::new();
+    files.insert("entities.xml", "<root><Avatar/></root>");
+    files.insert("entity_defs/alias.xml", "<root></root>");
+    files.insert("entity_defs/Avatar.def", AVATAR);
+    let compiled = compile(&files);
+    let errors: Vec<String> = compiled
+        .diagnostics
+        .iter()
+        .filter(|found| found.severity == Severity::Error)
+        .map(|found| found.message.clone())
+        .collect();
+    Arc::new(
+        compiled
+            .schema
+            .unwrap_or_else(|| panic!("the simulated game does not compile: {errors:?}")),
+    )
+}
+
+/// The behaviour.
+#[derive(Debug, Default)]
+pub struct Game;
+
+impl Game {
+    fn number(args: &[Value]) -> u32 {
+        match args {
+            [Value::UInt(number)] => u32::try_from(*number).unwrap_or(u32::MAX),
+            _ => 0,
+        }
+    }
+
+    fn tell(context: &mut Context<'_>, audience: Audience, method: &str, id: u32) {
+        let told = context.invoke(audience, method, vec![Value::UInt(u64::from(id))]);
+        told.unwrap_or_else(|denied| panic!("{method}: {denied}"));
+    }
+
+    fn add(context: &mut Context<'_>, property: &str, amount: i64) {
+        let sum = match context.get(property) {
+            Ok(Value::Int(held)) => Value::Int((held + amount) % 1_000_000),
+            Ok(Value::UInt(held)) => Value::UInt((held + amount.unsigned_abs()) % 1_000_000),
+            other => panic!("{property} is a number: {other:?}"),
+        };
+        context.set(property, sum).unwrap_or_else(|denied| panic!("{denied}"));
+    }
+
+    fn cell(context: &mut Context<'_>, method: &str, id: u32) -> Answer {
+        let me = context.mailbox(Part::Base);
+        let args = vec![Value::UInt(u64::from(id))];
+        match method {
+            "mark" => {
+                Self::add(context, "hp", 1);
+                Self::add(context, "threat", 2);
+                Self::tell(context, Audience::All, "onMark", id);
+            }
+            "passOn" => {
+                Self::add(context, "secret", 3);
+                context
+                    .call(me, "note", args)
+                    .unwrap_or_else(|denied| panic!("{denied}"));
+            }
+            "nudge" => {
+                Self::add(context, "gold", 1);
+                Self::tell(context, Audience::Others, "onNudge", id);
+            }
+            "askBase" => {
+                let note = id.to_le_bytes().to_vec();
+                // Longer than any fault lasts, so that each question is answered once and never given up.
+                context
+                    .ask(me, "echo", args, 600_000, (ECHOED, note))
+                    .unwrap_or_else(|denied| panic!("{denied}"));
+            }
+            other => panic!("there is no cell method {other}"),
+        }
+        Answer::DONE
+    }
+
+    fn base(context: &mut Context<'_>, method: &str, id: u32) -> Answer {
+        let cell = context.mailbox(Part::Cell);
+        match method {
+            "rename" => {
+                context
+                    .set("title", Value::UInt(u64::from(id)))
+                    .unwrap_or_else(|denied| panic!("{denied}"));
+                context.store().unwrap_or_else(|denied| panic!("{denied}"));
+            }
+            "note" => {
+                Self::add(context, "notes", 1);
+                Self::tell(context, Audience::Own, "onNote", id);
+                context
+                    .call(cell, "nudge", vec![Value::UInt(u64::from(id))])
+                    .unwrap_or_else(|denied| panic!("{denied}"));
+            }
+            "echo" => return Answer::Return(vec![Value::UInt(u64::from(id))]),
+            other => panic!("there is no base method {other}"),
+        }
+        Answer::DONE
+    }
+}
+
+impl Behaviour for Game {
+    fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
+        let id = Self::number(args);
+        let entity_type = context.entity_type();
+        let place = usize::from(method.0);
+        match context.part() {
+            Part::Cell => {
+                let name = entity_type.cell_methods[place].name.clone();
+                Self::cell(context, &name, id)
+            }
+            Part::Base => {
+                let name = entity_type.base_methods[place].name.clone();
+                Self::base(context, &name, id)
+            }
+        }
+    }
+
+    fn replied(&self, context: &mut Context<'_>, then: u32, note: &[u8], outcome: &annals_event::Outcome) {
+        assert_eq!(then, ECHOED);
+        let id = u32::from_le_bytes(note.try_into().expect("the note is what askBase wrote"));
+        match outcome {
+            Ok(values) => assert_eq!(values, &[Value::UInt(u64::from(id))], "the answer to another question"),
+            Err(error) => panic!("echo {id}: {error}"),
+        }
+        Self::tell(context, Audience::Own, "onEcho", id);
+    }
+
+    fn client_attached(&self, context: &mut Context<'_>) {
+        let x = (context.roll() % 200) as f32 - 100.0;
+        let z = (context.roll() % 40) as f32;
+        let place = Place {
+            space: SPACE,
+            position: Position { x, y: 0.0, z },
+            ..Place::default()
+        };
+        context.request(Request::CreateCell {
+            entity: context.entity(),
+            place,
+            properties: Vec::new(),
+        });
+    }
+
+    fn created(&self, context: &mut Context<'_>) {
+        if context.part() == Part::Cell {
+            context.set_timer(1_000, 3_000, 0);
+        }
+    }
+
+    fn timer(&self, context: &mut Context<'_>, timer: TimerId, _tag: u32) {
+        Self::add(context, "hp", -1);
+        if context.now().0 > LAST_TIMER {
+            context.cancel_timer(timer);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The simulated history stream: what JetStream promises, and the ways in which it has been seen to break its promises.
+
+use std::collections::BTreeMap;
+
+use annals_ids::OwnerId;
+
+/// Whether a message is a batch of a log or fills a hole of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// A batch.
+    Log,
+    /// A refill.
+    Fill,
+}
+
+/// A message of the stream.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Whose log.
+    pub owner: OwnerId,
+    /// What it is.
+    pub lane: Lane,
+    /// The batch.
+    pub bytes: Vec<u8>,
+}
+
+/// The stream of one shard.
+#[derive(Debug, Default)]
+pub struct Stream {
+    messages: BTreeMap<u64, Message>,
+    last: u64,
+}
+
+impl Stream {
+    /// Appends to a log if its last sequence is `expect`; the sequence it got.
+    pub fn append(&mut self, owner: OwnerId, expect: u64, bytes: Vec<u8>) -> Option<u64> {
+        (self.last_of(owner) == expect).then(|| {
+            self.push(Message {
+                owner,
+                lane: Lane::Log,
+                bytes,
+            })
+        })
+    }
+
+    /// Publishes a refill.
+    pub fn fill(&mut self, owner: OwnerId, bytes: Vec<u8>) {
+        self.push(Message {
+            owner,
+            lane: Lane::Fill,
+            bytes,
+        });
+    }
+
+    /// The last message of a log.
+    pub fn last(&self, owner: OwnerId) -> Option<(u64, Vec<u8>)> {
+        let mut log = self.log(owner);
+        log.next_back()
+            .map(|(sequence, message)| (*sequence, message.bytes.clone()))
+    }
+
+    /// All messages of an owner, and the last sequence of its log.
+    pub fn read(&self, owner: OwnerId) -> (Vec<Vec<u8>>, u64) {
+        let of_owner = self.messages.values().filter(|message| message.owner == owner);
+        (
+            of_owner.map(|message| message.bytes.clone()).collect(),
+            self.last_of(owner),
+        )
+    }
+
+    /// The message at `sequence` or the next one after it.
+    pub fn next(&self, sequence: u64) -> Option<(u64, &Message)> {
+        self.messages
+            .range(sequence..)
+            .next()
+            .map(|(sequence, message)| (*sequence, message))
+    }
+
+    /// The last sequence that was given out.
+    pub fn end(&self) -> u64 {
+        self.last
+    }
+
+    /// Drops what lies before `keep` in a log.
+    pub fn trim(&mut self, owner: OwnerId, keep: u64) {
+        self.messages
+            .retain(|sequence, message| message.owner != owner || *sequence >= keep);
+    }
+
+    /// Loses a message from the middle of a log, although it was acknowledged: one that is not its log's last. Says whose.
+    pub fn lose_one(&mut self, choice: u64) -> Option<OwnerId> {
+        let inner: Vec<u64> = self
+            .messages
+            .iter()
+            .filter(|(sequence, message)| message.lane == Lane::Log && **sequence != self.last_of(message.owner))
+            .map(|(sequence, _)| *sequence)
+            .collect();
+        let chosen = *inner.get(usize::try_from(choice % inner.len().max(1) as u64).ok()?)?;
+        self.messages.remove(&chosen).map(|message| message.owner)
+    }
+
+    /// Loses the newest messages, as after a power cut without sync. Sequences are given out again.
+    pub fn lose_tail(&mut self, count: usize) -> Vec<OwnerId> {
+        let mut lost = Vec::new();
+        for _ in 0..count {
+            if let Some((_, message)) = self.messages.pop_last() {
+                lost.push(message.owner);
+            }
+        }
+        self.last = self.messages.last_key_value().map_or(0, |(sequence, _)| *sequence);
+        lost
+    }
+
+    fn push(&mut self, message: Message) -> u64 {
+        self.last += 1;
+        self.messages.insert(self.last, message);
+        self.last
+    }
+
+    fn last_of(&self, owner: OwnerId) -> u64 {
+        self.log(owner).next_back().map_or(0, |(sequence, _)| *sequence)
+    }
+
+    fn log(&self, owner: OwnerId) -> impl DoubleEndedIterator<Item = (&u64, &Message)> {
+        self.messages
+            .iter()
+            .filter(move |(_, message)| message.owner == owner && message.lane == Lane::Log)
+    }
+}

@@ -1,0 +1,285 @@
+//! The world: time, the agenda of what happens next, and everything that takes part.
+//!
+//! One thread, one clock, one source of chance. A step takes no time; what takes time is put on the agenda. So a seed and
+//! a commit give the same run, always.
+
+mod clients;
+mod directing;
+mod faults;
+mod folding;
+mod hosting;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use annals_client::Input as ClientInput;
+use annals_def::Schema;
+use annals_ids::{OwnerId, ProcessId, WallTime, WorldTime};
+use annals_node::{
+    ConnectionId,
+    time::{Mono, Now},
+    writer,
+};
+use annals_store::{MemoryStore, Store};
+use annals_wire::SpaceMap;
+
+use crate::{
+    game,
+    plan::{Fault, Plan},
+    stream::Stream,
+};
+pub use clients::{Connection, SimClient};
+pub use directing::Directing;
+pub use folding::Folding;
+pub use hosting::{Core, Hold, Process, SHARD, Service};
+
+/// The realm's name.
+pub const REALM: &str = "sim";
+
+/// When the simulated realm began, on the wall.
+const BEGAN: WallTime = WallTime(1_700_000_000_000);
+
+/// Steps after which a run is taken for a livelock.
+const STEP_LIMIT: u64 = 20_000_000;
+
+/// Something that is going to happen.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// An envelope arrives at whoever listens for an owner.
+    Deliver { to: OwnerId, bytes: Vec<u8> },
+    /// A question of a holder reaches the log or the store.
+    Ask { hold: Hold, question: hosting::Question },
+    /// An answer reaches a holder.
+    Answer { hold: Hold, input: writer::Input },
+    /// db announces a cursor to a holder.
+    Announce { hold: Hold, input: writer::Input },
+    /// Time makes a difference to a holder.
+    Wake { hold: Hold },
+    /// A process tries to take over what it was granted.
+    TakeOver { hold: Hold },
+    /// The director's beat.
+    Direct,
+    /// db looks at the stream.
+    Fold,
+    /// Something reaches a client's core.
+    ToClient { client: usize, input: ClientInput },
+    /// Time makes a difference to a client.
+    WakeClient { client: usize },
+    /// A client wants to log in or to know where its base is.
+    Login { client: usize, request: clients::LoginCall },
+    /// A client's connection reaches a process.
+    Connect {
+        client: usize,
+        connection: ConnectionId,
+        process: ProcessId,
+    },
+    /// A frame of a client reaches its base.
+    Frame { connection: ConnectionId, bytes: Vec<u8> },
+    /// A datagram of a client reaches its base.
+    Datagram { connection: ConnectionId, bytes: Vec<u8> },
+    /// A base notices that a connection is gone.
+    Hangup { connection: ConnectionId },
+    /// A client does something.
+    Play { client: usize },
+    /// Something goes wrong.
+    Fault,
+    /// A process is started.
+    Start { service: Service },
+    /// A stopped process goes on.
+    Resume { process: ProcessId },
+    /// db comes back.
+    StartDb,
+    /// A director comes back.
+    StartDirector,
+}
+
+/// See the module.
+pub struct World {
+    /// The seed.
+    pub seed: u64,
+    /// What is simulated.
+    pub plan: Plan,
+    /// Microseconds since the simulation began.
+    pub now: u64,
+    agenda: BTreeMap<(u64, u64), Step>,
+    scheduled: u64,
+    steps: u64,
+    dice: Box<dyn FnMut() -> u64>,
+    /// The schema.
+    pub schema: Arc<Schema>,
+    /// The stream.
+    pub stream: Stream,
+    /// The store's memory.
+    pub memory: MemoryStore,
+    /// The store.
+    pub store: Store,
+    /// The processes that were started and have not died.
+    pub processes: BTreeMap<ProcessId, Process>,
+    holds: u64,
+    /// The director that leads, if one does.
+    pub director: Option<Directing>,
+    /// db, if it runs.
+    pub db: Option<Folding>,
+    /// The map as it was last drawn.
+    pub map: SpaceMap,
+    /// The clients.
+    pub clients: Vec<SimClient>,
+    /// The clients' connections.
+    pub connections: BTreeMap<ConnectionId, Connection>,
+    next_connection: u64,
+    logins: BTreeMap<u64, clients::Pending>,
+    next_login: u64,
+    next_call: u32,
+    /// What went wrong, in order, for the reader.
+    pub events: Vec<String>,
+    /// How often each large fault happened.
+    pub faults: BTreeMap<Fault, u64>,
+}
+
+impl World {
+    /// A realm that is about to begin.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut dice: Box<dyn FnMut() -> u64> = Box::new(annals_def::split_mix(seed));
+        let plan = Plan::of(seed, &mut dice);
+        let memory = MemoryStore::new();
+        let store = memory.store();
+        let mut world = Self {
+            seed,
+            plan,
+            now: 0,
+            agenda: BTreeMap::new(),
+            scheduled: 0,
+            steps: 0,
+            dice,
+            schema: game::schema(),
+            stream: Stream::default(),
+            memory,
+            store,
+            processes: BTreeMap::new(),
+            holds: 0,
+            director: None,
+            db: None,
+            map: SpaceMap::default(),
+            clients: Vec::new(),
+            connections: BTreeMap::new(),
+            next_connection: 1,
+            logins: BTreeMap::new(),
+            next_login: 1,
+            next_call: 1,
+            events: Vec::new(),
+            faults: BTreeMap::new(),
+        };
+        world.begin();
+        world
+    }
+
+    /// Runs to the end of the plan.
+    ///
+    /// # Panics
+    /// When a core does, or the run does not end.
+    pub fn run(&mut self) {
+        let end = (self.plan.play_ms + self.plan.settle_ms) * 1_000;
+        while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= end) {
+            let ((at, _), step) = entry.remove_entry();
+            assert!(at >= self.now, "time does not go back");
+            let passed = at - self.now;
+            self.memory.advance(std::time::Duration::from_micros(passed));
+            self.now = at;
+            self.steps += 1;
+            assert!(
+                self.steps < STEP_LIMIT,
+                "seed {}: the realm does not come to rest",
+                self.seed
+            );
+            self.take(step);
+        }
+    }
+
+    /// Whether clients still play and things still go wrong.
+    #[must_use]
+    pub fn is_playing(&self) -> bool {
+        self.now < self.plan.play_ms * 1_000
+    }
+
+    /// The moment, as cores are told it.
+    #[must_use]
+    pub fn moment(&self) -> Now {
+        // The measuring clock did not begin with the realm.
+        let mono = Mono(self.now + 1_000_000_000);
+        let millis = self.now / 1_000;
+        Now {
+            mono,
+            wall: WallTime(BEGAN.0 + millis),
+            world: WorldTime(millis),
+        }
+    }
+
+    /// A chance.
+    pub fn roll(&mut self) -> u64 {
+        (self.dice)()
+    }
+
+    /// A number of microseconds from `least` to `most`.
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.roll() % (most - least + 1)
+    }
+
+    /// Puts something on the agenda, so many microseconds from now.
+    pub(crate) fn after(&mut self, delay: u64, step: Step) {
+        self.scheduled += 1;
+        self.agenda.insert((self.now + delay, self.scheduled), step);
+    }
+
+    /// Notes what went wrong.
+    pub fn note(&mut self, what: impl std::fmt::Display) {
+        self.events.push(format!("{:>9.3} s  {what}", self.now as f64 / 1e6));
+    }
+
+    fn begin(&mut self) {
+        self.after(0, Step::StartDb);
+        self.after(1_000, Step::StartDirector);
+        for number in 0..self.plan.bases {
+            self.after(10_000 + number, Step::Start { service: Service::Base });
+        }
+        for number in 0..self.plan.cells {
+            self.after(11_000 + number, Step::Start { service: Service::Cell });
+        }
+        for client in 0..self.plan.clients {
+            self.add_client(client);
+        }
+        if self.plan.fault_every_ms > 0 {
+            let first = self.plan.fault_every_ms * 1_000 + 2_000_000;
+            self.after(first, Step::Fault);
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Deliver { to, bytes } => self.deliver(to, &bytes),
+            Step::Ask { hold, question } => self.ask(hold, question),
+            Step::Answer { hold, input } => self.answer(hold, input),
+            Step::Announce { hold, input } => self.announce(hold, input),
+            Step::Wake { hold } => self.wake(hold),
+            Step::TakeOver { hold } => self.take_over(hold),
+            Step::Direct => self.direct(),
+            Step::Fold => self.fold(),
+            Step::ToClient { client, input } => self.tell_client(client, input),
+            Step::WakeClient { client } => self.wake_client(client),
+            Step::Login { client, request } => self.log_in(client, request),
+            Step::Connect {
+                client,
+                connection,
+                process,
+            } => self.connect(client, connection, process),
+            Step::Frame { connection, bytes } => self.frame(connection, bytes),
+            Step::Datagram { connection, bytes } => self.datagram(connection, bytes),
+            Step::Hangup { connection } => self.hangup(connection),
+            Step::Play { client } => self.play(client),
+            Step::Fault => self.fault(),
+            Step::Start { service } => self.start(service),
+            Step::Resume { process } => self.resume(process),
+            Step::StartDb => self.start_db(),
+            Step::StartDirector => self.start_director(),
+        }
+    }
+}

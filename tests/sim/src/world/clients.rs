@@ -1,0 +1,569 @@
+//! Clients: the SDK's core, its connections, and what the login service does for it.
+
+use annals_base::{BaseInput, OpenSession};
+use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
+use annals_db::{StoredEntity, accounts};
+use annals_def::Value;
+use annals_ids::{CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, Part, Position, ProcessId, SessionId};
+use annals_node::{ConnectionId, NotOpened, Output};
+use annals_store::immediate;
+use annals_wire::client::{
+    CloseReason, Hello, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket,
+};
+
+use super::{
+    Step, World,
+    hosting::{Given, Hold},
+};
+use crate::game::EXTENT;
+
+/// A client.
+pub struct SimClient {
+    /// The SDK's core.
+    pub core: ClientCore,
+    name: String,
+    /// Its present connection, if it has one.
+    connection: Option<ConnectionId>,
+    /// Everything it was told, in order.
+    pub told: Vec<Event>,
+    /// The calls it made: what they carry, on which part of which entity, under which number.
+    pub made: Vec<Made>,
+    /// Whether its session ended although nobody wanted it to.
+    pub ended: bool,
+    heading: Position,
+    waking: Option<u64>,
+}
+
+/// A call that a client made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The number that it carries, unique in the run.
+    pub id: u32,
+    /// Which method.
+    pub method: &'static str,
+    /// Of which entity.
+    pub entity: EntityId,
+    /// Of which part.
+    pub part: Part,
+    /// Under which number of the link.
+    pub number: CallNumber,
+}
+
+/// A connection of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    pub(super) client: usize,
+    pub(super) attempt: Attempt,
+    pub(super) process: ProcessId,
+    /// The owner that the first frame named.
+    owner: Option<OwnerId>,
+    /// When the last thing that was sent down it arrives, so that nothing overtakes.
+    down: u64,
+    /// The same up.
+    up: u64,
+}
+
+/// A request to the login service.
+#[derive(Debug)]
+pub(crate) struct LoginCall {
+    attempt: Attempt,
+    request: LoginRequest,
+}
+
+/// A log-in that waits for a base.
+pub(crate) struct Pending {
+    client: usize,
+    attempt: Attempt,
+    secret: Secret,
+    base: Located,
+}
+
+impl World {
+    pub(super) fn add_client(&mut self, number: u64) {
+        let name = format!("client{number}");
+        let credentials = Credentials {
+            name: name.clone(),
+            password: Password("secret".to_owned()),
+        };
+        let seed = self.roll();
+        let core = ClientCore::new(std::sync::Arc::clone(&self.schema), credentials, seed);
+        let client = self.clients.len();
+        self.clients.push(SimClient {
+            core,
+            name,
+            connection: None,
+            told: Vec::new(),
+            made: Vec::new(),
+            ended: false,
+            heading: Position::default(),
+            waking: None,
+        });
+        let begin = self.between(500_000, 2_000_000);
+        self.after(begin, Step::Play { client });
+    }
+
+    fn millis(&self) -> Millis {
+        Millis(self.now / 1_000)
+    }
+
+    pub(super) fn tell_client(&mut self, client: usize, input: ClientInput) {
+        let now = self.millis();
+        self.clients[client].core.handle(now, input);
+        self.drain_client(client);
+    }
+
+    pub(super) fn wake_client(&mut self, client: usize) {
+        let now = self.millis();
+        let waking = &mut self.clients[client].waking;
+        if waking.is_some_and(|at| at > self.now) {
+            return;
+        }
+        *waking = None;
+        self.clients[client].core.tick(now);
+        self.drain_client(client);
+    }
+
+    /// A client does something at random, and goes on to do so until the playing ends.
+    pub(super) fn play(&mut self, client: usize) {
+        if !self.is_playing() {
+            return;
+        }
+        let now = self.millis();
+        self.clients[client].core.start(now);
+        if self.clients[client].core.is_playing() {
+            match self.roll() % 10 {
+                0..=4 => self.walk(client),
+                5 => self.call(client, "mark", Part::Cell),
+                6 => self.call(client, "passOn", Part::Cell),
+                7 => self.call(client, "rename", Part::Base),
+                8 => self.call(client, "askBase", Part::Cell),
+                _ => {
+                    let x = self.roll() % (2 * EXTENT as u64);
+                    self.clients[client].heading = Position {
+                        x: x as f32 - EXTENT,
+                        y: 0.0,
+                        z: (self.roll() % 40) as f32,
+                    };
+                }
+            }
+        }
+        self.drain_client(client);
+        let pause = self.between(20_000, 250_000);
+        self.after(pause, Step::Play { client });
+    }
+
+    fn walk(&mut self, client: usize) {
+        let player = &mut self.clients[client];
+        let own = player
+            .core
+            .controls()
+            .and_then(|(entity, _)| player.core.entity(entity));
+        let Some((position, _)) = own.and_then(|seen| seen.place) else {
+            return;
+        };
+        let step = |from: f32, to: f32| from + (to - from).clamp(-6.0, 6.0);
+        let position = Position {
+            x: step(position.x, player.heading.x),
+            y: 0.0,
+            z: step(position.z, player.heading.z),
+        };
+        player.core.move_to(position, Direction::default());
+    }
+
+    fn call(&mut self, client: usize, method: &'static str, part: Part) {
+        let now = self.millis();
+        let id = self.next_call;
+        let player = &mut self.clients[client];
+        let Some((entity, _)) = player.core.controls() else {
+            return;
+        };
+        // A call of a cell part that is not in view yet is not a call.
+        if part == Part::Cell && player.core.entity(entity).is_none() {
+            return;
+        }
+        if let Ok(number) = player
+            .core
+            .call(now, entity, part, method, &[Value::UInt(u64::from(id))])
+        {
+            self.next_call += 1;
+            player.made.push(Made {
+                id,
+                method,
+                entity,
+                part,
+                number,
+            });
+        }
+    }
+
+    fn drain_client(&mut self, client: usize) {
+        loop {
+            let player = &mut self.clients[client];
+            while let Some(event) = player.core.poll_event() {
+                player.ended |= matches!(event, Event::Ended(_));
+                player.told.push(event);
+            }
+            let Some(output) = player.core.poll_output() else { break };
+            self.do_for_client(client, output);
+        }
+        let Some(Millis(due)) = self.clients[client].core.deadline() else {
+            return;
+        };
+        let due = (due * 1_000).max(self.now + 1_000);
+        if self.clients[client].waking.is_none_or(|at| due < at) {
+            self.clients[client].waking = Some(due);
+            self.after(due - self.now, Step::WakeClient { client });
+        }
+    }
+
+    fn do_for_client(&mut self, client: usize, output: ClientOutput) {
+        match output {
+            ClientOutput::Login { attempt, request } => {
+                let delay = self.between(500, 5_000);
+                self.after(
+                    delay,
+                    Step::Login {
+                        client,
+                        request: LoginCall { attempt, request },
+                    },
+                );
+            }
+            ClientOutput::Connect { attempt, address, .. } => {
+                let process = ProcessId(u64::from(address.port()));
+                let connection = ConnectionId(self.next_connection);
+                self.next_connection += 1;
+                let (down, up) = (self.now, self.now);
+                self.connections.insert(
+                    connection,
+                    Connection {
+                        client,
+                        attempt,
+                        process,
+                        owner: None,
+                        down,
+                        up,
+                    },
+                );
+                self.clients[client].connection = Some(connection);
+                let delay = self.between(500, 5_000);
+                self.after(
+                    delay,
+                    Step::Connect {
+                        client,
+                        connection,
+                        process,
+                    },
+                );
+            }
+            ClientOutput::Frame(bytes) => {
+                let Some(connection) = self.clients[client].connection else {
+                    return;
+                };
+                let delay = self.between(300, 3_000);
+                let Some(found) = self.connections.get_mut(&connection) else {
+                    return;
+                };
+                found.up = found.up.max(self.now + delay);
+                let at = found.up - self.now;
+                self.after(at, Step::Frame { connection, bytes });
+            }
+            ClientOutput::Datagram(bytes) => {
+                let Some(connection) = self.clients[client].connection else {
+                    return;
+                };
+                if !self.roll().is_multiple_of(20) {
+                    let delay = self.between(300, 6_000);
+                    self.after(delay, Step::Datagram { connection, bytes });
+                }
+            }
+            ClientOutput::Disconnect(_) => {
+                if let Some(connection) = self.clients[client].connection.take() {
+                    let delay = self.between(300, 3_000);
+                    self.after(delay, Step::Hangup { connection });
+                }
+            }
+        }
+    }
+
+    pub(super) fn connect(&mut self, client: usize, connection: ConnectionId, process: ProcessId) {
+        let Some(attempt) = self.connections.get(&connection).map(|found| found.attempt) else {
+            return;
+        };
+        let reachable = self.processes.get(&process).is_some_and(|host| host.paused.is_none());
+        let input = if reachable {
+            ClientInput::Connected { attempt }
+        } else {
+            self.connections.remove(&connection);
+            ClientInput::Disconnected {
+                attempt,
+                reason: CloseReason::Lost,
+            }
+        };
+        self.after(500, Step::ToClient { client, input });
+    }
+
+    pub(super) fn frame(&mut self, connection: ConnectionId, bytes: Vec<u8>) {
+        let Some(found) = self.connections.get(&connection).copied() else {
+            return;
+        };
+        let kept = bytes.clone();
+        if self.defer(found.process, |_| Step::Frame {
+            connection,
+            bytes: kept,
+        }) {
+            return;
+        }
+        match found.owner {
+            Some(owner) => {
+                let trace = annals_event::Trace::default();
+                self.tell_base(
+                    found.process,
+                    owner,
+                    BaseInput::Frame {
+                        connection,
+                        bytes,
+                        trace,
+                    },
+                );
+            }
+            None => {
+                let hello = Hello::read(&bytes).expect("the SDK's first frame is a hello");
+                let owner = hello.owner;
+                if let Some(found) = self.connections.get_mut(&connection) {
+                    found.owner = Some(owner);
+                }
+                let fresh_token = self.secret();
+                if !self.tell_base(
+                    found.process,
+                    owner,
+                    BaseInput::Hello {
+                        connection,
+                        hello,
+                        fresh_token,
+                    },
+                ) {
+                    // What an edge does for an owner that its process does not hold.
+                    self.close(connection, CloseReason::Moved);
+                }
+            }
+        }
+    }
+
+    pub(super) fn datagram(&mut self, connection: ConnectionId, bytes: Vec<u8>) {
+        let Some(found) = self.connections.get(&connection).copied() else {
+            return;
+        };
+        let running = self
+            .processes
+            .get(&found.process)
+            .is_some_and(|host| host.paused.is_none());
+        if let (true, Some(owner)) = (running, found.owner) {
+            self.tell_base(found.process, owner, BaseInput::Datagram { connection, bytes });
+        }
+    }
+
+    pub(super) fn hangup(&mut self, connection: ConnectionId) {
+        let Some(found) = self.connections.get(&connection).copied() else {
+            return;
+        };
+        if self.defer(found.process, |_| Step::Hangup { connection }) {
+            return;
+        }
+        self.connections.remove(&connection);
+        if let Some(owner) = found.owner {
+            self.tell_base(found.process, owner, BaseInput::Closed { connection });
+        }
+    }
+
+    fn tell_base(&mut self, process: ProcessId, owner: OwnerId, input: BaseInput) -> bool {
+        let held = self.processes.get(&process).and_then(|host| host.owners.get(&owner));
+        let Some(hold) = held.filter(|held| held.core.is_some()).map(|held| held.hold) else {
+            return false;
+        };
+        self.give(hold, Given::Base(input));
+        true
+    }
+
+    /// Closes a connection from the realm's side.
+    pub(super) fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
+        let Some(found) = self.connections.remove(&connection) else {
+            return;
+        };
+        let at = found.down.max(self.now + 500) - self.now;
+        let input = ClientInput::Disconnected {
+            attempt: found.attempt,
+            reason,
+        };
+        self.after(
+            at,
+            Step::ToClient {
+                client: found.client,
+                input,
+            },
+        );
+    }
+
+    /// What a base has for its clients.
+    pub(super) fn emit_to_client(&mut self, output: Output) {
+        match output {
+            Output::Frame { connection, bytes } => {
+                let delay = self.between(300, 3_000);
+                let Some(found) = self.connections.get_mut(&connection) else {
+                    return;
+                };
+                found.down = found.down.max(self.now + delay);
+                let (at, client, attempt) = (found.down - self.now, found.client, found.attempt);
+                self.after(
+                    at,
+                    Step::ToClient {
+                        client,
+                        input: ClientInput::Frame { attempt, body: bytes },
+                    },
+                );
+            }
+            Output::Datagram { connection, bytes } => {
+                let Some(Connection { client, attempt, .. }) = self.connections.get(&connection).copied() else {
+                    return;
+                };
+                let delay = self.between(300, 6_000);
+                self.after(
+                    delay,
+                    Step::ToClient {
+                        client,
+                        input: ClientInput::Datagram { attempt, bytes },
+                    },
+                );
+            }
+            Output::Close { connection, reason } => self.close(connection, reason),
+            Output::SessionOpened { request, opened } => self.session_opened(request, &opened),
+            Output::Send { .. } | Output::WantIds => unreachable!("these are not for clients"),
+        }
+    }
+
+    /// The login service, in one step: what `annals-login` decides is tested there.
+    pub(super) fn log_in(&mut self, client: usize, call: LoginCall) {
+        let LoginCall { attempt, request } = call;
+        let answer = match request {
+            LoginRequest::LogIn { .. } => match self.open(client, attempt) {
+                None => return,
+                Some(refusal) => LoginAnswer::Refused(refusal),
+            },
+            LoginRequest::Locate { owner, .. } => match self.located(owner) {
+                Some((located, _)) => LoginAnswer::Located(located),
+                None => LoginAnswer::Refused(LoginRefusal::NotHeld),
+            },
+        };
+        let input = ClientInput::LoginAnswered {
+            attempt,
+            answer: Some(answer),
+        };
+        self.after(1_000, Step::ToClient { client, input });
+    }
+
+    /// Asks a base for a session; `None` while its answer is awaited.
+    fn open(&mut self, client: usize, attempt: Attempt) -> Option<LoginRefusal> {
+        let name = self.clients[client].name.clone();
+        let entity = StoredEntity {
+            entity_type: "Avatar".to_owned(),
+            ..StoredEntity::default()
+        };
+        let schema = std::sync::Arc::clone(&self.schema);
+        let account = immediate(accounts::create(&self.store, name.as_bytes(), "", &entity, &schema)).ok()?;
+        let Some(preferred) = self.any_base() else {
+            return Some(LoginRefusal::Busy);
+        };
+        let checkout = immediate(accounts::check_out(&self.store, account.database, preferred)).ok()?;
+        let Some((base, hold)) = self.located(checkout.owner) else {
+            return Some(LoginRefusal::Busy);
+        };
+        let secret = self.secret();
+        let request = self.next_login;
+        self.next_login += 1;
+        let wanted = self.wanted(request, base.epoch, account.database, checkout.number, &secret);
+        self.logins.insert(
+            request,
+            Pending {
+                client,
+                attempt,
+                secret,
+                base,
+            },
+        );
+        self.give(hold, Given::Base(BaseInput::OpenSession(wanted)));
+        None
+    }
+
+    fn wanted(&self, request: u64, epoch: Epoch, account: DatabaseId, checkout: u64, secret: &Secret) -> OpenSession {
+        let entity_type = self.schema.type_named("Avatar").expect("the game has avatars");
+        let stored = immediate(accounts::load(&self.store, account)).expect("the simulated store answers");
+        let properties = stored
+            .map(|stored| stored.properties_of(entity_type, Part::Base))
+            .unwrap_or_default();
+        OpenSession {
+            request,
+            epoch,
+            account,
+            checkout,
+            type_id: entity_type.id,
+            properties,
+            ticket: secret.digest().0,
+        }
+    }
+
+    fn any_base(&mut self) -> Option<OwnerId> {
+        let owners: Vec<OwnerId> = self.director.as_ref()?.roster.live_owners(Part::Base).collect();
+        let choice = self.roll();
+        owners
+            .get(usize::try_from(choice % owners.len().max(1) as u64).ok()?)
+            .copied()
+    }
+
+    fn located(&self, owner: OwnerId) -> Option<(Located, Hold)> {
+        let hold = self.holder(owner)?;
+        let epoch = self.processes.get(&hold.process)?.owners.get(&owner)?.epoch;
+        let port = u16::try_from(hold.process.0).expect("a run has few processes");
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        Some((
+            Located {
+                owner,
+                epoch,
+                address,
+                certificate: None,
+            },
+            hold,
+        ))
+    }
+
+    fn session_opened(&mut self, request: u64, opened: &Result<SessionId, NotOpened>) {
+        let Some(Pending {
+            client,
+            attempt,
+            secret,
+            base,
+        }) = self.logins.remove(&request)
+        else {
+            return;
+        };
+        let answer = match opened {
+            Ok(session) => LoginAnswer::Ticket(Ticket {
+                session: *session,
+                secret,
+                base,
+            }),
+            Err(_) => LoginAnswer::Refused(LoginRefusal::Busy),
+        };
+        let input = ClientInput::LoginAnswered {
+            attempt,
+            answer: Some(answer),
+        };
+        self.after(1_000, Step::ToClient { client, input });
+    }
+
+    fn secret(&mut self) -> Secret {
+        let mut bytes = [0; 32];
+        for chunk in bytes.chunks_exact_mut(8) {
+            chunk.copy_from_slice(&self.roll().to_le_bytes());
+        }
+        Secret(bytes)
+    }
+}

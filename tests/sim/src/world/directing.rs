@@ -1,0 +1,191 @@
+//! The director and how processes hear of it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use annals_director::{Beat, Decision, Grant, Grants, Roster, SILENCE, SpacePlan, divide};
+use annals_ids::{OwnerId, Part, ProcessId};
+use annals_store::immediate;
+
+use super::{
+    Step, World,
+    hosting::{Hold, SHARD, Service},
+};
+use crate::game::{EXTENT, SPACE};
+
+/// Between two beats, microseconds.
+const BEAT: u64 = 300_000;
+
+/// How far a witness sees in the simulated space, metres: enough to see across a boundary, not enough to see everything.
+const AOI_RADIUS: f32 = 60.0;
+
+/// A director that leads.
+pub struct Directing {
+    /// Its transactions.
+    pub grants: Grants,
+    /// Who lives.
+    pub roster: Roster,
+    /// Who was granted what in this term.
+    granted: BTreeMap<OwnerId, (Grant, ProcessId)>,
+    /// Since when a live holder does not hold what it was granted.
+    unheld: BTreeMap<OwnerId, u64>,
+}
+
+impl World {
+    pub(super) fn start_director(&mut self) {
+        let process = ProcessId(1 << 63 | self.now);
+        let now = Duration::from_micros(self.now);
+        let seen = immediate(Grants::watch(&self.store)).expect("the simulated store answers");
+        let grants = immediate(Grants::lead(self.store.clone(), process, seen)).expect("nobody else leads");
+        let owners = immediate(grants.owners()).expect("the simulated store answers");
+        let held = owners
+            .iter()
+            .map(|(owner, record)| (*owner, (record.part, record.process)))
+            .collect();
+        let roster = Roster::new(now, held);
+        let granted = owners.iter().map(|(owner, record)| {
+            let grant = Grant {
+                owner: *owner,
+                part: record.part,
+                shard: SHARD,
+                epoch: record.epoch,
+                ids: 0..0,
+            };
+            (*owner, (grant, record.process))
+        });
+        self.director = Some(Directing {
+            grants,
+            roster,
+            granted: granted.collect(),
+            unheld: BTreeMap::new(),
+        });
+        self.after(0, Step::Direct);
+    }
+
+    pub(super) fn direct(&mut self) {
+        let Some(mut director) = self.director.take() else {
+            return;
+        };
+        let now = Duration::from_micros(self.now);
+        for (process, host) in self.processes.iter().filter(|(_, host)| host.paused.is_none()) {
+            let holds = Some(match host.service {
+                Service::Base => Part::Base,
+                Service::Cell => Part::Cell,
+            });
+            let owners: Vec<OwnerId> = host.owners.keys().copied().collect();
+            director.roster.hear(
+                now,
+                Beat {
+                    process: *process,
+                    holds,
+                    address: None,
+                    owners,
+                    draining: false,
+                },
+            );
+        }
+        for decision in director.roster.decide(now) {
+            let done = match decision {
+                Decision::Found { part, process } => {
+                    immediate(director.grants.found(part, SHARD, process)).map(|grant| (grant, process))
+                }
+                Decision::Grant { owner, process } => {
+                    immediate(director.grants.grant(owner, process)).map(|grant| (grant, process))
+                }
+            };
+            let (grant, process) = done.expect("the simulated store answers");
+            director.roster.granted(grant.owner, grant.part, process);
+            director.granted.insert(grant.owner, (grant, process));
+        }
+        self.regrant(&mut director);
+        self.give_orders(&director);
+        self.draw(&director);
+        self.director = Some(director);
+        self.after(BEAT, Step::Direct);
+    }
+
+    /// What a live process does not hold for too long is granted to it anew.
+    fn regrant(&mut self, director: &mut Directing) {
+        let silence = u64::try_from(SILENCE.as_micros()).expect("silence is short");
+        for (owner, (grant, process)) in &mut director.granted {
+            let Some(host) = self.processes.get(process).filter(|host| host.paused.is_none()) else {
+                continue;
+            };
+            if host.owners.get(owner).is_some_and(|held| held.epoch == grant.epoch) {
+                director.unheld.remove(owner);
+                continue;
+            }
+            let since = *director.unheld.entry(*owner).or_insert(self.now);
+            if self.now - since >= silence {
+                *grant = immediate(director.grants.grant(*owner, *process)).expect("the simulated store answers");
+                director.unheld.remove(owner);
+            }
+        }
+    }
+
+    /// What the answers to beats do: holders begin and end.
+    fn give_orders(&mut self, director: &Directing) {
+        let mut begin = Vec::new();
+        for (process, host) in self.processes.iter_mut().filter(|(_, host)| host.paused.is_none()) {
+            host.owners.retain(|owner, held| {
+                director
+                    .granted
+                    .get(owner)
+                    .is_some_and(|(grant, holder)| holder == process && grant.epoch == held.epoch)
+            });
+            for (owner, (grant, _)) in director.granted.iter().filter(|(_, (_, holder))| holder == process) {
+                let fresh = grant.ids.end > grant.ids.start;
+                if fresh
+                    && !host.owners.contains_key(owner)
+                    && director.unheld.get(owner).is_none_or(|since| *since == self.now)
+                {
+                    begin.push((*process, grant.clone()));
+                }
+            }
+        }
+        for (process, grant) in begin {
+            self.begin_hold(process, grant.owner, grant.epoch, grant.ids);
+        }
+    }
+
+    fn draw(&mut self, director: &Directing) {
+        let cells: Vec<OwnerId> = director.roster.live_owners(Part::Cell).collect();
+        let drawn: Vec<OwnerId> = self
+            .map
+            .spaces
+            .get(&SPACE)
+            .map(|space| space.cells.iter().map(|cell| cell.owner).collect())
+            .unwrap_or_default();
+        let enough = cells.len() as u64 >= self.plan.cells;
+        if !enough || cells.iter().all(|owner| drawn.contains(owner)) {
+            return;
+        }
+        let mut owners = drawn.clone();
+        owners.extend(cells.iter().filter(|owner| !drawn.contains(owner)));
+        let plan = SpacePlan {
+            space: SPACE,
+            extent: EXTENT,
+            aoi_radius: AOI_RADIUS,
+            aoi_hysteresis: 5.0,
+        };
+        self.map = divide(plan, &owners, &self.map);
+        let holds: Vec<Hold> = self
+            .processes
+            .values()
+            .flat_map(|host| host.owners.values().map(|held| held.hold))
+            .collect();
+        for hold in holds {
+            self.tell_map(hold);
+        }
+    }
+
+    /// Who holds an owner with a core that has opened its epoch, and is not stopped.
+    pub(super) fn holder(&self, owner: OwnerId) -> Option<Hold> {
+        let (grant, process) = self.director.as_ref()?.granted.get(&owner)?;
+        let host = self.processes.get(process).filter(|host| host.paused.is_none())?;
+        let held = host
+            .owners
+            .get(&owner)
+            .filter(|held| held.epoch == grant.epoch && held.core.is_some())?;
+        Some(held.hold)
+    }
+}

@@ -1,0 +1,568 @@
+//! Processes and the owners they hold: what the host's holder does, without waiting.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use annals_base::{BaseInput, BaseRole};
+use annals_cell::{CellInput, CellRole};
+use annals_db::recover;
+use annals_event::{Batch, Header, Imprint, OwnerState};
+use annals_ids::{Epoch, OwnerId, Part, ProcessId, Shard};
+use annals_node::{
+    Beginning, Input, Output, Owner,
+    chain::assemble,
+    writer::{self, Action, Durability, Opening, OpeningRefused, PATIENCE, Tip},
+};
+use annals_store::{
+    Order, StoreError, immediate,
+    layout::owners::{self, OpeningRecord},
+};
+use annals_wire::bus::Envelope;
+
+use super::{REALM, Step, World};
+use crate::game::Game;
+
+/// The one shard.
+pub const SHARD: Shard = Shard(0);
+
+/// What a process serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Service {
+    /// Bases.
+    Base,
+    /// Cells.
+    Cell,
+}
+
+/// One holding of an owner by a process: what is meant for an earlier one is not meant for this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hold {
+    /// By whom.
+    pub process: ProcessId,
+    /// Of what.
+    pub owner: OwnerId,
+    /// Which one.
+    pub number: u64,
+}
+
+/// A process.
+pub struct Process {
+    /// What it serves.
+    pub service: Service,
+    /// Until when it is stopped, if it is.
+    pub paused: Option<u64>,
+    /// What happened to it meanwhile.
+    pub(crate) missed: Vec<Step>,
+    /// What it holds.
+    pub owners: BTreeMap<OwnerId, Held>,
+}
+
+/// An owner that a process holds or is taking over.
+pub struct Held {
+    /// Which holding.
+    pub hold: Hold,
+    /// What was granted.
+    pub epoch: Epoch,
+    /// The granted ids.
+    pub ids: std::ops::Range<u64>,
+    /// The core, once it is taken over.
+    pub core: Option<Core>,
+    /// Whether a question of it is under way.
+    asking: bool,
+    /// When it will be woken.
+    waking: Option<u64>,
+}
+
+/// A core.
+pub enum Core {
+    /// Of a base owner.
+    Base(Box<Owner<BaseRole>>),
+    /// Of a cell owner.
+    Cell(Box<Owner<CellRole>>),
+}
+
+/// Does the same with either core.
+macro_rules! either {
+    ($core:expr, $owner:ident => $does:expr) => {
+        match $core {
+            Core::Base($owner) => $does,
+            Core::Cell($owner) => $does,
+        }
+    };
+}
+
+/// What a core asks of log and store.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// Append this.
+    Append { expect: u64, bytes: Vec<u8> },
+    /// What is last?
+    ReadLast,
+    /// Record these.
+    Record(Vec<Opening>),
+    /// Is the epoch still granted?
+    Confirm,
+}
+
+impl Core {
+    /// Its state.
+    #[must_use]
+    pub fn state(&self) -> &OwnerState {
+        either!(self, owner => owner.state())
+    }
+
+    /// Whether it writes nothing any more.
+    #[must_use]
+    pub fn stopped(&self) -> Option<&writer::Stop> {
+        either!(self, owner => owner.stopped())
+    }
+
+    /// Its writer.
+    #[must_use]
+    pub fn writer(&self) -> &writer::Writer {
+        either!(self, owner => owner.writer())
+    }
+}
+
+impl World {
+    pub(super) fn start(&mut self, service: Service) {
+        let Some(director) = &self.director else {
+            self.after(200_000, Step::Start { service });
+            return;
+        };
+        match immediate(director.grants.register()) {
+            Ok(process) => {
+                let started = Process {
+                    service,
+                    paused: None,
+                    missed: Vec::new(),
+                    owners: BTreeMap::new(),
+                };
+                self.processes.insert(process, started);
+            }
+            Err(_) => self.after(200_000, Step::Start { service }),
+        }
+    }
+
+    /// A process was ordered to hold an owner.
+    pub(super) fn begin_hold(&mut self, process: ProcessId, owner: OwnerId, epoch: Epoch, ids: std::ops::Range<u64>) {
+        self.holds += 1;
+        let hold = Hold {
+            process,
+            owner,
+            number: self.holds,
+        };
+        let Some(host) = self.processes.get_mut(&process) else {
+            return;
+        };
+        host.owners.insert(
+            owner,
+            Held {
+                hold,
+                epoch,
+                ids,
+                core: None,
+                asking: false,
+                waking: None,
+            },
+        );
+        let delay = self.between(500, 5_000);
+        self.after(delay, Step::TakeOver { hold });
+    }
+
+    /// Rule E1.
+    pub(super) fn take_over(&mut self, hold: Hold) {
+        let now = self.moment();
+        if self.defer(hold.process, |_| Step::TakeOver { hold }) {
+            return;
+        }
+        let Some(held) = self.held(hold) else { return };
+        let (epoch, ids) = (held.epoch, held.ids.clone());
+        let Some((state, chain)) = self.read_owner(hold.owner) else {
+            self.after(300_000, Step::TakeOver { hold });
+            return;
+        };
+        let imprint = Imprint {
+            realm: REALM.to_owned(),
+            owner: hold.owner,
+            epoch,
+            schema: self.schema.fingerprint(),
+        };
+        let seed = self.roll();
+        let (part, base, cell) = (
+            state.part,
+            BaseRole::take_over(&state, now.mono),
+            CellRole::take_over(&state, now.mono),
+        );
+        let beginning = Beginning {
+            state,
+            chain,
+            imprint,
+            durability: Durability::Log,
+            ids,
+            schema: Arc::clone(&self.schema),
+            behaviour: Arc::new(Game),
+            dice: Box::new(annals_def::split_mix(seed)),
+        };
+        let core = match part {
+            Part::Base => Core::Base(Box::new(Owner::take_over(now, base, beginning))),
+            Part::Cell => Core::Cell(Box::new(Owner::take_over(now, cell, beginning))),
+        };
+        if let Some(held) = self.held(hold) {
+            held.core = Some(core);
+        }
+        self.tell_map(hold);
+    }
+
+    fn read_owner(&mut self, owner: OwnerId) -> Option<(OwnerState, writer::Chain)> {
+        let record = immediate(annals_director::read_owners(&self.store))
+            .ok()?
+            .get(&owner)
+            .copied()?;
+        let recovered = immediate(recover(&self.store, SHARD, owner, record.part))
+            .unwrap_or_else(|error| panic!("seed {}: owner {owner} cannot be recovered: {error}", self.seed));
+        let openings = self.openings(owner);
+        let (batches, last) = self.stream.read(owner);
+        let archived = Tip {
+            number: recovered.cursor.batch,
+            hash: recovered.cursor.hash,
+        };
+        let chain = assemble(owner, archived, &openings, batches, last).ok()?;
+        let mut state = recovered.state;
+        for frozen in &chain.beyond {
+            let batch = Batch::read(&frozen.bytes).expect("the chain is made of batches");
+            state
+                .fold(&batch)
+                .unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+        }
+        Some((state, chain))
+    }
+
+    fn openings(&self, owner: OwnerId) -> Vec<Opening> {
+        let read = self.store.read(|transaction| async move {
+            let page = transaction
+                .get_range(&owners::openings(owner), 10_000, Order::Forward)
+                .await?;
+            page.rows
+                .iter()
+                .map(|(_, value)| OpeningRecord::decode(value))
+                .collect::<Result<Vec<_>, StoreError>>()
+        });
+        let records = immediate(read).expect("the simulated store answers");
+        records
+            .into_iter()
+            .map(|OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash })
+            .collect()
+    }
+
+    /// Everything for a stopped process waits for it to go on.
+    pub(super) fn defer(&mut self, process: ProcessId, step: impl FnOnce(&mut Process) -> Step) -> bool {
+        match self.processes.get_mut(&process) {
+            Some(host) if host.paused.is_some() => {
+                let step = step(host);
+                host.missed.push(step);
+                true
+            }
+            Some(_) => false,
+            None => true,
+        }
+    }
+
+    pub(super) fn resume(&mut self, process: ProcessId) {
+        let Some(host) = self.processes.get_mut(&process) else {
+            return;
+        };
+        host.paused = None;
+        let missed = std::mem::take(&mut host.missed);
+        let holds: Vec<Hold> = host.owners.values().map(|held| held.hold).collect();
+        for step in missed {
+            self.after(0, step);
+        }
+        for hold in holds {
+            self.after(1, Step::Wake { hold });
+        }
+    }
+
+    pub(super) fn held(&mut self, hold: Hold) -> Option<&mut Held> {
+        self.processes
+            .get_mut(&hold.process)?
+            .owners
+            .get_mut(&hold.owner)
+            .filter(|held| held.hold == hold)
+    }
+
+    pub(super) fn deliver(&mut self, to: OwnerId, bytes: &[u8]) {
+        let Ok(envelope) = Envelope::decode(bytes) else {
+            panic!("seed {}: an envelope does not come back", self.seed)
+        };
+        let holds: Vec<Hold> = self
+            .processes
+            .values()
+            .filter_map(|host| host.owners.get(&to))
+            .map(|held| held.hold)
+            .collect();
+        for hold in holds {
+            if !self.defer(hold.process, |_| Step::Deliver {
+                to,
+                bytes: bytes.to_vec(),
+            }) {
+                self.give(hold, Given::Bus(envelope.clone()));
+            }
+        }
+    }
+
+    pub(super) fn answer(&mut self, hold: Hold, input: writer::Input) {
+        let kept = input.clone();
+        if self.defer(hold.process, |_| Step::Answer { hold, input: kept }) {
+            return;
+        }
+        if let Some(held) = self.held(hold) {
+            held.asking = false;
+        }
+        self.give(hold, Given::Log(input));
+    }
+
+    /// What db announces may be missed: it is said again.
+    pub(super) fn announce(&mut self, hold: Hold, input: writer::Input) {
+        if self
+            .processes
+            .get(&hold.process)
+            .is_some_and(|host| host.paused.is_none())
+        {
+            self.give(hold, Given::Log(input));
+        }
+    }
+
+    pub(super) fn wake(&mut self, hold: Hold) {
+        if self
+            .processes
+            .get(&hold.process)
+            .is_none_or(|host| host.paused.is_some())
+        {
+            return;
+        }
+        let now = self.now;
+        if let Some(held) = self.held(hold) {
+            if held.waking.is_some_and(|at| at > now) {
+                return;
+            }
+            held.waking = None;
+        }
+        self.give(hold, Given::Time);
+    }
+
+    /// Gives a core an input and does all it says.
+    pub(super) fn give(&mut self, hold: Hold, given: Given) {
+        let now = self.moment();
+        let Some(core) = self.held(hold).and_then(|held| held.core.as_mut()) else {
+            return;
+        };
+        match (core, given) {
+            (Core::Base(owner), Given::Base(input)) => owner.handle(now, Input::Role(input)),
+            (Core::Cell(owner), Given::Cell(input)) => owner.handle(now, Input::Role(input)),
+            (_, Given::Base(_) | Given::Cell(_)) => {}
+            (core, Given::Bus(envelope)) => either!(core, owner => owner.handle(now, Input::Bus(envelope))),
+            (core, Given::Log(input)) => either!(core, owner => owner.handle(now, Input::Log(input))),
+            (core, Given::Ids(ids)) => either!(core, owner => owner.handle(now, Input::Ids(ids))),
+            (core, Given::Time) => either!(core, owner => owner.handle(now, Input::Time)),
+        }
+        self.drain(hold);
+    }
+
+    fn drain(&mut self, hold: Hold) {
+        let now = self.moment();
+        let Some(held) = self.held(hold) else { return };
+        let Some(core) = held.core.as_mut() else { return };
+        let question = if held.asking {
+            None
+        } else {
+            either!(core, owner => owner.poll_log(now)).map(question)
+        };
+        let mut outputs = Vec::new();
+        while let Some(output) = either!(core, owner => owner.poll_output(now)) {
+            outputs.push(output);
+        }
+        let deadline = either!(core, owner => owner.deadline(now));
+        let stopped = core.stopped().cloned();
+        held.asking |= question.is_some();
+        if let Some(question) = question {
+            let delay = self.between(200, 2_500);
+            self.after(delay, Step::Ask { hold, question });
+        }
+        for output in outputs {
+            self.emit(hold, output);
+        }
+        if let Some(stop) = stopped {
+            self.end_hold(hold, &stop);
+            return;
+        }
+        if let Some(deadline) = deadline {
+            let due = deadline.0.saturating_sub(1_000_000_000).max(self.now + 50);
+            let waking = self.held(hold).is_some_and(|held| {
+                let sooner = held.waking.is_none_or(|at| due < at);
+                if sooner {
+                    held.waking = Some(due);
+                }
+                sooner
+            });
+            if waking {
+                self.after(due - self.now, Step::Wake { hold });
+            }
+        }
+    }
+
+    fn end_hold(&mut self, hold: Hold, stop: &writer::Stop) {
+        assert!(
+            !stop.is_alarm(),
+            "seed {}: an alarm that no fault explains: {stop}",
+            self.seed
+        );
+        if let Some(host) = self.processes.get_mut(&hold.process) {
+            host.owners.remove(&hold.owner);
+        }
+    }
+
+    fn emit(&mut self, hold: Hold, output: Output) {
+        match output {
+            Output::Send { to, envelope } => self.publish(to, &envelope),
+            Output::WantIds => {
+                let granted = self
+                    .director
+                    .as_ref()
+                    .map(|director| immediate(director.grants.more_ids()));
+                if let Some(Ok(ids)) = granted {
+                    self.give(hold, Given::Ids(ids));
+                }
+            }
+            other => self.emit_to_client(other),
+        }
+    }
+
+    /// The bus: it may lose, repeat, hold back and so reorder.
+    fn publish(&mut self, to: OwnerId, envelope: &Envelope) {
+        let bytes = envelope.encode();
+        let faulty = self.is_playing();
+        let roll = self.roll();
+        if faulty && self.plan.drop.hit(roll) {
+            return;
+        }
+        let roll = self.roll();
+        let copies = if faulty && self.plan.duplicate.hit(roll) { 2 } else { 1 };
+        for _ in 0..copies {
+            let roll = self.roll();
+            let late = faulty && self.plan.delay.hit(roll);
+            let delay = if late {
+                self.between(10_000, 2_000_000)
+            } else {
+                self.between(100, 1_500)
+            };
+            self.after(
+                delay,
+                Step::Deliver {
+                    to,
+                    bytes: bytes.clone(),
+                },
+            );
+        }
+    }
+
+    /// A question reaches log or store; the answer may be lost.
+    pub(super) fn ask(&mut self, hold: Hold, question: Question) {
+        let faulty = self.is_playing();
+        let patience = u64::try_from(PATIENCE.as_micros()).expect("patience is short");
+        let roll = self.roll();
+        if faulty && self.plan.lost_append.hit(roll) {
+            self.after(
+                patience,
+                Step::Answer {
+                    hold,
+                    input: writer::Input::Silent,
+                },
+            );
+            return;
+        }
+        let Some(epoch) = self.epoch_of(hold) else { return };
+        let input = match question {
+            Question::Append { expect, bytes } => match self.stream.append(hold.owner, expect, bytes) {
+                Some(sequence) => writer::Input::Appended { sequence },
+                None => writer::Input::Rejected,
+            },
+            Question::ReadLast => writer::Input::Last(self.stream.last(hold.owner)),
+            Question::Record(openings) => self.record(hold.owner, &openings),
+            Question::Confirm => match immediate(annals_director::openings::confirm(&self.store, hold.owner, epoch)) {
+                Ok(true) => writer::Input::EpochConfirmed,
+                Ok(false) => writer::Input::EpochLost,
+                Err(_) => writer::Input::Silent,
+            },
+        };
+        let roll = self.roll();
+        if faulty && self.plan.lost_answer.hit(roll) {
+            self.after(
+                patience,
+                Step::Answer {
+                    hold,
+                    input: writer::Input::Silent,
+                },
+            );
+        } else {
+            let delay = self.between(200, 1_500);
+            self.after(delay, Step::Answer { hold, input });
+        }
+    }
+
+    fn epoch_of(&mut self, hold: Hold) -> Option<Epoch> {
+        self.held(hold).map(|held| held.epoch)
+    }
+
+    fn record(&self, owner: OwnerId, openings: &[Opening]) -> writer::Input {
+        use annals_director::openings::{Recorded, record};
+        let records: Vec<OpeningRecord> = openings
+            .iter()
+            .map(|&Opening { epoch, number, hash }| OpeningRecord { epoch, number, hash })
+            .collect();
+        let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
+        match immediate(record(&self.store, SHARD, owner, &records, hash_of)) {
+            Ok(Recorded::Yes) => writer::Input::OpeningRecorded,
+            Ok(Recorded::Superseded) => writer::Input::OpeningRefused(OpeningRefused::Superseded),
+            Ok(Recorded::CursorPassed) => writer::Input::OpeningRefused(OpeningRefused::CursorPassed),
+            Err(_) => writer::Input::Silent,
+        }
+    }
+
+    pub(super) fn tell_map(&mut self, hold: Hold) {
+        let map = self.map.clone();
+        let service = self.processes.get(&hold.process).map(|host| host.service);
+        match service {
+            Some(Service::Base) => self.give(hold, Given::Base(BaseInput::Map(map))),
+            Some(Service::Cell) => self.give(hold, Given::Cell(CellInput::Map(map))),
+            None => {}
+        }
+    }
+}
+
+/// What a core is given.
+pub(crate) enum Given {
+    /// For a base.
+    Base(BaseInput),
+    /// For a cell.
+    Cell(CellInput),
+    /// From the bus.
+    Bus(Envelope),
+    /// From log or store.
+    Log(writer::Input),
+    /// From the director.
+    Ids(std::ops::Range<u64>),
+    /// From the clock.
+    Time,
+}
+
+fn question(action: Action<'_>) -> Question {
+    match action {
+        Action::Append { expect, batch } => Question::Append {
+            expect,
+            bytes: batch.bytes.clone(),
+        },
+        Action::ReadLast => Question::ReadLast,
+        Action::RecordOpening { openings } => Question::Record(openings),
+        Action::ConfirmEpoch => Question::Confirm,
+    }
+}
