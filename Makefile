@@ -30,12 +30,12 @@ demo: setup ## build, run a realm as separate processes with 100 bots, kill two 
 
 test: setup ## build and run every test, with 50 seeds of the simulation
 	@echo "test: every crate, real nats-server where a test needs one, $(TEST_SEEDS) simulated realms"
-	@ANNALS_SIM_SEEDS=$(TEST_SEEDS) $(CARGO) test --locked --workspace
+	@ANNALS_SIM_SEEDS=$(TEST_SEEDS) $(CARGO) test --locked --workspace --no-fail-fast
 
 quick: fmt-check lint ## formatting, lints and the tests that start no servers: before each commit
 	@echo "quick: tests that start no servers"
-	@$(CARGO) test --locked --quiet --workspace --lib --bins --tests $(addprefix --exclude ,$(SLOW))
-	@$(CARGO) test --locked --quiet --lib $(addprefix -p ,$(SLOW))
+	@$(CARGO) test --locked --quiet --no-fail-fast --workspace --lib --bins --tests $(addprefix --exclude ,$(SLOW))
+	@$(CARGO) test --locked --quiet --no-fail-fast --lib $(addprefix -p ,$(SLOW))
 
 sim: ## run 1,000 simulated realms under faults (SEED=n repeats one)
 	@echo "sim: $(if $(SEED),seed $(SEED),$(SIM_SEEDS) seeds)"
