@@ -403,6 +403,20 @@ impl World {
         );
     }
 
+    /// A process no longer holds an owner: its clients must look for it elsewhere.
+    pub(super) fn send_away(&mut self, process: ProcessId, owner: OwnerId) {
+        let here = |found: &Connection| found.process == process && found.owner == Some(owner);
+        let connections: Vec<_> = self
+            .connections
+            .iter()
+            .filter(|(_, found)| here(found))
+            .map(|(connection, _)| *connection)
+            .collect();
+        for connection in connections {
+            self.close(connection, CloseReason::Moved);
+        }
+    }
+
     /// What a base has for its clients.
     pub(super) fn emit_to_client(&mut self, output: Output) {
         match output {

@@ -124,13 +124,15 @@ impl World {
 
     /// What the answers to beats do: holders begin and end.
     fn give_orders(&mut self, director: &Directing) {
-        let mut begin = Vec::new();
+        let (mut begin, mut ended) = (Vec::new(), Vec::new());
         for (process, host) in self.processes.iter_mut().filter(|(_, host)| host.paused.is_none()) {
             host.owners.retain(|owner, held| {
-                director
-                    .granted
-                    .get(owner)
-                    .is_some_and(|(grant, holder)| holder == process && grant.epoch == held.epoch)
+                let granted = director.granted.get(owner);
+                let keep = granted.is_some_and(|(grant, holder)| holder == process && grant.epoch == held.epoch);
+                if !keep {
+                    ended.push((*process, *owner));
+                }
+                keep
             });
             for (owner, (grant, _)) in director.granted.iter().filter(|(_, (_, holder))| holder == process) {
                 let fresh = grant.ids.end > grant.ids.start;
@@ -141,6 +143,9 @@ impl World {
                     begin.push((*process, grant.clone()));
                 }
             }
+        }
+        for (process, owner) in ended {
+            self.send_away(process, owner);
         }
         for (process, grant) in begin {
             self.begin_hold(process, grant.owner, grant.epoch, grant.ids);

@@ -419,6 +419,7 @@ impl World {
         if let Some(host) = self.processes.get_mut(&hold.process) {
             host.owners.remove(&hold.owner);
         }
+        self.send_away(hold.process, hold.owner);
     }
 
     fn emit(&mut self, hold: Hold, output: Output) {
