@@ -1,6 +1,9 @@
 //! What the client sees: the entities of one view, kept exactly as far as they were shown (rules V3 and V4).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::RangeInclusive,
+};
 
 use annals_def::{DataType, EntityType, Form, Path, Schema, Value, assign, decode, decode_all};
 use annals_ids::{Direction, EntityId, HistoryNumber, MemberId, Part, Position, Tick, TypeId};
@@ -249,72 +252,25 @@ impl View {
         tick: Tick,
         events: &mut VecDeque<Event>,
     ) -> Result<(), Hole> {
-        let entity = item.entity();
         match item {
-            ViewItem::Enter { type_id, place, .. } => {
+            ViewItem::Enter { entity, type_id, place } => {
                 let entity_type = schema.entity_type(type_id).ok_or(Hole)?;
-                if self
-                    .entities
-                    .insert(entity, Seen::new(entity_type, place, tick))
-                    .is_some()
-                {
-                    events.push_back(Event::Left {
-                        part: self.source,
-                        entity,
-                    });
-                }
-                events.push_back(Event::Entered {
-                    part: self.source,
-                    entity,
-                    type_id,
-                });
-                return Ok(());
+                self.leave(entity, events);
+                self.entities.insert(entity, Seen::new(entity_type, place, tick));
+                let part = self.source;
+                events.push_back(Event::Entered { part, entity, type_id });
+                Ok(())
             }
-            ViewItem::Leave { .. } => {
-                if self.entities.remove(&entity).is_some() {
-                    events.push_back(Event::Left {
-                        part: self.source,
-                        entity,
-                    });
-                }
-                return Ok(());
+            ViewItem::Leave { entity } => {
+                self.leave(entity, events);
+                Ok(())
             }
-            _ => {}
-        }
-        let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
-        let entity_type = schema
-            .entity_type(seen.type_id)
-            .expect("invariant: what is seen has a type of the schema");
-        let applied = match item {
-            ViewItem::Refresh { upto, properties, .. } => {
-                seen.refresh(entity_type, upto, &properties).map(|properties| {
-                    events.push_back(Event::Refreshed {
-                        part: self.source,
-                        entity,
-                        upto,
-                        properties,
-                    });
-                })
-            }
-            ViewItem::Update {
-                from,
-                upto,
-                events: shown,
-                ..
-            } if seen.upto == from => seen.update(entity_type, upto, shown, &mut |number, hash, what| {
-                events.push_back(Event::Shown(Showing {
-                    part: self.source,
-                    entity,
-                    number,
-                    hash,
-                    what,
-                }));
-            }),
-            // Something before it is missing: what is here is right and stays.
-            ViewItem::Update { .. } => return Err(Hole),
             ViewItem::Placed {
-                position, direction, ..
+                entity,
+                position,
+                direction,
             } => {
+                let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
                 seen.place = Some((position, direction));
                 seen.placed_at = tick;
                 events.push_back(Event::Placed {
@@ -324,16 +280,80 @@ impl View {
                 });
                 Ok(())
             }
-            ViewItem::Enter { .. } | ViewItem::Leave { .. } => unreachable!("they were handled above"),
-        };
-        if applied.is_err() {
-            self.entities.remove(&entity);
-            events.push_back(Event::Left {
-                part: self.source,
+            ViewItem::Refresh {
                 entity,
-            });
+                upto,
+                properties,
+            } => {
+                let (seen, entity_type) = self.seen(schema, entity)?;
+                let Ok(properties) = seen.refresh(entity_type, upto, &properties) else {
+                    return self.give_up(entity, events);
+                };
+                let part = self.source;
+                events.push_back(Event::Refreshed {
+                    part,
+                    entity,
+                    upto,
+                    properties,
+                });
+                Ok(())
+            }
+            ViewItem::Update {
+                entity,
+                from,
+                upto,
+                events: shown,
+            } => self.update(schema, entity, from..=upto, shown, events),
         }
-        applied
+    }
+
+    /// Applies what happened to an entity after the start of `span`, to its end included.
+    fn update(
+        &mut self,
+        schema: &Schema,
+        entity: EntityId,
+        span: RangeInclusive<HistoryNumber>,
+        shown: Vec<Shown>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), Hole> {
+        let part = self.source;
+        let (seen, entity_type) = self.seen(schema, entity)?;
+        if seen.upto != *span.start() {
+            // Something before it is missing: what is here is right and stays.
+            return Err(Hole);
+        }
+        let updated = seen.update(entity_type, *span.end(), shown, &mut |number, hash, what| {
+            events.push_back(Event::Shown(Showing {
+                part,
+                entity,
+                number,
+                hash,
+                what,
+            }));
+        });
+        updated.or_else(|Hole| self.give_up(entity, events))
+    }
+
+    fn seen<'s>(&mut self, schema: &'s Schema, entity: EntityId) -> Result<(&mut Seen, &'s EntityType), Hole> {
+        let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
+        let entity_type = schema.entity_type(seen.type_id);
+        Ok((
+            seen,
+            entity_type.expect("invariant: what is seen has a type of the schema"),
+        ))
+    }
+
+    fn leave(&mut self, entity: EntityId, events: &mut VecDeque<Event>) {
+        if self.entities.remove(&entity).is_some() {
+            let part = self.source;
+            events.push_back(Event::Left { part, entity });
+        }
+    }
+
+    /// What was told of the entity does not fit it: it is to be shown as if it had never been.
+    fn give_up(&mut self, entity: EntityId, events: &mut VecDeque<Event>) -> Result<(), Hole> {
+        self.leave(entity, events);
+        Err(Hole)
     }
 
     /// Forgets all but the `limit` entities that are nearest.
