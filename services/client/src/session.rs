@@ -34,6 +34,9 @@ const FIRST_RETRY: u64 = 200;
 /// The longest time between two attempts, milliseconds.
 const LAST_RETRY: u64 = 5_000;
 
+/// How long the login service wants to be left alone by a client that asked too often, milliseconds.
+const THROTTLED_FOR: u64 = 60_000;
+
 /// Who logs in.
 #[derive(Clone, Debug)]
 pub struct Credentials {
@@ -426,7 +429,11 @@ impl ClientCore {
             Next::LogIn
         };
         match reason {
-            LoginRefusal::Busy | LoginRefusal::NotHeld | LoginRefusal::Throttled => self.rest(now, asked),
+            LoginRefusal::Busy | LoginRefusal::NotHeld => self.rest(now, asked),
+            LoginRefusal::Throttled => {
+                let until = now.after(THROTTLED_FOR);
+                self.phase = Phase::Resting { until, then: asked };
+            }
             LoginRefusal::WrongPassword
             | LoginRefusal::Banned
             | LoginRefusal::WrongProtocol
