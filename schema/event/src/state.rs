@@ -405,7 +405,8 @@ impl OwnerState {
         };
         if let Some(database) = database_of(&image) {
             self.databases.remove(&database);
-            self.ended.extend(image.base().map(|base| base.checkout).filter(|&life| life != 0));
+            self.ended
+                .extend(image.base().map(|base| base.checkout).filter(|&life| life != 0));
             if self.ended.len() > ENDED_KEPT {
                 self.ended.pop_first();
             }

@@ -68,6 +68,12 @@ impl Subjects {
         format!("{}.news.{topic}", self.prefix)
     }
 
+    /// Where an instance of a service answers how it is; `instance` is the id under which service discovery knows it.
+    #[must_use]
+    pub fn health(&self, instance: &str) -> String {
+        format!("{}.health.{instance}", self.prefix)
+    }
+
     /// Requests to a service: `director`, `db`, `store`.
     #[must_use]
     pub fn service(&self, service: &str) -> String {

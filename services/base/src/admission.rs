@@ -160,8 +160,8 @@ impl BaseRole {
     }
 
     /// Closes the connection of a client that does not keep to the protocol. Its session can be resumed.
-    pub(crate) fn refuse(&mut self, desk: &mut Desk, connection: ConnectionId) {
-        self.counters.malformed += 1;
+    fn refuse(&mut self, desk: &mut Desk, connection: ConnectionId) {
+        self.counters.refused += 1;
         let reason = CloseReason::Malformed;
         desk.emit(Output::Close { connection, reason });
         self.closed(desk, connection);

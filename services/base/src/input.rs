@@ -8,7 +8,7 @@ use annals_ids::{DatabaseId, Epoch, MemberId, TypeId};
 use annals_node::ConnectionId;
 use annals_wire::{
     SpaceMap,
-    client::{Hello, Secret},
+    client::{Hello, Secret, ToServer, ToServerDatagram},
 };
 
 /// How long a client may take from its ticket to its first frame: a slow machine loading a world.
@@ -48,8 +48,8 @@ pub enum BaseInput {
     Frame {
         /// Which connection.
         connection: ConnectionId,
-        /// The frame's body.
-        bytes: Vec<u8>,
+        /// The frame.
+        frame: ToServer,
         /// Which request it belongs to.
         trace: Trace,
     },
@@ -58,7 +58,7 @@ pub enum BaseInput {
         /// Which connection.
         connection: ConnectionId,
         /// All of it.
-        bytes: Vec<u8>,
+        datagram: ToServerDatagram,
     },
     /// A connection has ended.
     Closed {
@@ -97,8 +97,8 @@ pub struct Counters {
     pub rejected: u64,
     /// Sessions that ended because their client did not come, or not come back.
     pub expired: u64,
-    /// Connections closed because of what they sent.
-    pub malformed: u64,
+    /// Connections closed because they said hello twice.
+    pub refused: u64,
     /// Requests of behaviour that could not be fulfilled.
     pub denied: u64,
 }

@@ -133,10 +133,10 @@ impl Role for BaseRole {
             } => self.hello(desk, connection, &hello, fresh_token),
             BaseInput::Frame {
                 connection,
-                bytes,
+                frame,
                 trace,
-            } => self.frame(desk, connection, &bytes, trace),
-            BaseInput::Datagram { connection, bytes } => self.datagram(desk, connection, &bytes),
+            } => self.frame(desk, connection, frame, trace),
+            BaseInput::Datagram { connection, datagram } => self.datagram(desk, connection, datagram),
             BaseInput::Closed { connection } => self.closed(desk, connection),
         }
     }

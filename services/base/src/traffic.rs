@@ -17,38 +17,34 @@ use crate::{
 const UNKNOWN_HOME: OwnerId = OwnerId(0);
 
 impl BaseRole {
-    pub(crate) fn frame(&mut self, desk: &mut Desk, connection: ConnectionId, bytes: &[u8], trace: Trace) {
+    pub(crate) fn frame(&mut self, desk: &mut Desk, connection: ConnectionId, frame: ToServer, trace: Trace) {
         // A frame that was under way when its connection was taken away from the session is nobody's.
         let Some(id) = self.sessions.at(connection) else { return };
         if let Some(session) = self.sessions.get_mut(id) {
             session.former_token = None;
         }
-        match ToServer::read(bytes) {
-            Ok(ToServer::Call(call)) => self.call(desk, id, call, trace),
-            Ok(ToServer::Stamps(stamps)) => match stamps.source {
+        match frame {
+            ToServer::Call(call) => self.call(desk, id, call, trace),
+            ToServer::Stamps(stamps) => match stamps.source {
                 Part::Base => self.begin_view(desk, id, &stamps),
                 Part::Cell => self.pass_stamps(desk, id, stamps),
             },
-            Ok(ToServer::Bye) => self.end_session(desk, id, CloseReason::Finished),
-            Err(_) => self.refuse(desk, connection),
+            ToServer::Bye => self.end_session(desk, id, CloseReason::Finished),
         }
     }
 
-    pub(crate) fn datagram(&mut self, desk: &mut Desk, connection: ConnectionId, bytes: &[u8]) {
+    pub(crate) fn datagram(&mut self, desk: &mut Desk, connection: ConnectionId, datagram: ToServerDatagram) {
         let Some(session) = self.sessions.at(connection) else {
             return;
-        };
-        let Ok(ToServerDatagram::Moved(moved)) = ToServerDatagram::read(bytes) else {
-            return self.refuse(desk, connection);
         };
         let Some((entity, to)) = self.witness(desk, session) else {
             return;
         };
-        let Moved {
+        let ToServerDatagram::Moved(Moved {
             sequence,
             position,
             direction,
-        } = moved;
+        }) = datagram;
         // In which space it stands only the cell knows; a client cannot change that.
         let place = Place {
             space: SpaceId::default(),

@@ -110,6 +110,8 @@ struct Link {
     due: Millis,
     /// How long after that again, milliseconds.
     wait: u64,
+    /// The gap that was answered last, and until when it is not answered again: every call behind it leads to a question.
+    answered: (CallNumber, Millis),
 }
 
 #[derive(Debug)]
@@ -193,8 +195,13 @@ impl Calls {
         let Some(link) = self.links.get_mut(&(part, entity)) else {
             return Vec::new();
         };
-        let again = link.under_way(entity, part);
+        let (answered, until) = link.answered;
+        if answered == have && now < until {
+            return Vec::new();
+        }
         link.due = now.after(link.wait.max(pace));
+        link.answered = (have, link.due);
+        let again = link.under_way(entity, part);
         self.resent += again.len() as u64;
         again
     }

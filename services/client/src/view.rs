@@ -17,8 +17,10 @@ const FIRST_FRAME_WITHIN: u64 = 2_000;
 /// The longest wait for it.
 const LONGEST_WAIT: u64 = 8_000;
 
-/// Milliseconds without a frame after which a view begins anew: its server shows at least an empty one every second.
-const QUIET_AFTER: u64 = 5_000;
+/// Milliseconds without a frame after which the cell's view begins anew: its witness shows at least an empty one every
+/// 8 s, and the base asks for stamps when there is another witness; so this is for when all of that got lost. What the
+/// base shows comes straight over the connection, and cannot be lost without it.
+const QUIET_AFTER: u64 = 20_000;
 
 /// One of the client's two views.
 #[derive(Debug)]
@@ -80,7 +82,7 @@ enum Phase {
     /// It was begun; the first frame has not come.
     Begun { again_at: Millis, wait: u64 },
     /// Frames come; the next has this number.
-    Following { next: u64, quiet_at: Millis },
+    Following { next: u64, quiet_at: Option<Millis> },
 }
 
 /// An entity as one view shows it.
@@ -188,7 +190,8 @@ impl View {
     /// When the view has to begin anew because no frame came.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         match self.phase {
-            Phase::Begun { again_at: at, .. } | Phase::Following { quiet_at: at, .. } => Some(at),
+            Phase::Begun { again_at, .. } => Some(again_at),
+            Phase::Following { quiet_at, .. } => quiet_at,
             Phase::Idle => None,
         }
     }
@@ -212,10 +215,9 @@ impl View {
         if frame.sequence != next {
             return Err(Hole);
         }
-        self.phase = Phase::Following {
-            next: next.checked_add(1).ok_or(Hole)?,
-            quiet_at: now.after(QUIET_AFTER),
-        };
+        let next = next.checked_add(1).ok_or(Hole)?;
+        let quiet_at = (self.source == Part::Cell).then(|| now.after(QUIET_AFTER));
+        self.phase = Phase::Following { next, quiet_at };
         for item in frame.items {
             self.apply_item(schema, item, frame.tick, events)?;
         }

@@ -67,14 +67,17 @@ pub(crate) struct Tags {
 
 /// The children of a section by their tags.
 pub(crate) struct Fields<'a, 's> {
-    once: BTreeMap<&'static str, &'a Section<'s>>,
+    once: Vec<(&'static str, &'a Section<'s>)>,
     many: Vec<&'a Section<'s>>,
 }
 
 impl<'a, 's> Fields<'a, 's> {
     /// The child of this tag.
     pub(crate) fn get(&self, tag: &str) -> Option<&'a Section<'s>> {
-        self.once.get(tag).copied()
+        self.once
+            .iter()
+            .find(|(known, _)| *known == tag)
+            .map(|(_, section)| *section)
     }
 
     /// The children of tags that may be there several times.
@@ -105,7 +108,7 @@ impl<'s> Reading<'s> {
     /// Sorts the children of a section by what their tags mean, and reports those that mean nothing.
     pub(crate) fn fields<'a>(&mut self, section: &'a Section<'s>, tags: &Tags) -> Fields<'a, 's> {
         let mut fields = Fields {
-            once: BTreeMap::new(),
+            once: Vec::new(),
             many: Vec::new(),
         };
         self.attributes_mean_nothing(section);
@@ -116,14 +119,14 @@ impl<'s> Reading<'s> {
                 let message = format!("`<{}>` has no effect here", child.name);
                 self.report(Finding::new(Rule::NotUsed, child.name_span, message));
             } else if let Some(tag) = self.known_tag(child, tags) {
-                if let Some(first) = fields.once.get(tag) {
+                if let Some(first) = fields.get(tag) {
                     let message = format!("`<{}>` is there twice; the first one counts", child.name);
                     let finding = Finding::new(Rule::RepeatedTag, child.name_span, message)
                         .help("put everything into one section")
                         .related(first.name_span, "the first one");
                     self.report(finding);
                 } else {
-                    fields.once.insert(tag, child);
+                    fields.once.push((tag, child));
                 }
             }
         }

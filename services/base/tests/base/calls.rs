@@ -2,16 +2,16 @@
 
 use annals_base::BaseInput;
 use annals_def::Value;
-use annals_ids::{Address, CallNumber, EntityId, Part};
+use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, Part};
 use annals_wire::{
     bus::Message,
-    client::{Call, CallRefusal, ClientMember, CloseReason, ToServer},
+    client::{Call, CallRefusal, ClientMember, CloseReason, HelloAnswer, Proof, Stamps, ToServer},
 };
 
 use crate::{
     cell::Cell,
-    host::{CELL, Host, Mood},
-    player::log_in,
+    host::{CELL, Host, Mood, Out},
+    player::{Entrance, log_in},
 };
 
 fn number(value: u64) -> Value {
@@ -238,80 +238,76 @@ fn calls_to_strangers_go_where_they_were_heard_of() {
 }
 
 #[test]
-fn garbage_closes_the_connection_and_nothing_else() {
+fn nonsense_is_survived() {
     let mut host = Host::new();
     let mut dice = annals_def::split_mix(11);
     let mut player = log_in(&mut host, 5, 1);
-    for round in 0..200_u64 {
-        let length = dice() % 40;
-        let mut bytes: Vec<u8> = (0..length).map(|_| dice().to_le_bytes()[0]).collect();
-        // Neither farewells nor anything else that is right.
-        bytes.insert(0, 200);
-        let (connection, trace) = (player.connection, [0; 16]);
-        host.role(if round % 2 == 0 {
-            BaseInput::Frame {
-                connection,
-                bytes,
-                trace,
-            }
+    let own = player.entity.unwrap().0;
+    for round in 0..2_000 {
+        let mut number = || match dice() % 4 {
+            0 => dice() % 8,
+            1 => u64::MAX - dice() % 3,
+            2 => own.0 + dice() % 3,
+            _ => dice(),
+        };
+        let part = if number() % 2 == 0 { Part::Base } else { Part::Cell };
+        let frame = if round % 2 == 0 {
+            ToServer::Call(Call {
+                entity: EntityId(number()),
+                part,
+                number: CallNumber(number().max(1)),
+                method: ClientMember(number().to_le_bytes()[0].into()),
+                args: number().to_le_bytes().to_vec(),
+            })
         } else {
-            BaseInput::Datagram { connection, bytes }
-        });
-        host.settle();
-        player.listen(&mut host);
-        assert_eq!(player.closed, Some(CloseReason::Malformed));
-        player.connect(&mut host, 2 + round % 3);
-        player.listen(&mut host);
-        if host.owner.role().counters().welcomed.is_multiple_of(100) {
+            ToServer::Stamps(Stamps {
+                source: part,
+                view: number(),
+                known: vec![(EntityId(number()), HistoryNumber(number()))],
+            })
+        };
+        player.send(&mut host, &frame);
+        if round % 500 == 0 {
             host.crash();
-            player.connect(&mut host, 1);
-            player.listen(&mut host);
+            player.connect(&mut host, 2 + round);
+            player.entrance = Entrance::Welcomed;
+            let token = host.out.drain(..).find_map(|out| match out {
+                Out::Frame(_, bytes) => HelloAnswer::read(&bytes).ok(),
+                _ => None,
+            });
+            let Some(HelloAnswer::Welcome(welcome)) = token else {
+                panic!("{token:?}")
+            };
+            player.proof = Proof::Resume(welcome.token);
         }
     }
-    assert!(host.owner.role().counters().malformed > 0);
-    player.begin_view(&mut host);
     host.settle();
-    player.listen(&mut host);
-    assert_eq!(player.closed, None);
-}
-
-#[test]
-fn an_honest_frame_with_any_byte_changed_is_survived() {
-    let mut host = Host::new();
-    let mut player = log_in(&mut host, 5, 1);
-    let entity = player.entity.unwrap().0;
-    let call = player.make(Part::Base, entity, "hear", &[number(1)]);
-    let mut bytes = Vec::new();
-    ToServer::Call(call).write(&mut bytes);
-    let mut dice = annals_def::split_mix(3);
-    for place in 0..bytes.len() {
-        let mut changed = bytes.clone();
-        changed[place] ^= 1 << (dice() % 8);
-        if changed == [3] {
-            continue;
-        }
-        let connection = player.connection;
-        host.role(BaseInput::Frame {
-            connection,
-            bytes: changed[..=place].to_vec(),
-            trace: [0; 16],
-        });
-        host.role(BaseInput::Frame {
-            connection,
-            bytes: changed,
-            trace: [0; 16],
-        });
-        host.settle();
-        host.out.clear();
-        player.connect(&mut host, 10 + place as u64);
-        player.listen(&mut host);
-        if player.entrance != crate::player::Entrance::Welcomed {
-            player = log_in(&mut host, 100 + place as u64, 100 + place as u64);
-        }
-    }
+    let closed = host.out.iter().any(|out| matches!(out, Out::Close(..)));
+    assert!(!closed, "what is well formed is no reason to close");
+    assert_eq!(host.owner.state().entities.len(), 1);
     assert_eq!(
         host.folded().hash(),
         host.owner.state().hash(),
         "live and replayed state are one"
     );
+}
+
+#[test]
+fn a_second_hello_closes_the_connection() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let connection = player.connection;
+    let (hello, fresh_token) = (player.hello(host.epoch), host.secret());
+    host.role(BaseInput::Hello {
+        connection,
+        hello,
+        fresh_token,
+    });
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.closed, Some(CloseReason::Malformed));
+    assert_eq!(host.owner.role().counters().refused, 1);
+    player.connect(&mut host, 2);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
 }

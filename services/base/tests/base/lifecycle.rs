@@ -231,10 +231,9 @@ fn movement_and_stamps_reach_the_witness() {
         position: annals_ids::Position { x: 4.0, y: 0.0, z: 5.0 },
         direction: annals_ids::Direction::default(),
     };
-    let mut bytes = Vec::new();
-    ToServerDatagram::Moved(moved).write(&mut bytes);
     let connection = player.connection;
-    host.role(BaseInput::Datagram { connection, bytes });
+    let datagram = ToServerDatagram::Moved(moved);
+    host.role(BaseInput::Datagram { connection, datagram });
     host.settle();
     cell.work(&mut host);
     let session = player.session;

@@ -96,11 +96,9 @@ impl Player {
     }
 
     pub(crate) fn send(&self, host: &mut Host, frame: &ToServer) {
-        let mut bytes = Vec::new();
-        frame.write(&mut bytes);
         host.role(BaseInput::Frame {
             connection: self.connection,
-            bytes,
+            frame: frame.clone(),
             trace: [7; 16],
         });
     }

@@ -8,7 +8,8 @@ use annals_ids::{CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, Pa
 use annals_node::{ConnectionId, NotOpened, Output};
 use annals_store::immediate;
 use annals_wire::client::{
-    CloseReason, Hello, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket,
+    CloseReason, Hello, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, ToServer,
+    ToServerDatagram,
 };
 
 use super::{
@@ -302,11 +303,11 @@ impl World {
         self.after(500, Step::ToClient { client, input });
     }
 
-    pub(super) fn frame(&mut self, connection: ConnectionId, bytes: Vec<u8>) {
+    pub(super) fn frame(&mut self, connection: ConnectionId, bytes: &[u8]) {
         let Some(found) = self.connections.get(&connection).copied() else {
             return;
         };
-        let kept = bytes.clone();
+        let kept = bytes.to_owned();
         if self.defer(found.process, |_| Step::Frame {
             connection,
             bytes: kept,
@@ -316,18 +317,19 @@ impl World {
         match found.owner {
             Some(owner) => {
                 let trace = annals_event::Trace::default();
+                let frame = ToServer::read(bytes).expect("the SDK's frames can be read");
                 self.tell_base(
                     found.process,
                     owner,
                     BaseInput::Frame {
                         connection,
-                        bytes,
+                        frame,
                         trace,
                     },
                 );
             }
             None => {
-                let hello = Hello::read(&bytes).expect("the SDK's first frame is a hello");
+                let hello = Hello::read(bytes).expect("the SDK's first frame is a hello");
                 let owner = hello.owner;
                 if let Some(found) = self.connections.get_mut(&connection) {
                     found.owner = Some(owner);
@@ -349,7 +351,7 @@ impl World {
         }
     }
 
-    pub(super) fn datagram(&mut self, connection: ConnectionId, bytes: Vec<u8>) {
+    pub(super) fn datagram(&mut self, connection: ConnectionId, bytes: &[u8]) {
         let Some(found) = self.connections.get(&connection).copied() else {
             return;
         };
@@ -358,7 +360,8 @@ impl World {
             .get(&found.process)
             .is_some_and(|host| host.paused.is_none());
         if let (true, Some(owner)) = (running, found.owner) {
-            self.tell_base(found.process, owner, BaseInput::Datagram { connection, bytes });
+            let datagram = ToServerDatagram::read(bytes).expect("the SDK's datagrams can be read");
+            self.tell_base(found.process, owner, BaseInput::Datagram { connection, datagram });
         }
     }
 

@@ -1,0 +1,257 @@
+//! How a process is found and how it is: NATS service discovery (`$SRV.PING`, `$SRV.INFO`, `$SRV.STATS`), so that the `nats`
+//! tool and any monitor that knows it can ask. Who answers is alive; whether it is ready, and its figures, stand in the data of
+//! its endpoint `health`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_wire::Subjects;
+use async_nats::service::{Service, ServiceExt, endpoint};
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::config::Realm;
+use crate::nats::Bus;
+use crate::telemetry::{Metrics, Snapshot};
+
+/// Every service of ours is called `annals-` and its name.
+const PREFIX: &str = "annals-";
+
+/// The endpoint that every instance has.
+const ENDPOINT: &str = "health";
+
+/// Most answers that one question takes: more instances than a realm has.
+const MOST_INSTANCES: usize = 4096;
+
+/// Whether a process does its work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Readiness {
+    /// It gets ready.
+    Starting,
+    /// It does its work.
+    Ready,
+    /// It takes no new work, and ends when it has handed over what it has.
+    Draining,
+    /// It waits for something outside; it will be ready again by itself.
+    Waiting {
+        /// For what.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Readiness::Starting => f.write_str("starting"),
+            Readiness::Ready => f.write_str("ready"),
+            Readiness::Draining => f.write_str("draining"),
+            Readiness::Waiting { reason } => write!(f, "waiting: {reason}"),
+        }
+    }
+}
+
+/// How a process is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Whether it does its work: [`Readiness::Ready`] in one word, for monitors.
+    pub ready: bool,
+    /// In more words.
+    #[serde(flatten)]
+    pub readiness: Readiness,
+    /// Its figures since it started.
+    pub metrics: Snapshot,
+}
+
+/// An instance of a service that answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Instance {
+    /// Which service: `cell`, `base` and so on.
+    pub service: String,
+    /// Its id, another one at each start.
+    pub id: String,
+    /// How it is.
+    pub report: Report,
+}
+
+/// A process could not be announced, or nobody be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("service discovery over the bus failed while {doing}")]
+pub struct DiscoveryError {
+    doing: &'static str,
+    source: async_nats::Error,
+}
+
+impl DiscoveryError {
+    fn of<E: Into<async_nats::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self {
+            doing,
+            source: source.into(),
+        }
+    }
+}
+
+/// An announced process. It answers for as long as this is kept.
+#[derive(Debug)]
+pub struct Announcement {
+    service: Option<Service>,
+    id: String,
+    answers: JoinHandle<()>,
+}
+
+impl Announcement {
+    /// Announces this process as an instance of `service` in `realm`. Whoever asks learns the latest of `readiness`, and
+    /// `metrics` as they are then.
+    ///
+    /// # Errors
+    /// When the bus is not there.
+    pub async fn start(
+        bus: &Bus,
+        realm: &Realm,
+        service: &str,
+        readiness: watch::Receiver<Readiness>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, DiscoveryError> {
+        let report = move || Report {
+            ready: *readiness.borrow() == Readiness::Ready,
+            readiness: readiness.borrow().clone(),
+            metrics: metrics.snapshot(),
+        };
+        let data = report.clone();
+        let metadata = [
+            ("realm", realm.to_string()),
+            ("process", std::process::id().to_string()),
+        ];
+        let service = bus
+            .client()
+            .service_builder()
+            .description(format!("{service} of the realm {realm}"))
+            .metadata(
+                metadata
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .into_iter()
+                    .collect::<HashMap<_, _>>(),
+            )
+            .stats_handler(move |_, _| json(&data()))
+            .start(format!("{PREFIX}{service}"), env!("CARGO_PKG_VERSION"))
+            .await
+            .map_err(DiscoveryError::of("announcing the service"))?;
+        let id = service.info().await.id;
+        let subject = Subjects::new(realm.as_str()).health(&id);
+        let requests = service.endpoint_builder().name(ENDPOINT).add(subject).await;
+        let requests = requests.map_err(DiscoveryError::of("announcing the endpoint"))?;
+        let answers = tokio::spawn(answer(requests, report));
+        Ok(Self {
+            service: Some(service),
+            id,
+            answers,
+        })
+    }
+
+    /// The id under which discovery knows this instance.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Takes the process out of discovery.
+    ///
+    /// # Errors
+    /// When the bus is not there.
+    pub async fn withdraw(mut self) -> Result<(), DiscoveryError> {
+        match self.service.take() {
+            Some(service) => service
+                .stop()
+                .await
+                .map_err(DiscoveryError::of("withdrawing the service")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        self.answers.abort();
+    }
+}
+
+async fn answer(mut requests: endpoint::Endpoint, report: impl Fn() -> Report) {
+    while let Some(request) = requests.next().await {
+        let body = json(&report()).to_string();
+        if let Err(error) = request.respond(Ok(body.into())).await {
+            tracing::debug!(%error, "a question about health could not be answered");
+        }
+    }
+}
+
+fn json(report: &Report) -> serde_json::Value {
+    serde_json::to_value(report).expect("invariant: a report is plain data")
+}
+
+/// Asks all processes of a realm how they are, and returns once `enough` says so of the answers so far, or after `patience`. The
+/// answers come in the order of service and id.
+///
+/// # Errors
+/// When the bus is not there. Nobody answering is no error.
+pub async fn discover(
+    bus: &Bus,
+    realm: &Realm,
+    patience: Duration,
+    enough: impl Fn(&[Instance]) -> bool,
+) -> Result<Vec<Instance>, DiscoveryError> {
+    let inbox = bus.client().new_inbox();
+    let asking = || DiscoveryError::of("asking for services");
+    let mut answers = bus.client().subscribe(inbox.clone()).await.map_err(asking())?;
+    let question = bus.client().publish_with_reply("$SRV.STATS", inbox, "".into()).await;
+    question.map_err(DiscoveryError::of("asking for services"))?;
+
+    let mut found = BTreeMap::new();
+    let deadline = tokio::time::Instant::now() + patience;
+    while found.len() < MOST_INSTANCES
+        && let Ok(Some(message)) = tokio::time::timeout_at(deadline, answers.next()).await
+    {
+        if let Some(instance) = read(&message.payload, realm) {
+            found.insert((instance.service.clone(), instance.id.clone()), instance);
+            let so_far: Vec<_> = found.values().cloned().collect();
+            if enough(&so_far) {
+                return Ok(so_far);
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The part of an answer to `$SRV.STATS` that we look at.
+#[derive(Deserialize)]
+struct StatsAnswer {
+    name: String,
+    id: String,
+    endpoints: Vec<EndpointAnswer>,
+}
+
+#[derive(Deserialize)]
+struct EndpointAnswer {
+    subject: String,
+    #[serde(default)]
+    data: serde_json::Value,
+}
+
+/// `None` for other people's services, other realms', and what is no answer.
+fn read(payload: &[u8], realm: &Realm) -> Option<Instance> {
+    let answer: StatsAnswer = serde_json::from_slice(payload).ok()?;
+    let service = answer.name.strip_prefix(PREFIX)?.to_owned();
+    let subject = Subjects::new(realm.as_str()).health(&answer.id);
+    let endpoint = answer
+        .endpoints
+        .into_iter()
+        .find(|endpoint| endpoint.subject == subject)?;
+    let report = serde_json::from_value(endpoint.data).ok()?;
+    Some(Instance {
+        service,
+        id: answer.id,
+        report,
+    })
+}

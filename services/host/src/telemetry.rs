@@ -1,0 +1,69 @@
+//! What a process says about itself: its log, the traces that run through it, and its figures. How others ask for it is in
+//! [`crate::health`].
+
+mod metrics;
+mod trace;
+
+use std::error::Error;
+use std::fmt;
+use std::io::{IsTerminal, stderr};
+
+pub use metrics::{Counter, Gauge, Histogram, Metrics, Snapshot, Summary};
+pub use trace::{NotATraceparent, TraceContext};
+
+use crate::config::{LogFilter, LogFormat};
+
+/// Another part of the process has set up logging already.
+#[derive(Debug, thiserror::Error)]
+#[error("logging is set up already: call telemetry::init once, at start")]
+pub struct AlreadySet;
+
+/// Sends the process's log to standard error: what `filter` lets through, as `format` says.
+///
+/// # Errors
+/// When it was called before.
+pub fn init(filter: &LogFilter, format: LogFormat) -> Result<(), AlreadySet> {
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter.filter())
+        .with_writer(stderr);
+    let set = match format {
+        LogFormat::Text => log.with_ansi(stderr().is_terminal()).try_init(),
+        LogFormat::Json => log
+            .json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .with_span_list(false)
+            .try_init(),
+    };
+    set.map_err(|_| AlreadySet)
+}
+
+/// An error with everything that led to it, for the edge where it is reported: `what: why: why that`.
+pub struct Chain<'a>(pub &'a (dyn Error + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the log could not be read")]
+    struct Outer(#[source] std::io::Error);
+
+    #[test]
+    fn the_chain_names_every_cause_once() {
+        let error = Outer(std::io::Error::other("the disk is gone"));
+        assert_eq!(Chain(&error).to_string(), "the log could not be read: the disk is gone");
+    }
+}

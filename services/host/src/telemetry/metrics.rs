@@ -1,0 +1,202 @@
+//! The figures of a process: a fixed set, each with a name and a unit, cheap to write from anywhere and read all at once.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest duration that is told apart from longer ones, in microseconds.
+const LONGEST: u64 = 60_000_000;
+
+/// Precision of a histogram: three digits, about 200 kB each.
+const DIGITS: u8 = 3;
+
+/// What a process counts and measures, from its start on. A figure that its service does not have stays at zero.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// How long a tick's work took.
+    pub tick: Histogram,
+    /// From sending a batch to its acknowledgement.
+    pub append: Histogram,
+    /// From the arrival of an input to its handling; at db from the append of a batch to its folding.
+    pub lag: Histogram,
+    /// Clients connected at the moment.
+    pub clients: Gauge,
+    /// Inputs handled.
+    pub inputs: Counter,
+    /// Inputs refused: malformed, not allowed, too many.
+    pub refused: Counter,
+    /// Events acknowledged; at db, folded.
+    pub events: Counter,
+    /// Batches acknowledged; at db, folded.
+    pub batches: Counter,
+    /// Bytes of those batches.
+    pub bytes: Counter,
+}
+
+/// All figures at one moment, as they are sent to whoever asks. Durations are in microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "each field is the figure of that name in Metrics")]
+pub struct Snapshot {
+    pub tick: Summary,
+    pub append: Summary,
+    pub lag: Summary,
+    pub clients: i64,
+    pub inputs: u64,
+    pub refused: u64,
+    pub events: u64,
+    pub batches: u64,
+    pub bytes: u64,
+}
+
+/// What a histogram holds, in microseconds; all zero when it holds nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Summary {
+    /// How many values.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Half of them are at most this.
+    pub p50: u64,
+    /// 99 of 100 are at most this.
+    pub p99: u64,
+    /// The largest; a minute stands for anything longer.
+    pub max: u64,
+}
+
+impl Metrics {
+    /// All figures. Each is exact; they are not read at quite the same moment.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            tick: self.tick.summary(),
+            append: self.append.summary(),
+            lag: self.lag.summary(),
+            clients: self.clients.get(),
+            inputs: self.inputs.get(),
+            refused: self.refused.get(),
+            events: self.events.get(),
+            batches: self.batches.get(),
+            bytes: self.bytes.get(),
+        }
+    }
+}
+
+/// Something that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `more`.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// The count.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Something that comes and goes.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicI64);
+
+impl Gauge {
+    /// Adds `change`, which may be negative.
+    pub fn add(&self, change: i64) {
+        self.0.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// The value.
+    pub fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How long something takes, from a microsecond to a minute.
+#[derive(Debug)]
+pub struct Histogram(Mutex<hdrhistogram::Histogram<u64>>);
+
+impl Default for Histogram {
+    fn default() -> Self {
+        let values = hdrhistogram::Histogram::new_with_bounds(1, LONGEST, DIGITS);
+        Self(Mutex::new(
+            values.expect("invariant: the bounds are constants that fit"),
+        ))
+    }
+}
+
+impl Histogram {
+    /// Adds a value.
+    pub fn record(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(LONGEST);
+        self.values().saturating_record(micros.clamp(1, LONGEST));
+    }
+
+    /// What it holds.
+    pub fn summary(&self) -> Summary {
+        let values = self.values();
+        if values.is_empty() {
+            return Summary::default();
+        }
+        Summary {
+            count: values.len(),
+            mean: values.mean(),
+            p50: values.value_at_quantile(0.5),
+            p99: values.value_at_quantile(0.99),
+            max: values.max(),
+        }
+    }
+
+    /// A thread that panicked while it recorded has left the values whole: they are numbers.
+    fn values(&self) -> MutexGuard<'_, hdrhistogram::Histogram<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_summarises_what_it_was_given() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.summary(), Summary::default());
+        for millis in 1..=100 {
+            histogram.record(Duration::from_millis(millis));
+        }
+        let summary = histogram.summary();
+        assert_eq!(summary.count, 100);
+        for (found, exact) in [(summary.p50, 50_000), (summary.p99, 99_000), (summary.max, 100_000)] {
+            assert!(
+                found.abs_diff(exact) <= exact / 1000,
+                "{found} is {exact} to three digits"
+            );
+        }
+        histogram.record(Duration::from_secs(3600));
+        histogram.record(Duration::ZERO);
+        assert!(
+            histogram.summary().max.abs_diff(LONGEST) <= LONGEST / 1000,
+            "what is too long counts as the longest"
+        );
+        assert_eq!(histogram.summary().count, 102);
+    }
+
+    #[test]
+    fn a_snapshot_crosses_the_bus_and_may_say_less() {
+        let metrics = Metrics::default();
+        metrics.events.add(3);
+        metrics.clients.add(2);
+        metrics.clients.add(-1);
+        metrics.append.record(Duration::from_micros(700));
+        let snapshot = metrics.snapshot();
+        assert_eq!((snapshot.events, snapshot.clients, snapshot.append.count), (3, 1, 1));
+        let json = serde_json::to_string(&snapshot).unwrap();
+        assert_eq!(serde_json::from_str::<Snapshot>(&json).unwrap(), snapshot);
+        let older: Snapshot = serde_json::from_str(r#"{"events": 3, "unheard_of": 1}"#).unwrap();
+        assert_eq!(older.events, 3);
+    }
+}

@@ -1,0 +1,71 @@
+//! The log of a process, as it leaves the process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
+
+use std::process::Command;
+
+use annals_host::telemetry::{self, TraceContext};
+use serde_json::Value;
+
+/// Set when this test program plays the process that logs: the format to log in.
+const FORMAT: &str = "ANNALS_TEST_LOG_FORMAT";
+
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// Plays the process that logs, when it is asked to.
+#[test]
+fn logging_process() {
+    let Ok(format) = std::env::var(FORMAT) else { return };
+    telemetry::init(&"info".parse().unwrap(), format.parse().unwrap()).unwrap();
+    let span = TRACE.parse::<TraceContext>().unwrap().span("hand-over");
+    let _inside = span.enter();
+    tracing::info!(entity = 7, "offloaded");
+    tracing::debug!("too fine");
+    let again = telemetry::init(&"info".parse().unwrap(), format.parse().unwrap());
+    assert!(again.is_err(), "logging is set up once");
+}
+
+/// What such a process writes to standard error.
+fn logged(format: &str) -> String {
+    let mut process = Command::new(std::env::current_exe().unwrap());
+    process
+        .args(["--exact", "logging_process", "--nocapture"])
+        .env(FORMAT, format);
+    let output = process.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn json_is_an_object_a_line_with_the_trace() {
+    let lines: Vec<Value> = logged("json")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        lines.len(),
+        1,
+        "what the filter does not let through is not there: {lines:?}"
+    );
+    assert_eq!(lines[0]["message"], "offloaded");
+    assert_eq!(lines[0]["entity"], 7);
+    assert_eq!(lines[0]["level"], "INFO");
+    assert_eq!(lines[0]["span"]["what"], "hand-over");
+    assert_eq!(lines[0]["span"]["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(lines[0]["span"]["span_id"], "b7ad6b7169203331");
+}
+
+#[test]
+fn text_is_a_line_for_people_without_colours_when_nobody_looks() {
+    let text = logged("text");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    for part in [
+        "INFO",
+        "offloaded",
+        "entity=7",
+        "trace_id=0af7651916cd43dd8448eb211c80319c",
+        "what=\"hand-over\"",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}

@@ -1,0 +1,496 @@
+//! All log-ins of one process.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_node::{ConnectionId, time::Mono};
+use annals_wire::client::{Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash};
+
+use crate::{
+    attempt::{Attempt, Kind, Step},
+    throttle::Throttle,
+};
+
+/// Most log-ins under way: 32 handshakes at a time, of clients that wait for up to nine seconds.
+pub const MAX_ATTEMPTS: usize = 1_024;
+
+/// Most of them for one name: a player who clicks again. The password of each is compared.
+pub const MAX_PER_NAME: usize = 3;
+
+/// Names a question; its answer repeats it. An answer to a question that nobody waits for any more is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskId(pub u64);
+
+/// What the core is given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A client asks for something.
+    Request {
+        /// Over which connection.
+        connection: ConnectionId,
+        /// For what.
+        request: LoginRequest,
+        /// 32 random bytes, for the ticket.
+        ticket: Secret,
+    },
+    /// A connection has ended; what was under way for it is dropped.
+    Closed(ConnectionId),
+    /// The answer to [`Output::Verify`].
+    Verified(AskId, Result<Verdict, Unavailable>),
+    /// The answer to [`Output::Place`] and [`Output::Locate`].
+    Located(AskId, Result<Option<Located>, Unavailable>),
+    /// The answer to [`Output::CheckOut`].
+    CheckedOut(AskId, Result<Checkout, Unavailable>),
+    /// The answer to [`Output::Open`].
+    Opened(AskId, Result<Opened, Unavailable>),
+    /// Time has passed.
+    Time,
+    /// The realm is shutting down: nobody is let in any more.
+    ShutDown,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Compare a password, and say whose account it is of.
+    Verify {
+        /// To be repeated in the answer.
+        ask: AskId,
+        /// The account's name.
+        name: String,
+        /// What the client typed.
+        password: Password,
+    },
+    /// Have the director name a base for a new session.
+    Place {
+        /// To be repeated in the answer.
+        ask: AskId,
+    },
+    /// Have the director say where an owner is.
+    Locate {
+        /// To be repeated in the answer.
+        ask: AskId,
+        /// Which owner.
+        owner: OwnerId,
+    },
+    /// Have db check an account out, and say what is stored of it.
+    CheckOut {
+        /// To be repeated in the answer.
+        ask: AskId,
+        /// Which account.
+        account: DatabaseId,
+        /// To which owner, if it lives on none.
+        preferred: OwnerId,
+    },
+    /// Have a base open a session.
+    Open {
+        /// To be repeated in the answer.
+        ask: AskId,
+        /// What for.
+        wanted: Wanted,
+    },
+    /// Answer a client. Nothing else comes for its connection.
+    Answer {
+        /// Which connection.
+        connection: ConnectionId,
+        /// What.
+        answer: LoginAnswer,
+    },
+}
+
+/// What comparing a password gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Name and password belong to this account.
+    Good(DatabaseId),
+    /// They do not belong together, or there is no such account; the two are not told apart.
+    Wrong,
+    /// The account is banned, and the password is its own.
+    Banned,
+}
+
+/// The service did not answer, or could not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unavailable;
+
+/// An account that is checked out, and what is stored of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkout {
+    /// To which owner.
+    pub owner: OwnerId,
+    /// The check-out's number.
+    pub number: u64,
+    /// Its entity's type.
+    pub type_id: TypeId,
+    /// Its stored properties, as db encodes them; only passed on.
+    pub properties: Vec<u8>,
+}
+
+/// A session that a base is to open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// On which owner.
+    pub owner: OwnerId,
+    /// In which holding of it.
+    pub epoch: Epoch,
+    /// For which account.
+    pub account: DatabaseId,
+    /// Its check-out.
+    pub checkout: Checkout,
+    /// SHA-256 of the ticket's secret.
+    pub ticket: Hash,
+}
+
+/// What a base said of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// It is open.
+    Session {
+        /// Which.
+        session: SessionId,
+        /// In which holding of the base.
+        epoch: Epoch,
+    },
+    /// The check-out, or the holding, is out of date.
+    Outdated,
+    /// It will not be opened: there is no room, or what is stored does not fit the schema.
+    Refused,
+}
+
+/// What happened since the process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Tickets given.
+    pub tickets: u64,
+    /// Log-ins refused because the password was wrong.
+    pub wrong: u64,
+    /// Log-ins refused because a name was tried too often.
+    pub throttled: u64,
+    /// Log-ins refused for any other reason.
+    pub refused: u64,
+    /// Steps that were taken again because a check-out was out of date.
+    pub outdated: u64,
+}
+
+/// See the crate.
+///
+/// Driving it: [`handle`](Login::handle) one input, drain [`poll_output`](Login::poll_output), and come back with
+/// [`Input::Time`] at [`deadline`](Login::deadline). Every question is to be answered once, or never.
+#[derive(Debug, Default)]
+pub struct Login {
+    attempts: BTreeMap<ConnectionId, Attempt>,
+    asked: BTreeMap<AskId, ConnectionId>,
+    due: BTreeSet<(Mono, ConnectionId)>,
+    throttle: Throttle,
+    outputs: VecDeque<Output>,
+    last_ask: u64,
+    shuts_down: bool,
+    counters: Counters,
+}
+
+impl Login {
+    /// With no log-in under way.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Handles one input.
+    pub fn handle(&mut self, now: Mono, input: Input) {
+        match input {
+            Input::Request {
+                connection,
+                request,
+                ticket,
+            } => self.begin(now, connection, request, ticket),
+            Input::Closed(connection) => drop(self.take(connection)),
+            Input::Verified(ask, verdict) => self.verified(now, ask, verdict),
+            Input::Located(ask, place) => self.located(now, ask, place),
+            Input::CheckedOut(ask, checkout) => self.checked_out(now, ask, checkout),
+            Input::Opened(ask, opened) => self.opened(now, ask, opened),
+            Input::Time => self.pass_time(now),
+            Input::ShutDown => {
+                self.shuts_down = true;
+                while let Some((&connection, _)) = self.attempts.first_key_value() {
+                    self.refuse(connection, LoginRefusal::ShuttingDown);
+                }
+            }
+        }
+    }
+
+    /// What is to be done next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Input::Time`] is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Mono> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// What happened since the process began.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How many log-ins are under way.
+    #[must_use]
+    pub fn attempts(&self) -> usize {
+        self.attempts.len()
+    }
+
+    fn begin(&mut self, now: Mono, connection: ConnectionId, request: LoginRequest, ticket: Secret) {
+        // One request per connection: the shell sees to it, and another one changes nothing.
+        if self.attempts.contains_key(&connection) {
+            return;
+        }
+        if self.shuts_down {
+            return self.refuse(connection, LoginRefusal::ShuttingDown);
+        }
+        if self.attempts.len() >= MAX_ATTEMPTS {
+            return self.refuse(connection, LoginRefusal::Busy);
+        }
+        match request {
+            LoginRequest::LogIn { protocol, .. } if protocol != protocol_hash() => {
+                self.refuse(connection, LoginRefusal::WrongProtocol);
+            }
+            LoginRequest::LogIn { name, .. } if !self.may_try(now, &name) => {
+                self.counters.throttled += 1;
+                self.answer(connection, LoginAnswer::Refused(LoginRefusal::Throttled));
+            }
+            LoginRequest::LogIn { name, password, .. } => {
+                let ask = self.next_ask();
+                let kind = Kind::LogIn {
+                    name: name.clone(),
+                    ticket,
+                };
+                let mut attempt = Attempt::new(now, connection, kind, Step::Verifying);
+                attempt.asks(now, ask);
+                self.put(attempt);
+                self.outputs.push_back(Output::Verify { ask, name, password });
+            }
+            LoginRequest::Locate { owner, .. } => {
+                let account = None;
+                let attempt = Attempt::new(now, connection, Kind::Locate, Step::Locating { account, owner });
+                self.ask(now, attempt);
+            }
+        }
+    }
+
+    /// Whether a name may be tried: not too often wrongly, and not too often at once.
+    fn may_try(&self, now: Mono, name: &str) -> bool {
+        let under_way = self.attempts.values();
+        let same =
+            under_way.filter(|attempt| matches!(&attempt.kind, Kind::LogIn { name: other, .. } if other == name));
+        self.throttle.admits(now, name) && same.count() < MAX_PER_NAME
+    }
+
+    fn verified(&mut self, now: Mono, ask: AskId, verdict: Result<Verdict, Unavailable>) {
+        let Some(mut attempt) = self.take_asked(ask, |step| *step == Step::Verifying) else {
+            return;
+        };
+        let (connection, Kind::LogIn { name, .. }) = (attempt.connection, &attempt.kind) else {
+            return;
+        };
+        match verdict {
+            Ok(Verdict::Good(account)) => {
+                self.throttle.forgive(name);
+                attempt.step = Step::Placing { account };
+                self.ask(now, attempt);
+            }
+            Ok(Verdict::Wrong) => {
+                self.throttle.blame(now, name);
+                self.counters.wrong += 1;
+                self.answer(connection, LoginAnswer::Refused(LoginRefusal::WrongPassword));
+            }
+            Ok(Verdict::Banned) => self.refuse(connection, LoginRefusal::Banned),
+            Err(Unavailable) => self.refuse(connection, LoginRefusal::Busy),
+        }
+    }
+
+    fn located(&mut self, now: Mono, ask: AskId, place: Result<Option<Located>, Unavailable>) {
+        let is_wanted = |step: &Step| matches!(step, Step::Placing { .. } | Step::Locating { .. });
+        let Some(mut attempt) = self.take_asked(ask, is_wanted) else {
+            return;
+        };
+        let connection = attempt.connection;
+        let account = match &attempt.step {
+            Step::Placing { account } => Some(*account),
+            Step::Locating { account, .. } => *account,
+            _ => None,
+        };
+        match (account, place) {
+            (Some(account), Ok(Some(base))) => {
+                attempt.step = Step::CheckingOut { account, base };
+                self.ask(now, attempt);
+            }
+            (Some(_), _) => self.take_again(now, attempt),
+            (None, Ok(Some(base))) => self.answer(connection, LoginAnswer::Located(base)),
+            (None, Ok(None)) => self.refuse(connection, LoginRefusal::NotHeld),
+            (None, Err(Unavailable)) => self.refuse(connection, LoginRefusal::Busy),
+        }
+    }
+
+    fn checked_out(&mut self, now: Mono, ask: AskId, checkout: Result<Checkout, Unavailable>) {
+        let is_wanted = |step: &Step| matches!(step, Step::CheckingOut { .. });
+        let Some(mut attempt) = self.take_asked(ask, is_wanted) else {
+            return;
+        };
+        let Step::CheckingOut { account, base } = attempt.step.clone() else {
+            return;
+        };
+        attempt.step = match checkout {
+            Ok(checkout) if checkout.owner == base.owner => Step::Opening {
+                account,
+                base,
+                checkout,
+            },
+            // It lives elsewhere. The check-out is read again once it is known where that is held.
+            Ok(checkout) => Step::Locating {
+                account: Some(account),
+                owner: checkout.owner,
+            },
+            Err(Unavailable) => return self.take_again(now, attempt),
+        };
+        self.ask(now, attempt);
+    }
+
+    fn opened(&mut self, now: Mono, ask: AskId, opened: Result<Opened, Unavailable>) {
+        let is_wanted = |step: &Step| matches!(step, Step::Opening { .. });
+        let Some(mut attempt) = self.take_asked(ask, is_wanted) else {
+            return;
+        };
+        let (connection, Step::Opening { account, base, .. }) = (attempt.connection, attempt.step.clone()) else {
+            return;
+        };
+        match (opened, attempt.kind) {
+            (Ok(Opened::Session { session, epoch }), Kind::LogIn { ticket, .. }) => {
+                self.counters.tickets += 1;
+                let base = Located { epoch, ..base };
+                let secret = ticket;
+                let ticket = Ticket { session, secret, base };
+                self.answer(connection, LoginAnswer::Ticket(ticket));
+            }
+            (Ok(Opened::Refused), _) | (_, Kind::Locate) => self.refuse(connection, LoginRefusal::Busy),
+            // Where the base is held, and which check-out counts, may both have changed.
+            (outdated, kind) => {
+                self.counters.outdated += u64::from(outdated.is_ok());
+                attempt.kind = kind;
+                let (account, owner) = (Some(account), base.owner);
+                attempt.pause(now, Step::Locating { account, owner });
+                self.put(attempt);
+            }
+        }
+    }
+
+    fn pass_time(&mut self, now: Mono) {
+        while let Some(&(at, connection)) = self.due.first()
+            && at <= now
+            && let Some(mut attempt) = self.take(connection)
+        {
+            if attempt.until <= now {
+                self.refuse(connection, LoginRefusal::Busy);
+                continue;
+            }
+            attempt.step = match attempt.step {
+                Step::Pausing(next) => *next,
+                // Nobody answered. Where a base was may be why.
+                Step::Opening { account, base, .. } => Step::Locating {
+                    account: Some(account),
+                    owner: base.owner,
+                },
+                step => step,
+            };
+            self.ask(now, attempt);
+        }
+    }
+
+    /// Takes a step again that a service could not answer.
+    fn take_again(&mut self, now: Mono, mut attempt: Attempt) {
+        let step = attempt.step.clone();
+        attempt.pause(now, step);
+        self.put(attempt);
+    }
+
+    /// Asks what an attempt's step needs to know.
+    fn ask(&mut self, now: Mono, mut attempt: Attempt) {
+        let ask = self.next_ask();
+        let output = match (&attempt.step, &attempt.kind) {
+            (Step::Placing { .. }, _) => Output::Place { ask },
+            (Step::Locating { owner, .. }, _) => Output::Locate { ask, owner: *owner },
+            (Step::CheckingOut { account, base }, _) => Output::CheckOut {
+                ask,
+                account: *account,
+                preferred: base.owner,
+            },
+            (
+                Step::Opening {
+                    account,
+                    base,
+                    checkout,
+                },
+                Kind::LogIn { ticket, .. },
+            ) => Output::Open {
+                ask,
+                wanted: Wanted {
+                    owner: base.owner,
+                    epoch: base.epoch,
+                    account: *account,
+                    checkout: checkout.clone(),
+                    ticket: ticket.digest(),
+                },
+            },
+            // A password is compared once, and nothing is asked in a pause.
+            (Step::Verifying | Step::Pausing(_) | Step::Opening { .. }, _) => {
+                return self.refuse(attempt.connection, LoginRefusal::Busy);
+            }
+        };
+        attempt.asks(now, ask);
+        self.put(attempt);
+        self.outputs.push_back(output);
+    }
+
+    fn refuse(&mut self, connection: ConnectionId, refusal: LoginRefusal) {
+        self.counters.refused += 1;
+        self.answer(connection, LoginAnswer::Refused(refusal));
+    }
+
+    fn answer(&mut self, connection: ConnectionId, answer: LoginAnswer) {
+        self.take(connection);
+        self.outputs.push_back(Output::Answer { connection, answer });
+    }
+
+    fn next_ask(&mut self) -> AskId {
+        self.last_ask += 1;
+        AskId(self.last_ask)
+    }
+
+    fn put(&mut self, attempt: Attempt) {
+        let connection = attempt.connection;
+        if !matches!(attempt.step, Step::Pausing(_)) {
+            self.asked.insert(attempt.asked, connection);
+        }
+        self.due.insert((attempt.due(), connection));
+        self.attempts.insert(connection, attempt);
+    }
+
+    fn take(&mut self, connection: ConnectionId) -> Option<Attempt> {
+        let attempt = self.attempts.remove(&connection)?;
+        self.asked.remove(&attempt.asked);
+        self.due.remove(&(attempt.due(), connection));
+        Some(attempt)
+    }
+
+    /// The attempt that waits for the answer to this question, if it is at a step that can take it.
+    fn take_asked(&mut self, ask: AskId, is_wanted: impl Fn(&Step) -> bool) -> Option<Attempt> {
+        let connection = *self.asked.get(&ask)?;
+        let attempt = self.attempts.get(&connection)?;
+        if is_wanted(&attempt.step) {
+            self.take(connection)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How often a name may be tried with a wrong password.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use annals_node::time::Mono;
+
+/// Wrong passwords that a name may be tried with in a row: a player who tries the passwords of other places first.
+pub const GUESSES: u32 = 5;
+
+/// After so long one more is forgiven: 7,200 guesses a day are none at all for a password that was not leaked.
+pub const GUESS_EVERY: Duration = Duration::from_secs(12);
+
+/// Most names that are remembered; at 255 bytes each they take 6 MB. Beyond that the one that is forgiven first is
+/// forgotten.
+pub const MAX_NAMES: usize = 20_000;
+
+/// Wrong passwords by name. A name's guilt is a moment in the future that each guess moves on: it may be tried while that
+/// moment is less than [`GUESSES`] times [`GUESS_EVERY`] away.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    forgiven: BTreeMap<String, Mono>,
+    due: BTreeSet<(Mono, String)>,
+}
+
+impl Throttle {
+    /// Whether the name may be tried.
+    pub(crate) fn admits(&self, now: Mono, name: &str) -> bool {
+        let forgiven = self.forgiven.get(name).copied().unwrap_or_default();
+        forgiven.since(now) + GUESS_EVERY <= GUESS_EVERY * GUESSES
+    }
+
+    /// Notes a wrong password.
+    pub(crate) fn blame(&mut self, now: Mono, name: &str) {
+        let before = self.take(name).unwrap_or_default().max(now);
+        let forgiven = before.after(GUESS_EVERY);
+        self.forgiven.insert(name.to_owned(), forgiven);
+        self.due.insert((forgiven, name.to_owned()));
+        while let Some((at, _)) = self.due.first()
+            && (*at <= now || self.due.len() > MAX_NAMES)
+            && let Some((_, oldest)) = self.due.pop_first()
+        {
+            self.forgiven.remove(&oldest);
+        }
+    }
+
+    /// Notes the right password: its owner is there.
+    pub(crate) fn forgive(&mut self, name: &str) {
+        self.take(name);
+    }
+
+    fn take(&mut self, name: &str) -> Option<Mono> {
+        let forgiven = self.forgiven.remove(name)?;
+        self.due.remove(&(forgiven, name.to_owned()));
+        Some(forgiven)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guesses_are_few_and_come_back_slowly() {
+        let mut throttle = Throttle::default();
+        let mut now = Mono(5_000_000_000);
+        for guess in 0..GUESSES {
+            assert!(throttle.admits(now, "eve"), "guess {guess}");
+            throttle.blame(now, "eve");
+        }
+        assert!(!throttle.admits(now, "eve"));
+        assert!(throttle.admits(now, "adam"));
+        now = now.after(GUESS_EVERY);
+        assert!(throttle.admits(now, "eve"));
+        throttle.blame(now, "eve");
+        assert!(!throttle.admits(now, "eve"), "one for each so long");
+        throttle.forgive("eve");
+        assert!(throttle.admits(now, "eve"));
+        assert_eq!((throttle.forgiven.len(), throttle.due.len()), (0, 0));
+    }
+
+    #[test]
+    fn no_more_names_are_remembered_than_there_is_room_for() {
+        let mut throttle = Throttle::default();
+        for n in 0..MAX_NAMES + 10 {
+            throttle.blame(Mono(n as u64), &n.to_string());
+        }
+        assert_eq!((throttle.forgiven.len(), throttle.due.len()), (MAX_NAMES, MAX_NAMES));
+        assert!(!throttle.forgiven.contains_key("9"), "the oldest go");
+        // Those who were forgiven are forgotten without anybody asking for them.
+        throttle.blame(Mono(0).after(GUESS_EVERY * 100), "late");
+        assert_eq!(throttle.forgiven.len(), 1);
+    }
+}

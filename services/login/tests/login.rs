@@ -1,0 +1,464 @@
+//! Drives the login core against services that answer, do not, or answer late and twice.
+#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use annals_def::split_mix;
+use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_login::{
+    AskId, Checkout, GUESSES, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, Opened, Output, Unavailable,
+    Verdict, Wanted,
+};
+use annals_node::{ConnectionId, time::Mono};
+use annals_wire::client::{Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash};
+
+const ACCOUNT: DatabaseId = DatabaseId(5);
+const HERE: OwnerId = OwnerId(10);
+const THERE: OwnerId = OwnerId(11);
+
+struct Bench {
+    login: Login,
+    now: Mono,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let now = Mono(1_000_000_000);
+        Self {
+            login: Login::new(),
+            now,
+        }
+    }
+
+    fn give(&mut self, input: Input) -> Vec<Output> {
+        self.login.handle(self.now, input);
+        std::iter::from_fn(|| self.login.poll_output()).collect()
+    }
+
+    /// For what is to be answered by exactly one output.
+    fn one(&mut self, input: Input) -> Output {
+        let mut outputs = self.give(input);
+        assert_eq!(outputs.len(), 1, "{outputs:?}");
+        outputs.remove(0)
+    }
+
+    /// Lets time pass to the next deadline.
+    fn wait(&mut self) -> Vec<Output> {
+        self.now = self.login.deadline().expect("something is waited for");
+        self.give(Input::Time)
+    }
+
+    fn asks(&mut self, connection: u64, name: &str) -> Output {
+        self.one(log_in(connection, name))
+    }
+}
+
+fn log_in(connection: u64, name: &str) -> Input {
+    Input::Request {
+        connection: ConnectionId(connection),
+        request: LoginRequest::LogIn {
+            protocol: protocol_hash(),
+            name: name.to_owned(),
+            password: Password("secret".into()),
+        },
+        ticket: ticket(connection),
+    }
+}
+
+fn ticket(connection: u64) -> Secret {
+    Secret([connection.to_le_bytes()[0]; 32])
+}
+
+fn located(owner: OwnerId, epoch: u64) -> Located {
+    Located {
+        owner,
+        epoch: Epoch(epoch),
+        address: "127.0.0.1:9".parse().unwrap(),
+        certificate: Some(Hash([9; 32])),
+    }
+}
+
+fn checkout(owner: OwnerId, number: u64) -> Checkout {
+    Checkout {
+        owner,
+        number,
+        type_id: TypeId(0),
+        properties: vec![1, 2, 3],
+    }
+}
+
+fn refused(connection: u64, refusal: LoginRefusal) -> Output {
+    Output::Answer {
+        connection: ConnectionId(connection),
+        answer: LoginAnswer::Refused(refusal),
+    }
+}
+
+fn ask_of(output: &Output) -> AskId {
+    match output {
+        Output::Verify { ask, .. }
+        | Output::Place { ask }
+        | Output::Locate { ask, .. }
+        | Output::CheckOut { ask, .. }
+        | Output::Open { ask, .. } => *ask,
+        Output::Answer { .. } => panic!("{output:?} asks nothing"),
+    }
+}
+
+#[test]
+fn a_good_password_ends_in_a_ticket() {
+    let mut bench = Bench::new();
+    let verify = bench.asks(1, "adam");
+    let Output::Verify { ask, name, password } = verify else {
+        panic!("{verify:?}")
+    };
+    assert_eq!((name.as_str(), password.0.as_str()), ("adam", "secret"));
+    let place = bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
+    let ask = ask_of(&place);
+    assert_eq!(place, Output::Place { ask });
+    let check_out = bench.one(Input::Located(ask, Ok(Some(located(HERE, 3)))));
+    let ask = ask_of(&check_out);
+    let expected = Output::CheckOut {
+        ask,
+        account: ACCOUNT,
+        preferred: HERE,
+    };
+    assert_eq!(check_out, expected);
+    let open = bench.one(Input::CheckedOut(ask, Ok(checkout(HERE, 77))));
+    let ask = ask_of(&open);
+    let wanted = Wanted {
+        owner: HERE,
+        epoch: Epoch(3),
+        account: ACCOUNT,
+        checkout: checkout(HERE, 77),
+        ticket: ticket(1).digest(),
+    };
+    assert_eq!(open, Output::Open { ask, wanted });
+    let opened = Opened::Session {
+        session: SessionId(8),
+        epoch: Epoch(3),
+    };
+    let answer = bench.one(Input::Opened(ask, Ok(opened)));
+    let expected = Output::Answer {
+        connection: ConnectionId(1),
+        answer: LoginAnswer::Ticket(Ticket {
+            session: SessionId(8),
+            secret: ticket(1),
+            base: located(HERE, 3),
+        }),
+    };
+    assert_eq!(answer, expected);
+    assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
+    assert_eq!(bench.login.counters().tickets, 1);
+}
+
+#[test]
+fn an_account_that_lives_elsewhere_is_found_there() {
+    let mut bench = Bench::new();
+    let ask = ask_of(&bench.asks(1, "adam"));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let locate = bench.one(Input::CheckedOut(ask, Ok(checkout(THERE, 70))));
+    let ask = ask_of(&locate);
+    assert_eq!(locate, Output::Locate { ask, owner: THERE });
+    let again = bench.one(Input::Located(ask, Ok(Some(located(THERE, 9)))));
+    let ask = ask_of(&again);
+    assert!(matches!(again, Output::CheckOut { preferred: THERE, .. }), "{again:?}");
+    let open = bench.one(Input::CheckedOut(ask, Ok(checkout(THERE, 70))));
+    let Output::Open { ask, wanted } = open else {
+        panic!("{open:?}")
+    };
+    assert_eq!((wanted.owner, wanted.epoch), (THERE, Epoch(9)));
+
+    // The base knows that this life has ended; the database will soon.
+    assert_eq!(bench.give(Input::Opened(ask, Ok(Opened::Outdated))), []);
+    let locate = bench.wait().remove(0);
+    assert_eq!(ask_of(&locate), AskId(ask.0 + 1));
+    let ask = ask_of(&bench.one(Input::Located(ask_of(&locate), Ok(Some(located(THERE, 9))))));
+    let open = bench.one(Input::CheckedOut(ask, Ok(checkout(THERE, 71))));
+    let Output::Open { wanted, .. } = open else {
+        panic!("{open:?}")
+    };
+    assert_eq!(wanted.checkout.number, 71);
+    assert_eq!(bench.login.counters().outdated, 1);
+}
+
+#[test]
+fn every_refusal_says_why() {
+    let mut bench = Bench::new();
+    let ask = ask_of(&bench.asks(1, "adam"));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
+    assert_eq!(answer, refused(1, LoginRefusal::WrongPassword));
+    let ask = ask_of(&bench.asks(1, "adam"));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned)));
+    assert_eq!(answer, refused(1, LoginRefusal::Banned));
+    let ask = ask_of(&bench.asks(1, "adam"));
+    let answer = bench.one(Input::Verified(ask, Err(Unavailable)));
+    assert_eq!(answer, refused(1, LoginRefusal::Busy));
+    let mut old = log_in(1, "adam");
+    let Input::Request {
+        request: LoginRequest::LogIn { protocol, .. },
+        ..
+    } = &mut old
+    else {
+        panic!("{old:?}")
+    };
+    *protocol = Hash([1; 32]);
+    assert_eq!(bench.one(old), refused(1, LoginRefusal::WrongProtocol));
+    bench.asks(1, "adam");
+    assert_eq!(bench.one(Input::ShutDown), refused(1, LoginRefusal::ShuttingDown));
+    assert_eq!(bench.asks(2, "adam"), refused(2, LoginRefusal::ShuttingDown));
+}
+
+#[test]
+fn guesses_are_throttled_by_name() {
+    let mut bench = Bench::new();
+    for _ in 0..GUESSES {
+        let ask = ask_of(&bench.asks(1, "adam"));
+        bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
+    }
+    assert_eq!(bench.asks(1, "adam"), refused(1, LoginRefusal::Throttled));
+    assert!(matches!(bench.asks(1, "eve"), Output::Verify { .. }), "others are not");
+    bench.now = bench.now.after(annals_login::GUESS_EVERY);
+    let ask = ask_of(&bench.asks(2, "adam"));
+    bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
+    let ask = ask_of(&bench.asks(3, "adam"));
+    bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
+    assert!(
+        matches!(bench.asks(3, "adam"), Output::Verify { .. }),
+        "its owner was there"
+    );
+}
+
+#[test]
+fn no_more_is_under_way_than_there_is_room_for() {
+    let mut bench = Bench::new();
+    for connection in 0..MAX_PER_NAME as u64 {
+        bench.asks(connection, "adam");
+    }
+    assert_eq!(bench.asks(9, "adam"), refused(9, LoginRefusal::Throttled));
+    assert_eq!(bench.give(Input::Closed(ConnectionId(0))), []);
+    assert!(matches!(bench.asks(9, "adam"), Output::Verify { .. }));
+    let under_way = bench.login.attempts();
+    for n in under_way..MAX_ATTEMPTS {
+        bench.asks(100 + n as u64, &n.to_string());
+    }
+    assert_eq!(bench.asks(99, "last"), refused(99, LoginRefusal::Busy));
+    // Given up together, they leave nothing behind.
+    bench.now = bench.now.after(LOGIN_WITHIN);
+    assert_eq!(bench.give(Input::Time).len(), MAX_ATTEMPTS);
+    assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
+}
+
+#[test]
+fn a_password_is_compared_once_and_everything_else_asked_again() {
+    let mut bench = Bench::new();
+    let ask = ask_of(&bench.asks(1, "adam"));
+    let began = bench.now;
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let mut answers = Vec::new();
+    let mut places = 1;
+    while answers.is_empty() {
+        for output in bench.wait() {
+            match output {
+                Output::Place { .. } => places += 1,
+                answer => answers.push(answer),
+            }
+        }
+    }
+    assert_eq!(answers, [refused(1, LoginRefusal::Busy)]);
+    assert_eq!(bench.now, began.after(LOGIN_WITHIN));
+    assert!(places > 5, "{places}");
+    assert_eq!(
+        bench.give(Input::Located(ask, Ok(None))),
+        [],
+        "nobody waits for it any more"
+    );
+
+    bench.asks(2, "adam");
+    assert_eq!(bench.wait(), [refused(2, LoginRefusal::Busy)]);
+}
+
+#[test]
+fn a_client_is_told_where_its_base_is() {
+    let mut bench = Bench::new();
+    let request = || Input::Request {
+        connection: ConnectionId(1),
+        request: LoginRequest::Locate {
+            owner: HERE,
+            session: SessionId(8),
+        },
+        ticket: ticket(1),
+    };
+    let answers = [
+        (Ok(Some(located(HERE, 4))), LoginAnswer::Located(located(HERE, 4))),
+        (Ok(None), LoginAnswer::Refused(LoginRefusal::NotHeld)),
+        (Err(Unavailable), LoginAnswer::Refused(LoginRefusal::Busy)),
+    ];
+    for (place, answer) in answers {
+        let ask = ask_of(&bench.one(request()));
+        let connection = ConnectionId(1);
+        assert_eq!(
+            bench.one(Input::Located(ask, place)),
+            Output::Answer { connection, answer }
+        );
+    }
+}
+
+/// Services with generated faults: slow, silent, doubled; accounts that end their lives and move.
+struct Services {
+    dice: Box<dyn FnMut() -> u64>,
+    /// Where each account lives, and its check-out. Absent: nowhere.
+    lives: BTreeMap<DatabaseId, Checkout>,
+    epochs: BTreeMap<OwnerId, Epoch>,
+    checkouts: u64,
+    sessions: u64,
+    /// Answers on their way.
+    late: VecDeque<Input>,
+}
+
+impl Services {
+    fn one_in(&mut self, odds: u64) -> bool {
+        (self.dice)().is_multiple_of(odds)
+    }
+
+    fn work(&mut self, output: Output) {
+        if self.one_in(5) {
+            return;
+        }
+        let answer = match output {
+            Output::Verify { ask, name, .. } => {
+                let verdict = match name.as_str() {
+                    "wrong" => Verdict::Wrong,
+                    name => Verdict::Good(DatabaseId(name.len() as u64)),
+                };
+                Input::Verified(ask, Ok(verdict))
+            }
+            Output::Place { ask } => {
+                let owner = if self.one_in(2) { HERE } else { THERE };
+                Input::Located(ask, Ok(Some(located(owner, self.epochs[&owner].0))))
+            }
+            Output::Locate { ask, owner } => {
+                let place = if self.one_in(6) {
+                    None
+                } else {
+                    Some(located(owner, self.epochs[&owner].0))
+                };
+                Input::Located(ask, Ok(place))
+            }
+            Output::CheckOut {
+                ask,
+                account,
+                preferred,
+            } => {
+                self.checkouts += 1;
+                let fresh = checkout(preferred, self.checkouts);
+                let life = self.lives.entry(account).or_insert(fresh).clone();
+                Input::CheckedOut(ask, Ok(life))
+            }
+            Output::Open { ask, wanted } => {
+                assert_eq!(wanted.owner, wanted.checkout.owner);
+                let lives = self.lives.get(&wanted.account) == Some(&wanted.checkout);
+                let opened = if wanted.epoch != self.epochs[&wanted.owner] || !lives {
+                    Opened::Outdated
+                } else {
+                    self.sessions += 1;
+                    let (session, epoch) = (SessionId(self.sessions), wanted.epoch);
+                    Opened::Session { session, epoch }
+                };
+                Input::Opened(ask, Ok(opened))
+            }
+            Output::Answer { .. } => unreachable!(),
+        };
+        for _ in 0..1 + (self.dice)() % 2 {
+            self.late.push_back(answer.clone());
+        }
+    }
+}
+
+#[test]
+fn every_log_in_is_answered_once_whatever_the_services_do() {
+    let mut tickets = 0;
+    for seed in 0..200 {
+        println!("seed {seed}");
+        let mut bench = Bench::new();
+        let mut services = Services {
+            dice: Box::new(split_mix(seed)),
+            lives: BTreeMap::new(),
+            epochs: [(HERE, Epoch(1)), (THERE, Epoch(1))].into(),
+            checkouts: 0,
+            sessions: 0,
+            late: VecDeque::new(),
+        };
+        let mut answers: BTreeMap<u64, LoginAnswer> = BTreeMap::new();
+        let mut outputs = VecDeque::new();
+        let names = ["wrong", "a", "bb", "ccc", "dddd", "eeeeee"];
+        for connection in 0..12_u64 {
+            let name = names[usize::try_from(connection).unwrap() % names.len()];
+            outputs.extend(bench.give(log_in(connection, name)));
+        }
+        while bench.login.attempts() > 0 || !outputs.is_empty() {
+            while let Some(output) = outputs.pop_front() {
+                match output {
+                    Output::Answer { connection, answer } => {
+                        let before = answers.insert(connection.0, answer);
+                        assert_eq!(before, None, "{connection:?} was answered twice");
+                    }
+                    output => services.work(output),
+                }
+            }
+            if services.one_in(20) {
+                services.lives.pop_first();
+            }
+            if services.one_in(40) {
+                services.epochs.entry(HERE).and_modify(|epoch| *epoch = epoch.next());
+            }
+            let next = match services.late.pop_front() {
+                Some(input) if !services.one_in(40) => bench.give(input),
+                Some(input) => {
+                    services.late.push_back(input);
+                    bench.wait_if_any()
+                }
+                None => bench.wait_if_any(),
+            };
+            outputs.extend(next);
+        }
+        assert_eq!(answers.len(), 12);
+        for (connection, answer) in &answers {
+            match answer {
+                LoginAnswer::Ticket(given) => assert_eq!(given.secret, ticket(*connection)),
+                LoginAnswer::Refused(refusal) if connection % 6 == 0 => {
+                    assert!(
+                        [LoginRefusal::WrongPassword, LoginRefusal::Busy].contains(refusal),
+                        "{refusal}"
+                    );
+                }
+                LoginAnswer::Refused(refusal) => assert_eq!(*refusal, LoginRefusal::Busy),
+                LoginAnswer::Located(_) => panic!("nobody asked"),
+            }
+        }
+        let given = answers
+            .values()
+            .filter(|answer| matches!(answer, LoginAnswer::Ticket(_)));
+        tickets += given.count();
+    }
+    assert!(tickets > 1_000, "{tickets} of 2,000 good log-ins found their way");
+}
+
+impl Bench {
+    fn wait_if_any(&mut self) -> Vec<Output> {
+        match self.login.deadline() {
+            Some(_) => self.wait(),
+            None => Vec::new(),
+        }
+    }
+}
+
+#[test]
+fn nothing_it_says_of_itself_is_secret() {
+    let mut bench = Bench::new();
+    bench.asks(0x5e, "adam");
+    let spoken = format!("{:?} {:?}", bench.login, log_in(0x5e, "adam"));
+    assert!(!spoken.contains("\"secret\""), "the password");
+    assert!(!spoken.contains("94, 94"), "the ticket");
+}
