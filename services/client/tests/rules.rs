@@ -13,9 +13,9 @@ use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
 };
 use annals_wire::client::{
-    Call, ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRequest, MAX_STAMPS, Move, Moves,
-    Password, Proof, Rejection, Secret, Shown, Stamps, Ticket, ToClient, ToServer, ToServerDatagram, ViewFrame,
-    ViewItem, Welcome,
+    Call, ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_STAMPS,
+    Move, Moves, Password, Proof, Rejection, Secret, Shown, Stamps, Ticket, ToClient, ToServer, ToServerDatagram,
+    ViewFrame, ViewItem, Welcome,
 };
 
 const OWN: EntityId = EntityId(7);
@@ -666,6 +666,27 @@ fn a_ticket_that_was_used_up_leads_to_another_log_in() {
         matches!(asked.last(), Some(Asked::Login(LoginRequest::LogIn { .. }))),
         "{asked:?}"
     );
+}
+
+#[test]
+fn a_refused_log_in_is_tried_again_where_that_may_help() {
+    for reason in LoginRefusal::ALL {
+        let mut table = Table::new();
+        table.asked();
+        table.login(Some(LoginAnswer::Refused(reason)));
+        let ended = table.events() == [Event::Ended(EndReason::LoginRefused(reason))];
+        table.wait(59_000);
+        let soon = table.asked().len();
+        table.wait(1_000);
+        let late = table.asked().len();
+        let expected = match reason {
+            LoginRefusal::Busy | LoginRefusal::NotHeld => (false, 1),
+            LoginRefusal::Throttled => (false, 0),
+            _ => (true, 0),
+        };
+        assert_eq!((ended, soon), expected, "{reason:?}");
+        assert_eq!(late == 1, reason == LoginRefusal::Throttled, "{reason:?}");
+    }
 }
 
 #[test]
