@@ -1,0 +1,33 @@
+//! What must hold in every state.
+
+use std::fmt;
+
+/// A promise of the protocol. A model names the one that a state breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Invariant {
+    /// What a player was shown is in the archive, or will be.
+    ShownIsNeverLost,
+    /// Every archived batch follows the one before it, number by number and hash by hash.
+    ChainIsDense,
+    /// A process whose owner was taken over by another shows nothing any more.
+    ReplacedShowsNothing,
+    /// A process whose owner was taken over by another appends nothing any more (while the log keeps what it has).
+    ReplacedAppendsNothing,
+    /// Nobody stops with an alarm because of the faults that the protocol is made for.
+    AlarmsAreTrue,
+    /// Ordinary steps can always lead to where nothing is owed to anybody.
+    Progress,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ShownIsNeverLost => "what a player was shown is never lost",
+            Self::ChainIsDense => "batches are dense and chained",
+            Self::ReplacedShowsNothing => "a replaced process shows nothing",
+            Self::ReplacedAppendsNothing => "a replaced process appends nothing",
+            Self::AlarmsAreTrue => "an alarm means a fault outside the budget",
+            Self::Progress => "what is owed can always be settled",
+        })
+    }
+}

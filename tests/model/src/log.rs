@@ -1,0 +1,400 @@
+//! One owner's log: the processes that hold it one after another, the subject, the store, and db.
+//!
+//! Process A holds epoch 1 when a schedule begins, batch 1 being its `Open`, archived. The director may grant epoch 2 to B
+//! and epoch 3 to C at any time, whether or not anybody is dead. The holders take inputs x, y, z; each input changes
+//! something and has an output that a player sees. What is modelled are the rules of the sections L, G, E and F of
+//! `docs/protocol.md`.
+//!
+//! Time is a count of *freshness limits* that have passed. What is fresh is rounded in favour of the faults: a holder may
+//! speak up to two limits after the append that made it fresh was sent.
+
+mod batch;
+pub mod exhibits;
+mod fold;
+mod holder;
+mod loss;
+mod subject;
+mod words;
+
+use crate::explorer::Model;
+use crate::faults::{Faults, spend};
+use crate::invariant::Invariant;
+use crate::rule::{Rule, Rules};
+use batch::Batch;
+use fold::{Db, Store};
+use holder::{Holder, Phase};
+use loss::Losses;
+use subject::{Message, Subject};
+
+/// A, B and C: one for each epoch.
+const MOST_HOLDERS: usize = 3;
+/// x, y and z.
+const MOST_INPUTS: usize = 3;
+/// Packets on their way at once; a sender waits while there are as many.
+const MOST_PACKETS: usize = 4;
+
+/// When a batch counts as acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acknowledged {
+    /// When JetStream says so.
+    Log,
+    /// When it is in the store.
+    Archive,
+}
+
+/// How far a schedule may go.
+#[derive(Debug, Clone, Copy)]
+pub struct LogBounds {
+    /// Epochs granted, the first included: 2 or 3.
+    pub epochs: u8,
+    /// Inputs taken: at most 3.
+    pub inputs: u8,
+    /// Whether db works, or is away all the time.
+    pub db: bool,
+    /// Whether a holder with nothing to say appends empty batches (L7). They are what finds a loss out; without them only the
+    /// next input does, which is as safe and leaves far fewer states.
+    pub beats: bool,
+    /// Faults.
+    pub faults: Faults,
+}
+
+/// The model of one log.
+#[derive(Debug, Clone, Copy)]
+pub struct LogModel {
+    /// The rules in force.
+    pub rules: Rules,
+    /// The realm's setting.
+    pub acknowledged: Acknowledged,
+    /// How far a schedule may go.
+    pub bounds: LogBounds,
+}
+
+/// Everything that decides what happens next to one log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LogState {
+    subject: Subject,
+    packets: [Packet; MOST_PACKETS],
+    holders: [Holder; MOST_HOLDERS],
+    store: Store,
+    db: Db,
+    /// By input: the batch in which it was shown, [`UNLOGGED`] if it was shown before it was in any.
+    shown: [Option<Batch>; MOST_INPUTS],
+    next_input: u8,
+    losses: Losses,
+    left: Faults,
+    wrong: Option<Invariant>,
+}
+
+/// Stands for the batch of an input that was shown before it was in any (without G1).
+const UNLOGGED: Option<Batch> = Some(Batch::NONE);
+
+/// Something between a holder and the log. Whatever is on its way may arrive at any time or never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(crate) enum Packet {
+    #[default]
+    None,
+    /// An append of a holder (by index), with the sequence it expects.
+    Append { from: u8, batch: Batch, expect: u8 },
+    /// The log's acknowledgement of it.
+    Stored { to: u8, batch: Batch, sequence: u8 },
+}
+
+/// One thing that happens. Holders, packets and messages are named by index.
+#[derive(Debug, Clone, Copy)]
+pub enum LogStep {
+    /// The director grants the next epoch to the next process.
+    Grant,
+    /// A freshness limit passes.
+    TimePasses,
+    /// A holder takes the next input.
+    Input(u8),
+    /// A holder closes the batch it gathers and sends it.
+    Close(u8),
+    /// A holder, hearing nothing, or a refusal, reads the subject's last message (L5).
+    Look(u8),
+    /// A holder with nothing to say sends an empty batch (L7).
+    Beat(u8),
+    /// A holder confirms its epoch at the store (E6).
+    Confirm(u8),
+    /// The output of an input leaves a holder's gate.
+    Show(u8, u8),
+    /// A taker reads cursor and archive (E1).
+    ReadStore(u8),
+    /// A taker reads the subject and sends its `Open` (E1, E2).
+    ReadSubject(u8),
+    /// A taker looks at the subject again (E3).
+    SecondLook(u8),
+    /// A taker records its opening (E3).
+    Record(u8),
+    /// The same, and the store's answer is lost.
+    RecordUnanswered(u8),
+    /// A packet arrives.
+    Arrive(u8),
+    /// A packet arrives, and another copy of it is on its way.
+    ArriveTwice(u8),
+    /// db folds a message.
+    Fold(u8),
+    /// db folds what it has in hand.
+    FoldHand,
+    /// db reads the openings ahead of folding (only without F2).
+    DbLearn,
+    /// A holder fills the hole after db's cursor (F4).
+    Fill(u8),
+    /// The same, with damaged bytes.
+    FillDamaged(u8),
+    /// db trims the subject (F6).
+    Trim,
+    /// A holder is gone.
+    Crash(u8),
+    /// The log loses its newest messages.
+    LoseTail(u8),
+    /// The same; but db had read the first of them, and has it in hand.
+    LoseTailRead(u8),
+    /// The log loses one message.
+    LoseAt(u8),
+    /// The same; but db had read it.
+    LoseAtRead(u8),
+}
+
+impl Model for LogModel {
+    type State = LogState;
+    type Step = LogStep;
+
+    fn start(&self) -> LogState {
+        let open = Batch::NONE.opened_by(1);
+        let mut holders = [Holder::default(); MOST_HOLDERS];
+        holders[0] = Holder::established(open);
+        LogState {
+            subject: Subject::holding(open),
+            packets: [Packet::None; MOST_PACKETS],
+            holders,
+            store: Store::with_archived(open),
+            db: Db::default(),
+            shown: [None; MOST_INPUTS],
+            next_input: 0,
+            losses: Losses::default(),
+            left: self.bounds.faults,
+            wrong: None,
+        }
+    }
+
+    fn steps(&self, state: &LogState, steps: &mut Vec<LogStep>) {
+        for holder in 0..self.bounds.epochs {
+            self.holder_steps(state, holder, steps);
+        }
+        self.network_steps(state, steps);
+        if self.bounds.db {
+            self.db_steps(state, steps);
+        }
+        if state.store.granted < self.bounds.epochs {
+            steps.push(LogStep::Grant);
+        }
+        steps.push(LogStep::TimePasses);
+        self.loss_steps(state, steps);
+    }
+
+    fn take(&self, state: &LogState, step: LogStep) -> LogState {
+        let mut after = *state;
+        self.happen(&mut after, step);
+        after.forget_the_irrelevant();
+        after
+    }
+
+    fn broken(&self, state: &LogState) -> Option<Invariant> {
+        self.shown_and_lost(state)
+            .then_some(Invariant::ShownIsNeverLost)
+            .or(state.wrong)
+    }
+
+    fn words(&self, state: &LogState, step: LogStep, after: &LogState) -> String {
+        words::words(state, step, after)
+    }
+
+    /// The newest holder serves and has nothing to say, and everything it said is archived; or nobody is left to serve; or
+    /// the chain is as long as it can be.
+    fn settled(&self, state: &LogState) -> bool {
+        let newest = &state.holders[usize::from(state.store.granted) - 1];
+        match newest.phase {
+            Phase::Serving => {
+                let said_all = newest.sending == 0 && newest.gathering == 0 && state.store.cursor == newest.tip;
+                said_all || newest.tip.number() == batch::MOST_BATCHES
+            }
+            Phase::Gone => true,
+            _ => false,
+        }
+    }
+
+    fn is_fault(&self, step: LogStep) -> bool {
+        matches!(
+            step,
+            LogStep::Grant
+                | LogStep::Input(_)
+                | LogStep::RecordUnanswered(_)
+                | LogStep::ArriveTwice(_)
+                | LogStep::FillDamaged(_)
+                | LogStep::Crash(_)
+                | LogStep::LoseTail(_)
+                | LogStep::LoseTailRead(_)
+                | LogStep::LoseAt(_)
+                | LogStep::LoseAtRead(_)
+        )
+    }
+}
+
+impl LogModel {
+    fn happen(&self, state: &mut LogState, step: LogStep) {
+        match step {
+            LogStep::Grant => state.grant(),
+            LogStep::TimePasses => {
+                state.holders.iter_mut().for_each(Holder::grow_older);
+            }
+            LogStep::Input(holder) => state.input(holder),
+            LogStep::Close(holder) | LogStep::Beat(holder) => self.close(state, holder),
+            LogStep::Look(holder) => self.look(state, holder),
+            LogStep::Confirm(holder) => self.confirm(state, holder),
+            LogStep::Show(holder, input) => self.show(state, holder, input),
+            LogStep::ReadStore(holder) => state.read_store(holder),
+            LogStep::ReadSubject(holder) => self.read_subject(state, holder),
+            LogStep::SecondLook(holder) => self.second_look(state, holder),
+            LogStep::Record(holder) => self.record(state, holder, true),
+            LogStep::RecordUnanswered(holder) => {
+                spend(&mut state.left.unknowns);
+                self.record(state, holder, false);
+            }
+            LogStep::Arrive(packet) => {
+                let packet = std::mem::take(&mut state.packets[usize::from(packet)]);
+                self.arrive(state, packet);
+            }
+            LogStep::ArriveTwice(packet) => {
+                spend(&mut state.left.repeats);
+                self.arrive(state, state.packets[usize::from(packet)]);
+            }
+            LogStep::Fold(_) | LogStep::FoldHand | LogStep::DbLearn | LogStep::Trim => self.db_step(state, step),
+            LogStep::Fill(holder) => state.fill(holder),
+            LogStep::FillDamaged(holder) => state.fill_damaged(holder),
+            LogStep::Crash(holder) => {
+                spend(&mut state.left.crashes);
+                state.crash(holder);
+            }
+            LogStep::LoseTail(count) | LogStep::LoseTailRead(count) => {
+                spend(&mut state.left.tails);
+                let messages = state.subject.messages();
+                let lost: Vec<Message> = messages[messages.len() - usize::from(count)..].to_vec();
+                state.subject.lose_tail(count);
+                state.lose(&lost, matches!(step, LogStep::LoseTailRead(_)));
+            }
+            LogStep::LoseAt(index) | LogStep::LoseAtRead(index) => {
+                spend(&mut state.left.holes);
+                let lost = state.subject.messages()[usize::from(index)];
+                state.subject.lose_at(index);
+                state.lose(&[lost], matches!(step, LogStep::LoseAtRead(_)));
+            }
+        }
+    }
+
+    fn network_steps(&self, state: &LogState, steps: &mut Vec<LogStep>) {
+        for (index, packet) in (0u8..).zip(state.packets) {
+            let possible = match packet {
+                Packet::None => false,
+                Packet::Append { .. } => state.subject.has_room(),
+                Packet::Stored { .. } => true,
+            };
+            if possible {
+                steps.push(LogStep::Arrive(index));
+                if state.left.repeats > 0 && matches!(packet, Packet::Append { .. }) {
+                    steps.push(LogStep::ArriveTwice(index));
+                }
+            }
+        }
+    }
+
+    fn loss_steps(&self, state: &LogState, steps: &mut Vec<LogStep>) {
+        let messages = state.subject.messages();
+        for (index, message) in (0u8..).zip(messages) {
+            let count = messages.len() as u8 - index;
+            let readable = self.follows(message.batch, state.store.cursor);
+            if state.left.tails > 0 && count <= 2 {
+                steps.push(LogStep::LoseTail(count));
+                if readable {
+                    steps.push(LogStep::LoseTailRead(count));
+                }
+            }
+            if state.left.holes > 0 {
+                steps.push(LogStep::LoseAt(index));
+                if readable {
+                    steps.push(LogStep::LoseAtRead(index));
+                }
+            }
+        }
+    }
+
+    fn arrive(&self, state: &mut LogState, packet: Packet) {
+        match packet {
+            Packet::None => {}
+            Packet::Append { from, batch, expect } => {
+                if self.rules.has(Rule::L4Fence) && state.subject.last_sequence() != expect {
+                    return;
+                }
+                if state.losses.none_so_far() && state.store.highest_opening() > from + 1 {
+                    state.wrong = Some(Invariant::ReplacedAppendsNothing);
+                }
+                let sequence = state.subject.append(batch);
+                state.losses.put_back(batch);
+                state.send(Packet::Stored {
+                    to: from,
+                    batch,
+                    sequence,
+                });
+            }
+            Packet::Stored { to, batch, sequence } => {
+                let holder = &state.holders[usize::from(to)];
+                let meant = if self.rules.has(Rule::L3Frozen) {
+                    holder.tip.at(holder.sending) == batch
+                } else {
+                    holder.sending == batch.number()
+                };
+                if holder.sending != 0 && meant {
+                    self.acknowledge(state, to, batch.number(), sequence);
+                }
+            }
+        }
+    }
+}
+
+impl LogState {
+    /// Puts a packet on its way; one that is on its way already is not sent twice (a repeat is a fault of its own), and
+    /// one for which there is no room is lost.
+    fn send(&mut self, packet: Packet) {
+        if self.packets.contains(&packet) {
+            return;
+        }
+        if let Some(free) = self.packets.iter_mut().find(|slot| **slot == Packet::None) {
+            *free = packet;
+        }
+        self.packets.sort_unstable();
+    }
+
+    fn can_send(&self) -> bool {
+        self.packets.contains(&Packet::None)
+    }
+
+    fn grant(&mut self) {
+        self.store.granted += 1;
+        self.holders[usize::from(self.store.granted) - 1].phase = Phase::Granted;
+    }
+
+    /// Drops what can have no effect any more, so that states that differ in nothing else are one.
+    fn forget_the_irrelevant(&mut self) {
+        for slot in &mut self.packets {
+            if let Packet::Stored { to, batch, .. } = *slot {
+                let holder = &self.holders[usize::from(to)];
+                if holder.sending == 0 || holder.sending != batch.number() {
+                    *slot = Packet::None;
+                }
+            }
+        }
+        self.packets.sort_unstable();
+        self.holders.iter_mut().for_each(Holder::forget_the_irrelevant);
+        self.settle_losses();
+    }
+}
