@@ -62,6 +62,12 @@ impl Subjects {
         format!("{}.sessions.{owner}", self.prefix)
     }
 
+    /// Requests for sessions, whoever the owner is.
+    #[must_use]
+    pub fn sessions_of_all(&self) -> String {
+        format!("{}.sessions.*", self.prefix)
+    }
+
     /// What every process of the realm hears: cursors, the map of spaces.
     #[must_use]
     pub fn news(&self, topic: &str) -> String {

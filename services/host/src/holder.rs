@@ -76,8 +76,17 @@ enum TakeError {
     Barrier(#[from] crate::nats::BarrierError),
 }
 
-/// Outputs that are not for other owners, with whose they are.
-pub type Others = mpsc::Sender<(OwnerId, Output)>;
+/// What a holder tells its service.
+#[derive(Debug)]
+pub enum Notice {
+    /// Its core has an output that is not for another owner.
+    Output(OwnerId, Output),
+    /// It holds the owner no longer.
+    Ended(OwnerId),
+}
+
+/// Where notices go.
+pub type Notices = mpsc::Sender<Notice>;
 
 /// What a holder is told.
 #[derive(Clone, Debug)]
@@ -95,8 +104,8 @@ pub struct Wires<I> {
     pub commands: mpsc::Receiver<Command<I>>,
     /// A way to tell it something, for answers that come later.
     pub own: mpsc::Sender<Command<I>>,
-    /// Where outputs go that are not for other owners.
-    pub others: Others,
+    /// Where notices go.
+    pub notices: Notices,
     /// How many entities are real here, for the director.
     pub entities: Arc<AtomicU64>,
 }
@@ -242,7 +251,7 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
         }
         other => {
             // The service has ended: so will this.
-            let _ = wires.others.send((owner, other)).await;
+            let _ = wires.notices.send(Notice::Output(owner, other)).await;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{
-    Arc,
+    Arc, PoisonError, RwLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -21,7 +21,7 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::holder::{COMMANDS, Command, Others, Terms, Wires, hold};
+use crate::holder::{COMMANDS, Command, Notice, Notices, Terms, Wires, hold};
 use crate::process::{BEAT, Process};
 
 /// What is the same for all owners of a service.
@@ -38,11 +38,59 @@ pub struct Trade<R: Role> {
     pub address: String,
 }
 
+/// The way to the holders of a process, for the rest of its service.
+pub struct Holders<I> {
+    commands: Arc<RwLock<BTreeMap<OwnerId, mpsc::Sender<Command<I>>>>>,
+}
+
+impl<I> Clone for Holders<I> {
+    fn clone(&self) -> Self {
+        Self {
+            commands: Arc::clone(&self.commands),
+        }
+    }
+}
+
+/// Why an input was not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTold {
+    /// The owner is not held here.
+    NotHeld,
+    /// Its holder is behind.
+    Full,
+}
+
+impl<I> Holders<I> {
+    /// Tells the holder of an owner something, without waiting.
+    ///
+    /// # Errors
+    /// When it is not held here, or its holder is too far behind to take it.
+    pub fn tell(&self, owner: OwnerId, input: I) -> Result<(), NotTold> {
+        let commands = self.commands.read().unwrap_or_else(PoisonError::into_inner);
+        let commands = commands.get(&owner).ok_or(NotTold::NotHeld)?;
+        commands
+            .try_send(Command::Core(Input::Role(input)))
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => NotTold::Full,
+                mpsc::error::TrySendError::Closed(_) => NotTold::NotHeld,
+            })
+    }
+
+    fn set(&self, owner: OwnerId, commands: Option<mpsc::Sender<Command<I>>>) {
+        let mut held = self.commands.write().unwrap_or_else(PoisonError::into_inner);
+        match commands {
+            Some(commands) => held.insert(owner, commands),
+            None => held.remove(&owner),
+        };
+    }
+}
+
 /// See the module.
 pub struct Keeper<R: Role> {
     process: Arc<Process>,
     trade: Trade<R>,
-    others: Others,
+    notices: Notices,
+    holders: Holders<R::Input>,
     held: BTreeMap<OwnerId, Held<R::Input>>,
     /// Grants that were held and ended by themselves: only a new epoch begins them again.
     ended: BTreeSet<(OwnerId, Epoch)>,
@@ -61,29 +109,46 @@ where
     R: Role + Send + 'static,
     R::Input: Clone + Send + 'static,
 {
-    /// Keeps nothing yet. Outputs that are not for other owners go to `others`.
-    pub fn new(process: Arc<Process>, trade: Trade<R>, others: Others) -> Self {
+    /// Keeps nothing yet.
+    pub fn new(process: Arc<Process>, trade: Trade<R>, notices: Notices) -> Self {
+        let holders = Holders {
+            commands: Arc::default(),
+        };
         Self {
             process,
             trade,
-            others,
+            notices,
+            holders,
             held: BTreeMap::new(),
             ended: BTreeSet::new(),
             map: SpaceMap::default(),
         }
     }
 
-    /// Tells the holder of an owner something; `false` if it is not held.
-    pub async fn tell(&self, owner: OwnerId, input: R::Input) -> bool {
-        match self.held.get(&owner) {
-            Some(held) => held.commands.send(Command::Core(Input::Role(input))).await.is_ok(),
-            None => false,
+    /// The way to what is held.
+    pub fn holders(&self) -> Holders<R::Input> {
+        self.holders.clone()
+    }
+
+    /// Keeps what is ordered, for as long as it is awaited.
+    ///
+    /// # Errors
+    /// When the bus does not let us listen to db.
+    pub async fn run(mut self) -> Result<(), async_nats::SubscribeError> {
+        let mut news = News::listen(&self.process).await?;
+        let mut beat = tokio::time::interval(BEAT);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = beat.tick() => self.beat().await,
+                item = news.next() => self.spread(item).await,
+            }
         }
     }
 
-    /// One beat: tells the director, and does what it orders. To be called every [`BEAT`].
-    pub async fn beat(&mut self) {
-        self.sweep();
+    /// One beat: tells the director what is held, and does what it orders.
+    async fn beat(&mut self) {
+        self.sweep().await;
         let holds: BTreeMap<OwnerId, Holding> = self
             .held
             .iter()
@@ -100,8 +165,7 @@ where
         if let Some(map) = &orders.map {
             self.map = SpaceMap::from(map);
             for held in self.held.values() {
-                let input = Input::Role((self.trade.map)(self.map.clone()));
-                let _ = held.commands.send(Command::Core(input)).await;
+                self.tell_map(&held.commands).await;
             }
         }
         let granted: BTreeMap<OwnerId, &GrantOrder> = orders
@@ -109,32 +173,29 @@ where
             .iter()
             .map(|grant| (OwnerId(grant.owner), grant))
             .collect();
-        self.held.retain(|owner, held| {
-            let keep = granted.get(owner).is_some_and(|grant| Epoch(grant.epoch) == held.epoch);
-            if !keep {
-                tracing::info!(%owner, epoch = %held.epoch, "given up");
-                held.task.abort();
-            }
-            keep
-        });
+        let is_granted = |owner: &OwnerId, held: &Held<R::Input>| {
+            granted.get(owner).is_some_and(|grant| Epoch(grant.epoch) == held.epoch)
+        };
+        let lost: Vec<OwnerId> = self
+            .held
+            .iter()
+            .filter(|(owner, held)| !is_granted(owner, held))
+            .map(|(owner, _)| *owner)
+            .collect();
+        for owner in lost {
+            self.end(owner).await;
+        }
         for (owner, grant) in granted {
             let begun = self.held.contains_key(&owner) || self.ended.contains(&(owner, Epoch(grant.epoch)));
+            // Without ids it was granted in an earlier term of the director: whoever lost it gets it anew.
             if !begun && grant.ids_to > grant.ids_from {
                 self.begin(owner, grant.clone()).await;
             }
         }
     }
 
-    /// Runs beats and db's news until `stop`.
-    pub async fn listen(&mut self, news: &mut News) {
-        tokio::select! {
-            () = tokio::time::sleep(BEAT) => self.beat().await,
-            item = news.next() => self.spread(item).await,
-        }
-    }
-
     /// Passes db's news on to those they concern.
-    pub async fn spread(&mut self, item: NewsItem) {
+    async fn spread(&mut self, item: NewsItem) {
         match item {
             NewsItem::Cursors(news) => {
                 for (owner, number, hash, epoch) in news.cursors.iter().filter_map(control::CursorMoved::position) {
@@ -143,6 +204,7 @@ where
                             upto: Tip { number, hash },
                             epoch,
                         };
+                        // A holder that has just ended needs no news.
                         let _ = held.commands.send(Command::Core(Input::Log(input))).await;
                     }
                 }
@@ -168,14 +230,14 @@ where
         let wires = Wires {
             commands: receiver,
             own: commands.clone(),
-            others: self.others.clone(),
+            notices: self.notices.clone(),
             entities: Arc::clone(&entities),
         };
         let task = tokio::spawn(hold(Arc::clone(&self.process), terms, self.trade.make, wires));
         if self.map.version > 0 {
-            let input = Input::Role((self.trade.map)(self.map.clone()));
-            let _ = commands.send(Command::Core(input)).await;
+            self.tell_map(&commands).await;
         }
+        self.holders.set(owner, Some(commands.clone()));
         self.held.insert(
             owner,
             Held {
@@ -187,16 +249,30 @@ where
         );
     }
 
+    async fn end(&mut self, owner: OwnerId) {
+        if let Some(held) = self.held.remove(&owner) {
+            tracing::info!(%owner, epoch = %held.epoch, "given up");
+            held.task.abort();
+            self.holders.set(owner, None);
+            // The service has ended: nobody needs to know.
+            let _ = self.notices.send(Notice::Ended(owner)).await;
+        }
+    }
+
     /// Takes away what ended by itself.
-    fn sweep(&mut self) {
-        let ended = &mut self.ended;
-        self.held.retain(|owner, held| {
-            let runs = !held.task.is_finished();
-            if !runs {
-                ended.insert((*owner, held.epoch));
-            }
-            runs
-        });
+    async fn sweep(&mut self) {
+        let finished = self.held.iter().filter(|(_, held)| held.task.is_finished());
+        let finished: Vec<(OwnerId, Epoch)> = finished.map(|(owner, held)| (*owner, held.epoch)).collect();
+        for (owner, epoch) in finished {
+            self.ended.insert((owner, epoch));
+            self.end(owner).await;
+        }
+    }
+
+    async fn tell_map(&self, commands: &mpsc::Sender<Command<R::Input>>) {
+        let input = Input::Role((self.trade.map)(self.map.clone()));
+        // A holder that has just ended needs no map.
+        let _ = commands.send(Command::Core(input)).await;
     }
 }
 
@@ -211,13 +287,13 @@ impl<I> Held<I> {
 }
 
 /// What db announces to everybody.
-pub struct News {
+struct News {
     cursors: async_nats::Subscriber,
     wants: async_nats::Subscriber,
 }
 
 /// One announcement.
-pub enum NewsItem {
+enum NewsItem {
     /// Logs are archived further (rule F6).
     Cursors(CursorNews),
     /// Batches are missing (rule F4).
@@ -225,11 +301,7 @@ pub enum NewsItem {
 }
 
 impl News {
-    /// Listens.
-    ///
-    /// # Errors
-    /// When the bus does not let us.
-    pub async fn listen(process: &Process) -> Result<Self, async_nats::SubscribeError> {
+    async fn listen(process: &Process) -> Result<Self, async_nats::SubscribeError> {
         let client = process.bus.client();
         Ok(Self {
             cursors: client.subscribe(process.subjects.news("cursors")).await?,
@@ -237,8 +309,7 @@ impl News {
         })
     }
 
-    /// The next announcement.
-    pub async fn next(&mut self) -> NewsItem {
+    async fn next(&mut self) -> NewsItem {
         loop {
             let item = tokio::select! {
                 Some(message) = self.cursors.next() => control::decode(&message.payload).map(NewsItem::Cursors),

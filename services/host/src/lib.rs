@@ -1,5 +1,7 @@
 //! The shells: clock, sockets, files and one thin binary per service.
 
+pub mod base;
+pub mod cell;
 pub mod child;
 pub mod clock;
 pub mod config;

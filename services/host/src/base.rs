@@ -1,0 +1,339 @@
+//! The base service: holds base owners, and ends clients' connections.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use annals_base::{BaseInput, BaseRole, OpenSession};
+use annals_def::Schema;
+use annals_event::{Reader, latest::call::take_properties};
+use annals_ids::{DatabaseId, Epoch, OwnerId, TypeId};
+use annals_node::{Behaviour, ConnectionId, NotOpened, Output, writer::Durability};
+use annals_wire::{
+    client::{CloseReason, Secret},
+    control::{self, SessionOpened},
+};
+use async_nats::Subject;
+use futures::StreamExt;
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use crate::{
+    edge::{Arrival, Edge, EdgeCommand, EdgeError, EdgeEvent, EdgeHandle, Identity, IdentityError, Serves, bind},
+    holder::Notice,
+    keeper::{Holders, Keeper, NotTold, Trade},
+    process::{self, JoinError, Process, Settings},
+};
+
+/// Events of clients that wait to be passed on; while there are so many, clients are not read.
+const EVENTS: usize = 1_024;
+
+/// Notices of holders that wait.
+const NOTICES: usize = 4_096;
+
+/// Requests for sessions that wait for their answers.
+const REQUESTS: usize = 10_000;
+
+/// Why the service ended.
+#[derive(Debug, Error)]
+pub enum BaseError {
+    /// It could not join its realm.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The bus does not let it listen.
+    #[error("the bus does not let the base service listen")]
+    Listen(#[from] async_nats::SubscribeError),
+    /// It has no certificate.
+    #[error("the base service has no certificate")]
+    Identity(#[from] IdentityError),
+    /// It cannot serve clients.
+    #[error("the base service cannot serve clients")]
+    Edge(#[from] EdgeError),
+}
+
+/// Where and how clients are served.
+#[derive(Clone, Debug)]
+pub struct Front<'a> {
+    /// Where to listen; port 0 is one that the system chooses.
+    pub listen: SocketAddr,
+    /// What clients are told to connect to, if it is not where we listen.
+    pub advertise: Option<SocketAddr>,
+    /// Where the certificate lies.
+    pub directory: &'a Path,
+}
+
+impl Front<'_> {
+    /// What the director tells others of an edge: its address and the fingerprint of a certificate that no authority
+    /// signed.
+    pub fn describe(&self, edge: &Edge, identity: &Identity) -> String {
+        let address = self.advertise.unwrap_or_else(|| edge.address());
+        match identity.pinned() {
+            Some(fingerprint) => format!("{address} {fingerprint}"),
+            None => address.to_string(),
+        }
+    }
+}
+
+/// Runs the service until the process is asked to stop.
+///
+/// # Errors
+/// When it cannot join its realm or serve clients.
+pub async fn run(
+    settings: &Settings,
+    schema: Arc<Schema>,
+    behaviour: Arc<dyn Behaviour>,
+    durability: Durability,
+    front: &Front<'_>,
+) -> Result<(), BaseError> {
+    let stop = process::stop_signal();
+    let process = Arc::new(Process::join(settings, "base", schema).await?);
+    let identity = Identity::development(front.directory)?;
+    let (events, arrivals) = mpsc::channel(EVENTS);
+    let edge = Edge::start(bind(front.listen)?, &identity, Serves::Play, events)?;
+    let address = front.describe(&edge, &identity);
+    tracing::info!(%address, "serving clients");
+    let (notices, heard) = mpsc::channel(NOTICES);
+    let trade = Trade {
+        behaviour,
+        durability,
+        make: BaseRole::take_over,
+        map: BaseInput::Map,
+        address,
+    };
+    let keeper = Keeper::new(Arc::clone(&process), trade, notices);
+    let holders = keeper.holders();
+    let requests = process
+        .bus
+        .client()
+        .subscribe(process.subjects.sessions_of_all())
+        .await?;
+    let service = Service {
+        process,
+        edge: edge.handle(),
+        holders,
+        owners: BTreeMap::new(),
+        asked: BTreeMap::new(),
+        next: 1,
+    };
+    tokio::select! {
+        ended = keeper.run() => ended?,
+        () = service.run(arrivals, heard, requests) => {}
+        () = process::stopped(stop) => {}
+    }
+    edge.shut_down().await;
+    Ok(())
+}
+
+/// What joins connections, holders and the login service.
+struct Service {
+    process: Arc<Process>,
+    edge: EdgeHandle,
+    holders: Holders<BaseInput>,
+    /// Whose clients the connections are, once they have said so.
+    owners: BTreeMap<ConnectionId, OwnerId>,
+    /// Who waits for a session, by request.
+    asked: BTreeMap<u64, (Subject, u64)>,
+    next: u64,
+}
+
+impl Service {
+    async fn run(
+        mut self,
+        mut arrivals: mpsc::Receiver<EdgeEvent>,
+        mut heard: mpsc::Receiver<Notice>,
+        mut requests: async_nats::Subscriber,
+    ) {
+        loop {
+            tokio::select! {
+                Some(event) = arrivals.recv() => self.arrive(event),
+                Some(notice) = heard.recv() => self.hear(notice).await,
+                Some(request) = requests.next() => self.open(request).await,
+                else => return,
+            }
+        }
+    }
+
+    fn arrive(&mut self, EdgeEvent { connection, what }: EdgeEvent) {
+        match what {
+            Arrival::Opened { from } => tracing::debug!(?connection, %from, "opened"),
+            // An edge that serves play has no log-ins.
+            Arrival::LoginRequest(_) => {}
+            Arrival::Hello(hello) => {
+                let owner = hello.owner;
+                self.owners.insert(connection, owner);
+                let fresh_token = Secret(process::random());
+                self.tell(
+                    connection,
+                    owner,
+                    BaseInput::Hello {
+                        connection,
+                        hello,
+                        fresh_token,
+                    },
+                );
+            }
+            Arrival::Frame(frame) => {
+                let mut bytes = Vec::new();
+                frame.write(&mut bytes);
+                let trace = process::fresh_trace();
+                self.tell_owner(
+                    connection,
+                    BaseInput::Frame {
+                        connection,
+                        bytes,
+                        trace,
+                    },
+                );
+            }
+            Arrival::Datagram(datagram) => {
+                let mut bytes = Vec::new();
+                datagram.write(&mut bytes);
+                // Movement is volatile: a holder that is behind does without it.
+                if let Some(owner) = self.owners.get(&connection) {
+                    let _ = self.holders.tell(*owner, BaseInput::Datagram { connection, bytes });
+                }
+            }
+            Arrival::Closed(reason) => {
+                tracing::debug!(?connection, %reason, "closed");
+                if let Some(owner) = self.owners.remove(&connection) {
+                    // Who holds the owner next finds its clients away.
+                    let _ = self.holders.tell(owner, BaseInput::Closed { connection });
+                }
+            }
+        }
+    }
+
+    fn tell_owner(&mut self, connection: ConnectionId, input: BaseInput) {
+        if let Some(owner) = self.owners.get(&connection) {
+            self.tell(connection, *owner, input);
+        }
+    }
+
+    fn tell(&self, connection: ConnectionId, owner: OwnerId, input: BaseInput) {
+        let reason = match self.holders.tell(owner, input) {
+            Ok(()) => return,
+            Err(NotTold::NotHeld) => CloseReason::Moved,
+            Err(NotTold::Full) => CloseReason::Full,
+        };
+        self.edge.apply(EdgeCommand::Close { connection, reason });
+    }
+
+    async fn hear(&mut self, notice: Notice) {
+        match notice {
+            Notice::Ended(owner) => {
+                let here = self
+                    .owners
+                    .iter()
+                    .filter(|(_, held)| **held == owner)
+                    .map(|(connection, _)| *connection);
+                for connection in here {
+                    self.edge.apply(EdgeCommand::Close {
+                        connection,
+                        reason: CloseReason::Moved,
+                    });
+                }
+            }
+            Notice::Output(_, Output::Frame { connection, bytes }) => {
+                self.edge.apply(EdgeCommand::Frame {
+                    connection,
+                    body: bytes,
+                });
+            }
+            Notice::Output(_, Output::Datagram { connection, bytes }) => {
+                self.edge.apply(EdgeCommand::Datagram { connection, bytes });
+            }
+            Notice::Output(_, Output::Close { connection, reason }) => {
+                self.edge.apply(EdgeCommand::Close { connection, reason });
+            }
+            Notice::Output(_, Output::SessionOpened { request, opened }) => self.answer(request, opened).await,
+            // The holder does these itself.
+            Notice::Output(_, Output::Send { .. } | Output::WantIds) => {}
+        }
+    }
+
+    /// The login service wants a session.
+    async fn open(&mut self, request: async_nats::Message) {
+        let Some(reply) = request.reply.clone() else { return };
+        let owner = request
+            .subject
+            .rsplit('.')
+            .next()
+            .and_then(|owner| owner.parse().ok())
+            .map(OwnerId);
+        let wanted: control::OpenSession = match control::decode(&request.payload) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                tracing::warn!(%error, "a request for a session that was not understood");
+                return;
+            }
+        };
+        let (Some(owner), Some(open)) = (owner, self.wanted(&wanted)) else {
+            let refused = "the request for a session is malformed".to_owned();
+            return self
+                .send(
+                    reply,
+                    &SessionOpened {
+                        refused,
+                        ..SessionOpened::default()
+                    },
+                )
+                .await;
+        };
+        let number = open.request;
+        // Another base process holds the owner and answers, or will: silence is no refusal.
+        if self.holders.tell(owner, BaseInput::OpenSession(open)).is_ok() {
+            self.asked.insert(number, (reply, wanted.epoch));
+            if self.asked.len() > REQUESTS {
+                self.asked.pop_first();
+            }
+        }
+    }
+
+    fn wanted(&mut self, wanted: &control::OpenSession) -> Option<OpenSession> {
+        let mut reader = Reader::new(&wanted.properties);
+        let properties = take_properties(&mut reader).ok()?;
+        let request = self.next;
+        self.next += 1;
+        Some(OpenSession {
+            request,
+            epoch: Epoch(wanted.epoch),
+            account: DatabaseId(wanted.database),
+            checkout: wanted.checkout,
+            type_id: TypeId(u16::try_from(wanted.type_id).ok()?),
+            properties,
+            ticket: wanted.ticket.as_slice().try_into().ok()?,
+        })
+    }
+
+    async fn answer(&mut self, request: u64, opened: Result<annals_ids::SessionId, NotOpened>) {
+        let Some((reply, epoch)) = self.asked.remove(&request) else {
+            return;
+        };
+        let answer = match opened {
+            Ok(session) => SessionOpened {
+                session: session.0,
+                epoch,
+                ..SessionOpened::default()
+            },
+            Err(why) => SessionOpened {
+                outdated: why == NotOpened::Outdated,
+                refused: why.to_string(),
+                ..SessionOpened::default()
+            },
+        };
+        self.send(reply, &answer).await;
+    }
+
+    async fn send(&self, reply: Subject, answer: &SessionOpened) {
+        if let Err(error) = self
+            .process
+            .bus
+            .client()
+            .publish(reply, control::encode(answer).into())
+            .await
+        {
+            tracing::warn!(%error, "an answer was not sent");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The cell service: holds cell owners.
+
+use std::sync::Arc;
+
+use annals_cell::{CellInput, CellRole};
+use annals_def::Schema;
+use annals_node::{Behaviour, writer::Durability};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use crate::{
+    keeper::{Keeper, Trade},
+    process::{self, JoinError, Process, Settings},
+};
+
+/// Why the service ended.
+#[derive(Debug, Error)]
+pub enum CellError {
+    /// It could not join its realm.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The bus does not let it listen.
+    #[error("the bus does not let the cell service listen")]
+    Listen(#[from] async_nats::SubscribeError),
+}
+
+/// Runs the service until the process is asked to stop.
+///
+/// # Errors
+/// When it cannot join its realm.
+pub async fn run(
+    settings: &Settings,
+    schema: Arc<Schema>,
+    behaviour: Arc<dyn Behaviour>,
+    durability: Durability,
+) -> Result<(), CellError> {
+    let stop = process::stop_signal();
+    let process = Arc::new(Process::join(settings, "cell", schema).await?);
+    // A cell has nothing for anybody but other owners.
+    let (notices, mut unused) = mpsc::channel(1);
+    let map = CellInput::Map;
+    let trade = Trade {
+        behaviour,
+        durability,
+        make: CellRole::take_over,
+        map,
+        address: String::new(),
+    };
+    let keeper = Keeper::new(process, trade, notices);
+    let drained = async { while unused.recv().await.is_some() {} };
+    tokio::select! {
+        ended = keeper.run() => Ok(ended?),
+        () = drained => Ok(()),
+        () = process::stopped(stop) => Ok(()),
+    }
+}
