@@ -4,6 +4,8 @@
 //! ```toml
 //! realm = "aldmoor"                    # ANNALS_REALM         --realm
 //! nats = "nats://127.0.0.1:4222"       # ANNALS_NATS          --nats
+//! replicas = 3                         # ANNALS_REPLICAS      --replicas
+//! world = "/srv/aldmoor/defs"          # ANNALS_WORLD         --world
 //! data = "/var/lib/annals"             # ANNALS_DATA          --data
 //! listen = ["0.0.0.0:7700"]            # ANNALS_LISTEN        --listen
 //! advertise = "play.example.org:7700"  # ANNALS_ADVERTISE     --advertise
@@ -33,6 +35,10 @@ pub struct Config {
     pub realm: Realm,
     /// The nats-servers, separated by commas.
     pub nats: String,
+    /// How many nats-servers keep each log: 1, 3 or 5.
+    pub replicas: usize,
+    /// The folder of the world's definitions.
+    pub world: PathBuf,
     /// Where this process keeps files, if it keeps any.
     pub data: PathBuf,
     /// Where clients are listened for, by services that clients connect to.
@@ -62,6 +68,12 @@ pub struct Flags {
     /// Addresses of nats-servers, separated by commas [default: nats://127.0.0.1:4222]
     #[arg(long, value_name = "URL")]
     pub nats: Option<String>,
+    /// How many nats-servers keep each log: 1, 3 or 5 [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    pub replicas: Option<String>,
+    /// Folder of the world's definitions [default: defs]
+    #[arg(long, value_name = "DIR")]
+    pub world: Option<String>,
     /// Folder for files of this process [default: data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,

@@ -15,4 +15,5 @@ pub mod log;
 pub mod nats;
 pub mod process;
 mod registry;
+pub mod service;
 pub mod telemetry;

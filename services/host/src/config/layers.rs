@@ -12,9 +12,11 @@ use super::values::{Advice, advertised, nats_url};
 use super::{Config, Flags, Mistake, Mistakes, Origin};
 
 /// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 9] = [
+pub(super) const KEYS: [&str; 11] = [
     "realm",
     "nats",
+    "replicas",
+    "world",
     "data",
     "listen",
     "advertise",
@@ -62,6 +64,8 @@ impl Layers {
         let ours = [
             ("realm", "annals"),
             ("nats", "nats://127.0.0.1:4222"),
+            ("replicas", "1"),
+            ("world", "defs"),
             ("data", "data"),
             ("listen", "127.0.0.1:7700"),
             ("sync", "always"),
@@ -123,6 +127,8 @@ impl Layers {
         let given = [
             ("realm", &flags.realm),
             ("nats", &flags.nats),
+            ("replicas", &flags.replicas),
+            ("world", &flags.world),
             ("data", &flags.data),
             ("listen", &flags.listen),
             ("advertise", &flags.advertise),
@@ -150,13 +156,9 @@ impl Layers {
         let config = Config {
             realm: self.read("realm", |text| text.parse()),
             nats: self.read("nats", nats_url),
-            data: self.read("data", |text| {
-                if text.is_empty() {
-                    Err(Advice("name a folder".to_owned()))
-                } else {
-                    Ok(PathBuf::from(text))
-                }
-            }),
+            replicas: self.read("replicas", replicas),
+            world: self.read("world", folder),
+            data: self.read("data", folder),
             listen: self.read("listen", |text| text.parse()),
             advertise: self.read_optional("advertise", advertised),
             sync: self.read("sync", |text| text.parse()),
@@ -250,6 +252,22 @@ impl Layers {
         [&self.flags, &self.environment, &self.file, &self.defaults]
             .into_iter()
             .find_map(|layer| layer.get(key))
+    }
+}
+
+fn folder(text: &str) -> Result<PathBuf, Advice> {
+    if text.is_empty() {
+        Err(Advice("name a folder".to_owned()))
+    } else {
+        Ok(PathBuf::from(text))
+    }
+}
+
+/// JetStream keeps 1 to 5 copies; an even number survives no more than the odd one below it.
+fn replicas(text: &str) -> Result<usize, Advice> {
+    match text.parse() {
+        Ok(count @ (1 | 3 | 5)) => Ok(count),
+        _ => Err(Advice("write 1, 3 or 5".to_owned())),
     }
 }
 

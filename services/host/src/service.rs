@@ -1,0 +1,189 @@
+//! How a service begins: settings, log output, the world's definitions; then the service itself until it ends. The binaries
+//! are one line each.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use annals_def::{Schema, Severity, Style, check_dir, render};
+use annals_director::SpacePlan;
+use annals_ids::SpaceId;
+use annals_node::{Behaviour, writer::Durability};
+use clap::Parser;
+
+use crate::{
+    base::{self, Front},
+    cell,
+    config::{Acknowledged, Config, Flags},
+    db,
+    director::{self, Plan},
+    holder::Chain,
+    process::Settings,
+};
+
+/// The space that every realm begins with.
+pub const FIRST_SPACE: SpaceId = SpaceId(1);
+
+/// Strips of the first space are cut within so many metres of the origin.
+const EXTENT: f32 = 200.0;
+
+/// How far a witness sees, metres: what KBEngine takes when nobody says.
+const AOI_RADIUS: f32 = 80.0;
+
+/// How much further out somebody must be to leave a view, metres: the same.
+const AOI_HYSTERESIS: f32 = 5.0;
+
+/// A service's command line.
+#[derive(Debug, Parser)]
+struct Plain {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// The director's command line.
+#[derive(Debug, Parser)]
+struct ForDirector {
+    #[command(flatten)]
+    flags: Flags,
+    /// How many cells there must be before the first space is divided among them
+    #[arg(long, default_value_t = 1)]
+    cells: usize,
+}
+
+/// What every service has once it has begun.
+struct Begun {
+    config: Config,
+    settings: Settings,
+    schema: Arc<Schema>,
+}
+
+/// The director's process.
+pub fn director() -> ExitCode {
+    let ForDirector { flags, cells } = ForDirector::parse();
+    run(&flags, async |begun| {
+        let space = SpacePlan {
+            space: FIRST_SPACE,
+            extent: EXTENT,
+            aoi_radius: AOI_RADIUS,
+            aoi_hysteresis: AOI_HYSTERESIS,
+        };
+        director::run(&begun.settings, &begun.schema, &Plan { space, cells }).await
+    })
+}
+
+/// db's process.
+pub fn db() -> ExitCode {
+    let Plain { flags } = Plain::parse();
+    run(&flags, async |begun| {
+        db::run(&begun.settings, &begun.schema, &begun.config.data.join("store")).await
+    })
+}
+
+/// A cell process of a game.
+pub fn cell(behaviour: Arc<dyn Behaviour>) -> ExitCode {
+    let Plain { flags } = Plain::parse();
+    run(&flags, async |begun| {
+        cell::run(
+            &begun.settings,
+            Arc::clone(&begun.schema),
+            behaviour,
+            durability(&begun.config),
+        )
+        .await
+    })
+}
+
+/// A base process of a game.
+pub fn base(behaviour: Arc<dyn Behaviour>) -> ExitCode {
+    let Plain { flags } = Plain::parse();
+    run(&flags, async |begun| {
+        let advertise = begun.config.advertise.as_deref().and_then(resolve);
+        let listen = begun.config.first_listen();
+        let front = Front {
+            listen,
+            advertise,
+            directory: &begun.config.data,
+        };
+        base::run(
+            &begun.settings,
+            Arc::clone(&begun.schema),
+            behaviour,
+            durability(&begun.config),
+            &front,
+        )
+        .await
+    })
+}
+
+/// Begins, and runs a service to its end.
+fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(&Begun) -> Result<(), E>) -> ExitCode {
+    let begun = match begin(flags) {
+        Ok(begun) => begun,
+        Err(text) => {
+            eprintln!("{text}");
+            return ExitCode::from(2);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("no threads can be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(service(&begun)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{}", Chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn begin(flags: &Flags) -> Result<Begun, String> {
+    let config = Config::load(flags).map_err(|mistakes| mistakes.to_string())?;
+    tracing_subscriber::fmt()
+        .with_env_filter(config.log.filter())
+        .with_writer(std::io::stderr)
+        .init();
+    let (schema, diagnostics) = check_dir(&config.world);
+    let broken = diagnostics.iter().any(|found| found.severity == Severity::Error);
+    let schema = match schema.filter(|_| !broken) {
+        Some(schema) => Arc::new(schema),
+        None => {
+            let text = render(&diagnostics, Style::Plain);
+            return Err(format!(
+                "{text}\nthe definitions in {} do not compile",
+                config.world.display()
+            ));
+        }
+    };
+    let settings = Settings {
+        realm: config.realm.to_string(),
+        nats: config.nats.clone(),
+        replicas: config.replicas,
+    };
+    Ok(Begun {
+        config,
+        settings,
+        schema,
+    })
+}
+
+fn durability(config: &Config) -> Durability {
+    match config.acknowledged {
+        Acknowledged::Log => Durability::Log,
+        Acknowledged::Archive => Durability::Archive,
+    }
+}
+
+/// The address that a host name has now.
+fn resolve(name: &str) -> Option<SocketAddr> {
+    match name.to_socket_addrs() {
+        Ok(mut addresses) => addresses.next(),
+        Err(error) => {
+            tracing::warn!(name, %error, "what is advertised has no address; clients are told where we listen");
+            None
+        }
+    }
+}
