@@ -118,8 +118,10 @@ impl BaseRole {
                 if begins {
                     desk.run(entity, |behaviour, context| behaviour.cell_gained(context));
                 }
-                // Whoever serves the client from now on does not know what it has.
-                if let Some(session) = self.session_of(desk, entity) {
+                // Whoever serves the client from now on does not know what it has. It asks by itself, but may have done so before
+                // this was known here, and been dropped.
+                let session = self.session_of(desk, entity).filter(|_| before != at);
+                if let Some(session) = session {
                     let source = Part::Cell;
                     self.tell_client(desk, session, &ToClient::StampsWanted { source });
                 }

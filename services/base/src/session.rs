@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_ids::{CallNumber, EntityId, SessionId};
+use annals_ids::{CallNumber, EntityId, OwnerId, SessionId};
 use annals_node::{ConnectionId, time::Mono};
 
 use crate::view::{Beginning, View};
 
-/// How many entities' calls are remembered per session, to tell a call that is sent again. Where one is forgotten, its
-/// repetition takes a second attempt longer.
-const REMEMBERED_CALLS: usize = 64;
+/// For how many entities it is remembered where their calls were passed on to. For one that is forgotten, a call that is
+/// sent again may be passed on to where it was lost before.
+const REMEMBERED_ROUNDS: usize = 64;
 
 /// One client's session.
 #[derive(Debug)]
@@ -29,8 +29,17 @@ pub(crate) struct Session {
     pub(crate) view: Option<View>,
     /// What the client is shown first of an entity that it has just been given.
     pub(crate) beginning: Option<Beginning>,
-    /// The highest call that was passed on, per cell part that is not the client's own.
-    passed_on: BTreeMap<EntityId, CallNumber>,
+    /// Where calls are passed on to, per cell part that is not the client's own.
+    rounds: BTreeMap<EntityId, Round>,
+}
+
+/// Calls to one part that were sent once each and passed on to the same owner.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// The first of them.
+    first: CallNumber,
+    /// To whom.
+    to: OwnerId,
 }
 
 /// Where a session's client is.
@@ -78,17 +87,37 @@ impl Session {
             last_view: 0,
             view: None,
             beginning: None,
-            passed_on: BTreeMap::new(),
+            rounds: BTreeMap::new(),
         }
     }
 
-    /// Notes that a call to a cell part is passed on. Returns whether one with this number was passed on before.
-    pub(crate) fn is_repeated(&mut self, to: EntityId, number: CallNumber) -> bool {
-        let before = self.passed_on.insert(to, number);
-        if self.passed_on.len() > REMEMBERED_CALLS {
-            self.passed_on.pop_first();
+    /// Where a call is passed on to whose receiver may be `heard_of` somewhere, and of which the client's `witness` knows.
+    ///
+    /// A call that comes again got lost, or was sent to where the receiver is not: what follows goes to the other one.
+    pub(crate) fn pass_on(
+        &mut self,
+        entity: EntityId,
+        number: CallNumber,
+        heard_of: Option<OwnerId>,
+        witness: OwnerId,
+    ) -> OwnerId {
+        let to = match self.rounds.get(&entity) {
+            Some(round) if number > round.first => return round.to,
+            Some(round) => heard_of.filter(|at| *at != round.to).unwrap_or(witness),
+            None => heard_of.unwrap_or(witness),
+        };
+        self.rounds.insert(entity, Round { first: number, to });
+        if self.rounds.len() > REMEMBERED_ROUNDS {
+            self.rounds.pop_first();
         }
-        before.is_some_and(|before| number <= before)
+        to
+    }
+
+    /// Calls to a part were taken up to this number: where they were passed on to is right.
+    pub(crate) fn took(&mut self, entity: EntityId, upto: CallNumber) {
+        if self.rounds.get(&entity).is_some_and(|round| round.first <= upto) {
+            self.rounds.remove(&entity);
+        }
     }
 }
 

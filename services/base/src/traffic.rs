@@ -127,9 +127,9 @@ impl BaseRole {
             return image.base()?.cell;
         }
         let (_, witness) = self.witness(desk, id)?;
-        let repeated = self.sessions.get_mut(id)?.is_repeated(call.entity, call.number);
-        let heard_of = desk.placed(call.entity).filter(|_| !repeated);
-        Some(heard_of.unwrap_or(witness))
+        let heard_of = desk.placed(call.entity);
+        let session = self.sessions.get_mut(id)?;
+        Some(session.pass_on(call.entity, call.number, heard_of, witness))
     }
 
     fn begin_view(&mut self, desk: &mut Desk, id: SessionId, stamps: &Stamps) {
@@ -177,6 +177,11 @@ impl BaseRole {
         let (Address::Client(session), Some((entity, part))) = (link.from, link.to.entity()) else {
             return;
         };
+        if let (ClientNews::Took(_, upto) | ClientNews::Gap(_, upto), Some(session)) =
+            (news, self.sessions.get_mut(session))
+        {
+            session.took(entity, upto);
+        }
         let frame = match news {
             ClientNews::Took(_, upto) => ToClient::Took { entity, part, upto },
             ClientNews::Gap(_, have) => ToClient::Gap { entity, part, have },

@@ -215,26 +215,30 @@ fn calls_to_strangers_go_where_they_were_heard_of() {
     player.listen(&mut host);
     let stranger = EntityId(1 << 40);
     let call = player.make(Part::Cell, stranger, "hit", &[number(1)]);
-    let goes_to = |host: &mut Host| {
-        player.send(host, &ToServer::Call(call.clone()));
+    let mut calls: Vec<Call> = vec![call];
+    calls.push(player.make(Part::Cell, stranger, "hit", &[number(2)]));
+    let go_to = |host: &mut Host, calls: &[Call]| -> Vec<annals_ids::OwnerId> {
+        for call in calls {
+            player.send(host, &ToServer::Call(call.clone()));
+        }
         host.settle();
-        let (to, envelope) = host.sent.pop_front().expect("it was passed on");
-        assert!(matches!(envelope.message, Message::Call(_)));
-        to
+        host.sent.drain(..).map(|(to, _)| to).collect()
     };
-    assert_eq!(goes_to(&mut host), CELL, "the owner of the witness knows");
-    let to = annals_ids::OwnerId(21);
-    let moved = cell.envelope(Message::Moved { entity: stranger, to });
-    host.hear(moved);
-    assert_eq!(
-        goes_to(&mut host),
-        CELL,
-        "sent again: where it was heard of led nowhere"
-    );
-    let call_two = player.make(Part::Cell, stranger, "hit", &[number(2)]);
-    player.send(&mut host, &ToServer::Call(call_two));
+    assert_eq!(go_to(&mut host, &calls), [CELL, CELL], "the owner of the witness knows");
+    let there = annals_ids::OwnerId(21);
+    let to = there;
+    host.hear(cell.envelope(Message::Moved { entity: stranger, to }));
+    assert_eq!(go_to(&mut host, &calls), [there, there], "sent again, they follow");
+    assert_eq!(go_to(&mut host, &calls), [CELL, CELL], "sent again: it is not there");
+    assert_eq!(go_to(&mut host, &calls), [there, there], "nor here");
+    let link = annals_event::Link {
+        from: Address::Client(player.session),
+        to: Address::Cell(stranger),
+    };
+    let upto = CallNumber(1);
+    host.hear(Cell::new(there).envelope(Message::Took { link, upto }));
     host.settle();
-    assert_eq!(host.sent.pop_front().unwrap().0, to);
+    assert_eq!(go_to(&mut host, &calls[1..]), [there], "it was found there");
 }
 
 #[test]

@@ -56,8 +56,13 @@ fn a_client_passes_to_its_avatar() {
     host.settle();
     player.listen(&mut host);
     assert_eq!(player.has.as_ref().unwrap().0, avatar);
-    assert!(player.stamps_wanted > 0);
     assert_eq!(player.told.len(), 2, "both were told welcome");
+    assert_eq!(player.stamps_wanted, 0, "its witness knows what to do");
+    let moved = cell.say_placed(avatar, Some(OwnerId(21)));
+    host.hear(moved);
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.stamps_wanted, 1, "a new one may have asked too early");
 
     host.crash();
     player.connect(&mut host, 1);
