@@ -312,6 +312,13 @@ impl<'a> Context<'a> {
         Ok(database)
     }
 
+    /// The entity of the database that this one stands for; only its base part knows.
+    #[must_use]
+    pub fn database(&self) -> Option<DatabaseId> {
+        let base = self.image().base()?;
+        Some(base.database).filter(|database| database.0 != 0)
+    }
+
     /// The session of the entity's client.
     #[must_use]
     pub fn client(&self) -> Option<SessionId> {

@@ -69,6 +69,9 @@ const CORES: &[&str] = &[
     "annals-db",
 ];
 
+/// The game that our own binaries have inside.
+const GAME: &[&str] = &["annals-sample"];
+
 /// Where every crate stands. `schema` knows nobody above it; cores know `schema` and `node`, never each other; two exceptions:
 /// the cell core uses the spatial index, and the cores whose truth is in the store speak to it through its trait.
 const PLACES: &[Place] = &[
@@ -85,11 +88,13 @@ const PLACES: &[Place] = &[
     pure("annals-db", &[SCHEMA, NODE, STORE]),
     shell("annals-store", &[SCHEMA]),
     shell("annals-client", &[SCHEMA]),
-    shell("annals-host", &[SCHEMA, NODE, STORE, CORES]),
+    shell("annals-host", &[SCHEMA, NODE, STORE, CORES, GAME]),
     shell(
         COMMAND_LINE,
-        &[SCHEMA, NODE, STORE, CORES, &["annals-client", "annals-host"]],
+        &[SCHEMA, NODE, STORE, CORES, GAME, &["annals-client", "annals-host"]],
     ),
+    // A game knows what it is written against, and nobody who runs it.
+    pure("annals-sample", &[SCHEMA, NODE]),
     harness("annals-model"),
     harness("annals-sim"),
     harness("annals-realm"),
