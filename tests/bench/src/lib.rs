@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+pub mod log;
 pub mod store;
 
 /// One measured figure. Names that checks rely on do not change.
@@ -54,7 +55,7 @@ impl Figure {
 pub type Subject = (&'static str, fn() -> Vec<Figure>);
 
 /// Everything there is to measure, in the order in which it is run.
-pub const SUBJECTS: &[Subject] = &[("store", store::run)];
+pub const SUBJECTS: &[Subject] = &[("log", log::run), ("store", store::run)];
 
 /// Figures as lines of a table.
 #[must_use]
