@@ -174,24 +174,20 @@ impl Service {
                 );
             }
             Arrival::Frame(frame) => {
-                let mut bytes = Vec::new();
-                frame.write(&mut bytes);
                 let trace = process::fresh_trace();
                 self.tell_owner(
                     connection,
                     BaseInput::Frame {
                         connection,
-                        bytes,
+                        frame,
                         trace,
                     },
                 );
             }
             Arrival::Datagram(datagram) => {
-                let mut bytes = Vec::new();
-                datagram.write(&mut bytes);
                 // Movement is volatile: a holder that is behind does without it.
                 if let Some(owner) = self.owners.get(&connection) {
-                    let _ = self.holders.tell(*owner, BaseInput::Datagram { connection, bytes });
+                    let _ = self.holders.tell(*owner, BaseInput::Datagram { connection, datagram });
                 }
             }
             Arrival::Closed(reason) => {
