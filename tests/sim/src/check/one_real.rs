@@ -64,12 +64,20 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             places.insert(key, next);
         }
     }
-    // At rest nothing is under way.
+    unsettled(archive, &places, &mut wrong);
+    if world.clients.iter().all(|client| client.told.is_empty()) {
+        wrong.push("nobody was ever shown anything: the run tests nothing".to_owned());
+    }
+    wrong
+}
+
+/// At the end of a run nothing is under way, and each real part is held by one owner.
+fn unsettled(archive: &Archive, places: &BTreeMap<(EntityId, Part), Place>, wrong: &mut Vec<String>) {
     let underway = places.iter().filter(|(_, place)| matches!(place, Place::UnderWay(..)));
     wrong.extend(
         underway.map(|((entity, part), place)| format!("{part} of entity {entity} ended up nowhere: {place:?}")),
     );
-    for ((entity, part), place) in &places {
+    for ((entity, part), place) in places {
         let holders = archive
             .states
             .values()
@@ -82,8 +90,4 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             ));
         }
     }
-    if world.clients.iter().all(|client| client.told.is_empty()) {
-        wrong.push("nobody was ever shown anything: the run tests nothing".to_owned());
-    }
-    wrong
 }
