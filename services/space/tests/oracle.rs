@@ -1,160 +1,203 @@
-//! Views equal those of a brute-force oracle after every step, whatever entities do.
+//! Areas of interest against a brute-force oracle, over generated histories in which bodies appear, walk, teleport, change
+//! space, gain appeal and die, and observers do the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{EntityId, Position, SpaceId};
-use annals_space::{Change, Interest, Sight, Spot};
+use annals_space::{Change, Interest, Reach, Sighting, Spot};
 
-fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |sides| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % sides
+const STEPS: usize = 200;
+const BODIES: u16 = 40;
+const SPACES: u16 = 2;
+
+/// SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u16) -> u16 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let rest = (z ^ (z >> 31)) % u64::from(sides);
+        u16::try_from(rest).expect("a remainder is below its divisor")
+    }
+
+    fn pick<const N: usize>(&mut self, from: [f32; N]) -> f32 {
+        let sides = u16::try_from(N).expect("there are few");
+        from[usize::from(self.roll(sides))]
+    }
+
+    /// A coordinate within `span` metres of `centre`, on a raster that puts many exactly on the edges.
+    fn near(&mut self, centre: f32, span: u16) -> f32 {
+        centre - f32::from(span) + f32::from(self.roll(span * 4 + 1)) / 2.0
+    }
+
+    fn spot(&mut self) -> Spot {
+        // Far from the origin floats are coarse, and the grid must not miss anything there either.
+        let origin = self.pick([0.0, 0.0, 0.0, -700.0, 3.0e6]);
+        Spot {
+            space: SpaceId(self.roll(SPACES).into()),
+            position: Position {
+                x: self.near(origin, 300),
+                y: self.near(0.0, 500),
+                z: self.near(-origin, 300),
+            },
+        }
+    }
+
+    fn reach(&mut self) -> Reach {
+        Reach {
+            radius: self.pick([0.0, 10.0, 80.0, 250.0]),
+            hysteresis: self.pick([0.0, 5.0, 40.0]),
+        }
+    }
+
+    fn appeal(&mut self) -> f32 {
+        self.pick([0.0, 0.0, 0.0, 0.0, 15.0, 300.0])
     }
 }
 
-fn sight(space: SpaceId) -> Option<Sight> {
-    match space.0 {
-        1 => Some(Sight {
-            radius: 20.0,
-            hysteresis: 5.0,
-        }),
-        2 => Some(Sight {
-            radius: 3.0,
-            hysteresis: 0.0,
-        }),
-        _ => None,
+/// Everything compared with everything.
+#[derive(Default)]
+struct Oracle {
+    bodies: BTreeMap<EntityId, (Spot, f32)>,
+    observers: BTreeMap<EntityId, (Spot, Reach)>,
+    seen: BTreeMap<EntityId, BTreeSet<EntityId>>,
+}
+
+impl Oracle {
+    fn within(&self, observer: EntityId, body: EntityId, radius: f32) -> bool {
+        let (own, _) = self.observers[&observer];
+        let (other, appeal) = self.bodies[&body];
+        let (dx, dz) = (own.position.x - other.position.x, own.position.z - other.position.z);
+        own.space == other.space && dx.abs() <= radius + appeal && dz.abs() <= radius + appeal
+    }
+
+    fn update(&mut self) -> Vec<Sighting> {
+        let mut sightings = Vec::new();
+        let mut all = BTreeMap::new();
+        for (&observer, (_, reach)) in &self.observers {
+            let before = self.seen.get(&observer).cloned().unwrap_or_default();
+            let now: BTreeSet<EntityId> = self
+                .bodies
+                .keys()
+                .copied()
+                .filter(|&body| body != observer)
+                .filter(|&body| {
+                    let stays = before.contains(&body) && self.within(observer, body, reach.radius + reach.hysteresis);
+                    stays || self.within(observer, body, reach.radius)
+                })
+                .collect();
+            let told = |change, body| Sighting { observer, change, body };
+            sightings.extend(before.difference(&now).map(|&body| told(Change::Left, body)));
+            sightings.extend(now.difference(&before).map(|&body| told(Change::Entered, body)));
+            all.insert(observer, now);
+        }
+        self.seen = all;
+        sightings
     }
 }
 
-/// The rule, word for word.
-fn expected(spots: &BTreeMap<EntityId, Spot>, observer: EntityId, before: &BTreeSet<EntityId>) -> BTreeSet<EntityId> {
-    let Some((own, sight)) = spots.get(&observer).and_then(|spot| Some((spot, sight(spot.space)?))) else {
-        return BTreeSet::new();
-    };
-    let sees = |(entity, spot): &(&EntityId, &Spot)| {
-        let reach = if before.contains(entity) {
-            sight.radius + sight.hysteresis
-        } else {
-            sight.radius
-        };
-        let (dx, dz) = (
-            (spot.position.x - own.position.x).abs(),
-            (spot.position.z - own.position.z).abs(),
-        );
-        **entity != observer && spot.space == own.space && dx <= reach && dz <= reach
-    };
-    spots.iter().filter(sees).map(|(entity, _)| *entity).collect()
-}
-
-#[test]
-fn views_equal_the_oracle() {
-    for seed in 0..40 {
-        let mut roll = dice(seed);
-        let mut spots: BTreeMap<EntityId, Spot> = BTreeMap::new();
-        let mut interest = Interest::default();
-        let mut oracle: BTreeMap<EntityId, BTreeSet<EntityId>> = BTreeMap::new();
-        for step in 0..150 {
-            for _ in 0..=roll(6) {
-                let entity = EntityId(roll(60));
-                let at = Position {
-                    x: roll(2_000) as f32 / 10.0 - 100.0,
-                    y: roll(50) as f32,
-                    z: roll(2_000) as f32 / 10.0 - 100.0,
-                };
-                match roll(10) {
-                    0 => drop(spots.remove(&entity)),
-                    1 => {
-                        interest.observe(entity);
-                        oracle.entry(entity).or_default();
-                    }
-                    2 => {
-                        interest.forget(entity);
-                        oracle.remove(&entity);
-                    }
-                    3 => drop(spots.insert(
-                        entity,
-                        Spot {
-                            space: SpaceId(1 + roll(3) as u32),
-                            position: at,
-                        },
-                    )),
-                    _ => {
-                        let spot = spots.entry(entity).or_insert(Spot {
-                            space: SpaceId(1),
-                            position: at,
-                        });
-                        spot.position.x += roll(100) as f32 / 10.0 - 5.0;
-                        spot.position.z += roll(100) as f32 / 10.0 - 5.0;
-                    }
-                }
-            }
-            let changes = interest.update(&spots, sight);
-            assert!(
-                changes.is_sorted_by_key(|change| (change.observer, change.entity)),
-                "seed {seed} step {step}"
-            );
-            for Change {
-                observer,
-                entity,
-                enters,
-            } in changes
-            {
-                let view = oracle.get_mut(&observer).expect("only observers see");
-                let new = if enters {
-                    view.insert(entity)
-                } else {
-                    view.remove(&entity)
-                };
-                assert!(new, "seed {seed} step {step}: {observer} is told twice of {entity}");
-            }
-            for (observer, told) in &oracle {
-                let seen = interest.view(*observer).expect("it observes");
-                assert_eq!(seen, told, "seed {seed} step {step}: what {observer} was told");
-            }
-            // What was told equals the rule applied to what was in view before this step; the rule is stable, so applying
-            // it to its own result changes nothing.
-            for (observer, told) in &oracle {
-                assert_eq!(
-                    &expected(&spots, *observer, told),
-                    told,
-                    "seed {seed} step {step}: the view of {observer}"
-                );
-            }
+fn step(dice: &mut Dice, interest: &mut Interest, oracle: &mut Oracle) {
+    let entity = EntityId(dice.roll(BODIES).into());
+    match dice.roll(10) {
+        0..=4 => {
+            // A step, if it is there; else it appears.
+            let known = oracle.bodies.get(&entity).copied();
+            let (mut spot, appeal) = known.unwrap_or_else(|| (dice.spot(), dice.appeal()));
+            spot.position.x = dice.near(spot.position.x, 8);
+            spot.position.z = dice.near(spot.position.z, 8);
+            interest.place(entity, spot, appeal);
+            oracle.bodies.insert(entity, (spot, appeal));
+        }
+        5 => {
+            let (spot, appeal) = (dice.spot(), dice.appeal());
+            interest.place(entity, spot, appeal);
+            oracle.bodies.insert(entity, (spot, appeal));
+        }
+        6 => {
+            interest.remove(entity);
+            oracle.bodies.remove(&entity);
+        }
+        7 | 8 => {
+            let standing = oracle.bodies.get(&entity).map(|(spot, _)| *spot);
+            let (spot, reach) = (standing.unwrap_or_else(|| dice.spot()), dice.reach());
+            interest.observe(entity, spot, reach);
+            oracle.observers.insert(entity, (spot, reach));
+        }
+        _ => {
+            interest.forget(entity);
+            oracle.observers.remove(&entity);
+            oracle.seen.remove(&entity);
         }
     }
 }
 
 #[test]
-fn hysteresis_keeps_who_is_in_and_does_not_let_in_who_is_out() {
+fn areas_of_interest_equal_the_oracle_after_every_step() {
+    let mut told = 0;
+    for seed in 0..12 {
+        let mut dice = Dice(seed);
+        let (mut interest, mut oracle) = (Interest::default(), Oracle::default());
+        for round in 0..STEPS {
+            for _ in 0..=dice.roll(10) {
+                step(&mut dice, &mut interest, &mut oracle);
+            }
+            let (found, expected) = (interest.update(), oracle.update());
+            assert_eq!(found, expected, "seed {seed}, round {round}");
+            told += found.len();
+            for (observer, seen) in &oracle.seen {
+                let found: BTreeSet<EntityId> = interest.seen(*observer).collect();
+                assert_eq!(&found, seen, "seed {seed}, round {round}, observer {observer}");
+            }
+        }
+    }
+    assert!(
+        told > 3_000,
+        "only {told} sightings: the generator makes too little happen"
+    );
+}
+
+fn at(x: f32, z: f32) -> Spot {
+    Spot {
+        space: SpaceId(1),
+        position: Position { x, y: 0.0, z },
+    }
+}
+
+#[test]
+fn a_body_in_the_hysteresis_is_kept_only_if_it_is_said_to_have_been_seen() {
+    let (observer, near, edge, far) = (EntityId(1), EntityId(2), EntityId(3), EntityId(4));
     let mut interest = Interest::default();
-    interest.observe(EntityId(1));
-    let mut spots = BTreeMap::from([(
-        EntityId(1),
-        Spot {
-            space: SpaceId(1),
-            position: Position::default(),
-        },
-    )]);
-    let mut at = |x: f32| {
-        spots.insert(
-            EntityId(2),
-            Spot {
-                space: SpaceId(1),
-                position: Position { x, y: 1_000.0, z: 0.0 },
-            },
-        );
-        interest
-            .update(&spots, sight)
-            .iter()
-            .map(|change| change.enters)
-            .collect::<Vec<_>>()
+    let reach = Reach {
+        radius: 100.0,
+        hysteresis: 10.0,
     };
-    assert_eq!(at(21.0), [], "beyond the radius");
-    assert_eq!(at(20.0), [true], "at the radius; height does not count");
-    assert_eq!(at(25.0), [], "within the hysteresis");
-    assert_eq!(at(25.1), [false], "beyond it");
-    assert_eq!(at(24.0), [], "not in again before the radius");
+    interest.observe(observer, at(0.0, 0.0), reach);
+    interest.place(near, at(100.0, -100.0), 0.0);
+    interest.place(edge, at(105.0, 0.0), 0.0);
+    interest.place(far, at(0.0, 110.5), 0.0);
+    interest.update();
+    assert_eq!(interest.seen(observer).collect::<Vec<_>>(), [near]);
+
+    assert!(interest.keep(observer, edge));
+    assert!(!interest.keep(observer, far));
+    assert!(!interest.keep(observer, observer));
+    assert_eq!(interest.update(), [], "what was kept stays");
+    assert_eq!(interest.seen(observer).collect::<Vec<_>>(), [near, edge]);
+}
+
+#[test]
+fn height_does_not_matter() {
+    let mut interest = Interest::default();
+    let reach = Reach {
+        radius: 1.0,
+        hysteresis: 0.0,
+    };
+    interest.observe(EntityId(1), at(0.0, 0.0), reach);
+    let mut spot = at(0.0, 0.0);
+    spot.position.y = 10_000.0;
+    interest.place(EntityId(2), spot, 0.0);
+    assert_eq!(interest.update().len(), 1);
 }
