@@ -58,6 +58,8 @@ pub struct Desk {
     pub(crate) trace: Trace,
     /// Since which batch each real entity may be shown at all (rule G3).
     pub(crate) shown_since: BTreeMap<EntityId, BatchNumber>,
+    /// The newest acknowledged batch, as of the present input.
+    pub(crate) acknowledged: BatchNumber,
     /// Where the real cell parts are now; the state holds where they were when last logged.
     places: BTreeMap<EntityId, Place>,
 }
@@ -88,6 +90,7 @@ impl Desk {
             dice: parts.dice,
             trace: Trace::default(),
             shown_since: BTreeMap::new(),
+            acknowledged: BatchNumber(0),
             places: BTreeMap::new(),
         };
         let entities: Vec<EntityId> = desk.state().entities.keys().copied().collect();
@@ -231,6 +234,32 @@ impl Desk {
     pub fn emit_volatile(&mut self, about: EntityId, output: Output) {
         let since = self.shown_since.get(&about).copied().unwrap_or_default();
         self.gate.push_volatile(since, output);
+    }
+
+    /// Whether the beginning of an entity that is real here is acknowledged, so that it may be told of at all (rule G3).
+    #[must_use]
+    pub fn is_acknowledged(&self, entity: EntityId) -> bool {
+        self.shown_since
+            .get(&entity)
+            .is_none_or(|since| *since <= self.acknowledged)
+    }
+
+    /// How many outputs wait at the gate.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.gate.waiting()
+    }
+
+    /// Whether the present input has nothing left to do: no call within the owner and no request waits. Only then may an
+    /// entity leave, or what is waiting for it would find nobody.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.local.is_empty() && self.requests.is_empty()
+    }
+
+    /// A cell part was heard of on another owner: calls for it are sent there, and callers that ask here are told.
+    pub fn heard_of(&mut self, entity: EntityId, at: OwnerId) {
+        self.routes.moved(entity, at);
     }
 
     /// Asks the role for something that only it can do, once the present call is over.

@@ -248,6 +248,7 @@ impl<R: Role> Owner<R> {
     fn begin(&mut self, now: Now) {
         self.desk.now = now;
         self.desk.trace = annals_event::Trace::default();
+        self.desk.acknowledged = self.writer.acknowledged();
         self.desk.journal.begin();
     }
 

@@ -1,7 +1,7 @@
 //! What clients are shown of an entity part, as items and frames of a view (rules V3, V4). Witnesses and proxies make their
 //! frames here.
 
-use annals_def::{DataType, EntityType, Form, Path, Schema, Value, encode};
+use annals_def::{DataType, EntityType, Form, Method, Path, Property, Schema, Value, encode};
 use annals_event::{Audience, Body, Event};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
 use annals_wire::client::{ClientMember, Shown, ToClient, ViewFrame, ViewItem};
@@ -18,7 +18,8 @@ pub enum Eyes {
     Others,
 }
 
-/// An entity part as a view needs to know it.
+/// An entity part as a view needs to know it: under its `ClientName`, and with only those members that the client's type
+/// has too, alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Showing<'a> {
     schema: &'a Schema,
@@ -66,8 +67,8 @@ impl<'a> Showing<'a> {
             else {
                 continue;
             };
-            let known = self.seen_as().property_named(&property.name);
-            if let Some((known, id)) = known.and_then(|known| Some((known, known.client_id?)))
+            if let Some(known) = self.known_property(property)
+                && let Some(id) = known.client_id
                 && *value != known.default
             {
                 properties.push((ClientMember(id), whole(&property.data_type, value)));
@@ -138,7 +139,7 @@ impl<'a> Showing<'a> {
                     .filter(|property| self.sees(property))?;
                 let path = Path(path.clone());
                 let value = whole(path.find_type(&property.data_type)?, value);
-                let member = ClientMember(self.seen_as().property_named(&property.name)?.client_id?);
+                let member = ClientMember(self.known_property(property)?.client_id?);
                 Some(Shown::Property {
                     number,
                     member,
@@ -160,14 +161,28 @@ impl<'a> Showing<'a> {
                 let args = values
                     .flat_map(|(argument, value)| whole(&argument.data_type, value))
                     .collect();
-                let member = ClientMember(self.seen_as().client_method_named(&method.name)?.client_id?);
+                let member = ClientMember(self.known_method(method)?.client_id?);
                 Some(Shown::Method { number, member, args })
             }
             _ => None,
         }
     }
 
-    fn sees(&self, property: &annals_def::Property) -> bool {
+    /// A property as the client's type has it. One of another type there would be misread.
+    fn known_property(&self, property: &Property) -> Option<&'a Property> {
+        let known = self.seen_as().property_named(&property.name)?;
+        (known.data_type == property.data_type).then_some(known)
+    }
+
+    /// A client method as the client's type has it.
+    fn known_method(&self, method: &Method) -> Option<&'a Method> {
+        let known = self.seen_as().client_method_named(&method.name)?;
+        let known_types = known.args.iter().map(|argument| &argument.data_type);
+        let alike = known_types.eq(method.args.iter().map(|argument| &argument.data_type));
+        alike.then_some(known)
+    }
+
+    fn sees(&self, property: &Property) -> bool {
         match self.eyes {
             Eyes::Own => property.distribution.to_own_client(),
             Eyes::Others => property.distribution.to_other_clients(),
