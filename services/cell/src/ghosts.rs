@@ -1,81 +1,165 @@
-//! Ghosts: copies of entities that are real on a neighbouring cell, as far as ghosts have copies (rule V2).
+//! Ghosts: what is known here of entities that are real on another owner (rule V2).
 //!
-//! They hold no truth. Whatever is lost or comes in the wrong order is repaired by history number: a ghost that finds a
-//! gap asks the real one, and what its owner no longer names is dropped.
+//! A ghost holds no truth. It is built from an image at some history number and the dense events that follow, and says who
+//! holds the real one. Leaving an owner takes a history number of its own, which only the next holder tells; so of two
+//! owners that speak of an entity the one with the higher number is the one that holds it, however late the other's
+//! messages are.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
-use annals_def::Value;
-use annals_event::{Body, Event, HISTORY_KEPT, Place};
+use annals_def::{Path, Schema, Value, assign, check};
+use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
 use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, SessionId, TypeId};
+use annals_node::time::Mono;
 use annals_wire::bus::{GhostImage, GhostMove, Shown};
 
-/// A ghost that its owner did not name so often in a row is dropped: once may be a message that overtook another.
-const UNNAMED_LIMIT: u32 = 2;
+use crate::{
+    presence::{as_ghosts_see, ghost_properties},
+    sampling::Whereabouts,
+};
 
-/// A copy of an entity that is real elsewhere.
+/// How long after an owner began to speak of an entity its silence about it means nothing: what it says of everything it
+/// haunts here may have been overtaken on the way.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// How long a ghost is kept while its holder says nothing at all: longer than a take-over takes, so that clients do not see
+/// everything across the boundary go and come back.
+const UNHEARD: Duration = Duration::from_secs(30);
+
+/// Most ghosts of one owner. At a kilobyte each they take 50 MB.
+const LIMIT: usize = 50_000;
+
+/// Events kept between two ticks, beyond which the oldest go although somebody may not have been told them.
+const RECENT_LIMIT: usize = 8 * HISTORY_KEPT;
+
+/// One ghost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ghost {
-    /// Where it is real, as far as we know.
-    pub from: OwnerId,
-    /// Its type.
-    pub type_id: TypeId,
-    /// Its home.
-    pub home: OwnerId,
-    /// Whose client's entity it is.
-    pub session: Option<SessionId>,
-    /// The newest history number that it has.
-    pub history: HistoryNumber,
-    /// Where it is.
-    pub place: Place,
-    /// The properties that ghosts have.
-    pub properties: BTreeMap<MemberId, Value>,
-    /// The newest history events; those that ghosts do not see are `None`.
-    recent: VecDeque<(HistoryNumber, Option<Event>)>,
-    /// The newest movement, by the real one's count.
-    moved: u64,
-    unnamed: u32,
+    holder: OwnerId,
+    type_id: TypeId,
+    home: OwnerId,
+    session: Option<SessionId>,
+    history: HistoryNumber,
+    properties: BTreeMap<MemberId, Value>,
+    /// The newest events, dense, up to `history`.
+    recent: VecDeque<Shown>,
+    whereabouts: Whereabouts,
+    /// Of its newest movement.
+    sequence: u64,
+    /// Since when its holder has spoken of it, and when it named it last.
+    held: Mono,
+    named: Mono,
 }
 
-/// What is to be done about a ghost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repair {
-    /// Ask its owner for what follows this number, or for all of it.
-    Ask(Option<HistoryNumber>),
-    /// Nothing.
-    None,
+/// When something was heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now: Mono,
+    /// The next tick: what is heard is told then.
+    pub(crate) beat: u64,
 }
 
-/// All ghosts of one cell owner.
-#[derive(Clone, Debug, Default)]
+/// What a ghost lacks: an entity, and the newest history number that is known of it.
+pub(crate) type Lack = (EntityId, Option<HistoryNumber>);
+
+/// The ghosts of one owner.
+#[derive(Debug, Default)]
 pub struct Ghosts {
-    held: BTreeMap<EntityId, Ghost>,
+    ghosts: BTreeMap<EntityId, Ghost>,
 }
 
 impl Ghost {
-    /// The events after `known`, or `None` where they reach no longer back so far.
+    /// Who holds the real one, as far as is known.
     #[must_use]
-    pub fn history_since(&self, known: HistoryNumber) -> Option<impl Iterator<Item = (HistoryNumber, Option<&Event>)>> {
-        let reaches = known >= self.history || self.recent.front().is_some_and(|(first, _)| *first <= known.next());
-        let newer = self.recent.iter().skip_while(move |(number, _)| *number <= known);
-        (reaches && known <= self.history).then(|| newer.map(|(number, event)| (*number, event.as_ref())))
+    pub fn holder(&self) -> OwnerId {
+        self.holder
     }
 
-    fn apply(&mut self, number: HistoryNumber, shown: Shown) {
-        let event = match shown {
+    /// Its type.
+    #[must_use]
+    pub fn type_id(&self) -> TypeId {
+        self.type_id
+    }
+
+    /// The home of the real one.
+    #[must_use]
+    pub fn home(&self) -> OwnerId {
+        self.home
+    }
+
+    /// Whose client's entity it was when its image was made.
+    #[must_use]
+    pub fn session(&self) -> Option<SessionId> {
+        self.session
+    }
+
+    /// For which history number of the real one it stands.
+    #[must_use]
+    pub fn history(&self) -> HistoryNumber {
+        self.history
+    }
+
+    /// The properties that ghosts have.
+    #[must_use]
+    pub fn properties(&self) -> &BTreeMap<MemberId, Value> {
+        &self.properties
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.whereabouts.place
+    }
+
+    pub(crate) fn whereabouts(&self) -> Whereabouts {
+        self.whereabouts
+    }
+
+    /// What happened after `known`, `None` for an event of which there is no copy here. Nothing if `known` is more than is
+    /// known here: the client was shown it by somebody who knew more.
+    pub(crate) fn since(&self, known: HistoryNumber) -> Option<Vec<(HistoryNumber, Option<&Event>)>> {
+        let missing = usize::try_from(self.history.0.saturating_sub(known.0)).ok()?;
+        let skipped = self.recent.len().checked_sub(missing)?;
+        let numbers = (known.0 + 1..).map(HistoryNumber);
+        let events = self.recent.iter().skip(skipped).map(|shown| match shown {
             Shown::Hidden => None,
-            Shown::Event(event) => Some(*event),
-        };
-        if let Some(Body::Changed { member, path, value }) = event.as_ref().map(|event| &event.body)
-            && let Some(held) = self.properties.get_mut(member)
-        {
-            assign(held, path, value);
+            Shown::Event(event) => Some(event.as_ref()),
+        });
+        Some(numbers.zip(events).collect())
+    }
+
+    /// Does what an event says. Returns whether it fits.
+    fn apply(&mut self, schema: &Schema, shown: &Shown, beat: u64) -> bool {
+        let Shown::Event(event) = shown else { return true };
+        match &event.body {
+            Body::Changed { member, path, value } => {
+                let property = schema
+                    .entity_type(self.type_id)
+                    .and_then(|found| found.property(*member));
+                let (Some(property), Some(held)) = (property, self.properties.get_mut(member)) else {
+                    return false;
+                };
+                if path.is_empty() {
+                    let fits = check(&property.data_type, value).is_ok();
+                    if fits {
+                        *held = value.clone();
+                    }
+                    fits
+                } else {
+                    assign(&property.data_type, held, &Path(path.clone()), value.clone()).is_ok()
+                }
+            }
+            Body::Moved(place) => {
+                if is_sound(place) {
+                    self.whereabouts.note(*place, beat);
+                }
+                is_sound(place)
+            }
+            _ => true,
         }
-        self.history = number;
-        if self.recent.len() == HISTORY_KEPT {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((number, event));
     }
 }
 
@@ -83,141 +167,220 @@ impl Ghosts {
     /// The ghost of an entity.
     #[must_use]
     pub fn get(&self, entity: EntityId) -> Option<&Ghost> {
-        self.held.get(&entity)
+        self.ghosts.get(&entity)
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (EntityId, &Ghost)> {
-        self.held.iter().map(|(entity, ghost)| (*entity, ghost))
+        self.ghosts.iter().map(|(entity, ghost)| (*entity, ghost))
     }
 
-    /// The entity has become real here, or is gone.
-    pub fn remove(&mut self, entity: EntityId) -> Option<Ghost> {
-        self.held.remove(&entity)
+    /// The entity is real here, or is not to be seen any more.
+    pub(crate) fn remove(&mut self, entity: EntityId) {
+        self.ghosts.remove(&entity);
     }
 
-    /// An image came: the ghost is made or replaced, unless it knows better already.
-    pub fn take_image(&mut self, from: OwnerId, entity: EntityId, image: GhostImage) -> bool {
-        if self
-            .held
-            .get(&entity)
-            .is_some_and(|ghost| ghost.history > image.history)
-        {
-            return false;
-        }
-        let known = self.held.remove(&entity);
-        let (recent, moved) = known
-            .filter(|ghost| ghost.history == image.history && ghost.from == from)
-            .map(|ghost| (ghost.recent, ghost.moved))
-            .unwrap_or_default();
+    /// Keeps a ghost of an entity that has just left for `holder`.
+    pub(crate) fn leave(&mut self, at: Moment, schema: &Schema, (entity, image): (EntityId, &Image), holder: OwnerId) {
+        let (Some(entity_type), Some(cell)) = (schema.entity_type(image.type_id), image.cell()) else {
+            return;
+        };
+        let recent = image.recent.iter().map(|event| as_ghosts_see(entity_type, event));
         let ghost = Ghost {
-            from,
+            holder,
             type_id: image.type_id,
             home: image.home,
-            session: image.session,
+            session: image.client.map(|client| client.session),
             history: image.history,
-            place: image.place,
-            properties: image.properties.into_iter().collect(),
-            recent,
-            moved,
-            unnamed: 0,
+            properties: ghost_properties(entity_type, image),
+            recent: recent.collect(),
+            whereabouts: Whereabouts {
+                place: cell.place,
+                since: at.beat,
+            },
+            sequence: 0,
+            held: at.now,
+            named: at.now,
         };
-        self.held.insert(entity, ghost);
-        true
+        self.ghosts.insert(entity, ghost);
     }
 
-    /// Events came that follow `after`. Those that are known are passed over; a gap is to be asked for. Returns the number
-    /// after which the ghost has new ones.
-    pub fn take_events(
+    /// Takes an image, unless more is known already. Returns whether `from` holds the entity, as far as is known now.
+    pub(crate) fn take_image(
         &mut self,
+        at: Moment,
+        schema: &Schema,
         from: OwnerId,
         entity: EntityId,
-        after: HistoryNumber,
-        events: Vec<Shown>,
-    ) -> (Repair, Option<HistoryNumber>) {
-        let Some(ghost) = self.held.get_mut(&entity) else {
-            return (Repair::Ask(None), None);
-        };
-        if after > ghost.history {
-            return (Repair::Ask(Some(ghost.history)), None);
+        image: GhostImage,
+    ) -> bool {
+        if !fits(schema, &image) {
+            return false;
         }
-        let before = ghost.history;
-        let mut number = after;
-        for shown in events {
-            number = number.next();
-            if number > ghost.history {
-                ghost.apply(number, shown);
+        let old = self.ghosts.remove(&entity);
+        let newer = old
+            .as_ref()
+            .is_none_or(|old| image.history > old.history || (image.history == old.history && old.holder == from));
+        let ghost = match old {
+            Some(old) if !newer => old,
+            None if self.ghosts.len() >= LIMIT => return false,
+            old => renew(old, at, from, image),
+        };
+        let held = ghost.holder == from;
+        self.ghosts.insert(entity, ghost);
+        held
+    }
+
+    /// Takes events. Returns what is missing before them.
+    pub(crate) fn take_events(
+        &mut self,
+        at: Moment,
+        schema: &Schema,
+        from: OwnerId,
+        (entity, after): (EntityId, HistoryNumber),
+        events: Vec<Shown>,
+    ) -> Option<Lack> {
+        let Some(ghost) = self.ghosts.get_mut(&entity) else {
+            return (self.ghosts.len() < LIMIT).then_some((entity, None));
+        };
+        let upto = HistoryNumber(after.0.saturating_add(events.len() as u64));
+        if upto <= ghost.history {
+            if upto == ghost.history && ghost.holder == from {
+                ghost.named = at.now;
+            }
+            return None;
+        }
+        let Some(known) = ghost.history.0.checked_sub(after.0) else {
+            return Some((entity, Some(ghost.history)));
+        };
+        let known = usize::try_from(known).unwrap_or(usize::MAX);
+        for shown in events.into_iter().skip(known) {
+            if !ghost.apply(schema, &shown, at.beat) {
+                self.ghosts.remove(&entity);
+                return Some((entity, None));
+            }
+            ghost.history = ghost.history.next();
+            ghost.recent.push_back(shown);
+        }
+        let excess = ghost.recent.len().saturating_sub(RECENT_LIMIT);
+        ghost.recent.drain(..excess);
+        if ghost.holder != from {
+            (ghost.holder, ghost.sequence, ghost.held) = (from, 0, at.now);
+        }
+        ghost.named = at.now;
+        None
+    }
+
+    /// Takes movements; the newest wins.
+    pub(crate) fn take_moves(&mut self, at: Moment, from: OwnerId, moves: &[GhostMove]) {
+        for movement in moves {
+            let Some(ghost) = self.ghosts.get_mut(&movement.entity) else {
+                continue;
+            };
+            if ghost.holder == from && ghost.sequence < movement.sequence && is_sound(&movement.place) {
+                ghost.sequence = movement.sequence;
+                ghost.whereabouts.note(movement.place, at.beat);
             }
         }
-        let news = ghost.history > before;
-        if news {
-            ghost.from = from;
-        }
-        (Repair::None, news.then_some(before))
     }
 
-    /// A movement came; one that is older than the newest is dropped.
-    pub fn take_move(&mut self, from: OwnerId, moved: GhostMove) {
-        if let Some(ghost) = self.held.get_mut(&moved.entity).filter(|ghost| ghost.from == from)
-            && moved.sequence > ghost.moved
-        {
-            ghost.moved = moved.sequence;
-            ghost.place = moved.place;
-        }
-    }
-
-    /// An owner named the newest numbers of all that it haunts here. Returns what to ask it for, and what was dropped.
-    pub fn take_heads(
+    /// Takes the newest history numbers of all that `from` haunts here. Ghosts that it held and names no more go. Entities
+    /// that are `own` here, or on their way from here, are passed over. Returns what is missing.
+    pub(crate) fn take_heads(
         &mut self,
+        at: Moment,
         from: OwnerId,
         heads: &[(EntityId, HistoryNumber)],
-        is_real: impl Fn(EntityId) -> bool,
-    ) -> (Vec<(EntityId, Repair)>, Vec<EntityId>) {
-        let named: BTreeMap<EntityId, HistoryNumber> = heads.iter().copied().collect();
-        let mut dropped = Vec::new();
-        self.held.retain(|entity, ghost| {
-            if ghost.from != from {
-                return true;
+        own: impl Fn(EntityId) -> bool,
+    ) -> Vec<Lack> {
+        let mut lacks = Vec::new();
+        let mut room = LIMIT.saturating_sub(self.ghosts.len());
+        let mut named = BTreeSet::new();
+        for &(entity, newest) in heads.iter().filter(|(entity, _)| !own(*entity)) {
+            named.insert(entity);
+            match self.ghosts.get_mut(&entity) {
+                None if room == 0 => {}
+                None => {
+                    room -= 1;
+                    lacks.push((entity, None));
+                }
+                Some(ghost) => {
+                    if ghost.holder == from {
+                        ghost.named = at.now;
+                    }
+                    if newest > ghost.history {
+                        lacks.push((entity, Some(ghost.history)));
+                    }
+                }
             }
-            ghost.unnamed = if named.contains_key(entity) {
-                0
-            } else {
-                ghost.unnamed + 1
-            };
-            let keep = ghost.unnamed < UNNAMED_LIMIT;
-            if !keep {
-                dropped.push(*entity);
-            }
-            keep
+        }
+        self.ghosts.retain(|entity, ghost| {
+            let gone = ghost.holder == from && !named.contains(entity) && at.now.since(ghost.held) > SETTLED;
+            !gone || own(*entity)
         });
-        let lacking = named
-            .iter()
-            .filter(|(entity, _)| !is_real(**entity))
-            .filter_map(|(entity, head)| {
-                let repair = match self.held.get(entity) {
-                    None => Repair::Ask(None),
-                    Some(ghost) if ghost.history < *head => Repair::Ask(Some(ghost.history)),
-                    // Somebody else haunted it here before; from now on this owner does.
-                    Some(ghost) if ghost.from != from => Repair::Ask(None),
-                    Some(_) => Repair::None,
-                };
-                (repair != Repair::None).then_some((*entity, repair))
-            });
-        (lacking.collect(), dropped)
+        lacks
+    }
+
+    /// Ends a tick: forgets history that everybody was told, and ghosts whose holder has been silent for too long. `own`
+    /// says which entities are on their way from here.
+    pub(crate) fn age(&mut self, now: Mono, own: impl Fn(EntityId) -> bool) {
+        self.ghosts
+            .retain(|entity, ghost| now.since(ghost.named) <= UNHEARD || own(*entity));
+        for ghost in self.ghosts.values_mut() {
+            let excess = ghost.recent.len().saturating_sub(HISTORY_KEPT);
+            ghost.recent.drain(..excess);
+        }
     }
 }
 
-/// Assigns within a value; a path that leads nowhere leaves it, and the next image puts it right.
-fn assign(held: &mut Value, path: &[u32], value: &Value) {
-    let mut place = held;
-    for &step in path {
-        let (Value::Sequence(values) | Value::Dict(values)) = place else {
-            return;
-        };
-        let Some(next) = values.get_mut(step as usize) else {
-            return;
-        };
-        place = next;
+/// Makes a ghost of an image, keeping of the old one what the image does not know better.
+fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Ghost {
+    let mut ghost = Ghost {
+        holder: from,
+        type_id: image.type_id,
+        home: image.home,
+        session: image.session,
+        history: image.history,
+        properties: image.properties.into_iter().collect(),
+        recent: VecDeque::new(),
+        whereabouts: Whereabouts {
+            place: image.place,
+            since: at.beat,
+        },
+        sequence: 0,
+        held: at.now,
+        named: at.now,
+    };
+    let Some(old) = old else { return ghost };
+    if old.history == ghost.history {
+        ghost.recent = old.recent;
     }
-    *place = value.clone();
+    if old.holder == from {
+        ghost.held = old.held;
+    }
+    let since = old.whereabouts.since;
+    if old.holder == from && old.sequence > 0 {
+        // Movements wait for no log, so they are newer than any image that comes after them.
+        (ghost.whereabouts, ghost.sequence) = (old.whereabouts, old.sequence);
+    } else if old.whereabouts.place == ghost.whereabouts.place {
+        ghost.whereabouts.since = since;
+    }
+    ghost
+}
+
+/// Whether the image is one of an entity of the schema: what is wrong must not reach clients.
+fn fits(schema: &Schema, image: &GhostImage) -> bool {
+    let Some(entity_type) = schema.entity_type(image.type_id) else {
+        return false;
+    };
+    let values = image.properties.iter().all(|(member, value)| {
+        entity_type
+            .property(*member)
+            .is_some_and(|property| property.distribution.to_ghosts() && check(&property.data_type, value).is_ok())
+    });
+    values && is_sound(&image.place)
+}
+
+fn is_sound(place: &Place) -> bool {
+    place.position.is_finite() && place.direction.is_finite()
 }

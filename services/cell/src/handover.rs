@@ -1,4 +1,4 @@
-//! Hand-over: an entity that has walked into another cell's area becomes real there (rules H1 to H7).
+//! Hand-over: an entity that has crossed into what another owner is responsible for becomes real there (rules H1 to H7).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,149 +6,164 @@ use annals_event::{Body, Call, Image, Subject};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
 use annals_node::{Caller, Desk, time::Mono};
 
-use crate::{haunts::ghost_image, role::CellRole};
+use crate::{
+    existence::{is_based, tell_home},
+    role::CellRole,
+    sampling::log_place,
+};
 
-/// How far an entity must be inside another area before it is handed over, metres: one that stands on the boundary is not
-/// passed to and fro.
-const MARGIN: f32 = 2.0;
+/// How far inside another owner's area an entity must be to be handed over, metres: two steps of a runner, so that one
+/// that walks on the boundary is not handed to and fro.
+const DEPTH: f32 = 5.0;
 
-/// How long an entity that was refused elsewhere stays before it is tried again.
-const REFUSED_PAUSE: Duration = Duration::from_secs(2);
+/// How long an entity stays after it has arrived, so that owners whose maps differ for a moment do not toss it.
+const STAY: Duration = Duration::from_secs(1);
 
-/// Entities that were refused, and when they are tried again.
-pub(crate) type Refusals = BTreeMap<EntityId, Mono>;
+/// How long an entity that was refused stays before it is offered again.
+const REFUSED_STAY: Duration = Duration::from_secs(5);
+
+/// Most entities handed over in one tick. Their images share a batch.
+const AT_ONCE: usize = 32;
+
+/// Largest image that is handed over, bytes: it must fit a batch. An entity that is larger stays real where it is.
+const LARGEST: usize = 4 << 20;
+
+/// What a hand-over needs to remember beside the log.
+#[derive(Debug, Default)]
+pub(crate) struct Handover {
+    /// Until when entities stay although another owner is responsible for where they are.
+    stays: BTreeMap<EntityId, Mono>,
+}
 
 impl CellRole {
-    /// Hands over whatever stands in another owner's area.
-    pub(crate) fn hand_over_strays(&mut self, desk: &mut Desk) {
-        let now = desk.now().mono;
-        self.refusals.retain(|_, until| *until > now);
-        let me = desk.owner();
-        let mut strays = Vec::new();
-        for (entity, place) in desk.places() {
-            let Some(space) = self.map.spaces.get(&place.space) else {
-                continue;
-            };
-            let Some(there) = space.cells.iter().find(|cell| cell.contains(place.position)) else {
-                continue;
-            };
-            let own = space.cells.iter().filter(|cell| cell.owner == me);
-            let outside = own
-                .map(|cell| cell.distance(place.position))
-                .fold(f32::INFINITY, f32::min);
-            if there.owner != me && outside > MARGIN && !self.refusals.contains_key(&entity) {
-                strays.push((entity, there.owner));
-            }
+    /// Hands over what has gone elsewhere. To be done when nothing waits for an entity within this input.
+    pub(crate) fn hand_over(&mut self, desk: &mut Desk) {
+        if !desk.is_idle() {
+            return;
         }
-        for (entity, to) in strays {
-            self.hand_over(desk, entity, to);
+        let now = desk.now().mono;
+        self.handover.stays.retain(|_, until| *until > now);
+        let gone: Vec<(EntityId, OwnerId)> = desk
+            .places()
+            .filter(|(entity, place)| {
+                self.territory.outside(place) > DEPTH && !self.handover.stays.contains_key(entity)
+            })
+            .filter_map(|(entity, place)| Some((entity, self.territory.owner_at(&place)?)))
+            .filter(|(_, to)| *to != desk.owner())
+            .take(AT_ONCE)
+            .collect();
+        if !gone.is_empty() {
+            // What is known to be confirmed need not travel.
+            desk.log_confirmations();
+        }
+        for (entity, to) in gone {
+            self.offload(desk, entity, to);
         }
     }
 
-    fn hand_over(&mut self, desk: &mut Desk, entity: EntityId, to: OwnerId) {
-        // What is confirmed need not travel, and the place that travels is the one that is true.
-        desk.log_confirmations();
-        if let Some(place) = desk.place(entity) {
-            desk.record_for(entity, false, Body::Moved(place));
+    /// H1: the commit point.
+    fn offload(&mut self, desk: &mut Desk, entity: EntityId, to: OwnerId) {
+        log_place(desk, entity);
+        if desk.image(entity).is_none_or(|image| size(image) > LARGEST) {
+            self.handover.stays.insert(entity, desk.now().mono.after(REFUSED_STAY));
+            return;
         }
-        let Some(image) = desk.image(entity).cloned() else {
+        let (from, receiver) = (Address::Owner(desk.owner()), Address::Owner(to));
+        let sent = desk.state().links.sent.get(&receiver);
+        let number = sent.map_or(CallNumber(1), |sent| sent.last.next());
+        // Leaving takes a history number, so that whatever the next holder tells is newer than anything told from here.
+        desk.record_for(entity, true, Body::Offloaded { to, number });
+        let (_, image) = desk.state().departing[&(to, number)].clone();
+        if image.home == desk.owner() && !is_based(&image) {
+            // The home must never take an entity that is under way, or has arrived and not said so yet, for gone.
+            desk.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(Some(to)));
+        }
+        self.keep_ghost(desk, (entity, &image), to);
+        let image = Box::new(image);
+        let carried = desk.call(from, receiver, to, Call::Onload { entity, image });
+        debug_assert_eq!(carried, number, "the event names the call that carries the entity");
+        self.counters.offloaded += 1;
+    }
+
+    fn keep_ghost(&mut self, desk: &Desk, (entity, image): (EntityId, &Image), holder: OwnerId) {
+        if image.cell().is_some_and(|cell| self.territory.is_haunted(&cell.place)) {
+            let at = self.moment(desk);
+            self.ghosts.leave(at, desk.schema(), (entity, image), holder);
+        }
+    }
+
+    /// H3: takes an entity over, or refuses it.
+    pub(crate) fn onload(&mut self, desk: &mut Desk, caller: &Caller, entity: EntityId, image: Box<Image>) {
+        let (Address::Owner(from), own, number) = (caller.link.from, Address::Owner(desk.owner()), caller.number)
+        else {
             return;
         };
-        let ghost = ghost_image(desk, entity, &image);
-        let (from, address) = (Address::Owner(desk.owner()), Address::Owner(to));
-        let sent = desk.state().links.sent.get(&address);
-        let number = sent.map_or(CallNumber(1), |sent| sent.last.next());
-        desk.record_for(entity, false, Body::Offloaded { to, number });
-        let made = desk.call(
-            from,
-            address,
-            to,
-            Call::Onload {
-                entity,
-                image: Box::new(image),
-            },
-        );
-        assert_eq!(made, number, "the call that carries an entity is the next on its link");
-        // Whoever sees it goes on seeing it: its ghost stands where it stood.
-        if let Some(ghost) = ghost {
-            self.ghosts.take_image(to, entity, ghost);
+        if let Err(reason) = self.admits(desk, entity, &image) {
+            self.counters.refused += 1;
+            desk.record(Subject::Owner, false, Body::Refused { from, number });
+            let reason = reason.to_owned();
+            desk.call(own, caller.link.from, from, Call::Refused { of: number, reason });
+            return;
         }
+        self.counters.onloaded += 1;
+        desk.record_for(entity, false, Body::Onloaded { from, number, image });
+        desk.call(own, caller.link.from, from, Call::Arrived { of: number });
+        tell_home(desk, entity, Some(desk.owner()));
+        self.handover.stays.insert(entity, desk.now().mono.after(STAY));
     }
 
-    /// Rule H3: takes an entity, or says no.
-    pub(crate) fn take_entity(&mut self, desk: &mut Desk, caller: &Caller, entity: EntityId, image: Box<Image>) {
-        let Address::Owner(from) = caller.link.from else { return };
-        let (number, home, based) = (caller.number, image.home, image.cell().is_some_and(|cell| cell.based));
-        let refusal = self.refuses(desk, entity, &image);
-        let answer = match refusal {
-            Some(reason) => {
-                desk.record(Subject::Owner, false, Body::Refused { from, number });
-                Call::Refused {
-                    of: number,
-                    reason: reason.to_owned(),
-                }
-            }
-            None => {
-                desk.record(
-                    Subject::Entity(entity, Part::Cell),
-                    false,
-                    Body::Onloaded { from, number, image },
-                );
-                self.ghosts.remove(entity);
-                self.tell_home(desk, entity, home, based);
-                Call::Arrived { of: number }
-            }
-        };
-        desk.call(caller.link.to, caller.link.from, from, answer);
-    }
-
-    fn refuses(&self, desk: &Desk, entity: EntityId, image: &Image) -> Option<&'static str> {
+    fn admits(&mut self, desk: &Desk, entity: EntityId, image: &Image) -> Result<(), &'static str> {
         if desk.image(entity).is_some() {
-            Some("the entity is real here already")
-        } else if image.cell().is_none() {
-            Some("a cell takes cell parts only")
-        } else if desk.type_of(image.type_id).is_none() {
-            Some("the entity's type is not known here")
-        } else {
-            None
+            self.counters.alarms += 1;
+            return Err("the entity is real here already");
+        }
+        let place = image.cell().map(|cell| cell.place);
+        let place = place.ok_or("it is no cell part")?;
+        if !place.position.is_finite() || !place.direction.is_finite() {
+            return Err("its place is none");
+        }
+        if !desk.type_of(image.type_id).is_some_and(|found| found.parts.cell) {
+            return Err("the schema has no such type with a cell part");
+        }
+        if self.closing {
+            return Err("the process is shutting down");
+        }
+        Ok(())
+    }
+
+    /// H4: the entity is real at the other owner for good.
+    pub(crate) fn arrived(&mut self, desk: &mut Desk, caller: &Caller, of: CallNumber) {
+        if let Some((entity, to)) = departing(desk, caller, of) {
+            self.haunts.linger(desk, entity);
+            desk.record_for(entity, false, Body::Departed { to, number: of });
         }
     }
 
-    /// Rule H4: the entity is there for good.
-    pub(crate) fn arrived(desk: &mut Desk, caller: &Caller, of: CallNumber) {
-        let Address::Owner(to) = caller.link.from else { return };
-        if let Some((entity, _)) = desk.state().departing.get(&(to, of)) {
-            let subject = Subject::Entity(*entity, Part::Cell);
-            desk.record(subject, false, Body::Departed { to, number: of });
-        }
-    }
-
-    /// Rule H4: the entity is real here again.
+    /// H4: the entity was refused, and is real here again.
     pub(crate) fn refused(&mut self, desk: &mut Desk, caller: &Caller, of: CallNumber) {
-        let Address::Owner(to) = caller.link.from else { return };
-        if let Some((entity, _)) = desk.state().departing.get(&(to, of)) {
-            let entity = *entity;
-            desk.record(
-                Subject::Entity(entity, Part::Cell),
-                false,
-                Body::Returned { to, number: of },
-            );
-            self.ghosts.remove(entity);
-            self.refusals.insert(entity, desk.now().mono.after(REFUSED_PAUSE));
-        }
-    }
-
-    /// Rule H6: the home knows where the entity is.
-    pub(crate) fn tell_home(&self, desk: &mut Desk, entity: EntityId, home: OwnerId, based: bool) {
-        let to = if based {
-            Address::Base(entity)
-        } else {
-            Address::Owner(home)
+        let Some((entity, to)) = departing(desk, caller, of) else {
+            return;
         };
-        let me = desk.owner();
-        // An owner that is the home of a part without a base knows by itself that it has it.
-        if based || home != me {
-            desk.call(Address::Cell(entity), to, home, Call::Placed(Some(me)));
+        if desk.image(entity).is_some() {
+            self.counters.alarms += 1;
+            return;
         }
+        self.counters.returned += 1;
+        desk.record_for(entity, false, Body::Returned { to, number: of });
+        self.handover.stays.insert(entity, desk.now().mono.after(REFUSED_STAY));
     }
+}
+
+fn departing(desk: &Desk, caller: &Caller, of: CallNumber) -> Option<(EntityId, OwnerId)> {
+    let Address::Owner(to) = caller.link.from else {
+        return None;
+    };
+    let (entity, _) = desk.state().departing.get(&(to, of))?;
+    Some((*entity, to))
+}
+
+fn size(image: &Image) -> usize {
+    let mut bytes = Vec::new();
+    image.write(&mut bytes);
+    bytes.len()
 }

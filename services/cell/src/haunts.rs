@@ -1,191 +1,264 @@
-//! Haunts: which neighbours have ghosts of our real entities, and what they are told (rule V2).
+//! Haunts: which owners have ghosts of what is real here, and how they are kept alike (rule V2).
+//!
+//! Nothing of it is kept in the log. A haunt begins by saying how far the entity's history is; whoever lacks something
+//! asks. What follows is sent at each tick, and once a second all is named, so that a loss of any of it is found.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use annals_def::Value;
-use annals_event::{Body, Event, Image, Subject};
-use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId};
-use annals_node::Desk;
-use annals_wire::{
-    SpaceMap,
-    bus::{GhostImage, GhostMessage, GhostMove, Message, Shown},
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
 };
 
-/// How much farther than it was made a ghost is kept, metres, so that one who walks along the edge is not made again and
-/// again.
-const KEEP_BEYOND: f32 = 20.0;
+use annals_event::{Image, Place};
+use annals_ids::{EntityId, HistoryNumber, OwnerId};
+use annals_node::{Desk, time::Mono};
+use annals_wire::bus::{GhostImage, GhostMessage, GhostMove, Message, Shown};
+
+use crate::{
+    news::News,
+    presence::{as_ghosts_see, ghost_properties, real_since},
+    sampling::{SECOND, Sampling},
+    territory::Territory,
+};
+
+/// Movements per message: 45 bytes each, far below what the bus takes.
+const MOVES: usize = 1_000;
+
+/// How long an owner is still told that it has no ghost from here any more: it drops them when it hears so, and several of
+/// these messages may be lost.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// How long an owner still names what it has handed over, unless it went far away: until then the next holder has spoken
+/// up, and nobody need lose and regain a ghost.
+const LINGERING: Duration = Duration::from_secs(3);
+
+/// The beat of the second at which everything is named; movements are repeated at another.
+const NAMING: u64 = SECOND / 2;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Haunts {
-    /// Who has a ghost of each entity.
-    haunted: BTreeMap<EntityId, BTreeSet<OwnerId>>,
-    /// Counts the movements of each entity that has ghosts.
-    moves: BTreeMap<EntityId, u64>,
+    /// Per owner and entity, the history number up to which the owner was told.
+    there: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>>,
+    /// When each owner was last told of a ghost it should have.
+    haunted: BTreeMap<OwnerId, Mono>,
+    /// What was handed over a moment ago.
+    lingering: BTreeMap<EntityId, Lingering>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lingering {
+    place: Place,
+    /// The newest history number that was told from here.
+    newest: HistoryNumber,
+    until: Mono,
 }
 
 impl Haunts {
-    /// The entity is no longer real here.
-    pub(crate) fn forget(&mut self, entity: EntityId) {
-        self.haunted.remove(&entity);
-        self.moves.remove(&entity);
+    /// Which entities have a ghost on an owner.
+    pub(crate) fn on(&self, owner: OwnerId) -> impl Iterator<Item = EntityId> {
+        self.there.get(&owner).into_iter().flatten().map(|(entity, _)| *entity)
     }
 
-    /// Makes ghosts where entities have come near another cell, and lets those go that have gone far away.
-    pub(crate) fn follow(&mut self, desk: &mut Desk, map: &SpaceMap) {
-        let places: Vec<_> = desk.places().collect();
-        let me = desk.owner();
-        for (entity, place) in places {
-            let Some(space) = map.spaces.get(&place.space) else {
+    /// Goes on naming an entity that is about to be forgotten here because it has arrived elsewhere.
+    pub(crate) fn linger(&mut self, desk: &Desk, entity: EntityId) {
+        if let Some((image, newest)) = presented(desk, entity)
+            && let Some(cell) = image.cell()
+        {
+            let lingering = Lingering {
+                place: cell.place,
+                newest,
+                until: desk.now().mono.after(LINGERING),
+            };
+            self.lingering.insert(entity, lingering);
+        }
+    }
+
+    /// Finds out who is to be haunted by what. New ones are told how far the history is, and who has a ghost too many is
+    /// told at once.
+    pub(crate) fn settle(&mut self, desk: &mut Desk, territory: &Territory) {
+        let now = desk.now().mono;
+        self.lingering
+            .retain(|entity, lingering| lingering.until > now && presented(desk, *entity).is_none());
+        let mut there: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>> = BTreeMap::new();
+        let mut begun = Vec::new();
+        for (entity, place) in self.held(desk) {
+            let Some(newest) = self.newest(desk, entity) else {
                 continue;
             };
-            let held = self.haunted.entry(entity).or_default();
-            let mut near = BTreeSet::new();
-            for cell in space.cells.iter().filter(|cell| cell.owner != me) {
-                let reach = space.ghost_distance + if held.contains(&cell.owner) { KEEP_BEYOND } else { 0.0 };
-                if cell.distance(place.position) <= reach {
-                    near.insert(cell.owner);
+            let told = |owner: OwnerId| self.there.get(&owner).and_then(|told| told.get(&entity).copied());
+            for owner in territory.haunted(&place, appeal(desk, entity), |owner| told(owner).is_some()) {
+                let upto = told(owner).unwrap_or_else(|| {
+                    begun.push((owner, entity, newest));
+                    newest
+                });
+                there.entry(owner).or_default().insert(entity, upto);
+            }
+        }
+        let before = std::mem::replace(&mut self.there, there);
+        for (owner, entity, after) in begun {
+            let events = Vec::new();
+            desk.tell(owner, Message::Ghost(GhostMessage::Events { entity, after, events }));
+        }
+        for (owner, told) in before {
+            let now = self.there.get(&owner);
+            let ended = |entity| now.is_none_or(|now| !now.contains_key(entity));
+            if told
+                .keys()
+                .any(|entity| ended(entity) && !self.lingering.contains_key(entity))
+            {
+                self.name_to(desk, owner);
+            }
+        }
+    }
+
+    /// Tells what has happened since the last tick.
+    pub(crate) fn follow(&mut self, desk: &mut Desk, news: &News) {
+        let mut messages = Vec::new();
+        for (&owner, told) in &mut self.there {
+            for (&entity, upto) in told {
+                if let Some((message, newest)) = missing(desk, news, entity, Some(*upto)) {
+                    *upto = newest;
+                    messages.push((owner, message));
                 }
             }
-            let new: Vec<OwnerId> = near.difference(held).copied().collect();
-            *held = near;
-            for neighbour in new {
-                send_image(desk, neighbour, entity);
-            }
+        }
+        for (owner, message) in messages {
+            desk.tell(owner, Message::Ghost(message));
         }
     }
 
-    /// Tells neighbours what was recorded of entities that haunt them.
-    pub(crate) fn tell(&self, desk: &mut Desk, recorded: &[Event]) {
-        let mut told: BTreeMap<(EntityId, OwnerId), (HistoryNumber, Vec<Shown>)> = BTreeMap::new();
-        for event in recorded {
-            let (Some(number), Subject::Entity(entity, _)) = (event.history, event.subject) else {
-                continue;
-            };
-            for neighbour in self.haunted.get(&entity).into_iter().flatten() {
-                let after = HistoryNumber(number.0 - 1);
-                let (_, events) = told.entry((entity, *neighbour)).or_insert_with(|| (after, Vec::new()));
-                events.push(as_ghosts_see(desk, entity, event));
-            }
-        }
-        for ((entity, neighbour), (after, events)) in told {
-            desk.tell(
-                neighbour,
-                Message::Ghost(GhostMessage::Events { entity, after, events }),
-            );
-        }
-    }
-
-    /// Tells neighbours where what haunts them has moved.
-    pub(crate) fn tell_moves(&mut self, desk: &mut Desk, moved: &BTreeSet<EntityId>) {
-        for entity in moved {
-            let (Some(place), Some(neighbours)) = (desk.place(*entity), self.haunted.get(entity)) else {
-                continue;
-            };
-            let sequence = self.moves.entry(*entity).or_default();
-            *sequence += 1;
-            let moved = GhostMove {
-                entity: *entity,
-                sequence: *sequence,
-                place,
-            };
-            for neighbour in neighbours {
-                desk.tell_volatile(*entity, *neighbour, Message::Ghost(GhostMessage::Moves(vec![moved])));
-            }
-        }
-    }
-
-    /// Names to each neighbour all that haunts it, with the newest numbers.
-    pub(crate) fn name_heads(&self, desk: &mut Desk, map: &SpaceMap) {
-        let me = desk.owner();
-        let cells = map
-            .spaces
-            .values()
-            .flat_map(|space| space.cells.iter().map(|cell| cell.owner));
-        let mut heads: BTreeMap<OwnerId, Vec<(EntityId, HistoryNumber)>> = cells
-            .filter(|owner| *owner != me)
-            .map(|owner| (owner, Vec::new()))
-            .collect();
-        for (entity, neighbours) in &self.haunted {
-            let Some(image) = desk.image(*entity) else { continue };
-            for neighbour in neighbours {
-                heads.entry(*neighbour).or_default().push((*entity, image.history));
-            }
-        }
-        for (neighbour, heads) in heads {
-            desk.tell(neighbour, Message::Ghost(GhostMessage::Heads(heads)));
-        }
-    }
-
-    /// A neighbour lacks something: it gets the events, or all of it where they reach no longer back so far.
-    pub(crate) fn repair(
-        &mut self,
+    /// Answers an owner that lacks something of a ghost it is to have.
+    pub(crate) fn answer(
+        &self,
         desk: &mut Desk,
-        neighbour: OwnerId,
-        entity: EntityId,
-        have: Option<HistoryNumber>,
+        news: &News,
+        from: OwnerId,
+        (entity, have): (EntityId, Option<HistoryNumber>),
     ) {
-        let Some(image) = desk.image(entity) else { return };
-        self.haunted.entry(entity).or_default().insert(neighbour);
-        let missing: Option<(HistoryNumber, Vec<Event>)> =
-            have.and_then(|have| Some((have, image.history_since(have)?.cloned().collect())));
-        match missing {
-            None => send_image(desk, neighbour, entity),
-            Some((after, events)) => {
-                let events = events.iter().map(|event| as_ghosts_see(desk, entity, event)).collect();
-                desk.tell(
-                    neighbour,
-                    Message::Ghost(GhostMessage::Events { entity, after, events }),
-                );
+        let told = self.there.get(&from).is_some_and(|told| told.contains_key(&entity));
+        if told && let Some((message, _)) = missing(desk, news, entity, have) {
+            desk.tell(from, Message::Ghost(message));
+        }
+    }
+
+    /// Tells where the entities are: those that have moved, and once a second all.
+    pub(crate) fn locate(&self, desk: &mut Desk, sampling: &Sampling) {
+        let (beat, sequence) = (sampling.beat(), sampling.tick().0);
+        let all = beat.is_multiple_of(SECOND);
+        let mut messages = Vec::new();
+        for (&owner, told) in &self.there {
+            let moves: Vec<GhostMove> = told
+                .keys()
+                .filter(|entity| desk.is_acknowledged(**entity))
+                .filter_map(|&entity| Some((entity, desk.place(entity).and(sampling.whereabouts(entity))?)))
+                .filter(|(_, whereabouts)| all || whereabouts.since == beat)
+                .map(|(entity, whereabouts)| GhostMove {
+                    entity,
+                    sequence,
+                    place: whereabouts.place,
+                })
+                .collect();
+            messages.extend(moves.chunks(MOVES).map(|moves| (owner, moves.to_vec())));
+        }
+        for (owner, moves) in messages {
+            if let Some(first) = moves.first() {
+                desk.tell_volatile(first.entity, owner, Message::Ghost(GhostMessage::Moves(moves)));
             }
         }
     }
+
+    /// Once a second: names everything to everybody who may have a ghost from here.
+    pub(crate) fn name(&mut self, desk: &mut Desk, territory: &Territory, beat: u64) {
+        if beat % SECOND != NAMING {
+            return;
+        }
+        let now = desk.now().mono;
+        self.haunted.extend(self.there.keys().map(|owner| (*owner, now)));
+        self.haunted.retain(|_, last| now.since(*last) <= FAREWELL);
+        let owners: BTreeSet<OwnerId> = territory
+            .neighbours()
+            .iter()
+            .chain(self.haunted.keys())
+            .copied()
+            .collect();
+        for owner in owners {
+            self.name_to(desk, owner);
+        }
+    }
+
+    fn name_to(&self, desk: &mut Desk, owner: OwnerId) {
+        let heads = self
+            .on(owner)
+            .filter_map(|entity| Some((entity, self.newest(desk, entity)?)))
+            .collect();
+        desk.tell(owner, Message::Ghost(GhostMessage::Heads(heads)));
+    }
+
+    /// What is real here, and what has left and has not arrived yet, or not long ago: until then nobody else speaks of it.
+    fn held(&self, desk: &Desk) -> Vec<(EntityId, Place)> {
+        let leaving = desk.state().departing.values();
+        let leaving = leaving.filter_map(|(entity, image)| Some((*entity, image.cell()?.place)));
+        let lingering = self
+            .lingering
+            .iter()
+            .map(|(entity, lingering)| (*entity, lingering.place));
+        desk.places().chain(leaving).chain(lingering).collect()
+    }
+
+    /// The newest history number that this owner tells of an entity.
+    fn newest(&self, desk: &Desk, entity: EntityId) -> Option<HistoryNumber> {
+        let lingering = || self.lingering.get(&entity).map(|lingering| lingering.newest);
+        presented(desk, entity).map(|(_, newest)| newest).or_else(lingering)
+    }
 }
 
-/// What a ghost of an entity is made of.
-pub(crate) fn ghost_image(desk: &Desk, entity: EntityId, image: &Image) -> Option<GhostImage> {
+/// How much farther away others see an entity than its type's neighbours.
+fn appeal(desk: &Desk, entity: EntityId) -> f32 {
+    presented(desk, entity)
+        .and_then(|(image, _)| desk.type_of(image.type_id))
+        .map_or(0.0, |found| found.appeal_radius)
+}
+
+/// An entity and the newest history number that this owner tells of. That it has left is for its next holder to tell.
+fn presented(desk: &Desk, entity: EntityId) -> Option<(&Image, HistoryNumber)> {
+    if let Some(image) = desk.image(entity) {
+        return Some((image, image.history));
+    }
+    let mut leaving = desk.state().departing.values();
+    let (_, image) = leaving.find(|(leaving, _)| *leaving == entity)?;
+    Some((image, HistoryNumber(image.history.0.saturating_sub(1))))
+}
+
+/// What an owner that was told up to `have` is to be told, and up to which number it then was; `None` if nothing.
+fn missing(
+    desk: &Desk,
+    news: &News,
+    entity: EntityId,
+    have: Option<HistoryNumber>,
+) -> Option<(GhostMessage, HistoryNumber)> {
+    let (image, newest) = presented(desk, entity)?;
+    if have.is_some_and(|have| have >= newest) {
+        return None;
+    }
     let entity_type = desk.type_of(image.type_id)?;
-    let place = desk.place(entity).or_else(|| image.cell().map(|cell| cell.place))?;
-    let copied = |(member, _): &(&MemberId, &Value)| {
-        entity_type
-            .property(**member)
-            .is_some_and(|property| property.distribution.to_ghosts())
+    let after = have.and_then(|have| Some((have, real_since(image, news.of(entity), have)?)));
+    let message = match after {
+        Some((after, events)) => {
+            let told = events.into_iter().filter(|event| event.history <= Some(newest));
+            let events: Vec<Shown> = told.map(|event| as_ghosts_see(entity_type, event)).collect();
+            GhostMessage::Events { entity, after, events }
+        }
+        None => GhostMessage::Image {
+            entity,
+            image: Box::new(GhostImage {
+                type_id: image.type_id,
+                home: image.home,
+                session: image.client.map(|client| client.session),
+                history: newest,
+                place: desk.place(entity).or(image.cell().map(|cell| cell.place))?,
+                properties: ghost_properties(entity_type, image).into_iter().collect(),
+            }),
+        },
     };
-    let properties = image
-        .properties
-        .iter()
-        .filter(copied)
-        .map(|(member, value)| (*member, value.clone()));
-    Some(GhostImage {
-        type_id: image.type_id,
-        home: image.home,
-        session: image.client.map(|client| client.session),
-        history: image.history,
-        place,
-        properties: properties.collect(),
-    })
-}
-
-fn send_image(desk: &mut Desk, neighbour: OwnerId, entity: EntityId) {
-    let image = desk.image(entity).and_then(|image| ghost_image(desk, entity, image));
-    if let Some(image) = image.map(Box::new) {
-        desk.tell(neighbour, Message::Ghost(GhostMessage::Image { entity, image }));
-    }
-}
-
-/// Ghosts have no copy of what only the own client sees; they learn that something has happened, and its number.
-fn as_ghosts_see(desk: &Desk, entity: EntityId, event: &Event) -> Shown {
-    let visible = match &event.body {
-        Body::Changed { member, .. } => desk
-            .entity_type(entity)
-            .and_then(|entity_type| entity_type.property(*member))
-            .is_some_and(|property| property.distribution.to_ghosts()),
-        Body::Invoked { audience, .. } => *audience != annals_event::Audience::Own,
-        _ => false,
-    };
-    if visible {
-        Shown::Event(Box::new(event.clone()))
-    } else {
-        Shown::Hidden
-    }
+    Some((message, newest))
 }

@@ -1,16 +1,28 @@
 //! The cell core: real entities, ghosts, witnesses, hand-over.
 //!
-//! Responsible for: what a cell owner does that a base owner does not. [`CellRole`] is its part in the core contract of
-//! `annals-node`; `lifecycle` makes and ends cell parts, `handover` passes them to other cells (rules H1 to H7), `haunts` and
-//! `ghosts` are the two sides of what stands near a boundary (V2), `witness` shows clients what is around (V3). Not
-//! responsible for: the index behind areas of interest (`annals-space`), or whatever all owners have in common.
+//! Responsible for: what a cell owner does beside what all owners do (`annals-node`): where its entities are, which owners
+//! have ghosts of them and of which entities it has ghosts itself (rule V2 of `docs/protocol.md`), when an entity goes to
+//! another owner (rules H1 to H7), and what the clients of its entities are shown (rule V3). Not responsible for: the map,
+//! which the director draws, or clients' connections, which end at bases.
+//!
+//! Everything that others are shown follows the entities' histories: at each tick whoever has been told an entity up to
+//! some history number is told what came after it. So nothing that is lost on the way, skipped or repeated needs a path of
+//! its own.
 
+mod existence;
 mod ghosts;
 mod handover;
 mod haunts;
-mod lifecycle;
+mod input;
+mod news;
+mod presence;
 mod role;
+mod sampling;
+mod territory;
+mod view;
 mod witness;
 
 pub use ghosts::{Ghost, Ghosts};
-pub use role::{CellInput, CellRole, TICK};
+pub use input::{CellInput, Counters};
+pub use role::CellRole;
+pub use sampling::TICK;

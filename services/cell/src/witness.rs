@@ -1,311 +1,347 @@
-//! Witnesses: what the client of a real entity is shown of all that is around (rule V3).
+//! Witnesses: for each entity with a client, what that client is shown and what it does with its entity (rule V3).
+//!
+//! A witness is nothing that is kept in the log: the client knows what it has, and says so to whoever holds its entity.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
-use annals_event::{ClientLink, Event, Place, Subject};
-use annals_ids::{EntityId, HistoryNumber, Part, SessionId, Tick};
-use annals_node::{Desk, Eyes, Frames, Showing, shown_upto, time::Mono};
+use annals_event::{Body, ClientLink, Place};
+use annals_ids::{EntityId, HistoryNumber, OwnerId, Part, Position, SessionId};
+use annals_node::{Desk, time::Mono};
+use annals_space::{Interest, Spot};
 use annals_wire::{
     bus::{Message, ViewMessage},
-    client::{Move, Moves, ToClient, ViewItem},
+    client::{ToClient, ViewItem},
 };
 
-use crate::ghosts::Ghosts;
+use crate::{
+    presence::Scene,
+    role::CellRole,
+    view::{Own, View},
+};
 
-/// How often a client that has not begun its view yet is asked to.
-const ASK_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a client that has not said what it has is asked for it: as often as it repeats what it says itself.
+const ASKING: Duration = Duration::from_secs(2);
 
-/// After so long without anything to show an empty frame is sent, so that a lost one is missed soon.
-const QUIET: Duration = Duration::from_secs(1);
+/// Who is so near to where it was put, metres, must have been told.
+const NEAR: f32 = 20.0;
 
-/// The witness of one entity.
+/// One witness.
 #[derive(Debug)]
 pub(crate) struct Witness {
     client: ClientLink,
-    view: Option<Begun>,
-    asked: Option<Mono>,
-    /// The newest movement that the client told, and where to.
-    steered: Option<(u64, Place)>,
+    view: Option<View>,
+    /// What the client said it has, to begin a view with at the next tick.
+    stamps: Option<Stamps>,
+    /// When to ask for that.
+    ask: Mono,
+    /// The newest of the client's movements.
+    moved: u64,
+    /// Where both the client and this owner hold the entity to be.
+    agreed: Option<Place>,
+    /// Where the client was told that its entity was put, until it is heard from there.
+    put: Option<Put>,
 }
 
-/// A view that the client has begun.
 #[derive(Debug)]
-struct Begun {
-    frames: Frames,
-    /// Up to which history number the client was shown each entity in view.
-    seen: BTreeMap<EntityId, HistoryNumber>,
-    last: Mono,
+struct Stamps {
+    view: u64,
+    known: Vec<(EntityId, HistoryNumber)>,
 }
 
-/// What a witness looks at: the real entities and the ghosts of its cell.
-pub(crate) struct Scene<'a> {
-    pub(crate) desk: &'a Desk,
-    pub(crate) ghosts: &'a Ghosts,
+#[derive(Clone, Copy, Debug)]
+struct Put {
+    to: Position,
+    /// Where from, as far as is known here.
+    from: Option<Position>,
 }
 
-impl Scene<'_> {
-    /// Where an entity is.
-    pub(crate) fn place(&self, entity: EntityId) -> Option<Place> {
-        self.desk
-            .place(entity)
-            .or_else(|| self.ghosts.get(entity).map(|ghost| ghost.place))
-    }
-
-    fn showing(&self, entity: EntityId, eyes: Eyes) -> Option<Showing<'_>> {
-        let real = self.desk.image(entity).map(|image| image.type_id);
-        let type_id = real.or_else(|| self.ghosts.get(entity).map(|ghost| ghost.type_id))?;
-        Showing::new(self.desk.schema(), entity, type_id, eyes)
-    }
-
-    /// All that may be seen of an entity.
-    fn refresh(&self, showing: &Showing<'_>) -> Option<ViewItem> {
-        let entity = showing.entity();
-        match (self.desk.image(entity), self.ghosts.get(entity)) {
-            (Some(image), _) => Some(showing.refresh(image.history, &image.properties)),
-            (None, Some(ghost)) => Some(showing.refresh(ghost.history, &ghost.properties)),
-            (None, None) => None,
-        }
-    }
-
-    /// What is new since `known`: events, or all of it where they reach no longer back so far.
-    fn since(&self, showing: &Showing<'_>, known: HistoryNumber) -> Vec<ViewItem> {
-        let entity = showing.entity();
-        let update = match (self.desk.image(entity), self.ghosts.get(entity)) {
-            (Some(image), _) => image.history_since(known).map(|events| {
-                showing.update(
-                    known,
-                    events.filter_map(|event| event.history.map(|number| (number, Some(event)))),
-                )
-            }),
-            (None, Some(ghost)) => ghost.history_since(known).map(|events| showing.update(known, events)),
-            (None, None) => Some(Vec::new()),
-        };
-        update.unwrap_or_else(|| self.refresh(showing).into_iter().collect())
-    }
-
-    /// An entity that comes into view.
-    fn enter(&self, showing: &Showing<'_>) -> Vec<ViewItem> {
-        let entity = showing.entity();
-        let place = self.place(entity).map(|place| (place.position, place.direction));
-        let enter = ViewItem::Enter {
-            entity,
-            type_id: showing.client_type(),
-            place,
-        };
-        std::iter::once(enter).chain(self.refresh(showing)).collect()
-    }
+/// What a witness has for its client.
+pub(crate) struct Letters {
+    client: ClientLink,
+    frames: Vec<Vec<u8>>,
+    datagrams: Vec<Vec<u8>>,
 }
 
 impl Witness {
-    pub(crate) fn new(client: ClientLink) -> Self {
+    pub(crate) fn new(client: ClientLink, now: Mono, place: Option<Place>) -> Self {
         Self {
             client,
             view: None,
-            asked: None,
-            steered: None,
+            stamps: None,
+            ask: now,
+            moved: 0,
+            agreed: place,
+            put: None,
         }
     }
 
-    /// Whom it serves.
     pub(crate) fn client(&self) -> ClientLink {
         self.client
     }
 
-    /// The client begins its view anew and has what `known` says. Views are numbered upwards; an older beginning that
-    /// comes late is none.
-    pub(crate) fn begin(
-        &mut self,
-        scene: &Scene<'_>,
-        (own, view, tick): (EntityId, u64, Tick),
-        in_view: &BTreeSet<EntityId>,
-        known: &[(EntityId, HistoryNumber)],
-    ) -> Option<ViewMessage> {
-        if self.view.as_ref().is_some_and(|begun| begun.frames.view() >= view) {
-            return None;
-        }
-        let known: BTreeMap<EntityId, HistoryNumber> = known.iter().copied().collect();
-        let left = known
-            .keys()
-            .filter(|entity| **entity != own && !in_view.contains(entity));
-        let mut items: Vec<ViewItem> = left.map(|entity| ViewItem::Leave { entity: *entity }).collect();
-        let mut seen = BTreeMap::new();
-        for entity in in_view.iter().copied().chain([own]) {
-            let Some(showing) = scene.showing(entity, eyes(own, entity)) else {
-                continue;
-            };
-            let shown = match known.get(&entity) {
-                Some(known) => scene.since(&showing, *known),
-                None => scene.enter(&showing),
-            };
-            seen.insert(
-                entity,
-                shown_upto(&shown)
-                    .or_else(|| known.get(&entity).copied())
-                    .unwrap_or_default(),
-            );
-            items.extend(shown);
-        }
-        let mut frames = Frames::new(Part::Cell, view);
-        let bytes = frames.of(tick, items);
-        self.view = Some(Begun {
-            frames,
-            seen,
-            last: scene.desk.now().mono,
-        });
-        Some(self.say(bytes))
+    /// Asks the client what it has, at once.
+    pub(crate) fn ask_again(&mut self) {
+        self.ask = Mono(0);
     }
 
-    /// Somebody came into view or went out of it.
-    pub(crate) fn change(&mut self, scene: &Scene<'_>, own: EntityId, changes: &[(EntityId, bool)]) -> Vec<ViewItem> {
-        let Some(begun) = &mut self.view else { return Vec::new() };
-        let mut items = Vec::new();
-        for (entity, enters) in changes {
-            if !enters {
-                if begun.seen.remove(entity).is_some() {
-                    items.push(ViewItem::Leave { entity: *entity });
-                }
-            } else if let Some(showing) = scene.showing(*entity, eyes(own, *entity)) {
-                let shown = scene.enter(&showing);
-                begun.seen.insert(*entity, shown_upto(&shown).unwrap_or_default());
-                items.extend(shown);
+    fn take_stamps(&mut self, view: u64, known: Vec<(EntityId, HistoryNumber)>) {
+        let newest = [
+            self.view.as_ref().map(View::number),
+            self.stamps.as_ref().map(|stamps| stamps.view),
+        ];
+        if newest.into_iter().flatten().all(|newest| newest < view) {
+            self.stamps = Some(Stamps { view, known });
+        }
+    }
+
+    /// Shows the client everything that is new to it.
+    pub(crate) fn show(&mut self, scene: &Scene<'_>, interest: &mut Interest, entity: EntityId) -> Letters {
+        let now = scene.desk.now().mono;
+        if let Some(Stamps { view, known }) = self.stamps.take() {
+            for (body, _) in &known {
+                interest.keep(entity, *body);
             }
+            self.view = Some(View::begin(view, &known, now));
         }
-        items
-    }
-
-    /// Something happened to an entity; items if the client sees it and is to be shown something.
-    pub(crate) fn follow(&mut self, scene: &Scene<'_>, own: EntityId, entity: EntityId) -> Vec<ViewItem> {
-        let Some(begun) = &mut self.view else { return Vec::new() };
-        let (Some(known), Some(showing)) = (begun.seen.get_mut(&entity), scene.showing(entity, eyes(own, entity)))
-        else {
-            return Vec::new();
+        let own = self.own(scene, entity);
+        let Some(view) = &mut self.view else {
+            return self.ask(now);
         };
-        let items = scene.since(&showing, *known);
-        if let Some(upto) = shown_upto(&items) {
-            *known = upto;
-        }
-        items
+        let mut target: BTreeSet<EntityId> = interest.seen(entity).collect();
+        target.insert(entity);
+        let items = view.show(scene, own, &target);
+        let mut letters = self.letters(scene, entity, items);
+        letters.datagrams = self
+            .view
+            .as_ref()
+            .map_or_else(Vec::new, |view| view.moves(scene, entity));
+        letters
     }
 
-    /// Puts items into frames for the client.
-    pub(crate) fn show(&mut self, tick: Tick, now: Mono, items: Vec<ViewItem>) -> Option<ViewMessage> {
-        let begun = self.view.as_mut()?;
-        begun.last = now;
-        let bytes = begun.frames.of(tick, items);
-        Some(self.say(bytes))
+    /// Shows the client what has just happened to its own entity.
+    pub(crate) fn show_own(&mut self, scene: &Scene<'_>, entity: EntityId) -> Option<Letters> {
+        let own = self.own(scene, entity);
+        let view = self.view.as_mut()?;
+        let mut items = Vec::new();
+        view.show_one(scene, own, entity, &mut items);
+        (!items.is_empty()).then(|| self.letters(scene, entity, items))
     }
 
-    /// What is due at a tick: the request to begin, or a sign of life.
-    pub(crate) fn keep_alive(&mut self, tick: Tick, now: Mono) -> Option<ViewMessage> {
-        match &self.view {
-            Some(begun) if now.since(begun.last) >= QUIET => self.show(tick, now, Vec::new()),
-            Some(_) => None,
-            None if self.asked.is_none_or(|asked| now.since(asked) >= ASK_INTERVAL) => {
-                self.asked = Some(now);
-                let mut body = Vec::new();
-                ToClient::StampsWanted { source: Part::Cell }.write(&mut body);
-                Some(self.say(vec![body]))
-            }
-            None => None,
+    fn own(&self, scene: &Scene<'_>, entity: EntityId) -> Own {
+        Own {
+            entity,
+            displaced: self.agreed != scene.desk.place(entity),
         }
     }
 
-    /// Where entities in view have moved.
-    pub(crate) fn moves(
-        &self,
-        scene: &Scene<'_>,
-        own: EntityId,
-        tick: Tick,
-        moved: &BTreeSet<EntityId>,
-    ) -> Vec<ViewMessage> {
-        let Some(begun) = &self.view else { return Vec::new() };
-        let seen = moved
-            .iter()
-            .filter(|entity| **entity != own && begun.seen.contains_key(entity));
-        let moves: Vec<Move> = seen
-            .filter_map(|entity| {
-                let Place {
-                    position, direction, ..
-                } = scene.place(*entity)?;
-                Some(Move {
-                    entity: *entity,
-                    position,
-                    direction,
-                })
-            })
-            .collect();
-        if moves.is_empty() {
-            return Vec::new();
+    fn letters(&mut self, scene: &Scene<'_>, entity: EntityId, items: Vec<ViewItem>) -> Letters {
+        let placed = |item: &ViewItem| matches!(item, ViewItem::Placed { entity: placed, .. } if *placed == entity);
+        if items.iter().any(placed) {
+            self.put(scene.desk.place(entity));
         }
-        let datagrams = Moves {
-            view: begun.frames.view(),
-            tick,
-            moves,
-        }
-        .datagrams()
-        .into_iter();
-        datagrams
-            .map(|bytes| ViewMessage::Datagram {
-                session: self.client.session,
-                bytes,
-            })
-            .collect()
-    }
-
-    /// The client moved its entity; `false` if it had told of something newer.
-    pub(crate) fn steer(&mut self, session: SessionId, sequence: u64, place: Place) -> bool {
-        let newer = self.steered.is_none_or(|(newest, _)| sequence > newest);
-        let takes = newer && session == self.client.session;
-        if takes {
-            self.steered = Some((sequence, place));
-        }
-        takes
-    }
-
-    /// An item that puts the client's own entity where it stands, if it is not where the client put it last.
-    pub(crate) fn correct(&mut self, own: EntityId, place: Place) -> Option<ViewItem> {
-        let (sequence, put) = self.steered?;
-        if put == place || self.view.is_none() {
-            return None;
-        }
-        self.steered = Some((sequence, place));
-        let Place {
-            position, direction, ..
-        } = place;
-        Some(ViewItem::Placed {
-            entity: own,
-            position,
-            direction,
-        })
-    }
-
-    fn say(&self, frames: Vec<Vec<u8>>) -> ViewMessage {
-        ViewMessage::Frames {
-            session: self.client.session,
+        let (now, tick) = (scene.desk.now().mono, scene.sampling.tick());
+        let frames = self
+            .view
+            .as_mut()
+            .map_or_else(Vec::new, |view| view.frames(now, tick, items));
+        Letters {
+            client: self.client,
             frames,
+            datagrams: Vec::new(),
+        }
+    }
+
+    /// The client is told that its entity was put somewhere.
+    fn put(&mut self, place: Option<Place>) {
+        let Some(place) = place else { return };
+        let from = self
+            .agreed
+            .filter(|before| *before != place)
+            .map(|before| before.position);
+        self.agreed = Some(place);
+        self.put = Some(Put {
+            to: place.position,
+            from,
+        });
+    }
+
+    fn ask(&mut self, now: Mono) -> Letters {
+        let mut frames = Vec::new();
+        if now >= self.ask {
+            self.ask = now.after(ASKING);
+            let mut body = Vec::new();
+            ToClient::StampsWanted { source: Part::Cell }.write(&mut body);
+            frames.push(body);
+        }
+        Letters {
+            client: self.client,
+            frames,
+            datagrams: Vec::new(),
+        }
+    }
+
+    /// Whether the client can mean it: once its entity was put somewhere, what it says of where it was before is of no
+    /// interest.
+    fn believes(&mut self, position: Position) -> bool {
+        let Some(put) = &mut self.put else { return true };
+        let from_there = distance(position, put.to);
+        let believed = from_there <= NEAR || put.from.is_some_and(|from| from_there < distance(position, from));
+        put.from.get_or_insert(position);
+        if believed {
+            self.put = None;
+        }
+        believed
+    }
+}
+
+impl Letters {
+    /// Sends them to the owner of the client's proxy.
+    pub(crate) fn send(self, desk: &mut Desk, entity: EntityId) {
+        let ClientLink { session, proxy } = self.client;
+        for bytes in self.datagrams {
+            desk.tell_volatile(entity, proxy, Message::View(ViewMessage::Datagram { session, bytes }));
+        }
+        for frame in self.frames {
+            let frames = vec![frame];
+            desk.tell(proxy, Message::View(ViewMessage::Frames { session, frames }));
         }
     }
 }
 
-/// Sends what a witness says, through the proxy of its client.
-pub(crate) fn say(desk: &mut Desk, client: ClientLink, message: ViewMessage) {
-    desk.tell(client.proxy, Message::View(message));
+impl CellRole {
+    /// Makes the witness of an entity be that of its client, if it has one.
+    pub(crate) fn settle_witness(&mut self, desk: &Desk, entity: EntityId) {
+        let client = desk.image(entity).and_then(|image| image.client);
+        let known = self.witnesses.get(&entity).map(Witness::client);
+        match client {
+            Some(client) if known != Some(client) => {
+                let witness = Witness::new(client, desk.now().mono, desk.place(entity));
+                self.witnesses.insert(entity, witness);
+            }
+            Some(_) => {}
+            None => {
+                self.witnesses.remove(&entity);
+            }
+        }
+    }
+
+    /// A client says what it has; a view begins with it at the next tick.
+    pub(crate) fn stamps(
+        &mut self,
+        client: ClientLink,
+        entity: EntityId,
+        view: u64,
+        known: Vec<(EntityId, HistoryNumber)>,
+    ) {
+        if let Some(witness) = self.witnesses.get_mut(&entity).filter(|found| found.client == client) {
+            witness.take_stamps(view, known);
+        }
+    }
+
+    /// A client has moved its entity.
+    pub(crate) fn client_moved(&mut self, desk: &mut Desk, client: ClientLink, entity: EntityId, moved: (u64, Place)) {
+        let (sequence, place) = moved;
+        let (Some(witness), Some(before)) = (self.witnesses.get_mut(&entity), desk.place(entity)) else {
+            return;
+        };
+        if witness.client != client || sequence <= witness.moved {
+            return;
+        }
+        let place = Place {
+            space: before.space,
+            ..place
+        };
+        let sound = place.position.is_finite() && place.direction.is_finite();
+        // What was put elsewhere before this owner held it, its client may not know yet.
+        let jumped = witness.view.is_none() && desk.image(entity).is_some_and(has_jumped);
+        if !sound || jumped || self.territory.owner_at(&place).is_none() || !witness.believes(place.position) {
+            self.counters.disbelieved += 1;
+            return;
+        }
+        witness.moved = sequence;
+        witness.agreed = Some(place);
+        desk.move_to(entity, place);
+    }
+
+    /// Who is in whose area of interest now.
+    pub(crate) fn look(&mut self, desk: &Desk) {
+        let visible = |type_id| {
+            let found = desk.type_of(type_id)?;
+            (found.parts.client && !found.manual_aoi).then_some(found.appeal_radius)
+        };
+        let real = desk
+            .places()
+            .filter_map(|(entity, place)| Some((entity, visible(desk.image(entity)?.type_id)?, place)));
+        let elsewhere = self.ghosts.iter().filter(|(entity, _)| desk.image(*entity).is_none());
+        let ghosts = elsewhere.filter_map(|(entity, ghost)| Some((entity, visible(ghost.type_id())?, ghost.place())));
+        let mut gone: BTreeSet<EntityId> = self.interest.bodies().collect();
+        for (entity, appeal, place) in real.chain(ghosts) {
+            gone.remove(&entity);
+            self.interest.place(entity, spot(&place), appeal);
+        }
+        gone.into_iter().for_each(|entity| self.interest.remove(entity));
+        let mut gone: BTreeSet<EntityId> = self.interest.observers().collect();
+        for entity in self.witnesses.keys() {
+            let Some(place) = desk.place(*entity) else { continue };
+            if let Some(reach) = self.territory.reach(place.space) {
+                gone.remove(entity);
+                self.interest.observe(*entity, spot(&place), reach);
+            }
+        }
+        gone.into_iter().for_each(|entity| self.interest.forget(entity));
+        self.interest.update();
+    }
+
+    /// Shows every client what is new to it.
+    pub(crate) fn show_views(&mut self, desk: &mut Desk) {
+        let scene = Scene {
+            desk,
+            ghosts: &self.ghosts,
+            news: &self.news,
+            sampling: &self.sampling,
+        };
+        let mut letters = Vec::new();
+        for (entity, witness) in &mut self.witnesses {
+            letters.push((*entity, witness.show(&scene, &mut self.interest, *entity)));
+        }
+        for (entity, letters) in letters {
+            letters.send(desk, entity);
+        }
+    }
+
+    /// Shows an entity's own client at once what has happened to it: that is what the client waits for after a call.
+    pub(crate) fn show_own(&mut self, desk: &mut Desk, entity: EntityId) {
+        let scene = Scene {
+            desk,
+            ghosts: &self.ghosts,
+            news: &self.news,
+            sampling: &self.sampling,
+        };
+        let witness = self.witnesses.get_mut(&entity);
+        if let Some(letters) = witness.and_then(|witness| witness.show_own(&scene, entity)) {
+            letters.send(desk, entity);
+        }
+    }
 }
 
-/// The entities that events are about, each once, in order.
-pub(crate) fn concerned(recorded: &[Event]) -> BTreeSet<EntityId> {
-    let shown = recorded.iter().filter(|event| event.history.is_some());
-    shown
-        .filter_map(|event| match event.subject {
-            Subject::Entity(entity, Part::Cell) => Some(entity),
-            _ => None,
-        })
-        .collect()
+/// The client link that a message from a proxy speaks for.
+pub(crate) fn client(session: SessionId, proxy: OwnerId) -> ClientLink {
+    ClientLink { session, proxy }
 }
 
-fn eyes(own: EntityId, entity: EntityId) -> Eyes {
-    if own == entity { Eyes::Own } else { Eyes::Others }
+/// Whether the history that is kept of an entity says that it was put somewhere.
+fn has_jumped(image: &annals_event::Image) -> bool {
+    image.recent.iter().any(|event| matches!(event.body, Body::Moved(_)))
+}
+
+fn spot(place: &Place) -> Spot {
+    Spot {
+        space: place.space,
+        position: place.position,
+    }
+}
+
+fn distance(one: Position, other: Position) -> f32 {
+    let (dx, dy, dz) = (one.x - other.x, one.y - other.y, one.z - other.z);
+    (dx * dx + dy * dy + dz * dz).sqrt()
 }

@@ -31,13 +31,14 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
                 continue;
             };
             let image = &holder.state().entities[&entity];
-            if ghost.history != image.history {
+            if ghost.history() != image.history {
                 wrong.push(format!(
                     "owner {here}: ghost of entity {entity} is at {}, the real one at {}",
-                    ghost.history, image.history
+                    ghost.history(),
+                    image.history
                 ));
             }
-            for (member, value) in &ghost.properties {
+            for (member, value) in ghost.properties() {
                 if image.properties.get(member) != Some(value) {
                     wrong.push(format!(
                         "owner {here}: ghost of entity {entity} has {value} for property {member}"

@@ -1,0 +1,146 @@
+//! Entities as others see them, be they real here or ghosts.
+
+use std::collections::BTreeMap;
+
+use annals_def::{EntityType, Value};
+use annals_event::{Audience, Body, Cause, Event, Image};
+use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
+use annals_node::Desk;
+use annals_wire::bus::Shown;
+
+use crate::{
+    ghosts::{Ghost, Ghosts},
+    news::News,
+    sampling::{Sampling, Whereabouts},
+};
+
+/// Everything there is on this owner.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    pub(crate) desk: &'a Desk,
+    pub(crate) ghosts: &'a Ghosts,
+    pub(crate) news: &'a News,
+    pub(crate) sampling: &'a Sampling,
+}
+
+impl<'a> Scene<'a> {
+    /// An entity, if there is anything of it here.
+    pub(crate) fn presence(&self, entity: EntityId) -> Option<Presence<'a>> {
+        match self.desk.image(entity) {
+            Some(image) => Some(Presence::Real {
+                image,
+                news: self.news.of(entity),
+            }),
+            None => self.ghosts.get(entity).map(Presence::Ghost),
+        }
+    }
+
+    /// Where an entity is.
+    pub(crate) fn whereabouts(&self, entity: EntityId) -> Option<Whereabouts> {
+        match self.desk.place(entity) {
+            Some(place) => {
+                let known = self.sampling.whereabouts(entity).filter(|known| known.place == place);
+                // What has come or moved since the last tick was not looked at yet.
+                let since = known.map_or(self.sampling.beat(), |known| known.since);
+                Some(Whereabouts { place, since })
+            }
+            None => self.ghosts.get(entity).map(Ghost::whereabouts),
+        }
+    }
+}
+
+/// One entity.
+#[derive(Clone, Copy)]
+pub(crate) enum Presence<'a> {
+    /// It is real here, or on its way to another owner.
+    Real {
+        /// All of it.
+        image: &'a Image,
+        /// What happened to it since the last tick.
+        news: &'a [Event],
+    },
+    /// It is real elsewhere.
+    Ghost(&'a Ghost),
+}
+
+impl<'a> Presence<'a> {
+    pub(crate) fn type_id(&self) -> TypeId {
+        match self {
+            Presence::Real { image, .. } => image.type_id,
+            Presence::Ghost(ghost) => ghost.type_id(),
+        }
+    }
+
+    /// The newest history number that is known of it here.
+    pub(crate) fn history(&self) -> HistoryNumber {
+        match self {
+            Presence::Real { image, .. } => image.history,
+            Presence::Ghost(ghost) => ghost.history(),
+        }
+    }
+
+    pub(crate) fn properties(&self) -> &'a BTreeMap<MemberId, Value> {
+        match self {
+            Presence::Real { image, .. } => &image.properties,
+            Presence::Ghost(ghost) => ghost.properties(),
+        }
+    }
+
+    /// What happened to it after `known`, as far as there is a copy of it here; `None` if that is not known any more, or if
+    /// nothing that is in the log can have led to `known`.
+    pub(crate) fn since(&self, known: HistoryNumber) -> Option<Vec<(HistoryNumber, Option<&'a Event>)>> {
+        match self {
+            Presence::Real { image, news } => {
+                let events = real_since(image, news, known)?;
+                let numbered = events
+                    .into_iter()
+                    .filter_map(|event| Some((event.history?, Some(event))));
+                Some(numbered.collect())
+            }
+            Presence::Ghost(ghost) => ghost.since(known),
+        }
+    }
+}
+
+/// The events of a real entity after `known`.
+pub(crate) fn real_since<'a>(image: &'a Image, news: &'a [Event], known: HistoryNumber) -> Option<Vec<&'a Event>> {
+    if known > image.history {
+        return None;
+    }
+    let ends = (
+        news.first().and_then(|event| event.history),
+        news.last().and_then(|event| event.history),
+    );
+    if matches!(ends, (Some(first), Some(last)) if first <= known.next() && last == image.history) {
+        return Some(news.iter().filter(|event| event.history > Some(known)).collect());
+    }
+    image.history_since(known).map(Iterator::collect)
+}
+
+/// An event as ghosts are told of it.
+pub(crate) fn as_ghosts_see(entity_type: &EntityType, event: &Event) -> Shown {
+    let has_copy = match &event.body {
+        Body::Changed { member, .. } => entity_type
+            .property(*member)
+            .is_some_and(|property| property.distribution.to_ghosts()),
+        Body::Invoked { audience, .. } => *audience != Audience::Own,
+        Body::Moved(_) => true,
+        _ => false,
+    };
+    if !has_copy {
+        return Shown::Hidden;
+    }
+    // What led to it is an index into a batch that ghosts do not have.
+    let cause = Cause(0);
+    Shown::Event(Box::new(Event { cause, ..event.clone() }))
+}
+
+/// The properties that ghosts have.
+pub(crate) fn ghost_properties(entity_type: &EntityType, image: &Image) -> BTreeMap<MemberId, Value> {
+    let held = image.properties.iter().filter(|(member, _)| {
+        entity_type
+            .property(**member)
+            .is_some_and(|property| property.distribution.to_ghosts())
+    });
+    held.map(|(member, value)| (*member, value.clone())).collect()
+}

@@ -1,0 +1,140 @@
+//! The beat of the cell, and where its real entities are at each.
+//!
+//! Where something is is volatile: behaviour and clients change it between ticks as they like. Once per tick it is looked
+//! at, and once a second what has moved is logged, so that recovery finds it where it was.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use annals_event::{Body, Place};
+use annals_ids::{EntityId, Tick};
+use annals_node::{
+    Desk,
+    time::{Mono, Now},
+};
+
+/// Time between two ticks: 10 Hz, as players of this kind of world are used to.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// Milliseconds of game time per tick.
+const TICK_MS: u64 = 100;
+const _: () = assert!(TICK.as_millis() == TICK_MS as u128);
+
+/// Ticks in a second: how often a place is logged at most.
+pub(crate) const SECOND: u64 = 10;
+
+/// How often a place is told again, once a second, after the entity has come to rest: datagrams get lost, and nothing
+/// else would ever correct the last one.
+const REPEATS: u64 = 3;
+
+/// Where something is, and since when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Whereabouts {
+    pub(crate) place: Place,
+    /// The beat at which it came there.
+    pub(crate) since: u64,
+}
+
+impl Whereabouts {
+    pub(crate) fn note(&mut self, place: Place, beat: u64) {
+        if self.place != place {
+            *self = Self { place, since: beat };
+        }
+    }
+
+    /// Whether it is to be told at this beat.
+    pub(crate) fn is_news(&self, beat: u64) -> bool {
+        let rest = beat.saturating_sub(self.since);
+        rest.is_multiple_of(SECOND) && rest <= REPEATS * SECOND
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Sampling {
+    /// Counts this process's ticks.
+    beat: u64,
+    /// Counts the realm's ticks: tenths of seconds of game time. Alike on all cells, so that what a client or a ghost is
+    /// told by the next holder of an entity is newer than what the last one said.
+    tick: Tick,
+    due: Mono,
+    reals: BTreeMap<EntityId, Whereabouts>,
+}
+
+impl Sampling {
+    pub(crate) fn new(tick: Tick, now: Mono) -> Self {
+        Self {
+            beat: 0,
+            tick,
+            due: now,
+            reals: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn beat(&self) -> u64 {
+        self.beat
+    }
+
+    pub(crate) fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// When the next tick is due.
+    pub(crate) fn due(&self) -> Mono {
+        self.due
+    }
+
+    /// Begins a tick, if one is due. One that is late does not make the next ones come faster.
+    pub(crate) fn begin(&mut self, now: Now) -> bool {
+        if now.mono < self.due {
+            return false;
+        }
+        let next = self.due.after(TICK);
+        self.due = if next > now.mono { next } else { now.mono.after(TICK) };
+        self.beat += 1;
+        self.tick = self.tick.next().max(Tick(now.world.0 / TICK_MS));
+        true
+    }
+
+    /// Looks where the real entities are, and logs where those are that moved, each once a second, spread over the ticks.
+    pub(crate) fn sample(&mut self, desk: &mut Desk) {
+        let places: Vec<(EntityId, Place)> = desk.places().collect();
+        self.reals.retain(|entity, _| desk.place(*entity).is_some());
+        for (entity, place) in places {
+            let Some(logged) = logged(desk, entity) else { continue };
+            // Behaviour may say anything; what is no place in its space is none.
+            let sound = place.space == logged.space && place.position.is_finite() && place.direction.is_finite();
+            let place = if sound { place } else { logged };
+            if !sound {
+                desk.move_to(entity, place);
+            }
+            let known = self.reals.entry(entity);
+            known
+                .or_insert(Whereabouts {
+                    place,
+                    since: self.beat,
+                })
+                .note(place, self.beat);
+            if (self.beat.wrapping_add(entity.0)).is_multiple_of(SECOND) {
+                log_place(desk, entity);
+            }
+        }
+    }
+
+    /// Where a real entity was at the last tick.
+    pub(crate) fn whereabouts(&self, entity: EntityId) -> Option<Whereabouts> {
+        self.reals.get(&entity).copied()
+    }
+}
+
+/// Logs where a real entity is, if it moved.
+pub(crate) fn log_place(desk: &mut Desk, entity: EntityId) {
+    if let Some(place) = desk.place(entity)
+        && logged(desk, entity) != Some(place)
+    {
+        desk.record_for(entity, false, Body::Moved(place));
+    }
+}
+
+fn logged(desk: &Desk, entity: EntityId) -> Option<Place> {
+    desk.image(entity)?.cell().map(|cell| cell.place)
+}

@@ -1,0 +1,219 @@
+//! What the map says of this owner: where it is responsible, who is around it, and how far is seen.
+
+use std::collections::BTreeSet;
+
+use annals_event::Place;
+use annals_ids::{OwnerId, Position, SpaceId};
+use annals_space::Reach;
+use annals_wire::{CellArea, Space, SpaceMap};
+
+/// How far beyond the ghost distance an entity must be to lose a ghost that it has, metres: one that walks along the edge
+/// does not have it made again and again.
+const GHOST_HYSTERESIS: f32 = 20.0;
+
+/// The map, seen from one owner.
+#[derive(Debug)]
+pub(crate) struct Territory {
+    owner: OwnerId,
+    /// `None` until the director was heard.
+    map: Option<SpaceMap>,
+    /// Owners that may hold ghosts of what is here.
+    neighbours: BTreeSet<OwnerId>,
+}
+
+impl Territory {
+    pub(crate) fn unknown(owner: OwnerId) -> Self {
+        Self {
+            owner,
+            map: None,
+            neighbours: BTreeSet::new(),
+        }
+    }
+
+    /// Takes a newer map; an older one is dropped. Returns whether it is the first.
+    pub(crate) fn redraw(&mut self, map: SpaceMap) -> bool {
+        let first = self.map.is_none();
+        if self.map.as_ref().is_none_or(|known| known.version < map.version) {
+            self.neighbours = neighbours(self.owner, &map);
+            self.map = Some(map);
+        }
+        first
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.map.is_some()
+    }
+
+    pub(crate) fn neighbours(&self) -> &BTreeSet<OwnerId> {
+        &self.neighbours
+    }
+
+    /// Who is responsible for a place.
+    pub(crate) fn owner_at(&self, place: &Place) -> Option<OwnerId> {
+        self.map.as_ref()?.owner_at(place.space, place.position)
+    }
+
+    /// How far a place is outside of what this owner is responsible for, metres; without end if it has nothing there.
+    pub(crate) fn outside(&self, place: &Place) -> f32 {
+        self.space(place.space)
+            .map_or(f32::INFINITY, |space| distance(space, self.owner, place.position))
+    }
+
+    /// The owners that are to have a ghost of what stands at a place and draws attention from `appeal` metres further
+    /// away. `held` says who has one.
+    pub(crate) fn haunted(&self, place: &Place, appeal: f32, held: impl Fn(OwnerId) -> bool) -> BTreeSet<OwnerId> {
+        let Some(space) = self.space(place.space) else {
+            return BTreeSet::new();
+        };
+        let within = |area: &&CellArea| {
+            let slack = if held(area.owner) { GHOST_HYSTERESIS } else { 0.0 };
+            area.distance(place.position) <= space.ghost_distance + appeal + slack
+        };
+        let others = space.cells.iter().filter(|area| area.owner != self.owner);
+        others.filter(within).map(|area| area.owner).collect()
+    }
+
+    /// Whether this owner is to keep a ghost of what stands there on another owner.
+    pub(crate) fn is_haunted(&self, place: &Place) -> bool {
+        self.space(place.space)
+            .is_some_and(|space| self.outside(place) <= space.ghost_distance + GHOST_HYSTERESIS)
+    }
+
+    /// How far witnesses see in a space.
+    pub(crate) fn reach(&self, space: SpaceId) -> Option<Reach> {
+        self.space(space).map(|space| Reach {
+            radius: space.aoi_radius,
+            hysteresis: space.aoi_hysteresis,
+        })
+    }
+
+    fn space(&self, space: SpaceId) -> Option<&Space> {
+        self.map.as_ref()?.spaces.get(&space)
+    }
+}
+
+/// How far a position is from the nearest area of an owner.
+fn distance(space: &Space, owner: OwnerId, position: Position) -> f32 {
+    space
+        .cells
+        .iter()
+        .filter(|area| area.owner == owner)
+        .map(|area| area.distance(position))
+        .fold(f32::INFINITY, f32::min)
+}
+
+/// Who has an area within ghost distance of one of `owner`'s.
+fn neighbours(owner: OwnerId, map: &SpaceMap) -> BTreeSet<OwnerId> {
+    let mut found = BTreeSet::new();
+    for space in map.spaces.values() {
+        let (own, others): (Vec<&CellArea>, Vec<&CellArea>) = space.cells.iter().partition(|area| area.owner == owner);
+        let reach = space.ghost_distance + GHOST_HYSTERESIS;
+        let near = |other: &&&CellArea| own.iter().any(|area| gap(area, other) <= reach);
+        found.extend(others.iter().filter(near).map(|area| area.owner));
+    }
+    found
+}
+
+/// How far two areas are apart along the axis on which they are farther.
+fn gap(one: &CellArea, other: &CellArea) -> f32 {
+    let between = |a: f32, b: f32| (a - b).max(0.0);
+    let x = between(one.west, other.east).max(between(other.west, one.east));
+    let z = between(one.south, other.north).max(between(other.south, one.north));
+    x.max(z)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(owner: u32, west: f32, east: f32) -> CellArea {
+        CellArea {
+            west,
+            east,
+            ..CellArea::everywhere(OwnerId(owner))
+        }
+    }
+
+    fn territory(owner: u32) -> Territory {
+        let least = f32::NEG_INFINITY;
+        let space = Space {
+            cells: vec![
+                area(1, least, 0.0),
+                area(2, 0.0, 50.0),
+                area(3, 50.0, 900.0),
+                area(4, 900.0, f32::INFINITY),
+            ],
+            aoi_radius: 80.0,
+            aoi_hysteresis: 5.0,
+            ghost_distance: 100.0,
+        };
+        let mut territory = Territory::unknown(OwnerId(owner));
+        assert!(territory.redraw(SpaceMap {
+            version: 3,
+            spaces: [(SpaceId(1), space)].into(),
+        }));
+        territory
+    }
+
+    fn at(x: f32) -> Place {
+        let mut place = Place {
+            space: SpaceId(1),
+            ..Place::default()
+        };
+        place.position.x = x;
+        place
+    }
+
+    fn owners(found: BTreeSet<OwnerId>) -> Vec<u32> {
+        found.into_iter().map(|owner| owner.0).collect()
+    }
+
+    #[test]
+    fn an_entity_has_ghosts_on_every_owner_within_ghost_distance_and_loses_them_farther_out() {
+        let territory = territory(2);
+        assert_eq!(owners(territory.haunted(&at(10.0), 0.0, |_| false)), [1, 3]);
+        assert_eq!(owners(territory.haunted(&at(-110.0), 0.0, |_| false)), [1]);
+        assert_eq!(owners(territory.haunted(&at(160.0), 0.0, |_| false)), [3]);
+        assert_eq!(owners(territory.haunted(&at(115.0), 0.0, |owner| owner.0 == 1)), [1, 3]);
+        assert_eq!(owners(territory.haunted(&at(125.0), 0.0, |owner| owner.0 == 1)), [3]);
+        assert_eq!(owners(territory.haunted(&at(125.0), 30.0, |_| false)), [1, 3]);
+    }
+
+    #[test]
+    fn neighbours_are_those_whose_areas_are_within_ghost_distance() {
+        let of = |owner| {
+            territory(owner)
+                .neighbours()
+                .iter()
+                .map(|owner| owner.0)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(1), [2, 3]);
+        assert_eq!(of(2), [1, 3]);
+        assert_eq!(of(3), [1, 2, 4]);
+        assert_eq!(of(4), [3]);
+    }
+
+    #[test]
+    fn a_place_is_outside_as_far_as_the_nearest_area_is_away() {
+        let territory = territory(2);
+        assert_eq!(territory.outside(&at(25.0)).to_bits(), 0.0f32.to_bits());
+        assert_eq!(territory.outside(&at(-3.0)).to_bits(), 3.0f32.to_bits());
+        let elsewhere = Place {
+            space: SpaceId(9),
+            ..at(25.0)
+        };
+        assert!(territory.outside(&elsewhere).is_infinite());
+        assert_eq!(territory.owner_at(&elsewhere), None);
+    }
+
+    #[test]
+    fn an_older_map_is_dropped() {
+        let mut territory = territory(2);
+        assert!(!territory.redraw(SpaceMap {
+            version: 2,
+            ..SpaceMap::default()
+        }));
+        assert_eq!(territory.owner_at(&at(25.0)), Some(OwnerId(2)));
+    }
+}

@@ -1,0 +1,215 @@
+//! A client that holds the realm to `docs/client-protocol.md`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use annals_def::{EntityType, Form, Schema, Value, assign, decode, decode_all};
+use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, Tick, TypeId};
+use annals_node::time::Mono;
+use annals_wire::client::{ClientMember, Shown, ToClient, ToClientDatagram, ViewFrame, ViewItem};
+
+/// How long a client waits for the first frame of a view before it begins it anew.
+const WAIT: u64 = 2_000_000;
+
+/// See the module.
+pub(crate) struct Client {
+    pub(crate) session: SessionId,
+    pub(crate) entity: EntityId,
+    schema: Arc<Schema>,
+    pub(crate) view: u64,
+    sequence: u64,
+    /// When the view was begun.
+    begun: Mono,
+    pub(crate) known: BTreeMap<EntityId, Seen>,
+    /// Everything it was ever shown, for comparison with the log.
+    pub(crate) shown: Vec<(EntityId, Shown)>,
+    /// Every item of every frame that it took, in order.
+    pub(crate) items: Vec<ViewItem>,
+    /// How often it was shown a whole entity.
+    pub(crate) refreshes: usize,
+    /// Counts its movements.
+    pub(crate) moved: u64,
+}
+
+/// What it has of one entity.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) type_id: TypeId,
+    pub(crate) history: HistoryNumber,
+    pub(crate) properties: BTreeMap<MemberId, Value>,
+    pub(crate) position: Position,
+    tick: Tick,
+}
+
+impl Client {
+    pub(crate) fn new(session: SessionId, entity: EntityId, schema: Arc<Schema>) -> Self {
+        Self {
+            session,
+            entity,
+            schema,
+            view: 0,
+            sequence: 0,
+            begun: Mono(0),
+            known: BTreeMap::new(),
+            shown: Vec::new(),
+            items: Vec::new(),
+            refreshes: 0,
+            moved: 0,
+        }
+    }
+
+    /// Begins the view anew: what it says it has.
+    pub(crate) fn begin(&mut self, now: Mono) -> Vec<(EntityId, HistoryNumber)> {
+        self.view += 1;
+        (self.sequence, self.begun) = (0, now);
+        self.known
+            .iter()
+            .map(|(entity, seen)| (*entity, seen.history))
+            .collect()
+    }
+
+    /// Whether it has waited for a view for too long.
+    pub(crate) fn is_impatient(&self, now: Mono) -> bool {
+        self.sequence == 0 && now.0 >= self.begun.0 + WAIT
+    }
+
+    /// Takes a frame. Returns whether it has to begin its view anew.
+    pub(crate) fn frame(&mut self, bytes: &[u8]) -> bool {
+        match ToClient::read(bytes).expect("frames have their encoding") {
+            ToClient::StampsWanted { source: Part::Cell } => true,
+            ToClient::View(frame) => self.view_frame(frame),
+            other => panic!("no cell says {other:?}"),
+        }
+    }
+
+    fn view_frame(&mut self, frame: ViewFrame) -> bool {
+        assert_eq!(frame.source, Part::Cell);
+        // One after a gap is dropped: the view is to begin anew.
+        if frame.view != self.view || self.sequence == u64::MAX {
+            return false;
+        }
+        if frame.sequence != self.sequence + 1 {
+            self.sequence = u64::MAX;
+            return true;
+        }
+        self.sequence = frame.sequence;
+        for item in frame.items {
+            self.items.push(item.clone());
+            self.item(frame.tick, item);
+        }
+        false
+    }
+
+    fn item(&mut self, tick: Tick, item: ViewItem) {
+        match item {
+            ViewItem::Enter { entity, type_id, place } => {
+                let (position, _) = place.expect("a cell part is somewhere");
+                let history = HistoryNumber(0);
+                let properties = BTreeMap::new();
+                let seen = Seen {
+                    type_id,
+                    history,
+                    properties,
+                    position,
+                    tick,
+                };
+                self.known.insert(entity, seen);
+            }
+            ViewItem::Leave { entity } => {
+                self.known.remove(&entity).expect("only what is there leaves");
+            }
+            ViewItem::Refresh {
+                entity,
+                upto,
+                properties,
+            } => {
+                self.refreshes += 1;
+                let entity_type = self.type_of(entity).clone();
+                let seen = self.known.get_mut(&entity).expect("what is refreshed is there");
+                seen.history = upto;
+                seen.properties = properties
+                    .into_iter()
+                    .map(|(member, bytes)| read_property(&entity_type, member, &bytes))
+                    .collect();
+            }
+            ViewItem::Update {
+                entity,
+                from,
+                upto,
+                events,
+            } => {
+                let entity_type = self.type_of(entity).clone();
+                let seen = self.known.get_mut(&entity).expect("what is updated is there");
+                assert_eq!(seen.history, from, "entity {entity}: ranges are contiguous");
+                seen.history = upto;
+                for event in events {
+                    seen.change(&entity_type, &event);
+                    self.shown.push((entity, event));
+                }
+            }
+            ViewItem::Placed { entity, position, .. } => {
+                let seen = self.known.get_mut(&entity).expect("what is placed is there");
+                (seen.position, seen.tick) = (position, tick);
+            }
+        }
+    }
+
+    /// Takes a datagram.
+    pub(crate) fn datagram(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= annals_wire::client::MAX_DATAGRAM);
+        let ToClientDatagram::Moves(moves) = ToClientDatagram::read(bytes).expect("datagrams have their encoding");
+        if moves.view != self.view {
+            return;
+        }
+        for movement in moves.moves {
+            if let Some(seen) = self.known.get_mut(&movement.entity)
+                && seen.tick < moves.tick
+            {
+                (seen.position, seen.tick) = (movement.position, moves.tick);
+            }
+        }
+    }
+
+    fn type_of(&self, entity: EntityId) -> &EntityType {
+        let type_id = self.known[&entity].type_id;
+        self.schema.entity_type(type_id).expect("the schema has it")
+    }
+}
+
+impl Seen {
+    /// What it holds of a property: the default of the definition unless it was told another.
+    pub(crate) fn property(&self, entity_type: &EntityType, member: MemberId) -> Value {
+        let default = || entity_type.property(member).expect("it exists").default.clone();
+        self.properties.get(&member).cloned().unwrap_or_else(default)
+    }
+
+    fn change(&mut self, entity_type: &EntityType, event: &Shown) {
+        match event {
+            Shown::Property {
+                member, path, value, ..
+            } => {
+                let member = entity_type.client_properties()[usize::from(member.0)];
+                let property = entity_type.property(member).expect("it exists");
+                let part = path.find_type(&property.data_type).expect("the path leads somewhere");
+                let value = decode_all(part, Form::Whole, value).expect("values have their encoding");
+                let mut held = self.property(entity_type, member);
+                assign(&property.data_type, &mut held, path, value).expect("the path fits what is held");
+                self.properties.insert(member, held);
+            }
+            Shown::Method { member, args, .. } => {
+                let method = entity_type.client_method_ids()[usize::from(member.0)];
+                let mut rest = args.as_slice();
+                for argument in &entity_type.client_methods[usize::from(method.0)].args {
+                    decode(&argument.data_type, Form::Whole, &mut rest).expect("arguments have their encoding");
+                }
+                assert!(rest.is_empty());
+            }
+        }
+    }
+}
+
+fn read_property(entity_type: &EntityType, member: ClientMember, bytes: &[u8]) -> (MemberId, Value) {
+    let member = entity_type.client_properties()[usize::from(member.0)];
+    let property = entity_type.property(member).expect("it exists");
+    let value = decode_all(&property.data_type, Form::Whole, bytes).expect("values have their encoding");
+    (member, value)
+}

@@ -1,0 +1,167 @@
+//! How cell parts begin and end, and how their homes hear of it.
+
+use annals_cell::CellInput;
+use annals_def::Value;
+use annals_event::{Body, Place};
+use annals_ids::{EntityId, MemberId, OwnerId, TypeId};
+
+use crate::{
+    game::{ACCOUNT, AVATAR, CREATURE, DIE, NOTE, STATUE},
+    home::HomeInput,
+    world::{EAST, HOME, MIDDLE, WEST, World, creation, place},
+};
+
+fn cell_of(world: &World, entity: EntityId) -> Option<OwnerId> {
+    world.home.owner.as_ref()?.state().entities[&entity].base()?.cell
+}
+
+#[test]
+fn a_cell_part_is_made_where_it_is_to_stand_and_its_home_is_told() {
+    let mut world = World::new(1);
+    let entity = world.spawn(AVATAR, 70.0, None);
+    world.run(200);
+    assert_eq!(world.holders(entity), [EAST]);
+    assert_eq!(cell_of(&world, entity), Some(EAST));
+    let timers = &world.real(entity).timers;
+    assert_eq!(timers.len(), 1, "behaviour was told that it was created");
+}
+
+#[test]
+fn a_cell_part_that_is_ended_is_gone_and_its_home_is_told() {
+    let mut world = World::new(2);
+    let (asked, died) = (world.spawn(AVATAR, -10.0, None), world.spawn(AVATAR, -12.0, None));
+    world.run(200);
+    world.tell_home(HomeInput::DestroyCell(asked));
+    world.call(died, DIE, Vec::new());
+    world.run(500);
+    for entity in [asked, died] {
+        assert_eq!(world.holders(entity), []);
+        assert_eq!(cell_of(&world, entity), None);
+    }
+    let state = world.live(WEST).state();
+    assert!(
+        state.estates.is_empty(),
+        "what it said last was confirmed: {:?}",
+        state.estates
+    );
+}
+
+#[test]
+fn what_cannot_be_made_is_said_to_be_gone() {
+    let mut world = World::new(3);
+    let mut lost = place(0.0, 0.0);
+    lost.position.y = f32::NAN;
+    let wrong = vec![(MemberId(0), Value::Int(i64::MAX))];
+    let strange = TypeId(99);
+    let cases = [
+        (creation(EntityId(1), strange, 5.0), "an unknown type"),
+        (creation(EntityId(2), ACCOUNT, 5.0), "a type without a cell part"),
+        (
+            annals_event::CellCreation {
+                properties: wrong,
+                ..creation(EntityId(3), CREATURE, 5.0)
+            },
+            "a value that does not fit",
+        ),
+    ];
+    for (creation, what) in cases {
+        let entity = creation.entity;
+        world.tell_home(HomeInput::CreateBaseless {
+            entity,
+            creation: Box::new(creation),
+        });
+        world.run(100);
+        assert_eq!(world.holders(entity), [], "{what}");
+        let home = world.home.owner.as_ref().expect("it is up").role();
+        assert_eq!(home.lost.last(), Some(&entity), "{what}");
+    }
+    world.tell_cell(
+        MIDDLE,
+        CellInput::Create {
+            type_id: CREATURE,
+            place: lost,
+            properties: Vec::new(),
+        },
+    );
+    assert_eq!(world.role(MIDDLE).counters().denied, 4);
+}
+
+#[test]
+fn an_entity_without_a_base_is_known_to_its_home_wherever_it_goes() {
+    let mut world = World::new(4);
+    let entity = EntityId(42);
+    let creation = Box::new(creation(entity, CREATURE, 5.0));
+    world.tell_home(HomeInput::CreateBaseless {
+        entity,
+        creation: creation.clone(),
+    });
+    world.run(300);
+    let placed = |world: &World| {
+        world
+            .home
+            .owner
+            .as_ref()
+            .expect("it is up")
+            .state()
+            .placed
+            .get(&entity)
+            .copied()
+    };
+    assert_eq!(placed(&world), Some(MIDDLE));
+
+    world.tell_home(HomeInput::CreateBaseless { entity, creation });
+    world.run(300);
+    let created = world.cells[&MIDDLE].events();
+    let created = created
+        .iter()
+        .filter(|event| matches!(event.body, Body::CellCreated(_)));
+    assert_eq!(created.count(), 1, "one that exists is not made again");
+    assert_eq!(world.real(entity).home, HOME);
+}
+
+#[test]
+fn a_closing_cell_takes_nothing_in() {
+    let mut world = World::new(5);
+    world.tell_cell(MIDDLE, CellInput::Close);
+    let entity = world.spawn(AVATAR, 30.0, None);
+    let neighbour = world.spawn(AVATAR, -6.0, Some(1));
+    world.run(300);
+    assert_eq!(world.holders(entity), []);
+    assert_eq!(cell_of(&world, entity), None);
+
+    world.walk(1, 20.0, 0.0);
+    world.run(1_000);
+    assert_eq!(world.holders(neighbour), [WEST], "it stays where it was");
+    assert_eq!(world.role(WEST).counters().returned, 1);
+    assert_eq!(world.role(MIDDLE).counters().refused, 1);
+    world.call(neighbour, NOTE, Vec::new());
+    world.run(300);
+    assert_eq!(
+        world.real(neighbour).properties[&MemberId(5)],
+        Value::Sequence(vec![Value::Int(1)])
+    );
+}
+
+#[test]
+fn a_cell_that_is_restored_has_everything_where_it_was() {
+    let mut world = World::new(6);
+    let entity = world.spawn(STATUE, -40.0, Some(1));
+    world.run(500);
+    for step in 0..15u8 {
+        world.walk(1, -40.0 + f32::from(step), 3.0);
+        world.run(100);
+    }
+    world.run(1_500);
+    let before = world.real(entity).clone();
+    world.crash(WEST);
+    world.run(1_000);
+    world.start(WEST);
+    world.run(1_000);
+    assert_eq!(world.real(entity), &before);
+    let place: Place = world.desk(WEST).place(entity).expect("it is real here");
+    assert_eq!(
+        place,
+        self::place(-26.0, 3.0),
+        "what has come to rest is where it came to rest"
+    );
+}

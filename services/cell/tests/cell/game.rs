@@ -1,0 +1,189 @@
+//! The game that the tests play.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use annals_def::{
+    Argument, DataType, Distribution, EntityType, Method, Parts, Path, Property, Reach, Schema, Sequence, Value,
+    Volatile,
+};
+use annals_event::{Audience, Place};
+use annals_ids::{MemberId, Part, TimerId, TypeId};
+use annals_node::{Answer, Behaviour, Caller, Context, Request};
+
+/// A player: has a base, may have a client, moves as its client says.
+pub(crate) const AVATAR: TypeId = TypeId(0);
+/// Has no base, wanders about by itself.
+pub(crate) const CREATURE: TypeId = TypeId(1);
+/// As an avatar, but its movements are not volatile, and it does nothing by itself.
+pub(crate) const STATUE: TypeId = TypeId(2);
+/// Has no cell part.
+pub(crate) const ACCOUNT: TypeId = TypeId(3);
+
+/// Milliseconds between two things that an entity does by itself.
+const BEAT: u64 = 150;
+
+/// How far a creature goes in one step, metres.
+const STEP: f32 = 6.0;
+
+/// Where creatures turn back.
+pub(crate) const EDGE: f32 = 150.0;
+
+pub(crate) fn schema() -> Arc<Schema> {
+    let avatar = being("Avatar", Reach::Always);
+    let mut creature = being("Creature", Reach::Always);
+    creature.parts.base = false;
+    let statue = being("Statue", Reach::Never);
+    let mut account = EntityType::new("Account");
+    account.parts = Parts {
+        base: true,
+        cell: false,
+        client: true,
+    };
+    Arc::new(Schema::new(
+        vec![avatar, creature, statue, account],
+        Vec::new(),
+        Vec::new(),
+    ))
+}
+
+fn being(name: &str, reach: Reach) -> EntityType {
+    let numbers = || DataType::Array(Box::new(Sequence::of(DataType::Int16)));
+    let mut being = EntityType::new(name);
+    being.properties = vec![
+        Property::new("strength", DataType::Int32, Distribution::AllClients),
+        Property::new("secret", DataType::Int32, Distribution::OwnClient),
+        Property::new("title", DataType::Unicode, Distribution::OtherClients),
+        Property::new("mood", DataType::Int8, Distribution::CellPublic),
+        Property::new("marks", numbers(), Distribution::AllClients),
+        Property::new("heard", numbers(), Distribution::CellPrivate),
+        Property::new("motto", DataType::Unicode, Distribution::CellPublicAndOwn),
+    ];
+    being.cell_methods = vec![
+        Method::new("note", vec![Argument::new("number", DataType::Int16)]),
+        Method::new("act", vec![Argument::new("what", DataType::UInt8)]),
+        Method::new("jump", vec![Argument::new("x", DataType::Float32)]),
+        Method::new("die", Vec::new()),
+    ];
+    being.client_methods = vec![Method::new("say", vec![Argument::new("text", DataType::Unicode)])];
+    being.volatile = Volatile {
+        position: reach,
+        ..Volatile::default()
+    };
+    being
+}
+
+pub(crate) const NOTE: MemberId = MemberId(0);
+pub(crate) const ACT: MemberId = MemberId(1);
+pub(crate) const JUMP: MemberId = MemberId(2);
+pub(crate) const DIE: MemberId = MemberId(3);
+
+/// What `act` and timers do, by number.
+pub(crate) const ACTS: u64 = 10;
+
+/// As an argument of `act`: say this many things at once.
+pub(crate) const CHATTER: u64 = 200;
+
+/// Behaviour of all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Game {
+    /// Whether they do things by themselves.
+    pub(crate) lively: AtomicBool,
+}
+
+impl Behaviour for Game {
+    fn created(&self, context: &mut Context<'_>) {
+        if context.part() == Part::Cell && context.entity_type().name != "Statue" {
+            context.set_timer(BEAT, BEAT, 0);
+        }
+    }
+
+    fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
+        if !self.lively.load(Ordering::Relaxed) {
+            return;
+        }
+        let what = context.roll() % ACTS;
+        act(context, what);
+        if context.entity_type().name == "Creature" {
+            wander(context);
+        }
+    }
+
+    fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
+        match (method, args) {
+            (NOTE, [number]) => append(context, "heard", number.clone()),
+            (ACT, [Value::UInt(what)]) => act(context, *what),
+            (JUMP, [Value::Float32(x)]) => jump(context, *x),
+            _ => {
+                let entity = context.entity();
+                context.request(Request::Destroy { entity });
+            }
+        }
+        Answer::DONE
+    }
+}
+
+fn act(context: &mut Context<'_>, what: u64) {
+    if what == CHATTER {
+        return (0..CHATTER).for_each(|_| act(context, 6));
+    }
+    let dice = context.roll();
+    let number = i16::try_from(dice % 30_000).expect("it is below 30,000");
+    let text = Value::Unicode(format!("text {number}"));
+    let done = match what {
+        0 => context.set("strength", Value::Int(number.into())),
+        1 => context.set("secret", Value::Int(number.into())),
+        2 => context.set("title", text),
+        3 => context.set("mood", Value::Int((number % 100).into())),
+        4 => {
+            append(context, "marks", Value::Int(number.into()));
+            Ok(())
+        }
+        5 => match context.get("marks").expect("it is held here") {
+            Value::Sequence(marks) if !marks.is_empty() => {
+                let at = u32::try_from(dice % marks.len() as u64).expect("there are few");
+                context.set_at("marks", &Path(vec![at]), Value::Int((-number).into()))
+            }
+            _ => Ok(()),
+        },
+        6 => context.invoke(Audience::All, "say", vec![text]),
+        7 => context.invoke(Audience::Others, "say", vec![text]),
+        8 => context.invoke(Audience::Own, "say", vec![text]),
+        _ => context.set("motto", text),
+    };
+    done.expect("the values fit");
+}
+
+fn append(context: &mut Context<'_>, property: &str, value: Value) {
+    let Ok(Value::Sequence(mut values)) = context.get(property).cloned() else {
+        panic!("{property} is a sequence");
+    };
+    if property == "marks" && values.len() > 5 {
+        values.clear();
+    }
+    values.push(value);
+    context.set(property, Value::Sequence(values)).expect("the value fits");
+}
+
+fn wander(context: &mut Context<'_>) {
+    let way = context.roll() % 4;
+    let mut place = context.place().expect("a cell part is somewhere");
+    let position = &mut place.position;
+    let (axis, step) = match way {
+        0 => (&mut position.x, STEP),
+        1 => (&mut position.x, -STEP),
+        2 => (&mut position.z, STEP),
+        _ => (&mut position.z, -STEP),
+    };
+    *axis = (*axis + step).clamp(-EDGE, EDGE);
+    context.move_to(place);
+}
+
+fn jump(context: &mut Context<'_>, x: f32) {
+    let entity = context.entity();
+    let mut place: Place = context.place().expect("a cell part is somewhere");
+    place.position.x = x;
+    context.request(Request::Teleport { entity, place });
+}

@@ -1,0 +1,176 @@
+//! Ghosts follow the real ones, whatever is lost on the way.
+
+use annals_def::Value;
+use annals_ids::{EntityId, MemberId};
+
+use crate::{
+    game::{ACT, AVATAR, DIE},
+    oracle::check_ghosts,
+    world::{EAST, MIDDLE, ROUGH, WEST, World},
+};
+
+fn has_ghost(world: &World, id: annals_ids::OwnerId, entity: EntityId) -> bool {
+    world.role(id).ghosts().get(entity).is_some()
+}
+
+fn act(world: &mut World, entity: EntityId, times: u8) {
+    for what in 0..times {
+        world.call(entity, ACT, vec![Value::UInt((what % 10).into())]);
+        world.run(20);
+    }
+}
+
+#[test]
+fn an_entity_near_a_boundary_has_ghosts_that_follow_it() {
+    let mut world = World::new(21);
+    let entity = world.spawn(AVATAR, 30.0, Some(1));
+    world.run(300);
+    act(&mut world, entity, 25);
+    world.walk(1, 28.0, 4.0);
+    world.run(500);
+    assert!(has_ghost(&world, WEST, entity) && has_ghost(&world, EAST, entity));
+    check_ghosts(&world);
+    let (_, ghost) = world.role(WEST).ghosts().iter().next().expect("it is there");
+    assert_eq!(ghost.session(), Some(annals_ids::SessionId(1)));
+    assert!(
+        !ghost.properties().contains_key(&MemberId(1)),
+        "what is the own client's stays at home"
+    );
+    assert_eq!(world.role(MIDDLE).haunts(WEST).collect::<Vec<_>>(), [entity]);
+}
+
+#[test]
+fn a_ghost_goes_when_the_real_one_goes_away_or_dies() {
+    let mut world = World::new(22);
+    let (walker, mortal) = (world.spawn(AVATAR, -40.0, Some(1)), world.spawn(AVATAR, -40.0, None));
+    world.run(300);
+    assert!(has_ghost(&world, MIDDLE, walker) && has_ghost(&world, MIDDLE, mortal));
+    world.walk(1, -65.0, 0.0);
+    world.run(4_000);
+    assert!(has_ghost(&world, MIDDLE, walker), "it is kept within the hysteresis");
+    world.walk(1, -75.0, 0.0);
+    world.call(mortal, DIE, Vec::new());
+    world.run(400);
+    assert!(
+        world.role(MIDDLE).ghosts().iter().next().is_none(),
+        "both are gone, and at once"
+    );
+    check_ghosts(&world);
+}
+
+#[test]
+fn what_a_ghost_missed_is_made_up_for() {
+    let mut world = World::new(23);
+    let entity = world.spawn(AVATAR, 30.0, None);
+    world.run(300);
+    for times in [3, 200] {
+        world.cut_off = Some(WEST);
+        act(&mut world, entity, times);
+        world.cut_off = None;
+        world.run(2_000);
+        check_ghosts(&world);
+    }
+}
+
+#[test]
+fn ghosts_survive_the_death_of_either_side() {
+    let mut world = World::new(24);
+    let entity = world.spawn(AVATAR, 30.0, None);
+    world.run(300);
+    act(&mut world, entity, 10);
+    for victim in [WEST, MIDDLE, WEST] {
+        world.crash(victim);
+        world.run(4_000);
+        assert!(
+            victim == WEST || has_ghost(&world, WEST, entity),
+            "a ghost outlives a take-over of the real one"
+        );
+        world.start(victim);
+        act(&mut world, entity, 10);
+        world.run(3_000);
+        check_ghosts(&world);
+        assert!(has_ghost(&world, WEST, entity));
+    }
+}
+
+#[test]
+fn a_ghost_whose_holder_is_silent_for_good_goes() {
+    let mut world = World::new(25);
+    let entity = world.spawn(AVATAR, 30.0, None);
+    world.run(300);
+    world.crash(MIDDLE);
+    world.run(25_000);
+    assert!(has_ghost(&world, WEST, entity));
+    world.run(10_000);
+    assert!(!has_ghost(&world, WEST, entity));
+}
+
+#[test]
+fn the_old_owner_of_an_entity_has_a_ghost_of_it_at_once() {
+    let mut world = World::new(26);
+    let entity = world.spawn(AVATAR, -3.0, Some(1));
+    world.run(300);
+    act(&mut world, entity, 5);
+    world.walk(1, 10.0, 0.0);
+    while world.holders(entity) == [WEST] {
+        world.run(1);
+    }
+    assert!(has_ghost(&world, WEST, entity));
+    world.run(2_000);
+    check_ghosts(&world);
+    let (_, ghost) = world.role(WEST).ghosts().iter().next().expect("it is there");
+    assert_eq!(ghost.holder(), MIDDLE);
+    act(&mut world, entity, 5);
+    world.run(500);
+    check_ghosts(&world);
+}
+
+#[test]
+fn ghosts_converge_on_a_rough_bus() {
+    for seed in 0..6 {
+        let mut world = World::new(seed);
+        let entities = [-30.0, 10.0, 55.0, 70.0].map(|x| world.spawn(AVATAR, x, None));
+        (0..3u8).for_each(|i| world.spawn_creature(20.0 * f32::from(i)));
+        world.run(500);
+        world.faults = ROUGH;
+        world.set_lively(true);
+        for entity in entities {
+            act(&mut world, entity, 10);
+        }
+        world.run(3_000);
+        world.set_lively(false);
+        world.run(20_000);
+        println!("seed {seed}");
+        check_ghosts(&world);
+    }
+}
+
+#[test]
+fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
+    let mut world = World::new(27);
+    let (walker, watcher) = (world.spawn(AVATAR, -3.0, Some(1)), world.spawn(AVATAR, 36.0, Some(2)));
+    // Both the sender and the receiver are within ghost distance of the third.
+    let mut map = world.map.clone();
+    map.version += 1;
+    map.spaces
+        .get_mut(&crate::world::SPACE)
+        .expect("it is there")
+        .ghost_distance = 100.0;
+    for id in [WEST, MIDDLE, EAST] {
+        world.tell_cell(id, annals_cell::CellInput::Map(map.clone()));
+    }
+    world.run(500);
+    world.walk(2, 66.0, 0.0);
+    world.run(1_500);
+    assert_eq!(world.holders(watcher), [EAST]);
+    assert!(has_ghost(&world, EAST, walker));
+    world.walk(1, 30.0, 0.0);
+    let mut seen = false;
+    for _ in 0..300 {
+        world.run(20);
+        assert!(has_ghost(&world, EAST, walker), "it never goes");
+        seen |= world.client(2).known.contains_key(&walker);
+    }
+    assert_eq!(world.holders(walker), [MIDDLE]);
+    assert!(seen);
+}

@@ -1,0 +1,273 @@
+//! Entities that cross from one owner to another.
+
+use annals_def::Value;
+use annals_event::{Body, Call};
+use annals_ids::{EntityId, MemberId, OwnerId};
+
+use crate::{
+    game::{ACT, AVATAR, JUMP, NOTE},
+    oracle::{check, check_logs},
+    world::{EAST, MIDDLE, WEST, World, creation, place},
+};
+
+/// Has `entity` do and hear something, and its client walk, in `steps` steps from `from` to `to`.
+fn stroll(world: &mut World, entity: EntityId, (from, to): (f32, f32), steps: u8) {
+    for step in 1..=steps {
+        let x = from + (to - from) * f32::from(step) / f32::from(steps);
+        world.walk(1, x, 0.0);
+        world.call(entity, NOTE, Vec::new());
+        world.call(entity, ACT, vec![Value::UInt((step % 10).into())]);
+        world.run(50);
+    }
+}
+
+#[test]
+fn an_entity_that_crosses_takes_everything_with_it_and_its_client_notices_nothing() {
+    let mut world = World::new(11);
+    let entity = world.spawn(AVATAR, -30.0, Some(1));
+    let watched = world.spawn(AVATAR, 5.0, None);
+    world.run(500);
+    stroll(&mut world, entity, (-30.0, 25.0), 60);
+    let refreshes = world.client(1).refreshes;
+    world.run(3_000);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+    assert_eq!(world.real(entity).timers.len(), 1);
+    check(&world);
+    let client = world.client(1);
+    assert!(client.known.contains_key(&watched));
+    assert_eq!(client.refreshes, refreshes, "the new owner sends only what is missing");
+    assert_eq!(refreshes, 0, "everything was seen from its beginning");
+}
+
+#[test]
+fn an_entity_on_the_boundary_stays_where_it_is() {
+    let mut world = World::new(12);
+    let entity = world.spawn(AVATAR, -3.0, Some(1));
+    world.run(300);
+    for step in 0..30u8 {
+        world.walk(1, if step % 2 == 0 { 4.9 } else { -4.9 }, 0.0);
+        world.run(100);
+    }
+    assert_eq!(world.holders(entity), [WEST]);
+    assert_eq!(world.role(WEST).counters().offloaded, 0);
+    world.walk(1, 5.1, 0.0);
+    world.run(500);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+}
+
+/// At every moment around a hand-over, either side dies; with its last append in the log or not.
+#[test]
+fn a_hand_over_survives_the_death_of_either_side_at_any_moment() {
+    let mut moved = 0;
+    for (seed, after) in (0..130).step_by(5).enumerate() {
+        for victim in [WEST, MIDDLE] {
+            let mut world = World::new(seed as u64);
+            let entity = world.spawn(AVATAR, -3.0, Some(1));
+            world.run(500);
+            world.walk(1, 20.0, 0.0);
+            world.call(entity, NOTE, Vec::new());
+            world.run(after);
+            world.crash(victim);
+            world.call(entity, NOTE, Vec::new());
+            world.run(700);
+            world.start(victim);
+            world.call(entity, NOTE, Vec::new());
+            world.run(15_000);
+            check(&world);
+            moved += usize::from(world.holders(entity) == [MIDDLE]);
+        }
+    }
+    assert!(moved > 20, "only {moved} of these were handed over");
+}
+
+#[test]
+fn while_an_entity_is_under_way_calls_wait_and_nobody_takes_it_for_gone() {
+    let mut world = World::new(13);
+    let entity = world.spawn(AVATAR, -3.0, Some(1));
+    world.run(500);
+    world.cut_off = Some(MIDDLE);
+    world.walk(1, 20.0, 0.0);
+    world.run(500);
+    assert_eq!(world.holders(entity), []);
+    assert_eq!(world.live(WEST).state().departing.len(), 1);
+    for _ in 0..5 {
+        world.call(entity, NOTE, Vec::new());
+        world.run(300);
+    }
+    assert_eq!(world.holders(entity), []);
+    world.cut_off = None;
+    world.run(12_000);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+    check(&world);
+}
+
+#[test]
+fn what_has_gone_through_several_hands_can_still_be_called_and_ends_everywhere() {
+    let mut world = World::new(14);
+    let entity = world.spawn(AVATAR, -20.0, Some(1));
+    world.run(500);
+    stroll(&mut world, entity, (-20.0, 80.0), 60);
+    world.run(1_000);
+    assert_eq!(world.holders(entity), [EAST]);
+    stroll(&mut world, entity, (80.0, -20.0), 60);
+    world.run(3_000);
+    assert_eq!(world.holders(entity), [WEST]);
+    check(&world);
+    world.tell_home(crate::home::HomeInput::DestroyCell(entity));
+    world.run(6_000);
+    assert_eq!(world.holders(entity), []);
+    check_logs(&world);
+    assert!(world.role(MIDDLE).ghosts().iter().next().is_none());
+}
+
+#[test]
+fn an_entity_that_is_put_elsewhere_arrives_there_and_its_client_is_told() {
+    let mut world = World::new(15);
+    let entity = world.spawn(AVATAR, -20.0, Some(1));
+    world.run(500);
+    world.walk(1, -19.0, 0.0);
+    world.run(200);
+    world.call(entity, JUMP, vec![Value::Float32(140.0)]);
+    // The client has not heard of it yet, and says where it was.
+    for _ in 0..3 {
+        world.walk(1, -18.0, 0.0);
+        world.run(1);
+    }
+    world.run(2_000);
+    assert_eq!(world.holders(entity), [EAST]);
+    let told = world.client(1).known[&entity].position;
+    assert_eq!((told.x, told.z), (140.0, 0.0));
+    world.walk(1, 141.0, 0.0);
+    world.run(500);
+    assert_eq!(
+        world.desk(EAST).place(entity),
+        Some(place(141.0, 0.0)),
+        "it is believed again"
+    );
+    check(&world);
+}
+
+#[test]
+fn a_client_that_never_heard_that_it_was_put_elsewhere_hears_it_from_the_next_owner() {
+    let mut world = World::new(16);
+    let entity = world.spawn(AVATAR, -20.0, Some(1));
+    world.run(500);
+    world.call(entity, JUMP, vec![Value::Float32(40.0)]);
+    world.run(2);
+    // Whatever the first owner said is lost.
+    let lost = world.clients.remove(&annals_ids::SessionId(1)).expect("it is there");
+    world.run(1_000);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+    world.clients.insert(lost.session, lost);
+    for _ in 0..3 {
+        world.walk(1, -20.0, 0.0);
+        world.run(50);
+    }
+    world.begin_view(annals_ids::SessionId(1));
+    for _ in 0..3 {
+        world.walk(1, -20.0, 0.0);
+        world.run(1);
+    }
+    world.run(1_000);
+    let told = world.client(1).known[&entity].position;
+    assert_eq!((told.x, told.z), (40.0, 0.0));
+    assert_eq!(world.desk(MIDDLE).place(entity), Some(place(40.0, 0.0)));
+}
+
+#[test]
+fn a_home_that_is_a_cell_knows_where_its_entity_went_even_after_it_died() {
+    let mut world = World::new(17);
+    world.spawn_creature(-10.0);
+    world.run(300);
+    let entity = *world.live(WEST).state().entities.keys().next().expect("it was made");
+    // Behaviour takes it across.
+    world.set_lively(true);
+    for _ in 0..200 {
+        if world.holders(entity) == [MIDDLE] {
+            break;
+        }
+        world.run(500);
+    }
+    world.set_lively(false);
+    assert_eq!(world.holders(entity), [MIDDLE], "it wandered across");
+    world.run(300);
+    assert_eq!(world.live(WEST).state().placed.get(&entity), Some(&MIDDLE));
+    world.crash(WEST);
+    world.run(500);
+    world.start(WEST);
+    world.run(1_000);
+    assert_eq!(world.desk(WEST).placed(entity), Some(MIDDLE));
+}
+
+#[test]
+fn the_log_says_how_an_entity_went() {
+    let mut world = World::new(18);
+    let entity = world.spawn(AVATAR, -3.0, Some(1));
+    world.run(300);
+    world.walk(1, 20.0, 0.0);
+    world.run(1_000);
+    let said = |id: OwnerId| -> Vec<&'static str> {
+        let events = world.cells[&id].events();
+        let about = events.iter().filter(|event| match &event.body {
+            Body::Called { call, .. } => matches!(call, Call::Onload { .. } | Call::Arrived { .. }),
+            Body::Offloaded { .. } | Body::Onloaded { .. } | Body::Departed { .. } => true,
+            _ => false,
+        });
+        about.map(|event| event.body.name()).collect()
+    };
+    assert_eq!(said(WEST), ["offloaded", "called", "departed"]);
+    assert_eq!(said(MIDDLE), ["onloaded", "called"]);
+    let places: Vec<Body> = world.cells[&WEST]
+        .events()
+        .into_iter()
+        .map(|event| event.body)
+        .collect();
+    let moved = places.iter().position(|body| *body == Body::Moved(place(20.0, 0.0)));
+    let offloaded = places.iter().position(|body| matches!(body, Body::Offloaded { .. }));
+    assert!(moved < offloaded, "it leaves from where it is");
+    assert_eq!(world.real(entity).properties[&MemberId(0)], Value::Int(0));
+}
+
+#[test]
+fn an_onload_that_is_no_cell_part_or_of_a_strange_type_is_refused() {
+    use annals_event::{BaseImage, CellImage, Image, Link, PartImage, Trace};
+    use annals_ids::{Address, CallNumber, Epoch, TypeId};
+    use annals_wire::bus::{CallMessage, Envelope, Message};
+
+    let mut world = World::new(19);
+    let good = creation(EntityId(5), AVATAR, 5.0);
+    let cell = |place| PartImage::Cell(CellImage { based: false, place });
+    let mut nowhere = good.place;
+    nowhere.position.z = f32::INFINITY;
+    let images = [
+        Image::new(TypeId(77), good.home, &[], cell(good.place)),
+        Image::new(AVATAR, good.home, &[], PartImage::Base(BaseImage::default())),
+        Image::new(AVATAR, good.home, &[], cell(nowhere)),
+    ];
+    let now = world.at();
+    for (number, image) in (1..).zip(images) {
+        let call = CallMessage {
+            link: Link {
+                from: Address::Owner(EAST),
+                to: Address::Owner(MIDDLE),
+            },
+            from_home: EAST,
+            to_home: MIDDLE,
+            number: CallNumber(number),
+            trace: Trace::default(),
+            call: Call::Onload {
+                entity: EntityId(5),
+                image: Box::new(image),
+            },
+        };
+        let envelope = Envelope {
+            from: EAST,
+            epoch: Epoch(1),
+            message: Message::Call(call),
+        };
+        let cell = world.cells.get_mut(&MIDDLE).expect("it is there");
+        cell.handle(now, annals_node::Input::Bus(envelope), 1_000);
+    }
+    assert_eq!(world.role(MIDDLE).counters().refused, 3);
+    assert!(world.live(MIDDLE).state().entities.is_empty());
+}

@@ -1,0 +1,264 @@
+//! The least that a base has to be for cells: the home of entities, and the proxy of their clients.
+
+use annals_def::Value;
+use annals_event::{Body, Call, CellCreation, ClientLink, Event, Place, Subject};
+use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, SessionId, Tick, TypeId};
+use annals_node::{Caller, ClientNews, ConnectionId, Desk, Output, Request, Role, time::Mono};
+use annals_wire::{
+    SpaceMap,
+    bus::{GhostMessage, Message, ViewMessage},
+    client::ToClient,
+};
+
+/// What it is told.
+#[derive(Clone, Debug)]
+pub(crate) enum HomeInput {
+    /// Make an entity with a base and a cell part.
+    Create {
+        type_id: TypeId,
+        place: Place,
+        session: Option<SessionId>,
+    },
+    /// Make an entity without a base, on the cell that is responsible.
+    CreateBaseless {
+        entity: EntityId,
+        creation: Box<CellCreation>,
+    },
+    /// Give an entity another client, or none.
+    Attach(EntityId, Option<SessionId>),
+    /// End the cell part.
+    DestroyCell(EntityId),
+    /// Call a method of the cell part. `NOTE` is given the call's number.
+    Call(EntityId, MemberId, Vec<Value>),
+    /// From a client.
+    Stamps {
+        session: SessionId,
+        entity: EntityId,
+        view: u64,
+        known: Vec<(EntityId, HistoryNumber)>,
+    },
+    /// From a client.
+    Moved {
+        session: SessionId,
+        entity: EntityId,
+        sequence: u64,
+        place: Place,
+    },
+}
+
+/// See the module.
+pub(crate) struct Home {
+    pub(crate) map: SpaceMap,
+    /// Who heard that its cell part is gone.
+    pub(crate) lost: Vec<EntityId>,
+}
+
+impl Home {
+    fn create(&self, desk: &mut Desk, type_id: TypeId, place: Place, session: Option<SessionId>) {
+        let entity = desk.create_base(type_id, Vec::new(), None).expect("the type is known");
+        let client = session.map(|session| ClientLink {
+            session,
+            proxy: desk.owner(),
+        });
+        if client.is_some() {
+            desk.record_for(entity, false, Body::ClientSet(client));
+        }
+        let creation = CellCreation {
+            entity,
+            type_id,
+            home: desk.owner(),
+            based: true,
+            place,
+            properties: Vec::new(),
+            client,
+        };
+        let to = self
+            .map
+            .owner_at(place.space, place.position)
+            .expect("somebody is responsible");
+        desk.call(
+            Address::Base(entity),
+            Address::Owner(to),
+            to,
+            Call::CreateCell(Box::new(creation)),
+        );
+        desk.record_for(entity, false, Body::Placed(Some(to)));
+    }
+
+    fn call(desk: &mut Desk, entity: EntityId, method: MemberId, mut args: Vec<Value>) {
+        let (from, to) = (Address::Base(entity), Address::Cell(entity));
+        let Some(image) = desk
+            .image(entity)
+            .filter(|image| image.base().is_some_and(|base| base.cell.is_some()))
+        else {
+            return;
+        };
+        if method == crate::game::NOTE {
+            let number = image.links.sent.get(&to).map_or(1, |sent| sent.last.0 + 1);
+            args = vec![Value::Int(i64::try_from(number).expect("there are few"))];
+        }
+        let wants_reply = false;
+        let call = Call::Method {
+            method,
+            args,
+            wants_reply,
+        };
+        desk.call(from, to, desk.owner(), call);
+    }
+
+    /// Tells the cell part of an entity what its client says.
+    fn pass_on(desk: &mut Desk, entity: EntityId, message: ViewMessage) {
+        let Some(to) = Self::cell(desk, entity) else { return };
+        if matches!(message, ViewMessage::Moved { .. }) {
+            desk.tell_volatile(entity, to, Message::View(message));
+        } else {
+            desk.tell(to, Message::View(message));
+        }
+    }
+
+    /// Where the cell part of a client's entity is.
+    fn cell(desk: &Desk, entity: EntityId) -> Option<OwnerId> {
+        desk.image(entity)?.base()?.cell
+    }
+}
+
+impl Role for Home {
+    type Input = HomeInput;
+
+    const PART: Part = Part::Base;
+
+    fn handle(&mut self, desk: &mut Desk, input: HomeInput) {
+        match input {
+            HomeInput::Create {
+                type_id,
+                place,
+                session,
+            } => self.create(desk, type_id, place, session),
+            HomeInput::CreateBaseless { entity, mut creation } => {
+                creation.entity = entity;
+                let place = creation.place;
+                let to = self
+                    .map
+                    .owner_at(place.space, place.position)
+                    .expect("somebody is responsible");
+                desk.call(
+                    Address::Owner(desk.owner()),
+                    Address::Owner(to),
+                    to,
+                    Call::CreateCell(creation),
+                );
+            }
+            HomeInput::Attach(entity, session) => {
+                let proxy = desk.owner();
+                let client = session.map(|session| ClientLink { session, proxy });
+                desk.record_for(entity, false, Body::ClientSet(client));
+                desk.call(
+                    Address::Base(entity),
+                    Address::Cell(entity),
+                    proxy,
+                    Call::Witness(client),
+                );
+            }
+            HomeInput::DestroyCell(entity) => {
+                desk.call(
+                    Address::Base(entity),
+                    Address::Cell(entity),
+                    desk.owner(),
+                    Call::DestroyCell,
+                );
+            }
+            HomeInput::Call(entity, method, args) => Self::call(desk, entity, method, args),
+            HomeInput::Stamps {
+                session,
+                entity,
+                view,
+                known,
+            } => {
+                let stamps = ViewMessage::Stamps {
+                    session,
+                    entity,
+                    view,
+                    known,
+                };
+                Self::pass_on(desk, entity, stamps);
+            }
+            HomeInput::Moved {
+                session,
+                entity,
+                sequence,
+                place,
+            } => {
+                let moved = ViewMessage::Moved {
+                    session,
+                    entity,
+                    sequence,
+                    place,
+                };
+                Self::pass_on(desk, entity, moved);
+            }
+        }
+    }
+
+    fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call) {
+        let (Call::Placed(at), Address::Cell(entity)) = (call, caller.link.from) else {
+            return;
+        };
+        if at.is_none() {
+            self.lost.push(entity);
+        }
+        if desk.image(entity).is_none() {
+            desk.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(at));
+            return;
+        }
+        desk.record_for(entity, false, Body::Placed(at));
+        let client = desk.image(entity).and_then(|image| image.client);
+        if let (Some(client), Some(_)) = (client, at) {
+            let mut bytes = Vec::new();
+            ToClient::StampsWanted { source: Part::Cell }.write(&mut bytes);
+            let connection = ConnectionId(client.session.0);
+            desk.emit(Output::Frame { connection, bytes });
+        }
+    }
+
+    fn request(&mut self, _desk: &mut Desk, _request: Request) {}
+
+    fn ghost(&mut self, _desk: &mut Desk, _from: OwnerId, _message: GhostMessage) {}
+
+    fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage) {
+        let (ViewMessage::Frames { session, .. } | ViewMessage::Datagram { session, .. }) = message else {
+            return;
+        };
+        let mut images = desk.state().entities.iter();
+        let entity = images.find(|(_, image)| image.client.is_some_and(|client| client.session == session));
+        let Some(entity) = entity.map(|(entity, _)| *entity) else {
+            return;
+        };
+        if Self::cell(desk, entity) != Some(from) {
+            return;
+        }
+        let connection = ConnectionId(session.0);
+        match message {
+            ViewMessage::Frames { frames, .. } => {
+                for bytes in frames {
+                    desk.emit(Output::Frame { connection, bytes });
+                }
+            }
+            ViewMessage::Datagram { bytes, .. } => desk.emit_volatile(entity, Output::Datagram { connection, bytes }),
+            _ => {}
+        }
+    }
+
+    fn to_client(&mut self, _desk: &mut Desk, _news: ClientNews) {}
+
+    fn show(&mut self, _desk: &mut Desk, _recorded: &[Event]) {}
+
+    fn tick(&mut self, _desk: &mut Desk) {}
+
+    fn deadline(&self) -> Option<Mono> {
+        None
+    }
+
+    fn ticks(&self) -> Tick {
+        Tick(0)
+    }
+}

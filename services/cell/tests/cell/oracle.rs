@@ -1,0 +1,262 @@
+//! What must be true once nothing is under way any more, found by comparing everything with everything.
+
+use std::collections::BTreeMap;
+
+use annals_def::{Schema, Value};
+use annals_event::{Body, Call, Event, Image, OwnerState, Place, Subject};
+use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, WorldTime};
+use annals_node::{Eyes, Showing};
+use annals_wire::client::{Shown, ViewItem};
+
+use crate::{
+    client::Client,
+    game::NOTE,
+    world::{HYSTERESIS, RADIUS, SPACE, World},
+};
+
+/// Numbers that a client may be behind because what it has not been told concerns others.
+const QUIET: u64 = 64;
+
+/// Farther out than the ghost distance an entity keeps a ghost that it has.
+const GHOST_SLACK: f32 = 20.0;
+
+/// All of it.
+pub(crate) fn check(world: &World) {
+    check_logs(world);
+    check_calls(world);
+    check_ghosts(world);
+    for client in world.clients.values() {
+        check_view(world, client);
+        check_shown(world, client);
+    }
+}
+
+/// Every entity is real once, no owner waits for another, and what a log folds into is what its owner holds.
+pub(crate) fn check_logs(world: &World) {
+    world.reals();
+    for cell in world.cells.values() {
+        let state = cell.owner.as_ref().expect("it is up").state();
+        assert!(state.departing.is_empty(), "on {}: {:?}", cell.id, state.departing);
+        assert_eq!(stable(cell.folded()), stable(state.clone()), "on {}", cell.id);
+        let counters = world.role(cell.id).counters();
+        assert_eq!(counters.alarms, 0, "on {}", cell.id);
+    }
+    for (entity, events) in histories(world) {
+        let numbers: Vec<u64> = events.keys().map(|number| number.0).collect();
+        let dense: Vec<u64> = (1..=numbers.len() as u64).collect();
+        assert_eq!(numbers, dense, "history of entity {entity}");
+    }
+}
+
+/// All of the entities but when their timers fire next: one may just have fired, and the log not have it yet.
+fn stable(state: OwnerState) -> BTreeMap<EntityId, Image> {
+    let mut entities = state.entities;
+    for timer in entities.values_mut().flat_map(|image| image.timers.values_mut()) {
+        timer.due = WorldTime(0);
+    }
+    entities
+}
+
+/// What the homes called was done once each, in order.
+fn check_calls(world: &World) {
+    for (entity, image) in world.home.folded().entities {
+        if world.holders(entity).is_empty() {
+            continue;
+        }
+        let asked: Vec<Value> = world
+            .home
+            .events()
+            .iter()
+            .filter_map(|event| noted(entity, event))
+            .collect();
+        let heard = &world.real(entity).properties[&MemberId(5)];
+        assert_eq!(heard, &Value::Sequence(asked), "entity {entity}");
+        let cell = image.base().and_then(|base| base.cell);
+        assert_eq!(cell, world.holders(entity).first().copied(), "entity {entity}");
+    }
+}
+
+fn noted(entity: EntityId, event: &Event) -> Option<Value> {
+    match &event.body {
+        Body::Called {
+            to,
+            call: Call::Method { method: NOTE, args, .. },
+            ..
+        } if *to == Address::Cell(entity) => args.first().cloned(),
+        _ => None,
+    }
+}
+
+/// Ghosts are where they are to be, and like the real ones.
+pub(crate) fn check_ghosts(world: &World) {
+    let reals = world.reals();
+    let distance = world.map.spaces[&SPACE].ghost_distance;
+    for &id in world.cells.keys() {
+        let ghosts: BTreeMap<_, _> = world.role(id).ghosts().iter().collect();
+        for (entity, (holder, place)) in reals.iter().filter(|(_, (holder, _))| *holder != id) {
+            let apart = away(world, id, place);
+            let Some(ghost) = ghosts.get(entity) else {
+                assert!(apart > distance, "{id} has no ghost of entity {entity}, {apart} m away");
+                continue;
+            };
+            assert!(
+                apart <= distance + GHOST_SLACK,
+                "{id} has a ghost of entity {entity}, {apart} m away"
+            );
+            let image = world.real(*entity);
+            assert_eq!(
+                (ghost.holder(), ghost.history()),
+                (*holder, image.history),
+                "ghost of {entity} on {id}"
+            );
+            assert_eq!(ghost.place(), *place, "ghost of {entity} on {id}");
+            let entity_type = world.desk(id).type_of(image.type_id).expect("it exists");
+            let held = image.properties.iter().filter(|(member, _)| {
+                entity_type
+                    .property(**member)
+                    .expect("it exists")
+                    .distribution
+                    .to_ghosts()
+            });
+            let held: BTreeMap<MemberId, Value> = held.map(|(member, value)| (*member, value.clone())).collect();
+            assert_eq!(ghost.properties(), &held, "ghost of {entity} on {id}");
+        }
+        for entity in ghosts.keys() {
+            assert!(
+                reals.contains_key(entity),
+                "{id} has a ghost of entity {entity}, which is no more"
+            );
+            assert_ne!(
+                reals[entity].0, id,
+                "{id} has a ghost of entity {entity}, which is real there"
+            );
+        }
+    }
+}
+
+fn away(world: &World, id: OwnerId, place: &Place) -> f32 {
+    let cells = world.map.spaces[&SPACE].cells.iter().filter(|area| area.owner == id);
+    cells
+        .map(|area| area.distance(place.position))
+        .fold(f32::INFINITY, f32::min)
+}
+
+/// A client has everything within its area of interest, nothing beyond it, and all of it as it is.
+pub(crate) fn check_view(world: &World, client: &Client) {
+    let reals = world.reals();
+    let Some((_, own)) = reals.get(&client.entity) else {
+        return;
+    };
+    for (entity, (_, place)) in &reals {
+        let (dx, dz) = (place.position.x - own.position.x, place.position.z - own.position.z);
+        let apart = dx.abs().max(dz.abs());
+        let Some(seen) = client.known.get(entity) else {
+            assert!(
+                apart > RADIUS,
+                "client {} does not see {entity}, {apart} m away",
+                client.session
+            );
+            continue;
+        };
+        assert!(
+            apart <= RADIUS + HYSTERESIS,
+            "client {} sees {entity}, {apart} m away",
+            client.session
+        );
+        let image = world.real(*entity);
+        let missing = image.history.0.checked_sub(seen.history.0);
+        assert!(
+            missing.is_some_and(|missing| missing < QUIET),
+            "client {} has {entity} up to {}, not {}",
+            client.session,
+            seen.history,
+            image.history
+        );
+        let own = *entity == client.entity;
+        let entity_type = world
+            .desk(world.holders(*entity)[0])
+            .type_of(image.type_id)
+            .expect("it exists")
+            .clone();
+        for property in &entity_type.properties {
+            let held = if own {
+                property.distribution.to_own_client()
+            } else {
+                property.distribution.to_other_clients()
+            };
+            if held {
+                let shown = seen.property(&entity_type, property.index);
+                let (name, session) = (&property.name, client.session);
+                assert_eq!(
+                    shown, image.properties[&property.index],
+                    "client {session}: {entity}.{name}"
+                );
+            }
+        }
+        if !own {
+            let at = (seen.position.x, seen.position.z);
+            assert_eq!(
+                at,
+                (place.position.x, place.position.z),
+                "client {}: {entity}",
+                client.session
+            );
+        }
+    }
+    for entity in client.known.keys() {
+        assert!(
+            reals.contains_key(entity),
+            "client {} sees {entity}, which is no more",
+            client.session
+        );
+    }
+}
+
+/// Everything that a client was ever shown is in a log, and is what stands there.
+pub(crate) fn check_shown(world: &World, client: &Client) {
+    let histories = histories(world);
+    let types = entity_types(world);
+    let schema: &Schema = world.desk(crate::world::WEST).schema();
+    for (entity, shown) in &client.shown {
+        let eyes = if *entity == client.entity {
+            Eyes::Own
+        } else {
+            Eyes::Others
+        };
+        let showing = Showing::new(schema, *entity, types[entity], eyes).expect("the type exists");
+        let number = shown.number();
+        let event = &histories[entity][&number];
+        let items = showing.update(HistoryNumber(number.0 - 1), std::iter::once((number, Some(event))));
+        let logged: Vec<&Shown> = items.iter().flat_map(events_of).collect();
+        assert_eq!(logged, [shown], "client {} and entity {entity}", client.session);
+    }
+}
+
+fn events_of(item: &ViewItem) -> &[Shown] {
+    match item {
+        ViewItem::Update { events, .. } => events,
+        _ => &[],
+    }
+}
+
+/// The histories of all cell parts, over all logs.
+fn histories(world: &World) -> BTreeMap<EntityId, BTreeMap<HistoryNumber, Event>> {
+    let mut histories: BTreeMap<EntityId, BTreeMap<HistoryNumber, Event>> = BTreeMap::new();
+    for event in world.cells.values().flat_map(crate::process::Process::events) {
+        if let (Subject::Entity(entity, Part::Cell), Some(number)) = (event.subject, event.history) {
+            let twice = histories.entry(entity).or_default().insert(number, event);
+            assert!(twice.is_none(), "entity {entity} has two events {number}");
+        }
+    }
+    histories
+}
+
+fn entity_types(world: &World) -> BTreeMap<EntityId, annals_ids::TypeId> {
+    let events = world.cells.values().flat_map(crate::process::Process::events);
+    events
+        .filter_map(|event| match event.body {
+            Body::CellCreated(creation) => Some((creation.entity, creation.type_id)),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,171 @@
+//! One owner on a log that acknowledges what it is given, and that outlives the process.
+
+use std::sync::Arc;
+
+use annals_def::Schema;
+use annals_event::{Batch, Event, FrozenBatch, Imprint, OwnerState};
+use annals_ids::{Epoch, OwnerId};
+use annals_node::{
+    BLOCK, Beginning, Behaviour, Input, Output, Owner, Role,
+    time::{Mono, Now},
+    writer::{self, Action, Chain, Durability, Tip},
+};
+
+/// See the module.
+pub(crate) struct Process<R: Role> {
+    pub(crate) id: OwnerId,
+    /// `None` while it is down.
+    pub(crate) owner: Option<Owner<R>>,
+    log: Vec<FrozenBatch>,
+    epoch: Epoch,
+    /// What the log has been asked, and when it answers.
+    asked: Option<(Mono, Asked)>,
+}
+
+enum Asked {
+    Append(u64, FrozenBatch),
+    Other(writer::Input),
+}
+
+/// What all processes have in common.
+#[derive(Clone)]
+pub(crate) struct Game {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) behaviour: Arc<dyn Behaviour>,
+}
+
+impl<R: Role> Process<R> {
+    pub(crate) fn new(id: OwnerId) -> Self {
+        Self {
+            id,
+            owner: None,
+            log: Vec::new(),
+            epoch: Epoch(0),
+            asked: None,
+        }
+    }
+
+    /// What the log folds into.
+    pub(crate) fn folded(&self) -> OwnerState {
+        let mut state = OwnerState::new(self.id, R::PART);
+        for batch in self.batches() {
+            state.fold(&batch).expect("the log is that of one run");
+        }
+        state
+    }
+
+    /// Every event in the log.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.batches().into_iter().flat_map(|batch| batch.events).collect()
+    }
+
+    fn batches(&self) -> Vec<Batch> {
+        let read = |batch: &FrozenBatch| Batch::read(&batch.bytes).expect("what was written can be read");
+        self.log.iter().map(read).collect()
+    }
+
+    /// Takes the owner, from its log alone.
+    pub(crate) fn start(&mut self, now: Now, game: &Game, role: impl FnOnce(&OwnerState, Mono) -> R, seed: u64) {
+        let state = self.folded();
+        self.epoch = self.epoch.next();
+        let first = (u64::from(self.id.0) * 1_000 + self.epoch.0) * BLOCK;
+        let beginning = Beginning {
+            chain: Chain {
+                archived: Tip::default(),
+                beyond: self.log.clone(),
+                sequence: self.log.len() as u64,
+            },
+            imprint: Imprint {
+                realm: "test".to_owned(),
+                owner: self.id,
+                epoch: self.epoch,
+                schema: game.schema.fingerprint(),
+            },
+            durability: Durability::Log,
+            ids: first..first + BLOCK,
+            schema: Arc::clone(&game.schema),
+            behaviour: Arc::clone(&game.behaviour),
+            dice: Box::new(annals_def::split_mix(seed)),
+            state,
+        };
+        let role = role(&beginning.state, now.mono);
+        self.owner = Some(Owner::take_over(now, role, beginning));
+    }
+
+    /// The process is gone. What it was appending is in the log, or is not.
+    pub(crate) fn crash(&mut self, lands: bool) {
+        self.owner = None;
+        if let Some((_, Asked::Append(expect, batch))) = self.asked.take()
+            && lands
+        {
+            self.append(expect, batch);
+        }
+    }
+
+    /// When it wants to be woken.
+    pub(crate) fn due(&self, now: Now) -> Option<Mono> {
+        let answer = self.asked.as_ref().map(|(due, _)| *due);
+        let deadline = self.owner.as_ref().and_then(|owner| owner.deadline(now));
+        answer.into_iter().chain(deadline).min()
+    }
+
+    /// Does what is due. `latency` is how long the log takes.
+    pub(crate) fn wake(&mut self, now: Now, latency: u64) -> Vec<Output> {
+        if let Some((_, asked)) = self.asked.take_if(|(due, _)| *due <= now.mono) {
+            let answer = match asked {
+                Asked::Append(expect, batch) => self.append(expect, batch),
+                Asked::Other(answer) => answer,
+            };
+            if let Some(owner) = &mut self.owner {
+                owner.handle(now, Input::Log(answer));
+            }
+        }
+        if let Some(owner) = &mut self.owner
+            && owner.deadline(now).is_some_and(|due| due <= now.mono)
+        {
+            owner.handle(now, Input::Time);
+        }
+        self.drain(now, latency)
+    }
+
+    /// Handles an input, if it is up.
+    pub(crate) fn handle(&mut self, now: Now, input: Input<R::Input>, latency: u64) -> Vec<Output> {
+        if let Some(owner) = &mut self.owner {
+            owner.handle(now, input);
+        }
+        self.drain(now, latency)
+    }
+
+    fn drain(&mut self, now: Now, latency: u64) -> Vec<Output> {
+        let Some(owner) = &mut self.owner else {
+            return Vec::new();
+        };
+        let asked = owner.poll_log(now).map(|action| match action {
+            Action::Append { expect, batch } => Asked::Append(expect, batch.clone()),
+            Action::ReadLast => {
+                let last = self.log.last();
+                Asked::Other(writer::Input::Last(
+                    last.map(|batch| (self.log.len() as u64, batch.bytes.clone())),
+                ))
+            }
+            Action::RecordOpening { .. } => Asked::Other(writer::Input::OpeningRecorded),
+            Action::ConfirmEpoch { .. } => Asked::Other(writer::Input::EpochConfirmed),
+        });
+        if let Some(asked) = asked {
+            self.asked = Some((Mono(now.mono.0 + latency), asked));
+        }
+        let mut outputs = Vec::new();
+        while let Some(output) = owner.poll_output(now) {
+            outputs.push(output);
+        }
+        outputs
+    }
+
+    fn append(&mut self, expect: u64, batch: FrozenBatch) -> writer::Input {
+        assert_eq!(expect, self.log.len() as u64, "there is one writer");
+        self.log.push(batch);
+        writer::Input::Appended {
+            sequence: self.log.len() as u64,
+        }
+    }
+}

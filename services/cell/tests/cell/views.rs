@@ -1,0 +1,350 @@
+//! What clients are shown.
+
+use annals_def::Value;
+use annals_ids::{EntityId, SessionId};
+use annals_wire::client::{Shown, ViewItem};
+
+use crate::{
+    game::{ACT, AVATAR, CHATTER, STATUE},
+    home::HomeInput,
+    oracle::{check_shown, check_view},
+    world::{MIDDLE, WEST, World, place},
+};
+
+fn act(world: &mut World, entity: EntityId, what: u64) {
+    world.call(entity, ACT, vec![Value::UInt(what)]);
+}
+
+/// What a client was told of an entity, by kind.
+fn told(world: &World, session: u64, entity: EntityId) -> Vec<&'static str> {
+    let items = world
+        .client(session)
+        .items
+        .iter()
+        .filter(|item| item.entity() == entity);
+    items
+        .map(|item| match item {
+            ViewItem::Enter { .. } => "enter",
+            ViewItem::Leave { .. } => "leave",
+            ViewItem::Refresh { .. } => "refresh",
+            ViewItem::Update { .. } => "update",
+            ViewItem::Placed { .. } => "placed",
+        })
+        .collect()
+}
+
+fn check(world: &World) {
+    for client in world.clients.values() {
+        check_view(world, client);
+        check_shown(world, client);
+    }
+}
+
+#[test]
+fn a_client_sees_what_is_around_it_as_it_is() {
+    let mut world = World::new(31);
+    let own = world.spawn(AVATAR, -20.0, Some(1));
+    let near = world.spawn(AVATAR, 15.0, Some(2));
+    let far = world.spawn(AVATAR, 30.0, None);
+    world.run(500);
+    for what in (0..10).chain(0..10) {
+        [own, near, far]
+            .into_iter()
+            .for_each(|entity| act(&mut world, entity, what));
+        world.run(30);
+    }
+    world.run(500);
+    check(&world);
+    assert!(!world.client(1).known.contains_key(&far));
+    world.walk(1, -8.0, 0.0);
+    world.run(500);
+    check(&world);
+    assert_eq!(told(&world, 1, far), ["enter", "refresh"]);
+    world.walk(1, -13.0, 0.0);
+    world.run(500);
+    assert!(world.client(1).known.contains_key(&far), "it is within the hysteresis");
+    world.walk(1, -16.0, 0.0);
+    world.run(500);
+    assert_eq!(told(&world, 1, far), ["enter", "refresh", "leave"]);
+    check(&world);
+}
+
+#[test]
+fn what_is_said_to_the_own_client_is_said_to_nobody_else() {
+    let mut world = World::new(32);
+    let own = world.spawn(AVATAR, -20.0, Some(1));
+    let other = world.spawn(AVATAR, -25.0, Some(2));
+    world.run(500);
+    for what in [6, 7, 8] {
+        act(&mut world, own, what);
+        world.run(300);
+    }
+    let said = |session| {
+        let shown = world.client(session).shown.iter();
+        let said = shown.filter(|(entity, shown)| *entity == own && matches!(shown, Shown::Method { .. }));
+        said.map(|(_, shown)| shown.number().0).collect::<Vec<_>>()
+    };
+    assert_eq!((said(1), said(2)), (vec![1, 3], vec![1, 2]));
+    assert!(world.client(2).known.contains_key(&other));
+    check(&world);
+}
+
+#[test]
+fn a_client_that_comes_back_is_sent_only_what_is_missing() {
+    let mut world = World::new(33);
+    let own = world.spawn(AVATAR, -20.0, Some(1));
+    let near = world.spawn(AVATAR, 5.0, None);
+    world.run(500);
+    (0..10).for_each(|what| act(&mut world, near, what));
+    world.run(500);
+    let away = world.clients.remove(&SessionId(1)).expect("it is there");
+    for what in 0..10 {
+        act(&mut world, near, what);
+        act(&mut world, own, what);
+    }
+    let gone = world.spawn(AVATAR, 0.0, None);
+    world.run(500);
+    world.tell_home(HomeInput::DestroyCell(gone));
+    let come = world.spawn(AVATAR, 1.0, None);
+    world.run(2_500);
+    world.clients.insert(away.session, away);
+    world.begin_view(SessionId(1));
+    world.run(500);
+    assert_eq!(told(&world, 1, near), ["enter", "update", "update", "placed"]);
+    assert_eq!(told(&world, 1, come), ["enter"]);
+    assert!(told(&world, 1, gone).is_empty());
+    assert_eq!(world.client(1).refreshes, 0);
+    check(&world);
+}
+
+#[test]
+fn a_client_that_was_away_for_too_long_is_shown_everything_anew() {
+    let mut world = World::new(34);
+    let own = world.spawn(AVATAR, -20.0, Some(1));
+    let near = world.spawn(AVATAR, 5.0, None);
+    world.run(500);
+    let away = world.clients.remove(&SessionId(1)).expect("it is there");
+    for round in 0..200 {
+        act(&mut world, near, round % 10);
+        act(&mut world, own, round % 10);
+        world.run(5);
+    }
+    world.clients.insert(away.session, away);
+    world.begin_view(SessionId(1));
+    world.run(1_000);
+    assert_eq!(world.client(1).refreshes, 2);
+    check(&world);
+}
+
+#[test]
+fn much_at_once_is_shown_whole() {
+    let mut world = World::new(35);
+    let own = world.spawn(AVATAR, -20.0, Some(1));
+    let other = world.spawn(AVATAR, -25.0, Some(2));
+    let beyond = world.spawn(AVATAR, 10.0, Some(3));
+    world.run(500);
+    act(&mut world, own, CHATTER);
+    world.run(1_000);
+    for session in [1, 2, 3] {
+        let client = world.client(session);
+        assert_eq!(client.refreshes, 0, "client {session}");
+        let heard = client.shown.iter().filter(|(entity, _)| *entity == own).count();
+        assert_eq!(heard as u64, CHATTER, "client {session}");
+    }
+    assert!(world.client(3).known.contains_key(&beyond) && world.client(2).known.contains_key(&other));
+    check(&world);
+}
+
+#[test]
+fn what_concerns_others_does_not_make_a_client_fall_behind() {
+    let mut world = World::new(36);
+    let own = world.spawn(AVATAR, -20.0, Some(1));
+    world.spawn(AVATAR, -25.0, Some(2));
+    world.run(500);
+    for _ in 0..300 {
+        act(&mut world, own, 8);
+        world.run(10);
+    }
+    world.run(300);
+    check(&world);
+    assert!(world.client(2).shown.is_empty());
+    world.begin_view(SessionId(2));
+    world.run(500);
+    assert_eq!(world.client(2).refreshes, 0);
+    check(&world);
+}
+
+#[test]
+fn a_client_that_lost_the_last_frame_finds_out() {
+    let mut world = World::new(37);
+    let own = world.spawn(AVATAR, -20.0, Some(1));
+    let near = world.spawn(AVATAR, -25.0, None);
+    world.run(1_000);
+    world.cut_off = Some(crate::world::HOME);
+    world.set_lively(false);
+    // Calls are confirmed to the home, so only what is shown is lost.
+    let now = world.now;
+    act(&mut world, near, 0);
+    act(&mut world, own, 0);
+    world.run(400);
+    assert!(world.now > now);
+    world.cut_off = None;
+    let behind = |world: &World| world.client(1).known[&near].history.0 < world.real(near).history.0;
+    assert!(behind(&world));
+    world.run(3_000);
+    assert!(!behind(&world));
+    check(&world);
+}
+
+#[test]
+fn movements_that_are_not_volatile_are_told_for_certain() {
+    let mut world = World::new(38);
+    world.spawn(AVATAR, -20.0, Some(1));
+    let statue = world.spawn(STATUE, -25.0, Some(2));
+    world.run(500);
+    world.faults.lost = 0;
+    for step in 0..5u8 {
+        world.walk(2, -25.0 - f32::from(step), 1.0);
+        world.run(100);
+    }
+    world.run(300);
+    assert!(told(&world, 1, statue).iter().filter(|told| **told == "placed").count() >= 4);
+    assert!(!told(&world, 2, statue).contains(&"placed"), "its own client moved it");
+    check(&world);
+}
+
+#[test]
+fn a_crowd_that_moves_fits_datagrams() {
+    let mut world = World::new(39);
+    let sessions = 1..=60u64;
+    for session in sessions.clone() {
+        world.spawn(AVATAR, -10.0, Some(session));
+    }
+    world.run(1_000);
+    for step in 0..5u8 {
+        for session in sessions.clone() {
+            world.walk(session, -10.0 - f32::from(step), 0.0);
+        }
+        world.run(100);
+    }
+    world.run(300);
+    check(&world);
+}
+
+#[test]
+fn what_a_client_cannot_mean_moves_nothing() {
+    let mut world = World::new(40);
+    let entity = world.spawn(AVATAR, -20.0, Some(1));
+    let other = world.spawn(AVATAR, -25.0, Some(2));
+    world.run(500);
+    world.walk(1, -21.0, 0.0);
+    world.run(200);
+    let moved = |session, entity, sequence, x: f32, z: f32| HomeInput::Moved {
+        session: SessionId(session),
+        entity,
+        sequence,
+        place: place(x, z),
+    };
+    for nonsense in [
+        moved(1, entity, 5, f32::NAN, 0.0),
+        moved(1, entity, 6, 0.0, f32::INFINITY),
+        moved(1, other, 7, -22.0, 0.0),
+        moved(9, entity, 8, -22.0, 0.0),
+        moved(1, entity, 1, -22.0, 0.0),
+        moved(1, EntityId(12), 9, -22.0, 0.0),
+    ] {
+        world.tell_home(nonsense);
+        world.run(50);
+    }
+    assert_eq!(world.desk(WEST).place(entity), Some(place(-21.0, 0.0)));
+    assert_eq!(world.desk(WEST).place(other), Some(place(-25.0, 0.0)));
+    // Nobody is responsible any more for what is north of here.
+    let mut map = world.map.clone();
+    map.version = 2;
+    for area in &mut map.spaces.get_mut(&crate::world::SPACE).expect("it is there").cells {
+        area.north = 100.0;
+    }
+    world.tell_cell(WEST, annals_cell::CellInput::Map(map));
+    world.tell_home(moved(1, entity, 20, -22.0, 101.0));
+    world.run(50);
+    assert_eq!(world.desk(WEST).place(entity), Some(place(-21.0, 0.0)));
+    world.tell_home(moved(1, entity, 21, -22.0, 99.0));
+    world.run(50);
+    assert_eq!(world.desk(WEST).place(entity), Some(place(-22.0, 99.0)));
+}
+
+#[test]
+fn there_is_a_witness_only_while_there_is_a_client() {
+    let mut world = World::new(41);
+    let entity = world.spawn(AVATAR, -20.0, Some(1));
+    world.run(500);
+    assert_eq!(world.role(WEST).witnesses(), 1);
+    world.tell_home(HomeInput::Attach(entity, None));
+    world.run(300);
+    assert_eq!(world.role(WEST).witnesses(), 0);
+    let seen = world.client(1).items.len();
+    act(&mut world, entity, 0);
+    world.run(300);
+    assert_eq!(world.client(1).items.len(), seen);
+
+    world.tell_home(HomeInput::Attach(entity, Some(SessionId(1))));
+    act(&mut world, entity, 1);
+    world.run(2_500);
+    assert_eq!(world.role(WEST).witnesses(), 1);
+    check(&world);
+}
+
+#[test]
+fn a_view_survives_a_take_over_without_anybody_going_and_coming_back() {
+    let mut world = World::new(42);
+    let own = world.spawn(AVATAR, -20.0, Some(1));
+    let (near, beyond) = (world.spawn(AVATAR, -30.0, None), world.spawn(AVATAR, 15.0, None));
+    world.run(500);
+    for what in 0..10 {
+        [own, near, beyond]
+            .into_iter()
+            .for_each(|entity| act(&mut world, entity, what));
+    }
+    world.run(500);
+    for victim in [WEST, MIDDLE] {
+        world.crash(victim);
+        world.run(2_000);
+        world.start(victim);
+        world.run(3_000);
+        for what in 0..10 {
+            [own, near, beyond]
+                .into_iter()
+                .for_each(|entity| act(&mut world, entity, what));
+        }
+        world.run(6_000);
+        check(&world);
+    }
+    for entity in [near, beyond] {
+        let told = told(&world, 1, entity);
+        assert!(
+            !told.contains(&"leave") && !told.contains(&"refresh"),
+            "{entity}: {told:?}"
+        );
+    }
+}
+
+#[test]
+fn stamps_of_somebody_else_or_of_an_earlier_view_begin_nothing() {
+    let mut world = World::new(43);
+    let entity = world.spawn(AVATAR, -20.0, Some(1));
+    world.run(500);
+    let (view, items) = (world.client(1).view, world.client(1).items.len());
+    for (session, view) in [(1, view), (1, view - 1), (7, view + 5)] {
+        world.tell_home(HomeInput::Stamps {
+            session: SessionId(session),
+            entity,
+            view,
+            known: vec![(EntityId(999), annals_ids::HistoryNumber(3))],
+        });
+        world.run(500);
+    }
+    assert_eq!(world.client(1).items.len(), items);
+    act(&mut world, entity, 0);
+    world.run(300);
+    check(&world);
+}

@@ -1,0 +1,433 @@
+//! Cells, a home and clients on a simulated bus. All of it is made of one seed.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
+
+use annals_cell::{CellInput, CellRole};
+use annals_def::Value;
+use annals_event::{CellCreation, Image, Place};
+use annals_ids::{EntityId, MemberId, OwnerId, SessionId, SpaceId, TypeId, WallTime, WorldTime};
+use annals_node::{
+    Desk, Input, Output,
+    time::{Mono, Now},
+};
+use annals_wire::{
+    CellArea, Space, SpaceMap,
+    bus::{Envelope, Message, ViewMessage},
+};
+
+use crate::{
+    client::Client,
+    game::Game,
+    home::{Home, HomeInput},
+    process::{self, Process},
+};
+
+pub(crate) const SPACE: SpaceId = SpaceId(7);
+pub(crate) const HOME: OwnerId = OwnerId(100);
+pub(crate) const WEST: OwnerId = OwnerId(1);
+pub(crate) const MIDDLE: OwnerId = OwnerId(2);
+pub(crate) const EAST: OwnerId = OwnerId(3);
+
+/// West of this is `WEST`'s, then comes `MIDDLE`, up to [`EAST_EDGE`].
+pub(crate) const WEST_EDGE: f32 = 0.0;
+pub(crate) const EAST_EDGE: f32 = 60.0;
+
+pub(crate) const RADIUS: f32 = 40.0;
+pub(crate) const HYSTERESIS: f32 = 5.0;
+
+/// What goes wrong on the bus, in percent, and how long messages and log answers take at most, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    pub(crate) lost: u64,
+    pub(crate) repeated: u64,
+    pub(crate) delay: u64,
+}
+
+pub(crate) const CALM: Faults = Faults {
+    lost: 0,
+    repeated: 0,
+    delay: 2_000,
+};
+
+pub(crate) const ROUGH: Faults = Faults {
+    lost: 10,
+    repeated: 5,
+    delay: 60_000,
+};
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) now: Mono,
+    pub(crate) faults: Faults,
+    pub(crate) cells: BTreeMap<OwnerId, Process<CellRole>>,
+    pub(crate) home: Process<Home>,
+    pub(crate) clients: BTreeMap<SessionId, Client>,
+    pub(crate) map: SpaceMap,
+    pub(crate) game: Arc<Game>,
+    context: process::Game,
+    bus: BTreeMap<(Mono, u64), (OwnerId, Vec<u8>)>,
+    posted: u64,
+    dice: Box<dyn FnMut() -> u64>,
+    /// Messages to this owner are lost.
+    pub(crate) cut_off: Option<OwnerId>,
+}
+
+impl World {
+    /// Three cells side by side and a home, all up.
+    pub(crate) fn new(seed: u64) -> Self {
+        let game = Arc::new(Game::default());
+        let schema = crate::game::schema();
+        let context = process::Game {
+            schema,
+            behaviour: Arc::clone(&game) as _,
+        };
+        let mut world = Self {
+            now: Mono(1_000_000),
+            faults: CALM,
+            cells: [WEST, MIDDLE, EAST].map(|id| (id, Process::new(id))).into(),
+            home: Process::new(HOME),
+            clients: BTreeMap::new(),
+            map: three_cells(),
+            game,
+            context,
+            bus: BTreeMap::new(),
+            posted: 0,
+            dice: Box::new(annals_def::split_mix(seed)),
+            cut_off: None,
+        };
+        for id in [WEST, MIDDLE, EAST] {
+            world.start(id);
+        }
+        world.start_home();
+        world.run(300);
+        world
+    }
+
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+        (self.dice)() % sides
+    }
+
+    pub(crate) fn at(&self) -> Now {
+        Now {
+            mono: self.now,
+            wall: WallTime(self.now.0 / 1_000),
+            world: WorldTime(self.now.0 / 1_000),
+        }
+    }
+
+    pub(crate) fn start(&mut self, id: OwnerId) {
+        let (now, seed, map) = (self.at(), self.roll(u64::MAX), self.map.clone());
+        let cell = self.cells.get_mut(&id).expect("there is such a cell");
+        if cell.owner.is_none() {
+            cell.start(now, &self.context, CellRole::take_over, seed);
+            self.tell_cell(id, CellInput::Map(map));
+        }
+    }
+
+    pub(crate) fn start_home(&mut self) {
+        let (now, seed, map) = (self.at(), self.roll(u64::MAX), self.map.clone());
+        if self.home.owner.is_none() {
+            let lost = Vec::new();
+            self.home.start(now, &self.context, |_, _| Home { map, lost }, seed);
+        }
+    }
+
+    pub(crate) fn crash(&mut self, id: OwnerId) {
+        let lands = self.roll(2) == 0;
+        match self.cells.get_mut(&id) {
+            Some(cell) => cell.crash(lands),
+            None => self.home.crash(lands),
+        }
+    }
+
+    pub(crate) fn tell_cell(&mut self, id: OwnerId, input: CellInput) {
+        let (now, latency) = (self.at(), self.latency());
+        let cell = self.cells.get_mut(&id).expect("there is such a cell");
+        let outputs = cell.handle(now, Input::Role(input), latency);
+        self.post(outputs);
+    }
+
+    pub(crate) fn tell_home(&mut self, input: HomeInput) {
+        let (now, latency) = (self.at(), self.latency());
+        let outputs = self.home.handle(now, Input::Role(input), latency);
+        self.post(outputs);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, milliseconds: u64) {
+        let end = Mono(self.now.0 + milliseconds * 1_000);
+        while self.now < end {
+            self.now = self.next().map_or(end, |next| next.clamp(self.now, end));
+            self.deliver();
+            self.wake();
+            self.attend_clients();
+        }
+    }
+
+    fn next(&self) -> Option<Mono> {
+        let at = self.at();
+        let cells = self.cells.values().filter_map(|cell| cell.due(at));
+        let message = self.bus.first_key_value().map(|((due, _), _)| *due);
+        // Nothing is so urgent that it cannot wait for the next tenth of a millisecond; so time always passes.
+        let next = cells.chain(self.home.due(at)).chain(message).min()?;
+        Some(Mono(next.0.max(self.now.0 + 100)))
+    }
+
+    fn deliver(&mut self) {
+        while let Some(entry) = self.bus.first_entry() {
+            if entry.key().0 > self.now {
+                return;
+            }
+            let (to, bytes) = entry.remove();
+            let envelope = Envelope::decode(&bytes).expect("what was written can be read");
+            let (now, latency) = (self.at(), self.latency());
+            let outputs = match self.cells.get_mut(&to) {
+                Some(cell) => cell.handle(now, Input::Bus(envelope), latency),
+                None => self.home.handle(now, Input::Bus(envelope), latency),
+            };
+            self.post(outputs);
+        }
+    }
+
+    fn wake(&mut self) {
+        let now = self.at();
+        for id in [WEST, MIDDLE, EAST] {
+            let latency = self.latency();
+            let outputs = self
+                .cells
+                .get_mut(&id)
+                .expect("there is such a cell")
+                .wake(now, latency);
+            self.post(outputs);
+        }
+        let latency = self.latency();
+        let outputs = self.home.wake(now, latency);
+        self.post(outputs);
+    }
+
+    fn latency(&mut self) -> u64 {
+        500 + self.roll(self.faults.delay / 4 + 1)
+    }
+
+    fn post(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Send { to, envelope } => self.send(to, &envelope),
+                Output::Frame { connection, bytes } => {
+                    let session = SessionId(connection.0);
+                    if self
+                        .clients
+                        .get_mut(&session)
+                        .is_some_and(|client| client.frame(&bytes))
+                    {
+                        self.begin_view(session);
+                    }
+                }
+                Output::Datagram { connection, bytes } => {
+                    let lost = self.roll(100) < self.faults.lost;
+                    if let Some(client) = self.clients.get_mut(&SessionId(connection.0)).filter(|_| !lost) {
+                        client.datagram(&bytes);
+                    }
+                }
+                Output::WantIds => {}
+                other => panic!("nobody asked for {other:?}"),
+            }
+        }
+    }
+
+    fn send(&mut self, to: OwnerId, envelope: &Envelope) {
+        let bytes = envelope.encode();
+        let copies = 1 + u64::from(self.roll(100) < self.faults.repeated);
+        for _ in 0..copies {
+            if self.roll(100) < self.faults.lost || self.cut_off == Some(to) {
+                continue;
+            }
+            // Frames from one owner to another mostly keep their order.
+            let in_order = matches!(envelope.message, Message::View(ViewMessage::Frames { .. }));
+            let delay = if in_order && self.roll(20) != 0 {
+                1_000
+            } else {
+                200 + self.roll(self.faults.delay)
+            };
+            self.posted += 1;
+            let due = Mono(self.now.0 + delay);
+            self.bus.insert((due, self.posted), (to, bytes.clone()));
+        }
+    }
+
+    /// A client's view begins anew.
+    pub(crate) fn begin_view(&mut self, session: SessionId) {
+        let now = self.now;
+        let Some(client) = self.clients.get_mut(&session) else {
+            return;
+        };
+        let (entity, known) = (client.entity, client.begin(now));
+        let view = client.view;
+        self.tell_home(HomeInput::Stamps {
+            session,
+            entity,
+            view,
+            known,
+        });
+    }
+
+    fn attend_clients(&mut self) {
+        let now = self.now;
+        let waiting = self.clients.values().filter(|client| client.is_impatient(now));
+        let waiting: Vec<SessionId> = waiting.map(|client| client.session).collect();
+        for session in waiting {
+            self.begin_view(session);
+        }
+    }
+
+    /// Makes an entity with a base, and the client of it, if a session is given.
+    pub(crate) fn spawn(&mut self, type_id: TypeId, x: f32, session: Option<u64>) -> EntityId {
+        let session = session.map(SessionId);
+        self.tell_home(HomeInput::Create {
+            type_id,
+            place: place(x, 0.0),
+            session,
+        });
+        let state = self.home.owner.as_ref().expect("the home is up").state();
+        let entity = *state.entities.keys().max().expect("it was made");
+        if let Some(session) = session {
+            let client = Client::new(session, entity, Arc::clone(&self.context.schema));
+            self.clients.insert(session, client);
+            self.begin_view(session);
+        }
+        entity
+    }
+
+    /// Makes an entity without a base on the cell that is responsible.
+    pub(crate) fn spawn_creature(&mut self, x: f32) {
+        let place = place(x, 0.0);
+        let owner = self
+            .map
+            .owner_at(SPACE, place.position)
+            .expect("somebody is responsible");
+        self.tell_cell(
+            owner,
+            CellInput::Create {
+                type_id: crate::game::CREATURE,
+                place,
+                properties: Vec::new(),
+            },
+        );
+    }
+
+    pub(crate) fn call(&mut self, entity: EntityId, method: MemberId, args: Vec<Value>) {
+        self.tell_home(HomeInput::Call(entity, method, args));
+    }
+
+    /// A client walks to where `x` is.
+    pub(crate) fn walk(&mut self, session: u64, x: f32, z: f32) {
+        let session = SessionId(session);
+        let client = self.clients.get_mut(&session).expect("there is such a client");
+        client.moved += 1;
+        let (entity, sequence) = (client.entity, client.moved);
+        self.tell_home(HomeInput::Moved {
+            session,
+            entity,
+            sequence,
+            place: place(x, z),
+        });
+    }
+
+    pub(crate) fn client(&self, session: u64) -> &Client {
+        &self.clients[&SessionId(session)]
+    }
+
+    pub(crate) fn live(&self, id: OwnerId) -> &annals_node::Owner<CellRole> {
+        self.cells[&id].owner.as_ref().expect("the cell is up")
+    }
+
+    pub(crate) fn desk(&self, id: OwnerId) -> &Desk {
+        self.live(id).desk()
+    }
+
+    pub(crate) fn role(&self, id: OwnerId) -> &CellRole {
+        self.live(id).role()
+    }
+
+    /// Where an entity is real.
+    pub(crate) fn holders(&self, entity: EntityId) -> Vec<OwnerId> {
+        let up = self
+            .cells
+            .iter()
+            .filter_map(|(id, cell)| Some((id, cell.owner.as_ref()?)));
+        up.filter(|(_, owner)| owner.state().entities.contains_key(&entity))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// The real entity, wherever it is.
+    pub(crate) fn real(&self, entity: EntityId) -> &Image {
+        let holders = self.holders(entity);
+        assert_eq!(holders.len(), 1, "entity {entity} is real on {holders:?}");
+        self.desk(holders[0]).image(entity).expect("it is held")
+    }
+
+    /// All that is real anywhere, and where.
+    pub(crate) fn reals(&self) -> BTreeMap<EntityId, (OwnerId, Place)> {
+        let mut reals = BTreeMap::new();
+        for id in self.cells.keys() {
+            for (entity, place) in self.desk(*id).places() {
+                let twice = reals.insert(entity, (*id, place));
+                assert_eq!(twice, None, "entity {entity} is real on {id} too");
+            }
+        }
+        reals
+    }
+
+    /// Whether entities do things by themselves.
+    pub(crate) fn set_lively(&self, lively: bool) {
+        self.game.lively.store(lively, Ordering::Relaxed);
+    }
+}
+
+/// A creation that a cell is asked for by the home.
+pub(crate) fn creation(entity: EntityId, type_id: TypeId, x: f32) -> CellCreation {
+    CellCreation {
+        entity,
+        type_id,
+        home: HOME,
+        based: false,
+        place: place(x, 0.0),
+        properties: Vec::new(),
+        client: None,
+    }
+}
+
+pub(crate) fn place(x: f32, z: f32) -> Place {
+    let mut place = Place {
+        space: SPACE,
+        ..Place::default()
+    };
+    (place.position.x, place.position.z) = (x, z);
+    place
+}
+
+fn three_cells() -> SpaceMap {
+    let area = |owner, west, east| CellArea {
+        west,
+        east,
+        ..CellArea::everywhere(owner)
+    };
+    let space = Space {
+        cells: vec![
+            area(WEST, f32::NEG_INFINITY, WEST_EDGE),
+            area(MIDDLE, WEST_EDGE, EAST_EDGE),
+            area(EAST, EAST_EDGE, f32::INFINITY),
+        ],
+        aoi_radius: RADIUS,
+        aoi_hysteresis: HYSTERESIS,
+        ghost_distance: 50.0,
+    };
+    SpaceMap {
+        version: 1,
+        spaces: [(SPACE, space)].into(),
+    }
+}
