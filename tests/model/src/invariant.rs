@@ -13,6 +13,10 @@ pub enum Invariant {
     ReplacedShowsNothing,
     /// A process whose owner was taken over by another appends nothing any more (while the log keeps what it has).
     ReplacedAppendsNothing,
+    /// Each call that was made takes effect once, in the order in which they were made, unless its receiver is gone.
+    CallsTakeEffectOnce,
+    /// Each entity is real on one owner, or under way to one.
+    OneReal,
     /// Nobody stops with an alarm because of the faults that the protocol is made for.
     AlarmsAreTrue,
     /// Ordinary steps can always lead to where nothing is owed to anybody.
@@ -26,6 +30,8 @@ impl fmt::Display for Invariant {
             Self::ChainIsDense => "batches are dense and chained",
             Self::ReplacedShowsNothing => "a replaced process shows nothing",
             Self::ReplacedAppendsNothing => "a replaced process appends nothing",
+            Self::CallsTakeEffectOnce => "each call takes effect once, in order",
+            Self::OneReal => "each entity is real once, or under way",
             Self::AlarmsAreTrue => "an alarm means a fault outside the budget",
             Self::Progress => "what is owed can always be settled",
         })

@@ -6,9 +6,11 @@
 //!
 //! Not here: code of the services. A model that shared code with them would share its mistakes.
 
+pub mod calls;
 pub mod exhibit;
 pub mod explorer;
 pub mod faults;
+pub mod handover;
 pub mod invariant;
 pub mod log;
 pub mod rule;

@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use annals_model::exhibit::Exhibit;
-use annals_model::log;
+use annals_model::{calls, handover, log};
 
 const HEAD: &str = "\
 # What each rule prevents
@@ -15,20 +14,23 @@ compared with a new search by a test.
 
 fn main() -> ExitCode {
     println!("{HEAD}");
-    print("One owner's log", &log::exhibits::exhibits())
-}
-
-fn print(title: &str, exhibits: &[Exhibit]) -> ExitCode {
-    println!("## {title}\n");
-    for exhibit in exhibits {
-        match exhibit.schedule() {
-            Ok(schedule) => println!("{}", exhibit.section(&schedule)),
-            Err(found) => {
-                eprintln!(
-                    "without {:?} everything holds within these bounds: {found:?}",
-                    exhibit.rule
-                );
-                return ExitCode::FAILURE;
+    let chapters = [
+        ("One owner's log", log::exhibits::exhibits()),
+        ("Calls", calls::exhibits::exhibits()),
+        ("Hand-over", handover::exhibits::exhibits()),
+    ];
+    for (title, exhibits) in chapters {
+        println!("## {title}\n");
+        for exhibit in exhibits {
+            match exhibit.schedule() {
+                Ok(schedule) => println!("{}", exhibit.section(&schedule)),
+                Err(found) => {
+                    eprintln!(
+                        "without {:?} everything holds within these bounds: {found:?}",
+                        exhibit.rule
+                    );
+                    return ExitCode::FAILURE;
+                }
             }
         }
     }

@@ -60,6 +60,48 @@ pub enum Rule {
     F6BehindArchive,
     /// F6: the sequence to trim to is looked up again before trimming.
     F6LookedUp,
+    /// C1: a call is logged before it is sent.
+    C1LoggedFirst,
+    /// C1: the sending end of a link moves with its entity.
+    C1SenderMoves,
+    /// C2: a call is taken only after the one before it.
+    C2InOrder,
+    /// C2: a call is taken once.
+    C2Once,
+    /// C2: a call is recorded as taken in the batch that holds its effects.
+    C2WithEffects,
+    /// C2: the receiving end of a link moves with its entity.
+    C2ReceiverMoves,
+    /// C3: a confirmation leaves through the gate.
+    C3ThroughGate,
+    /// C4: unconfirmed calls are sent again.
+    C4Resent,
+    /// C5: a call within an owner queues behind unconfirmed ones.
+    C5Queued,
+    /// C6: only the home says that an entity is gone.
+    C6GoneFromHome,
+    /// C7: what waits for an answer is part of the caller's state.
+    C7Awaiting,
+    /// C9: the calls of a destroyed entity stay until they are confirmed.
+    C9CallsOutlive,
+    /// H1: a hand-over is logged before the image leaves.
+    H1Logged,
+    /// H1: the entity leaves in the same input as the call that carries it.
+    H1OneInput,
+    /// H2: the image is sent again until it is answered.
+    H2Resent,
+    /// H3: the answer is a call of its own, sent again until it is confirmed.
+    H3AnswerIsCall,
+    /// H3: an image is taken once.
+    H3Once,
+    /// H4: an arrival ends the hand-over that it answers, and nothing else.
+    H4ThatOne,
+    /// H4: what is refused is real again where it was.
+    H4Returned,
+    /// H4: nothing but a refusal brings an entity back.
+    H4OnlyRefused,
+    /// H6: the home hears of places by calls of the entity's own link.
+    H6Ordered,
 }
 
 impl Rule {
@@ -116,6 +158,30 @@ impl Rule {
             Self::F6NewestStays => ("F6", "the newest archived batch stays on the subject"),
             Self::F6BehindArchive => ("F6", "only archived batches are trimmed"),
             Self::F6LookedUp => ("F6", "the sequence to trim to is looked up again before trimming"),
+            Self::C1LoggedFirst => ("C1", "a call is logged before it is sent"),
+            Self::C1SenderMoves => ("C1", "the sending end of a link moves with its entity"),
+            Self::C2InOrder => ("C2", "a call is taken only after the one before it"),
+            Self::C2Once => ("C2", "a call is taken once"),
+            Self::C2WithEffects => ("C2", "a call is recorded as taken in the batch that holds its effects"),
+            Self::C2ReceiverMoves => ("C2", "the receiving end of a link moves with its entity"),
+            Self::C3ThroughGate => ("C3", "a confirmation leaves through the gate"),
+            Self::C4Resent => ("C4", "unconfirmed calls are sent again"),
+            Self::C5Queued => ("C5", "a call within an owner queues behind unconfirmed ones"),
+            Self::C6GoneFromHome => ("C6", "only the home says that an entity is gone"),
+            Self::C7Awaiting => ("C7", "what waits for an answer is part of the caller's state"),
+            Self::C9CallsOutlive => ("C9", "the calls of a destroyed entity stay until they are confirmed"),
+            Self::H1Logged => ("H1", "a hand-over is logged before the image leaves"),
+            Self::H1OneInput => ("H1", "the entity leaves in the same input as the call that carries it"),
+            Self::H2Resent => ("H2", "the image is sent again until it is answered"),
+            Self::H3AnswerIsCall => (
+                "H3",
+                "the answer is a call of its own, sent again until it is confirmed",
+            ),
+            Self::H3Once => ("H3", "an image is taken once"),
+            Self::H4ThatOne => ("H4", "an arrival ends the hand-over that it answers, and nothing else"),
+            Self::H4Returned => ("H4", "what is refused is real again where it was"),
+            Self::H4OnlyRefused => ("H4", "nothing but a refusal brings an entity back"),
+            Self::H6Ordered => ("H6", "the home hears of places by calls of the entity's own link"),
         }
     }
 }

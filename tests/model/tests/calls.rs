@@ -1,0 +1,139 @@
+//! The model of calls: nothing fails with all rules, and something does without any one of them.
+
+use annals_model::calls::exhibits::exhibits;
+use annals_model::calls::{CallsBounds, CallsModel};
+use annals_model::exhibit::assert_exhausted;
+use annals_model::explorer::search_with_progress;
+use annals_model::faults::Faults;
+use annals_model::rule::{Rule, Rules};
+
+const PLAIN: CallsBounds = CallsBounds {
+    calls: 2,
+    moves_of_caller: 0,
+    moves_of_receiver: 0,
+    answers: false,
+    caller_dies: false,
+    receiver_dies: false,
+    faults: Faults {
+        crashes: 1,
+        tails: 0,
+        holes: 0,
+        repeats: 0,
+        drops: 1,
+        unknowns: 0,
+        damages: 0,
+    },
+};
+
+fn assert_holds(test: &str, bounds: CallsBounds) {
+    let bounds = CallsBounds {
+        faults: bounds.faults.deeper(annals_model::extra_faults()),
+        ..bounds
+    };
+    assert_exhausted(
+        test,
+        &search_with_progress(&CallsModel {
+            rules: Rules::ALL,
+            bounds,
+        }),
+    );
+}
+
+#[test]
+fn three_calls() {
+    assert_holds("three_calls", CallsBounds { calls: 3, ..PLAIN });
+}
+
+#[test]
+fn two_calls_and_their_answers() {
+    assert_holds("two_calls_and_their_answers", CallsBounds { answers: true, ..PLAIN });
+}
+
+#[test]
+fn both_ends_move() {
+    assert_holds(
+        "both_ends_move",
+        CallsBounds {
+            moves_of_caller: 1,
+            moves_of_receiver: 1,
+            ..PLAIN
+        },
+    );
+}
+
+#[test]
+fn both_ends_move_during_a_call_that_is_answered() {
+    let bounds = CallsBounds {
+        calls: 1,
+        answers: true,
+        moves_of_caller: 1,
+        moves_of_receiver: 1,
+        ..PLAIN
+    };
+    assert_holds("both_ends_move_during_a_call_that_is_answered", bounds);
+}
+
+#[test]
+fn the_receiver_moves_there_and_back() {
+    assert_holds(
+        "the_receiver_moves_there_and_back",
+        CallsBounds {
+            moves_of_receiver: 2,
+            ..PLAIN
+        },
+    );
+}
+
+#[test]
+fn the_caller_is_destroyed_on_its_way() {
+    assert_holds(
+        "the_caller_is_destroyed_on_its_way",
+        CallsBounds {
+            caller_dies: true,
+            moves_of_caller: 1,
+            ..PLAIN
+        },
+    );
+}
+
+#[test]
+fn the_receiver_is_destroyed_on_its_way() {
+    let bounds = CallsBounds {
+        receiver_dies: true,
+        moves_of_receiver: 1,
+        ..PLAIN
+    };
+    assert_holds("the_receiver_is_destroyed_on_its_way", bounds);
+}
+
+fn fails_without(rule: Rule) {
+    let exhibit = exhibits()
+        .into_iter()
+        .find(|exhibit| exhibit.rule == rule)
+        .expect("every rule here has an exhibit");
+    exhibit.assert_documented();
+}
+
+macro_rules! fails_without {
+    ($($name:ident: $rule:ident),+ $(,)?) => {$(
+        #[test]
+        fn $name() {
+            fails_without(Rule::$rule);
+        }
+    )+};
+}
+
+fails_without! {
+    c1_logged_first: C1LoggedFirst,
+    c1_sender_moves: C1SenderMoves,
+    c2_in_order: C2InOrder,
+    c2_once: C2Once,
+    c2_with_effects: C2WithEffects,
+    c2_receiver_moves: C2ReceiverMoves,
+    c3_through_gate: C3ThroughGate,
+    c4_resent: C4Resent,
+    c5_queued: C5Queued,
+    c6_gone_from_home: C6GoneFromHome,
+    c7_awaiting: C7Awaiting,
+    c9_calls_outlive: C9CallsOutlive,
+}
