@@ -26,10 +26,10 @@ use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::{
-    holder::Chain,
     log::{Entry, History, Lane, Reader},
     nats::{Bus, ConnectError, StreamError},
     process::{self, SHARD, Settings},
+    telemetry::Chain,
 };
 
 /// Bytes of batches that are read before they are folded: one transaction's worth.

@@ -20,9 +20,9 @@ use thiserror::Error;
 
 use crate::{
     clock,
-    holder::Chain,
     nats::{Bus, ConnectError},
     process::{self, BEAT, SHARD, Settings},
+    telemetry::Chain,
 };
 
 /// What the director wants the realm to be.

@@ -33,6 +33,7 @@ use crate::{
     log::{Driver, LogCore, ReadError, Reading},
     process::Process,
     registry::StoreRegistry,
+    telemetry::Chain,
 };
 
 /// How long to wait before a take-over that could not be completed is tried again.
@@ -339,20 +340,5 @@ pub async fn until(deadline: Option<Mono>) {
         // At least a little: the timer's clock and ours need not agree to the last microsecond.
         Some(deadline) => tokio::time::sleep(deadline.since(clock::mono()).max(Duration::from_micros(50))).await,
         None => std::future::pending().await,
-    }
-}
-
-/// An error with all its causes on one line.
-pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
     }
 }

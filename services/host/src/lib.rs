@@ -12,6 +12,7 @@ pub mod health;
 pub mod holder;
 pub mod keeper;
 pub mod log;
+pub mod login;
 pub mod nats;
 pub mod process;
 mod registry;

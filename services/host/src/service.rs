@@ -17,8 +17,9 @@ use crate::{
     config::{Acknowledged, Config, Flags},
     db,
     director::{self, Plan},
-    holder::Chain,
+    login,
     process::Settings,
+    telemetry::{self, Chain},
 };
 
 /// The space that every realm begins with.
@@ -79,22 +80,36 @@ pub fn db() -> ExitCode {
     })
 }
 
-/// A cell process of a game.
-pub fn cell(behaviour: Arc<dyn Behaviour>) -> ExitCode {
+/// The login service's process.
+pub fn login() -> ExitCode {
+    let Plain { flags } = Plain::parse();
+    run(&flags, async |begun| {
+        let advertise = begun.config.advertise.as_deref().and_then(resolve);
+        let front = Front {
+            listen: begun.config.first_listen(),
+            advertise,
+            directory: &begun.config.data,
+        };
+        login::run(&begun.settings, Arc::clone(&begun.schema), &front).await
+    })
+}
+
+/// A cell process of the game that `game` gives for the world's definitions.
+pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Arc<dyn Behaviour>) -> ExitCode {
     let Plain { flags } = Plain::parse();
     run(&flags, async |begun| {
         cell::run(
             &begun.settings,
             Arc::clone(&begun.schema),
-            behaviour,
+            game(&begun.schema),
             durability(&begun.config),
         )
         .await
     })
 }
 
-/// A base process of a game.
-pub fn base(behaviour: Arc<dyn Behaviour>) -> ExitCode {
+/// A base process of the game that `game` gives for the world's definitions.
+pub fn base(game: impl FnOnce(&Arc<Schema>) -> Arc<dyn Behaviour>) -> ExitCode {
     let Plain { flags } = Plain::parse();
     run(&flags, async |begun| {
         let advertise = begun.config.advertise.as_deref().and_then(resolve);
@@ -107,7 +122,7 @@ pub fn base(behaviour: Arc<dyn Behaviour>) -> ExitCode {
         base::run(
             &begun.settings,
             Arc::clone(&begun.schema),
-            behaviour,
+            game(&begun.schema),
             durability(&begun.config),
             &front,
         )
@@ -142,10 +157,7 @@ fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(
 
 fn begin(flags: &Flags) -> Result<Begun, String> {
     let config = Config::load(flags).map_err(|mistakes| mistakes.to_string())?;
-    tracing_subscriber::fmt()
-        .with_env_filter(config.log.filter())
-        .with_writer(std::io::stderr)
-        .init();
+    telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;
     let (schema, diagnostics) = check_dir(&config.world);
     let broken = diagnostics.iter().any(|found| found.severity == Severity::Error);
     let schema = match schema.filter(|_| !broken) {

@@ -1,0 +1,406 @@
+//! The login service: answers log-ins, asking db, director and bases; compares passwords.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use annals_def::Schema;
+use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_login::{Checkout, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
+use annals_wire::{
+    client::{CloseReason, Located, Password, Secret},
+    control::{
+        AccountFound, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount, Locate,
+        OpenSession, Place, PlaceSession, SessionOpened,
+    },
+};
+use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier, password_hash::SaltString};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::{
+    base::Front,
+    clock,
+    edge::{Arrival, Edge, EdgeCommand, EdgeError, EdgeEvent, EdgeHandle, Identity, IdentityError, Serves, bind},
+    holder::until,
+    process::{self, AskError, JoinError, Process, Settings, request},
+};
+
+/// Events of clients that wait; while there are so many, no client is read.
+const EVENTS: usize = 1_024;
+
+/// Answers to questions that wait for the core.
+const ANSWERS: usize = 4_096;
+
+/// Passwords compared at a time. Each takes 19 MiB and some 20 ms of a core, on purpose.
+const COMPARED_AT_ONCE: usize = 2;
+
+/// The file with the key under which account names are looked up.
+const NAME_KEY: &str = "names.key";
+
+/// Why the service ended.
+#[derive(Debug, Error)]
+pub enum LoginError {
+    /// It could not join its realm.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// It has no certificate.
+    #[error("the login service has no certificate")]
+    Identity(#[from] IdentityError),
+    /// It cannot serve clients.
+    #[error("the login service cannot serve clients")]
+    Edge(#[from] EdgeError),
+    /// The key of account names cannot be read or made.
+    #[error("the key of account names, {path}, cannot be read or made", path = path.display())]
+    NameKey {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The schema has no type for accounts.
+    #[error("the world has no entity type that a client could log in as: give one a base part, and call it Account")]
+    NoAccountType,
+    /// Where it listens cannot be written down.
+    #[error("{path} cannot be written", path = path.display())]
+    Announce {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Runs the service until the process is asked to stop. Where it listens is written to `login.address` in the front's
+/// folder, for whoever shares it.
+///
+/// # Errors
+/// When it cannot join its realm or serve clients.
+pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front<'_>) -> Result<(), LoginError> {
+    let stop = process::stop_signal();
+    let account_types = account_types(&schema);
+    if account_types.is_empty() {
+        return Err(LoginError::NoAccountType);
+    }
+    let process = Process::join(settings, "login", schema).await?;
+    let identity = Identity::development(front.directory)?;
+    let name_key = name_key(front.directory)?;
+    let (events, mut arrivals) = mpsc::channel(EVENTS);
+    let edge = Edge::start(bind(front.listen)?, &identity, Serves::Login, events)?;
+    let address = front.describe(&edge, &identity);
+    let path = front.directory.join("login.address");
+    fs::write(&path, &address).map_err(|source| LoginError::Announce { path, source })?;
+    tracing::info!(%address, "answering log-ins");
+    let asker = Arc::new(Asker {
+        process,
+        account_types,
+        name_key,
+        comparing: Arc::new(Semaphore::new(COMPARED_AT_ONCE)),
+    });
+    let (answers, mut answered) = mpsc::channel(ANSWERS);
+    let mut service = Service {
+        core: Login::new(),
+        edge: edge.handle(),
+        asker: Arc::clone(&asker),
+        answers,
+    };
+    let mut beat = tokio::time::interval(process::BEAT);
+    let stopped = process::stopped(stop);
+    tokio::pin!(stopped);
+    loop {
+        let deadline = service.core.deadline();
+        tokio::select! {
+            Some(event) = arrivals.recv() => service.arrive(event),
+            Some(input) = answered.recv() => service.handle(input),
+            () = until(deadline) => service.handle(Input::Time),
+            _ = beat.tick() => asker.beat(),
+            () = &mut stopped => break,
+        }
+    }
+    service.handle(Input::ShutDown);
+    edge.shut_down().await;
+    Ok(())
+}
+
+/// The types as which accounts are made, in turn: `Account` where there is one, else every type that a client can have.
+fn account_types(schema: &Schema) -> Vec<String> {
+    let able = schema.types().iter().filter(|found| found.parts.base);
+    match schema.type_named("Account").filter(|found| found.parts.base) {
+        Some(account) => vec![account.name.clone()],
+        None => able.map(|found| found.name.clone()).collect(),
+    }
+}
+
+/// Names are looked up by a keyed hash, so that the store does not tell who has an account.
+fn name_key(directory: &Path) -> Result<[u8; 32], LoginError> {
+    let path = directory.join(NAME_KEY);
+    let failed = |source| LoginError::NameKey {
+        path: path.clone(),
+        source,
+    };
+    match fs::read(&path) {
+        Ok(bytes) => {
+            let wrong = || failed(io::Error::other("it does not hold 32 bytes"));
+            bytes.try_into().map_err(|_| wrong())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(directory).map_err(failed)?;
+            let key: [u8; 32] = process::random();
+            fs::write(&path, key).map_err(failed)?;
+            Ok(key)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+struct Service {
+    core: Login,
+    edge: EdgeHandle,
+    asker: Arc<Asker>,
+    answers: mpsc::Sender<Input>,
+}
+
+impl Service {
+    fn arrive(&mut self, EdgeEvent { connection, what }: EdgeEvent) {
+        match what {
+            Arrival::LoginRequest(request) => {
+                let ticket = Secret(process::random());
+                self.handle(Input::Request {
+                    connection,
+                    request,
+                    ticket,
+                });
+            }
+            Arrival::Closed(_) => self.handle(Input::Closed(connection)),
+            // An edge that serves log-ins has no play.
+            Arrival::Opened { .. } | Arrival::Hello(_) | Arrival::Frame(_) | Arrival::Datagram(_) => {}
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.core.handle(clock::mono(), input);
+        while let Some(output) = self.core.poll_output() {
+            match output {
+                Output::Answer { connection, answer } => {
+                    let mut body = Vec::new();
+                    answer.write(&mut body);
+                    self.edge.apply(EdgeCommand::Frame { connection, body });
+                    self.edge.apply(EdgeCommand::Close {
+                        connection,
+                        reason: CloseReason::Finished,
+                    });
+                }
+                question => {
+                    let (asker, answers) = (Arc::clone(&self.asker), self.answers.clone());
+                    tokio::spawn(async move {
+                        if let Some(input) = asker.ask(question).await {
+                            // The service has ended: nobody waits.
+                            let _ = answers.send(input).await;
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Puts the core's questions to those who can answer.
+struct Asker {
+    process: Process,
+    account_types: Vec<String>,
+    name_key: [u8; 32],
+    comparing: Arc<Semaphore>,
+}
+
+impl Asker {
+    /// Tells the director that the process lives.
+    fn beat(self: &Arc<Self>) {
+        let asker = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(error) = asker
+                .process
+                .beat(&std::collections::BTreeMap::new(), "", u64::MAX)
+                .await
+            {
+                tracing::debug!(%error, "the director was not heard");
+            }
+        });
+    }
+
+    async fn ask(&self, question: Output) -> Option<Input> {
+        Some(match question {
+            Output::Verify { ask, name, password } => Input::Verified(ask, self.verify(&name, password).await),
+            Output::Place { ask } => Input::Located(ask, self.place().await),
+            Output::Locate { ask, owner } => Input::Located(ask, self.locate(owner).await),
+            Output::CheckOut {
+                ask,
+                account,
+                preferred,
+            } => Input::CheckedOut(ask, self.check_out(account, preferred).await),
+            Output::Open { ask, wanted } => Input::Opened(ask, self.open(wanted).await),
+            Output::Answer { .. } => return None,
+        })
+    }
+
+    /// Whose account it is. A name that has none gets one with this password: an account is made by its first log-in.
+    async fn verify(&self, name: &str, password: Password) -> Result<Verdict, Unavailable> {
+        let key = self.key_of(name);
+        let found = self
+            .db::<AccountFound>(DbAsk::FindAccount(FindAccount { name: key.clone() }))
+            .await?;
+        let account = if found.database == 0 {
+            self.create(name, key, &password).await?
+        } else {
+            found
+        };
+        let database = DatabaseId(account.database);
+        let fits = self.compare(password, account.password).await?;
+        Ok(if fits { Verdict::Good(database) } else { Verdict::Wrong })
+    }
+
+    fn key_of(&self, name: &str) -> Vec<u8> {
+        Sha256::new()
+            .chain_update(self.name_key)
+            .chain_update(name.as_bytes())
+            .finalize()
+            .to_vec()
+    }
+
+    async fn create(&self, name: &str, key: Vec<u8>, password: &Password) -> Result<AccountFound, Unavailable> {
+        let (text, permit) = (password.0.clone(), self.permit().await?);
+        let hashing = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let salt = SaltString::encode_b64(&process::random::<16>())?;
+            Argon2::default()
+                .hash_password(text.as_bytes(), &salt)
+                .map(|hash| hash.to_string())
+        });
+        let password = hashing.await.map_err(|_| Unavailable)?.map_err(|_| Unavailable)?;
+        // Where there is no type called Account, accounts take turns among those that there are.
+        let turn = name
+            .bytes()
+            .fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
+        let entity_type = self.account_types[turn % self.account_types.len()].clone();
+        self.db(DbAsk::CreateAccount(CreateAccount {
+            name: key,
+            password,
+            entity_type,
+        }))
+        .await
+    }
+
+    async fn compare(&self, password: Password, hash: String) -> Result<bool, Unavailable> {
+        let permit = self.permit().await?;
+        let comparing = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let parsed =
+                PasswordHash::new(&hash).map_err(|error| tracing::error!(%error, "a stored password hash is damaged"));
+            parsed.is_ok_and(|parsed| {
+                Argon2::default()
+                    .verify_password(password.0.as_bytes(), &parsed)
+                    .is_ok()
+            })
+        });
+        comparing.await.map_err(|_| Unavailable)
+    }
+
+    async fn place(&self) -> Result<Option<Located>, Unavailable> {
+        let place = self
+            .process
+            .ask::<Place>(DirectorAsk::PlaceSession(PlaceSession {}))
+            .await;
+        place.map(|place| located(&place)).map_err(unavailable)
+    }
+
+    async fn locate(&self, owner: OwnerId) -> Result<Option<Located>, Unavailable> {
+        let place = self
+            .process
+            .ask::<Place>(DirectorAsk::Locate(Locate { owner: owner.0 }))
+            .await;
+        place.map(|place| located(&place)).map_err(unavailable)
+    }
+
+    async fn check_out(&self, account: DatabaseId, preferred: OwnerId) -> Result<Checkout, Unavailable> {
+        let ask = DbAsk::CheckOut(CheckOut {
+            database: account.0,
+            preferred: preferred.0,
+        });
+        let answer = self.db::<CheckedOut>(ask).await?;
+        if !answer.failed.is_empty() {
+            tracing::warn!(account = %account, reason = answer.failed, "not checked out");
+            return Err(Unavailable);
+        }
+        Ok(Checkout {
+            owner: OwnerId(answer.owner),
+            number: answer.checkout,
+            type_id: TypeId(u16::try_from(answer.type_id).map_err(|_| Unavailable)?),
+            properties: answer.properties,
+        })
+    }
+
+    async fn open(&self, wanted: Wanted) -> Result<Opened, Unavailable> {
+        let ask = OpenSession {
+            database: wanted.account.0,
+            checkout: wanted.checkout.number,
+            type_id: u32::from(wanted.checkout.type_id.0),
+            properties: wanted.checkout.properties,
+            ticket: wanted.ticket.0.to_vec(),
+            epoch: wanted.epoch.0,
+        };
+        let subject = self.process.subjects.sessions(wanted.owner);
+        let opened: SessionOpened = request(&self.process.bus, "base", subject, &ask)
+            .await
+            .map_err(unavailable)?;
+        Ok(match opened {
+            SessionOpened { session, epoch, .. } if session != 0 => Opened::Session {
+                session: SessionId(session),
+                epoch: Epoch(epoch),
+            },
+            SessionOpened { outdated: true, .. } => Opened::Outdated,
+            SessionOpened { refused, .. } => {
+                tracing::warn!(account = %wanted.account, reason = refused, "no session was opened");
+                Opened::Refused
+            }
+        })
+    }
+
+    async fn db<A: prost::Message + Default>(&self, ask: DbAsk) -> Result<A, Unavailable> {
+        let subject = self.process.subjects.service("db");
+        request(&self.process.bus, "db", subject, &DbRequest { ask: Some(ask) })
+            .await
+            .map_err(unavailable)
+    }
+
+    /// Waiting here is what paces a rush of log-ins.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, Unavailable> {
+        Arc::clone(&self.comparing)
+            .acquire_owned()
+            .await
+            .map_err(|_| Unavailable)
+    }
+}
+
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it stands in map_err, which gives the error away"
+)]
+fn unavailable(error: AskError) -> Unavailable {
+    tracing::debug!(%error, "no answer");
+    Unavailable
+}
+
+/// What the director says of a base, `address certificate` in text, as clients are told it.
+fn located(place: &Place) -> Option<Located> {
+    let mut words = place.address.split_whitespace();
+    let address: SocketAddr = words.next()?.parse().ok()?;
+    let certificate = words.next().map(str::parse::<Hash>).transpose().ok()?;
+    Some(Located {
+        owner: OwnerId(place.owner),
+        epoch: Epoch(place.epoch),
+        address,
+        certificate,
+    })
+}
