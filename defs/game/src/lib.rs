@@ -238,3 +238,17 @@ fn called_by(caller: &Caller) -> Value {
     let session = caller.client().map(|session| session.0);
     Value::UInt(entity.or(session).unwrap_or_default())
 }
+
+/// The behaviour for a world's definitions: the sample's for the sample, and for any other world [`Puppet`].
+#[must_use]
+pub fn game(schema: &Arc<Schema>) -> Arc<dyn Behaviour> {
+    let is_sample = ["Account", "Avatar", "Chest", "PatrolNode"].iter().all(|name| {
+        let is_object = schema.user_data_objects().iter().any(|object| object.name == *name);
+        schema.type_named(name).is_some() || is_object
+    });
+    if is_sample {
+        Arc::new(Sample::new(Arc::clone(schema)))
+    } else {
+        Arc::new(Puppet::new(Arc::clone(schema)))
+    }
+}

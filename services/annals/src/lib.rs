@@ -1,1 +1,4 @@
 //! The command line: run a realm, check definitions, read the log.
+
+pub mod up;
+pub mod up_command;

@@ -1,0 +1,7 @@
+//! The base service of a realm, with the sample world's game inside.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    annals_host::service::base(annals_sample::game)
+}

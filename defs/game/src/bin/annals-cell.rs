@@ -1,0 +1,7 @@
+//! The cell service of a realm, with the sample world's game inside.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    annals_host::service::cell(annals_sample::game)
+}

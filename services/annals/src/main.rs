@@ -1,0 +1,35 @@
+//! `annals`: the command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Run a realm, and look into one.
+#[derive(Debug, Parser)]
+#[command(name = "annals", version)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Commands,
+}
+
+#[derive(Debug, Subcommand)]
+enum Commands {
+    /// Run a whole realm on this machine: one process per service and a private nats-server
+    Up(annals::up_command::Up),
+}
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("no threads can be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    runtime.block_on(async {
+        match line.command {
+            Commands::Up(up) => up.run().await,
+        }
+    })
+}

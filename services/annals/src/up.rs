@@ -1,0 +1,297 @@
+//! A whole realm on this machine: a private nats-server and one process per service, started in the documented order, with
+//! everything they keep and log in one folder.
+
+use std::{
+    fs::{self, File},
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+    time::{Duration, Instant},
+};
+
+use annals_host::{
+    child::{self, Child},
+    nats::{Server, ServerError, ServerOptions, SyncPolicy},
+};
+use annals_ids::Hash;
+use thiserror::Error;
+
+/// How long a realm may take until it answers log-ins.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often a starting realm is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Lines of a failed service's log that are shown.
+const SHOWN_LINES: usize = 12;
+
+/// What is to run.
+#[derive(Clone, Debug)]
+pub struct RealmPlan {
+    /// The realm's name.
+    pub realm: String,
+    /// The folder of the world's definitions.
+    pub world: PathBuf,
+    /// The folder of everything the realm keeps.
+    pub data: PathBuf,
+    /// Base processes.
+    pub bases: usize,
+    /// Cell processes.
+    pub cells: usize,
+    /// When the private nats-server syncs.
+    pub sync: SyncPolicy,
+    /// Where log-ins are listened for; port 0 is one that the system chooses.
+    pub listen: SocketAddr,
+}
+
+/// Why a realm did not come up.
+#[derive(Debug, Error)]
+pub enum UpError {
+    /// The bus.
+    #[error("the private nats-server did not start")]
+    Nats(#[from] ServerError),
+    /// A file or folder.
+    #[error("{path} cannot be used", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A service's binary is not there or cannot be started.
+    #[error("{program} cannot be started; build it first: cargo build --release --bins", program = program.display())]
+    Start {
+        /// The binary.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A service ended.
+    #[error("{service} ended with {status}; the end of {log}:\n{tail}", log = log.display())]
+    Ended {
+        /// Which.
+        service: String,
+        /// How.
+        status: ExitStatus,
+        /// Its log.
+        log: PathBuf,
+        /// The end of it.
+        tail: String,
+    },
+    /// It takes too long.
+    #[error("the realm does not answer log-ins after {} s; see the logs in {logs}", READY_WITHIN.as_secs(), logs = logs.display())]
+    Slow {
+        /// The folder of the logs.
+        logs: PathBuf,
+    },
+}
+
+/// One process of a realm.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    child: Child,
+}
+
+/// A realm that runs. Dropping it kills its processes; its folder stays.
+#[derive(Debug)]
+pub struct Realm {
+    plan: RealmPlan,
+    /// Stopped last: everything else talks over it.
+    members: Vec<Member>,
+    nats: Server,
+    /// Where clients log in, and the fingerprint of the certificate they will see.
+    pub login: (SocketAddr, Hash),
+}
+
+impl Realm {
+    /// Starts a realm and waits until it answers log-ins.
+    ///
+    /// # Errors
+    /// When something is missing or does not come up; the message shows the end of its log.
+    pub async fn start(plan: RealmPlan) -> Result<Self, UpError> {
+        let logs = plan.data.join("logs");
+        fs::create_dir_all(&logs).map_err(|source| UpError::File {
+            path: logs.clone(),
+            source,
+        })?;
+        // An earlier run's address would be taken for this one's.
+        let announced = plan.data.join("login.address");
+        if announced.exists() {
+            fs::remove_file(&announced).map_err(|source| UpError::File {
+                path: announced.clone(),
+                source,
+            })?;
+        }
+        let nats = Server::start(&ServerOptions {
+            sync: plan.sync,
+            ..ServerOptions::new(plan.data.join("nats"))
+        })
+        .await?;
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut realm = Self {
+            members: Vec::new(),
+            nats,
+            login: (nowhere, Hash::ZERO),
+            plan,
+        };
+        realm.spawn("db", "db", &[])?;
+        let cells = realm.plan.cells.to_string();
+        realm.spawn("director", "director", &["--cells", &cells])?;
+        for number in 1..=realm.plan.bases {
+            realm.spawn("base", &format!("base-{number}"), &["--listen", "127.0.0.1:0"])?;
+        }
+        for number in 1..=realm.plan.cells {
+            realm.spawn("cell", &format!("cell-{number}"), &[])?;
+        }
+        let listen = realm.plan.listen.to_string();
+        realm.spawn("login", "login", &["--listen", &listen])?;
+        realm.login = realm.ready(&announced).await?;
+        Ok(realm)
+    }
+
+    /// Where its nats-server is.
+    pub fn nats(&self) -> String {
+        self.nats.url()
+    }
+
+    /// What was planned.
+    pub fn plan(&self) -> &RealmPlan {
+        &self.plan
+    }
+
+    /// The names and process ids of what runs.
+    pub fn members(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.members
+            .iter()
+            .map(|member| (member.name.as_str(), member.child.id()))
+    }
+
+    /// SIGKILL to one process; `false` if there is none of that name.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn kill(&mut self, name: &str) -> io::Result<bool> {
+        match self.members.iter_mut().find(|member| member.name == name) {
+            Some(member) => member.child.kill().map(|_| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The first process that ended although nobody killed it.
+    ///
+    /// # Errors
+    /// [`UpError::Ended`] with the end of its log.
+    pub fn watch(&mut self, killed: &[&str]) -> Result<(), UpError> {
+        for member in &mut self.members {
+            if killed.contains(&member.name.as_str()) {
+                continue;
+            }
+            let ended = member.child.ended().map_err(|source| UpError::File {
+                path: self.plan.data.clone(),
+                source,
+            })?;
+            if let Some(status) = ended {
+                let log = log_of(&self.plan.data, &member.name);
+                let tail = tail(&log);
+                return Err(UpError::Ended {
+                    service: member.name.clone(),
+                    status,
+                    log,
+                    tail,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops everything, what was started last first.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub async fn stop(mut self) -> Result<(), UpError> {
+        while let Some(mut member) = self.members.pop() {
+            member.child.stop().await.map_err(|source| UpError::File {
+                path: self.plan.data.clone(),
+                source,
+            })?;
+        }
+        self.nats.stop().await?;
+        Ok(())
+    }
+
+    fn spawn(&mut self, service: &str, name: &str, extra: &[&str]) -> Result<(), UpError> {
+        let program = sibling(&format!("annals-{service}"));
+        let log = log_of(&self.plan.data, name);
+        let file = |path: &Path| {
+            File::create(path).map_err(|source| UpError::File {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        let output = file(&log)?;
+        let errors = output.try_clone().map_err(|source| UpError::File {
+            path: log.clone(),
+            source,
+        })?;
+        let mut command: Command = child::command(&program);
+        command
+            .args(["--realm", &self.plan.realm, "--nats", &self.nats.url()])
+            .arg("--world")
+            .arg(&self.plan.world)
+            .arg("--data")
+            .arg(&self.plan.data)
+            .args(extra)
+            .stdout(output)
+            .stderr(errors);
+        let child = Child::spawn(command).map_err(|source| UpError::Start { program, source })?;
+        self.members.push(Member {
+            name: name.to_owned(),
+            child,
+        });
+        Ok(())
+    }
+
+    async fn ready(&mut self, announced: &Path) -> Result<(SocketAddr, Hash), UpError> {
+        let patience = Instant::now() + READY_WITHIN;
+        while Instant::now() < patience {
+            self.watch(&[])?;
+            if let Some(login) = fs::read_to_string(announced).ok().as_deref().and_then(parse) {
+                return Ok(login);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Err(UpError::Slow {
+            logs: self.plan.data.join("logs"),
+        })
+    }
+}
+
+/// The binary of that name beside this one.
+fn sibling(name: &str) -> PathBuf {
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.to_owned()));
+    match beside {
+        // Tests run from a folder below the binaries.
+        Some(folder) if folder.ends_with("deps") => folder.with_file_name(name),
+        Some(folder) => folder.join(name),
+        None => PathBuf::from(name),
+    }
+}
+
+fn log_of(data: &Path, name: &str) -> PathBuf {
+    data.join("logs").join(format!("{name}.log"))
+}
+
+fn tail(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}
+
+fn parse(announced: &str) -> Option<(SocketAddr, Hash)> {
+    let (address, certificate) = announced.trim().split_once(' ')?;
+    Some((address.parse().ok()?, certificate.parse().ok()?))
+}

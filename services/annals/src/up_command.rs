@@ -1,0 +1,89 @@
+//! `annals up`.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+use annals_host::{nats::SyncPolicy, telemetry::Chain};
+
+use crate::up::{Realm, RealmPlan, UpError};
+
+/// Between two looks at whether everything still runs.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What to run, and where.
+#[derive(Debug, clap::Args)]
+pub struct Up {
+    /// Name of the realm
+    #[arg(long, default_value = "annals")]
+    realm: String,
+    /// Folder of the world's definitions
+    #[arg(long, default_value = "defs")]
+    world: PathBuf,
+    /// Folder for everything the realm keeps
+    #[arg(long, default_value = "data")]
+    data: PathBuf,
+    /// Base processes
+    #[arg(long, default_value_t = 2)]
+    bases: usize,
+    /// Cell processes
+    #[arg(long, default_value_t = 2)]
+    cells: usize,
+    /// Where clients log in
+    #[arg(long, default_value = "127.0.0.1:7700")]
+    listen: SocketAddr,
+    /// When the private nats-server syncs: always, or an interval such as 100ms
+    #[arg(long, default_value = "always")]
+    sync: SyncPolicy,
+}
+
+impl Up {
+    /// Runs the realm until it is interrupted.
+    pub async fn run(self) -> ExitCode {
+        let Up {
+            realm,
+            world,
+            data,
+            bases,
+            cells,
+            listen,
+            sync,
+        } = self;
+        let plan = RealmPlan {
+            realm,
+            world,
+            data,
+            bases,
+            cells,
+            sync,
+            listen,
+        };
+        match keep(plan).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+async fn keep(plan: RealmPlan) -> Result<(), UpError> {
+    let mut realm = Realm::start(plan).await?;
+    let (address, certificate) = realm.login;
+    println!(
+        "realm {} is up: log in at {address}, certificate {certificate}",
+        realm.plan().realm
+    );
+    println!("nats {}, data in {}", realm.nats(), realm.plan().data.display());
+    for (name, id) in realm.members() {
+        println!("  {name}: process {id}");
+    }
+    println!("Ctrl-C stops it");
+    loop {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => break,
+            () = tokio::time::sleep(LOOK) => realm.watch(&[])?,
+        }
+    }
+    println!("stopping");
+    realm.stop().await
+}
