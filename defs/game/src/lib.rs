@@ -21,7 +21,7 @@ use annals_ids::{Direction, EntityId, MemberId, Part, Position, SpaceId, TimerId
 use annals_node::{Answer, Behaviour, Caller, Context, Denied};
 
 pub use account::CHOICE_MS;
-pub use puppet::{EXTRA_MS, EXTRA_TURNS, Puppet, PuppetCounters, ROUND, TURN_MS};
+pub use puppet::{BODY_EVERY, EXTRA_MS, EXTRA_TURNS, Puppet, PuppetCounters, ROUND, TURN_MS};
 
 /// The space in which everything happens.
 pub const WORLD: SpaceId = SpaceId(1);

@@ -6,7 +6,8 @@
 //!
 //! Clients come in on an entity that may have no place in the world. Such a one makes a *body*, an entity that has, and
 //! gives it its client. Whoever has a client also makes *extras*, one of every type in turn, each of which lives for a
-//! little more than a round: those with a base part are made by the base, those without by the cell.
+//! little more than a round: those with a base part are made by the base, those without by the cell. Now and then the
+//! client is given to another body, of a type that has something to call, so that clients come to call everything.
 
 use std::sync::{
     Arc,
@@ -15,7 +16,7 @@ use std::sync::{
 
 use annals_def::{EntityType, Method, Schema, Value, generate};
 use annals_event::{Audience, CallError};
-use annals_ids::{EntityId, MemberId, Part, Position, TimerId, TypeId};
+use annals_ids::{EntityId, MemberId, Part, Position, SessionId, TimerId, TypeId};
 use annals_node::{Answer, Behaviour, Caller, Context, Denied, Request};
 
 use crate::{PLAZA, near};
@@ -32,11 +33,14 @@ pub const EXTRA_TURNS: u32 = ROUND + 2;
 /// How often whoever has a client makes an extra, milliseconds: each client has three of them at a time.
 pub const EXTRA_MS: u64 = 4_000;
 
-/// The tag's bits that count turns; those above say what the timer is for.
-const TURNS: u32 = (1 << 24) - 1;
+/// One extra in so many becomes the client's next body.
+pub const BODY_EVERY: u64 = 5;
 
-/// Tag of the timer that makes extras.
-const EXTRAS: u32 = 1 << 24;
+/// Tag of the timer that makes extras. Turns are counted below it.
+const EXTRAS: u32 = u32::MAX;
+
+/// Sets apart the clocks of clients whose sessions follow one another.
+const PHASE: u64 = 997;
 
 /// How far from whoever makes it an extra appears, metres.
 const EXTRA_REACH: f32 = 10.0;
@@ -92,28 +96,25 @@ impl Puppet {
         }
     }
 
-    /// The type of whoever logs in: one that has a base and a client part, and better no cell part, as accounts do.
+    /// The type of whoever logs in. It has a base part; better also a client part, and no cell part, as accounts do.
     #[must_use]
     pub fn account_type(schema: &Schema) -> Option<TypeId> {
-        let able = || {
-            schema
-                .types()
-                .iter()
-                .filter(|found| found.parts.base && found.parts.client)
-        };
-        let found = able().find(|found| !found.parts.cell).or_else(|| able().next());
-        found.map(|found| found.id)
+        let able = schema.types().iter().filter(|found| found.parts.base);
+        let best = able.min_by_key(|found| (!found.parts.client, found.parts.cell, found.id));
+        best.map(|found| found.id)
     }
 
-    /// The type that players walk about as.
+    /// The type that players walk about as. It has a base and a cell part; better also a client part, and the more exposed
+    /// methods the better: whoever has many was made for players.
     #[must_use]
     pub fn body_type(schema: &Schema) -> Option<TypeId> {
-        let all = |found: &&EntityType| found.parts.base && found.parts.cell && found.parts.client;
-        let able = || schema.types().iter().filter(all);
-        // Whoever has exposed methods was made for players.
+        let able = schema
+            .types()
+            .iter()
+            .filter(|found| found.parts.base && found.parts.cell);
         let exposed = |found: &EntityType| found.exposed_base_methods().len() + found.exposed_cell_methods().len();
-        let most = able().map(exposed).max()?;
-        able().find(|found| exposed(found) == most).map(|found| found.id)
+        let best = able.min_by_key(|found| (!found.parts.client, usize::MAX - exposed(found), found.id));
+        best.map(|found| found.id)
     }
 
     fn type_of(&self, context: &Context<'_>) -> Option<&EntityType> {
@@ -163,8 +164,8 @@ impl Puppet {
         }
     }
 
-    /// Makes the next extra. Returns whether there was one to make.
-    fn make_extra(&self, context: &mut Context<'_>, turn: u32) {
+    /// Makes an extra, of one of the types that this part can make.
+    fn make_extra(&self, context: &mut Context<'_>, number: u64) {
         let part = context.part();
         let able: Vec<&EntityType> = self
             .schema
@@ -175,7 +176,7 @@ impl Puppet {
                 Part::Cell => found.parts.cell && !found.parts.base,
             })
             .collect();
-        let Some(extra) = able.get(index(turn) % able.len().max(1)) else {
+        let Some(extra) = nth(&able, number) else {
             return;
         };
         let made = match (part, context.place()) {
@@ -198,24 +199,46 @@ impl Puppet {
         }
     }
 
-    /// Has extras made from now on, beginning anywhere among the types.
-    fn set_extras_timer(&self, context: &mut Context<'_>) {
-        let types = self.schema.types().len().max(1) as u64;
-        let first = u32::try_from(context.roll() % types).unwrap_or(0);
-        let delay = context.roll() % EXTRA_MS;
-        context.set_timer(delay, 0, EXTRAS | first);
+    /// Makes what is due at this beat of a client's clock.
+    fn make_next(&self, context: &mut Context<'_>, session: SessionId) {
+        let (beat, _) = clock(context, session);
+        let (bodies, extras) = (beat / BODY_EVERY, beat - beat / BODY_EVERY);
+        if context.part() == Part::Base && beat % BODY_EVERY == BODY_EVERY - 1 {
+            self.change_body(context, bodies.wrapping_add(session.0));
+        } else {
+            self.make_extra(context, extras.wrapping_add(session.0));
+        }
     }
 
-    /// Gives the client of an entity that has no place in the world to one that has.
-    fn make_body(&self, context: &mut Context<'_>) {
-        let body = Self::body_type(&self.schema).and_then(|id| self.schema.entity_type(id));
-        let Some(body) = body else { return };
+    /// Gives the client of an account to an entity that has a place in the world.
+    fn leave_account(&self, context: &mut Context<'_>) {
+        match Self::body_type(&self.schema).and_then(|id| self.schema.entity_type(id)) {
+            Some(body) => self.make_body(context, body),
+            None => set_extras_timer(context),
+        }
+    }
+
+    /// Gives the client to an entity of the next type that has something to call.
+    fn change_body(&self, context: &mut Context<'_>, number: u64) {
+        let callable =
+            |found: &&EntityType| !found.exposed_base_methods().is_empty() || !found.exposed_cell_methods().is_empty();
+        let able = self.schema.types().iter().filter(|found| found.parts.base);
+        let able: Vec<&EntityType> = able.filter(callable).collect();
+        if let Some(body) = nth(&able, number) {
+            self.make_body(context, body);
+        }
+    }
+
+    /// Makes an entity and gives it the client.
+    fn make_body(&self, context: &mut Context<'_>, body: &EntityType) {
         match context.create_base(&body.name, Vec::new()) {
             Ok(made) => {
                 // In this order, so that the cell part begins with its client.
                 let (from, to) = (context.entity(), made.entity);
                 context.request(Request::GiveClient { from, to });
-                enter_world(context, to);
+                if body.parts.cell {
+                    enter_world(context, to);
+                }
             }
             Err(denied) => self.count(&self.counts.denied, &Err(denied)),
         }
@@ -228,7 +251,7 @@ impl Behaviour for Puppet {
         context.set_timer(first, 0, 0);
         let is_bodied = self.type_of(context).is_some_and(|own| own.parts.base);
         if context.part() == Part::Cell && is_bodied && context.client().is_some() {
-            self.set_extras_timer(context);
+            set_extras_timer(context);
         }
     }
 
@@ -250,21 +273,21 @@ impl Behaviour for Puppet {
     }
 
     fn timer(&self, context: &mut Context<'_>, _timer: TimerId, tag: u32) {
-        let turn = tag & TURNS;
-        let next = (turn + 1) & TURNS;
-        if tag & EXTRAS != 0 {
-            if context.part() == Part::Cell || context.client().is_some() {
-                self.make_extra(context, turn);
-                context.set_timer(EXTRA_MS, 0, EXTRAS | next);
+        match (tag, context.client()) {
+            (EXTRAS, Some(session)) => {
+                self.make_next(context, session);
+                set_extras_timer(context);
             }
-            return;
+            (EXTRAS, None) => {}
+            (turn, _) if self.is_over(context, turn) => {
+                let entity = context.entity();
+                context.request(Request::Destroy { entity });
+            }
+            (turn, _) => {
+                self.take_turn(context, turn);
+                context.set_timer(TURN_MS, 0, (turn + 1) % EXTRAS);
+            }
         }
-        if self.is_over(context, turn) {
-            let entity = context.entity();
-            return context.request(Request::Destroy { entity });
-        }
-        self.take_turn(context, turn);
-        context.set_timer(TURN_MS, 0, next);
     }
 
     fn client_attached(&self, context: &mut Context<'_>) {
@@ -274,15 +297,30 @@ impl Behaviour for Puppet {
             let entity = context.entity();
             enter_world(context, entity);
         } else if is_account(context) {
-            return self.make_body(context);
+            return self.leave_account(context);
         }
-        self.set_extras_timer(context);
+        set_extras_timer(context);
     }
 
     fn client_lost(&self, context: &mut Context<'_>) {
         let entity = context.entity();
         context.request(Request::Destroy { entity });
     }
+}
+
+/// Has the next extra made at the next beat of the client's clock.
+fn set_extras_timer(context: &mut Context<'_>) {
+    if let Some(session) = context.client() {
+        let (_, next) = clock(context, session);
+        context.set_timer(next, 0, EXTRAS);
+    }
+}
+
+/// How often a client's clock has beaten, and in how many milliseconds it beats again. It goes on when the client is given
+/// to another body, so that every client comes to make, and to be, everything in turn.
+fn clock(context: &Context<'_>, session: SessionId) -> (u64, u64) {
+    let now = context.now().0.wrapping_add(session.0.wrapping_mul(PHASE) % EXTRA_MS);
+    (now / EXTRA_MS, EXTRA_MS - now % EXTRA_MS)
 }
 
 /// Whether somebody logged in as this entity: then it stands for an entity of the database.
@@ -302,6 +340,12 @@ fn enter_world(context: &mut Context<'_>, entity: EntityId) {
 
 fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// The type with this number, counting on from the first after the last.
+fn nth<'a>(types: &[&'a EntityType], number: u64) -> Option<&'a EntityType> {
+    let place = number.checked_rem(types.len() as u64)?;
+    types.get(usize::try_from(place).ok()?).copied()
 }
 
 fn generated(context: &mut Context<'_>, method: &Method) -> Vec<Value> {

@@ -28,9 +28,9 @@ impl BaseRole {
         let entity_type = desk.type_of(wanted.type_id);
         let entity_type =
             entity_type.ok_or_else(|| NotOpened::Unfit(format!("there is no type {}", wanted.type_id)))?;
-        if !(entity_type.parts.base && entity_type.parts.client) {
-            let text = format!("{} has no base part or no client part", entity_type.name);
-            return Err(NotOpened::Unfit(text));
+        // Without a client part its client is shown nothing of it; worlds that are all server have accounts too.
+        if !entity_type.parts.base {
+            return Err(NotOpened::Unfit(format!("{} has no base part", entity_type.name)));
         }
         // Asked again: the answer was lost, or the request came twice.
         if let Some(session) = self.sessions.opened_with(&wanted.ticket) {

@@ -143,11 +143,7 @@ impl BaseRole {
             self.counters.denied += 1;
             return;
         };
-        let can_have = |image: &Image| {
-            let parts = desk.type_of(image.type_id).map(|found| found.parts);
-            parts.is_some_and(|parts| parts.client) && !Mark::CellEnds.is_set(image)
-        };
-        if !desk.image(to).is_some_and(can_have) {
+        if desk.image(to).is_none_or(|image| Mark::CellEnds.is_set(image)) {
             self.counters.denied += 1;
             return;
         }

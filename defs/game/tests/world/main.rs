@@ -1,0 +1,17 @@
+//! Plays worlds through the cores that run them, with the client SDK on the other side.
+#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+
+mod puppet;
+mod sample;
+mod stage;
+
+use std::{path::Path, sync::Arc};
+
+use annals_def::{Schema, Style, check_dir, render};
+
+/// Compiles the definitions in a folder.
+fn schema(folder: &Path) -> Arc<Schema> {
+    let (schema, diagnostics) = check_dir(folder);
+    let problems = || format!("{}: {}", folder.display(), render(&diagnostics, Style::Plain));
+    Arc::new(schema.unwrap_or_else(|| panic!("{}", problems())))
+}

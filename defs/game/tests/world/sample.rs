@@ -1,0 +1,259 @@
+//! The sample game: avatars that speak, monsters that walk and can be struck.
+
+use std::{path::Path, sync::Arc};
+
+use annals_client::{Event, What};
+use annals_def::Value;
+use annals_event::Body;
+use annals_ids::{EntityId, Part};
+use annals_sample::{CHOICE_MS, Sample};
+
+use crate::{
+    schema,
+    stage::{BASE, EAST, Stage, WEST},
+};
+
+fn stage() -> Stage {
+    let schema = schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let account = schema.type_named("Account").unwrap().id;
+    let behaviour = Arc::new(Sample::new(Arc::clone(&schema)));
+    Stage::new(schema, behaviour, account)
+}
+
+/// Waits until a player is in the world, and says as whom.
+fn avatar_of(stage: &mut Stage, player: usize) -> EntityId {
+    let avatar = stage.schema.type_named("Avatar").unwrap().id;
+    stage.until("it is in the world", |stage| {
+        let core = &stage.players[player].core;
+        core.controls()
+            .is_some_and(|(entity, type_id)| type_id == avatar && core.entity(entity).is_some())
+    });
+    stage.players[player].core.controls().unwrap().0
+}
+
+fn text(text: &str) -> Value {
+    Value::Unicode(text.to_owned())
+}
+
+/// What a player's client was called with, by name, on an entity.
+fn called(stage: &Stage, player: usize, entity: EntityId, name: &str) -> Vec<Vec<Value>> {
+    let events = stage.players[player].events.iter();
+    let calls = events.filter_map(|event| match event {
+        Event::Shown(showing) if showing.entity == entity => match &showing.what {
+            What::Called { method, args } => {
+                let controls = stage.schema.types().iter();
+                let named = controls.filter_map(|found| found.client_method_named(name));
+                let is_meant = named.into_iter().any(|found| found.index == *method);
+                is_meant.then(|| args.clone())
+            }
+            What::Changed { .. } => None,
+        },
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn seen(stage: &Stage, player: usize, entity: EntityId, property: &str) -> Option<Value> {
+    stage.players[player].core.property(entity, property).cloned()
+}
+
+#[test]
+fn players_meet() {
+    let mut stage = stage();
+    let players = [stage.join(), stage.join(), stage.join()];
+    let avatars = players.map(|player| avatar_of(&mut stage, player));
+    stage.until("everybody sees everybody", |stage| {
+        let sees = |player: usize| {
+            avatars
+                .iter()
+                .all(|avatar| stage.players[player].core.entity(*avatar).is_some())
+        };
+        players.iter().all(|player| sees(*player))
+    });
+    let [me, ..] = avatars;
+    stage.call(0, me, Part::Cell, "say", &[text("hail")]);
+    stage.call(0, me, Part::Cell, "emote", &[Value::UInt(3)]);
+    stage.call(0, me, Part::Cell, "setMood", &[Value::UInt(5)]);
+    stage.call(0, me, Part::Base, "setTitle", &[text("the first")]);
+    stage.call(0, me, Part::Base, "ping", &[Value::UInt(77)]);
+    stage.call(0, me, Part::Base, "addFriend", &[text("player1")]);
+    stage.call(1, me, Part::Cell, "wave", &[]);
+    stage.pass(1_000);
+    for player in players {
+        assert_eq!(called(&stage, player, me, "onSay"), [[text("hail")]]);
+        assert_eq!(called(&stage, player, me, "onEmote"), [[Value::UInt(3)]]);
+        assert_eq!(called(&stage, player, me, "onWave").len(), 1);
+        assert_eq!(seen(&stage, player, me, "mood"), Some(Value::UInt(5)));
+        assert_eq!(seen(&stage, player, me, "title"), Some(text("the first")));
+    }
+    assert_eq!(called(&stage, 0, me, "onPong"), [[Value::UInt(77)]]);
+    assert!(called(&stage, 1, me, "onPong").is_empty(), "only whoever pinged");
+    assert_eq!(
+        seen(&stage, 0, me, "friends"),
+        Some(Value::Sequence(vec![text("player1")]))
+    );
+    assert_eq!(seen(&stage, 1, me, "friends"), None, "a friend list is one's own");
+    assert_eq!(seen(&stage, 0, me, "gold"), Some(Value::UInt(100)));
+}
+
+#[test]
+fn whoever_chooses_an_avatar_plays_that() {
+    let mut stage = stage();
+    let player = stage.join();
+    stage.until("it is shown its avatars", |stage| {
+        let (account, _) = stage.players[player].core.controls().unwrap_or_default();
+        !called(stage, player, account, "onAvatars").is_empty()
+    });
+    let (account, _) = stage.players[player].core.controls().unwrap();
+    let appearance = stage
+        .schema
+        .type_named("Avatar")
+        .unwrap()
+        .property_named("appearance")
+        .unwrap();
+    let Value::Dict(mut looks) = appearance.default.clone() else {
+        panic!("{:?}", appearance.default)
+    };
+    looks[0] = Value::UInt(40);
+    let looks = Value::Dict(looks);
+    stage.call(player, account, Part::Base, "createAvatar", &[text(""), looks.clone()]);
+    stage.call(player, account, Part::Base, "enterWorld", &[text("nobody")]);
+    stage.pass(100);
+    assert_eq!(called(&stage, player, account, "onRefused").len(), 2);
+    stage.call(
+        player,
+        account,
+        Part::Base,
+        "createAvatar",
+        &[text("Aldric"), looks.clone()],
+    );
+    let avatar = avatar_of(&mut stage, player);
+    stage.pass(2 * CHOICE_MS);
+    assert_eq!(seen(&stage, player, avatar, "name"), Some(text("Aldric")));
+    assert_eq!(seen(&stage, player, avatar, "appearance"), Some(looks));
+    let avatars = stage.state(BASE).entities.values();
+    assert_eq!(avatars.count(), 2, "the account and one avatar");
+}
+
+#[test]
+fn whoever_leaves_is_gone() {
+    let mut stage = stage();
+    let (stays, leaves) = (stage.join(), stage.join());
+    avatar_of(&mut stage, stays);
+    let avatar = avatar_of(&mut stage, leaves);
+    stage.until("it is seen", |stage| stage.players[stays].core.entity(avatar).is_some());
+    stage.call(leaves, avatar, Part::Base, "logOff", &[]);
+    stage.until("it is seen no more", |stage| {
+        stage.players[stays].core.entity(avatar).is_none()
+    });
+    assert!(stage.players[leaves].core.has_ended());
+    stage.pass(1_000);
+    assert_eq!(
+        stage.state(BASE).entities.len(),
+        2,
+        "one account and one avatar are left"
+    );
+}
+
+#[test]
+fn a_client_that_is_lost_leaves_no_avatar_behind() {
+    let mut stage = stage();
+    let player = stage.join();
+    avatar_of(&mut stage, player);
+    stage.players[player].core.leave();
+    stage.pass(40_000);
+    for owner in [BASE, WEST, EAST] {
+        assert!(stage.state(owner).entities.is_empty(), "on {owner}");
+    }
+}
+
+#[test]
+fn monsters_walk_and_can_be_struck() {
+    let mut stage = stage();
+    stage.create("Space");
+    let player = stage.join();
+    avatar_of(&mut stage, player);
+    let monster_type = stage.schema.type_named("Monster").unwrap().id;
+    let monsters = |stage: &Stage| -> Vec<EntityId> {
+        let view = stage.players[player].core.view(Part::Cell).entities();
+        let monsters = view.iter().filter(|(_, seen)| seen.type_id == monster_type);
+        monsters.map(|(entity, _)| *entity).collect()
+    };
+    stage.until("there are twelve monsters", |stage| monsters(stage).len() == 12);
+    let prey = monsters(&stage)[0];
+    let place = |stage: &Stage| stage.players[player].core.entity(prey).and_then(|seen| seen.place);
+    let before = place(&stage).unwrap();
+    stage.pass(5_000);
+    assert_ne!(place(&stage), Some(before), "it walks");
+    for blow in 0..9 {
+        stage.call(player, prey, Part::Cell, "strike", &[]);
+        stage.pass(20);
+        let hp = seen(&stage, player, prey, "hp");
+        assert!(hp.is_some(), "after blow {blow}");
+    }
+    for _ in 0..4 {
+        if stage.players[player].core.entity(prey).is_some() {
+            stage.call(player, prey, Part::Cell, "strike", &[]);
+            stage.pass(100);
+        }
+    }
+    stage.until("it is gone", |stage| stage.players[player].core.entity(prey).is_none());
+    assert!(called(&stage, player, prey, "onDamage").len() >= 10);
+    stage.pass(31_000);
+    assert_eq!(monsters(&stage).len(), 12, "another has come in its place");
+}
+
+#[test]
+fn the_world_goes_on_after_every_process_was_lost() {
+    let mut stage = stage();
+    stage.create("Space");
+    let (one, other) = (stage.join(), stage.join());
+    let (me, you) = (avatar_of(&mut stage, one), avatar_of(&mut stage, other));
+    stage.pass(3_000);
+    for owner in [WEST, BASE, EAST, BASE] {
+        stage.call(one, me, Part::Base, "setTitle", &[text(&format!("before {owner}"))]);
+        stage.pass(100);
+        stage.crash(owner);
+        stage.call(one, me, Part::Cell, "say", &[text(&format!("after {owner}"))]);
+        stage.call(other, you, Part::Base, "setTitle", &[text("still here")]);
+        stage.pass(9_000);
+    }
+    let said: Vec<String> = called(&stage, other, me, "onSay")
+        .into_iter()
+        .flatten()
+        .map(|said| format!("{said:?}"))
+        .collect();
+    let expected: Vec<String> = [WEST, BASE, EAST, BASE]
+        .map(|owner| format!("{:?}", text(&format!("after {owner}"))))
+        .to_vec();
+    assert_eq!(said, expected, "each once, in order");
+    for player in [one, other] {
+        assert_eq!(seen(&stage, player, me, "title"), Some(text(&format!("before {BASE}"))));
+        assert_eq!(seen(&stage, player, you, "title"), Some(text("still here")));
+    }
+    for owner in [BASE, WEST, EAST] {
+        assert_eq!(
+            stage.folded(owner).hash(),
+            stage.state(owner).hash(),
+            "replay equals live on {owner}"
+        );
+    }
+}
+
+#[test]
+fn damage_is_asked_of_the_cell_and_answered_by_the_base() {
+    // Nobody but another entity can ask; the account stands for one.
+    let mut stage = stage();
+    let player = stage.join();
+    let avatar = avatar_of(&mut stage, player);
+    let answers = stage.ask_base(avatar, "remoteTakeDamage", vec![Value::Int(30)]);
+    assert_eq!(answers, [Ok(vec![Value::Int(70)])]);
+    let answers = stage.ask_base(avatar, "whoIs", Vec::new());
+    let name = seen(&stage, player, avatar, "name").unwrap();
+    assert_eq!(answers, [Ok(vec![name, Value::UInt(0)])]);
+    stage.pass(1_000);
+    assert!(called(&stage, player, avatar, "onDamage").len() == 1);
+    let awaits = stage.batches().flat_map(|batch| batch.events);
+    let awaits = awaits.filter(|event| matches!(event.body, Body::Awaits { .. }));
+    assert!(awaits.count() >= 1, "what is waited for survives the process");
+}

@@ -1,0 +1,557 @@
+//! A realm on a table: one base, two cells on either side of a boundary, clients as the SDK has them. Nothing is lost or
+//! late here; owners can be killed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use annals_base::{BaseInput, BaseRole, OpenSession};
+use annals_cell::{CellInput, CellRole};
+use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
+use annals_def::{Schema, Value};
+use annals_event::{Batch, Call, FrozenBatch, Header, Imprint, Link, Outcome, OwnerState};
+use annals_ids::{
+    Address, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, Part, SessionId, TypeId, WallTime, WorldTime,
+};
+use annals_node::{
+    Beginning, Behaviour, ConnectionId, Input, NotOpened, Output, Owner, Role,
+    time::{Mono, Now},
+    writer::{self, Action, Chain, Durability},
+};
+use annals_sample::WORLD;
+use annals_wire::{
+    CellArea, Space, SpaceMap,
+    bus::{CallMessage, Envelope, Message},
+    client::{CloseReason, Hello, Located, LoginAnswer, Password, Secret, Ticket, ToServer, ToServerDatagram},
+};
+
+pub(crate) const BASE: OwnerId = OwnerId(10);
+pub(crate) const WEST: OwnerId = OwnerId(20);
+pub(crate) const EAST: OwnerId = OwnerId(21);
+
+/// Stands in for another base.
+const ASKER: OwnerId = OwnerId(11);
+
+/// Milliseconds per step of time.
+const STEP_MS: u64 = 20;
+
+/// An owner and its log.
+struct Station<R: Role> {
+    owner: Owner<R>,
+    log: Vec<Vec<u8>>,
+    epoch: Epoch,
+}
+
+pub(crate) struct Stage {
+    pub(crate) schema: Arc<Schema>,
+    behaviour: Arc<dyn Behaviour>,
+    account: TypeId,
+    base: Station<BaseRole>,
+    cells: BTreeMap<OwnerId, Station<CellRole>>,
+    pub(crate) players: Vec<Player>,
+    now: u64,
+    secrets: u64,
+    asked: u64,
+    answers: Vec<Outcome>,
+}
+
+/// A client and what it was told.
+pub(crate) struct Player {
+    pub(crate) core: ClientCore,
+    pub(crate) events: Vec<Event>,
+    connection: Option<(ConnectionId, Attempt)>,
+    said_hello: bool,
+    pending: Option<(Attempt, Secret)>,
+}
+
+impl<R: Role> Station<R> {
+    fn begin(
+        stage: (&Arc<Schema>, &Arc<dyn Behaviour>),
+        owner: OwnerId,
+        now: Now,
+        make: fn(&OwnerState, Mono) -> R,
+    ) -> Self {
+        let (log, epoch) = (Vec::new(), Epoch(1));
+        Self {
+            owner: take_over(stage, owner, now, epoch, &log, make),
+            log,
+            epoch,
+        }
+    }
+
+    fn crash(&mut self, stage: (&Arc<Schema>, &Arc<dyn Behaviour>), now: Now, make: fn(&OwnerState, Mono) -> R) {
+        self.epoch = self.epoch.next();
+        let owner = self.owner.state().owner;
+        self.owner = take_over(stage, owner, now, self.epoch, &self.log, make);
+    }
+
+    /// Answers what the writer asks, and takes what may leave.
+    fn pump(&mut self, now: Now) -> Vec<Output> {
+        while let Some(action) = self.owner.poll_log(now) {
+            let answer = match action {
+                Action::Append { batch, .. } => {
+                    self.log.push(batch.bytes.clone());
+                    let sequence = self.log.len() as u64;
+                    writer::Input::Appended { sequence }
+                }
+                Action::RecordOpening { .. } => writer::Input::OpeningRecorded,
+                Action::ConfirmEpoch => writer::Input::EpochConfirmed,
+                Action::ReadLast => panic!("nothing is doubtful here"),
+            };
+            self.owner.handle(now, Input::Log(answer));
+        }
+        std::iter::from_fn(|| self.owner.poll_output(now)).collect()
+    }
+
+    fn give(&mut self, now: Now, input: Input<R::Input>) -> Vec<Output> {
+        self.owner.handle(now, input);
+        self.pump(now)
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(schema: Arc<Schema>, behaviour: Arc<dyn Behaviour>, account: TypeId) -> Self {
+        let now = 1_000_000;
+        let terms = (&schema, &behaviour);
+        let at = moment(now);
+        let cells = [WEST, EAST].map(|owner| (owner, Station::begin(terms, owner, at, CellRole::take_over)));
+        let mut stage = Self {
+            base: Station::begin(terms, BASE, at, BaseRole::take_over),
+            cells: cells.into(),
+            schema,
+            behaviour,
+            account,
+            players: Vec::new(),
+            now,
+            secrets: 0,
+            asked: 0,
+            answers: Vec::new(),
+        };
+        stage.draw_map();
+        stage
+    }
+
+    fn draw_map(&mut self) {
+        let now = self.now();
+        let out = self.base.give(now, Input::Role(BaseInput::Map(map())));
+        self.carry_out(BASE, out);
+        for owner in [WEST, EAST] {
+            self.give_cell(owner, Input::Role(CellInput::Map(map())));
+        }
+    }
+
+    /// Has the realm begin with an entity.
+    pub(crate) fn create(&mut self, entity_type: &str) {
+        let type_id = self.schema.type_named(entity_type).unwrap().id;
+        let properties = Vec::new();
+        self.give_base(BaseInput::Create { type_id, properties });
+    }
+
+    /// Adds a client; it logs in as an account of its own.
+    pub(crate) fn join(&mut self) -> usize {
+        let number = self.players.len();
+        let credentials = Credentials {
+            name: format!("player{number}"),
+            password: Password("secret".to_owned()),
+        };
+        let mut core = ClientCore::new(Arc::clone(&self.schema), credentials, number as u64);
+        core.start(self.millis());
+        self.players.push(Player {
+            core,
+            events: Vec::new(),
+            connection: None,
+            said_hello: false,
+            pending: None,
+        });
+        self.drain(number);
+        number
+    }
+
+    /// Calls a method of an entity as a client.
+    pub(crate) fn call(
+        &mut self,
+        player: usize,
+        entity: EntityId,
+        part: Part,
+        method: &str,
+        args: &[Value],
+    ) -> CallNumber {
+        let now = self.millis();
+        let called = self.players[player].core.call(now, entity, part, method, args);
+        self.drain(player);
+        called.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Loses a process that holds this owner, and has another take it over.
+    pub(crate) fn crash(&mut self, owner: OwnerId) {
+        let now = self.now();
+        let terms = (&self.schema, &self.behaviour);
+        match self.cells.get_mut(&owner) {
+            Some(cell) => cell.crash(terms, now, CellRole::take_over),
+            None => {
+                self.base.crash(terms, now, BaseRole::take_over);
+                for player in 0..self.players.len() {
+                    self.disconnect(player, CloseReason::Lost);
+                }
+            }
+        }
+        self.draw_map();
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, milliseconds: u64) {
+        for _ in 0..milliseconds.div_ceil(STEP_MS) {
+            self.now += STEP_MS * 1_000;
+            let now = self.now();
+            let out = self.base.give(now, Input::Time);
+            self.carry_out(BASE, out);
+            for owner in [WEST, EAST] {
+                self.give_cell(owner, Input::Time);
+            }
+            for player in 0..self.players.len() {
+                let now = self.millis();
+                self.players[player].core.tick(now);
+                self.drain(player);
+            }
+        }
+    }
+
+    /// Lets time pass until something is so.
+    pub(crate) fn until(&mut self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
+        for _ in 0..1_000 {
+            if is_so(self) {
+                return;
+            }
+            self.pass(STEP_MS);
+        }
+        panic!("{what}: not after {} s", 1_000 * STEP_MS / 1_000);
+    }
+
+    /// Asks a method of an entity's base part as another owner's entity would, and returns what is answered.
+    pub(crate) fn ask_base(&mut self, entity: EntityId, method: &str, args: Vec<Value>) -> Vec<Outcome> {
+        let image = self.base.owner.state().entities[&entity].type_id;
+        let found = self
+            .schema
+            .entity_type(image)
+            .unwrap()
+            .base_method_named(method)
+            .unwrap();
+        self.asked += 1;
+        let asker = Address::Base(EntityId(u64::from(ASKER.0) << 40));
+        let call = CallMessage {
+            link: Link {
+                from: asker,
+                to: Address::Base(entity),
+            },
+            from_home: ASKER,
+            to_home: BASE,
+            number: CallNumber(self.asked),
+            trace: [0; 16],
+            call: Call::Method {
+                method: found.index,
+                args,
+                wants_reply: true,
+            },
+        };
+        let envelope = Envelope {
+            from: ASKER,
+            epoch: Epoch(1),
+            message: Message::Call(call),
+        };
+        let now = self.now();
+        let out = self.base.give(now, Input::Bus(envelope));
+        self.carry_out(BASE, out);
+        self.pass(200);
+        std::mem::take(&mut self.answers)
+    }
+
+    pub(crate) fn state(&self, owner: OwnerId) -> &OwnerState {
+        match self.cells.get(&owner) {
+            Some(cell) => cell.owner.state(),
+            None => self.base.owner.state(),
+        }
+    }
+
+    /// All that was logged, by owner.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = Batch> {
+        let cells = self.cells.values().flat_map(|cell| &cell.log);
+        cells.chain(&self.base.log).map(|bytes| Batch::read(bytes).unwrap())
+    }
+
+    /// What an owner's log folds into.
+    pub(crate) fn folded(&self, owner: OwnerId) -> OwnerState {
+        match self.cells.get(&owner) {
+            Some(cell) => fold(owner, Part::Cell, &cell.log),
+            None => fold(owner, Part::Base, &self.base.log),
+        }
+    }
+
+    pub(crate) fn base_counters(&self) -> annals_base::Counters {
+        self.base.owner.role().counters()
+    }
+
+    fn now(&self) -> Now {
+        moment(self.now)
+    }
+
+    fn millis(&self) -> Millis {
+        Millis(self.now / 1_000)
+    }
+
+    fn give_base(&mut self, input: BaseInput) {
+        let now = self.now();
+        let out = self.base.give(now, Input::Role(input));
+        self.carry_out(BASE, out);
+    }
+
+    fn give_cell(&mut self, owner: OwnerId, input: Input<CellInput>) {
+        let now = self.now();
+        let out = self.cells.get_mut(&owner).unwrap().give(now, input);
+        self.carry_out(owner, out);
+    }
+
+    /// Does what an owner asks of its shell.
+    fn carry_out(&mut self, from: OwnerId, outputs: Vec<Output>) {
+        let now = self.now();
+        for output in outputs {
+            match output {
+                Output::Send { to, envelope } if to == BASE => {
+                    let out = self.base.give(now, Input::Bus(envelope));
+                    self.carry_out(BASE, out);
+                }
+                Output::Send { to: ASKER, envelope } => {
+                    if let Message::Call(CallMessage {
+                        call: Call::Reply { outcome, .. },
+                        ..
+                    }) = envelope.message
+                        && self.answers.is_empty()
+                    {
+                        self.answers.push(outcome);
+                    }
+                }
+                Output::Send { to, envelope } => self.give_cell(to, Input::Bus(envelope)),
+                Output::Frame {
+                    connection,
+                    bytes: body,
+                } => {
+                    self.give_player(connection, |attempt| ClientInput::Frame { attempt, body });
+                }
+                Output::Datagram { connection, bytes } => {
+                    self.give_player(connection, |attempt| ClientInput::Datagram { attempt, bytes });
+                }
+                Output::Close { connection, reason } => {
+                    if let Some(player) = self.player_on(connection) {
+                        self.disconnect(player, reason);
+                    }
+                }
+                Output::SessionOpened { request, opened } => self.opened(request, opened),
+                Output::WantIds => panic!("owner {from} has a million ids"),
+            }
+        }
+    }
+
+    fn player_on(&self, connection: ConnectionId) -> Option<usize> {
+        let on = |player: &Player| player.connection.is_some_and(|(on, _)| on == connection);
+        self.players.iter().position(on)
+    }
+
+    fn give_player(&mut self, connection: ConnectionId, input: impl FnOnce(Attempt) -> ClientInput) {
+        let Some(player) = self.player_on(connection) else {
+            return;
+        };
+        let Some((_, attempt)) = self.players[player].connection else {
+            return;
+        };
+        self.tell(player, input(attempt));
+    }
+
+    fn tell(&mut self, player: usize, input: ClientInput) {
+        let now = self.millis();
+        self.players[player].core.handle(now, input);
+        self.drain(player);
+    }
+
+    fn disconnect(&mut self, player: usize, reason: CloseReason) {
+        if let Some((_, attempt)) = self.players[player].connection.take() {
+            self.tell(player, ClientInput::Disconnected { attempt, reason });
+        }
+    }
+
+    fn drain(&mut self, number: usize) {
+        loop {
+            let player = &mut self.players[number];
+            player.events.extend(std::iter::from_fn(|| player.core.poll_event()));
+            let Some(output) = player.core.poll_output() else {
+                return;
+            };
+            self.do_for_player(number, output);
+        }
+    }
+
+    fn do_for_player(&mut self, number: usize, output: ClientOutput) {
+        match output {
+            ClientOutput::Login { attempt, request } => self.log_in(number, attempt, &request),
+            ClientOutput::Connect { attempt, .. } => {
+                self.hang_up(number);
+                self.secrets += 1;
+                let player = &mut self.players[number];
+                (player.connection, player.said_hello) = (Some((ConnectionId(self.secrets), attempt)), false);
+                self.tell(number, ClientInput::Connected { attempt });
+            }
+            ClientOutput::Frame(bytes) => self.frame(number, &bytes),
+            ClientOutput::Datagram(bytes) => {
+                if let Some((connection, _)) = self.players[number].connection {
+                    let datagram = ToServerDatagram::read(&bytes).unwrap();
+                    self.give_base(BaseInput::Datagram { connection, datagram });
+                }
+            }
+            ClientOutput::Disconnect(_) => self.hang_up(number),
+        }
+    }
+
+    fn hang_up(&mut self, number: usize) {
+        if let Some((connection, _)) = self.players[number].connection.take() {
+            self.give_base(BaseInput::Closed { connection });
+        }
+    }
+
+    fn frame(&mut self, number: usize, bytes: &[u8]) {
+        let Some((connection, _)) = self.players[number].connection else {
+            return;
+        };
+        if self.players[number].said_hello {
+            let (frame, trace) = (ToServer::read(bytes).unwrap(), [0; 16]);
+            return self.give_base(BaseInput::Frame {
+                connection,
+                frame,
+                trace,
+            });
+        }
+        self.players[number].said_hello = true;
+        let (hello, fresh_token) = (Hello::read(bytes).unwrap(), self.secret());
+        self.give_base(BaseInput::Hello {
+            connection,
+            hello,
+            fresh_token,
+        });
+    }
+
+    fn secret(&mut self) -> Secret {
+        self.secrets += 1;
+        let mut secret = [7; 32];
+        secret[..8].copy_from_slice(&self.secrets.to_le_bytes());
+        Secret(secret)
+    }
+
+    fn log_in(&mut self, number: usize, attempt: Attempt, request: &annals_wire::client::LoginRequest) {
+        if matches!(request, annals_wire::client::LoginRequest::Locate { .. }) {
+            let answer = Some(LoginAnswer::Located(self.located()));
+            return self.tell(number, ClientInput::LoginAnswered { attempt, answer });
+        }
+        let ticket = self.secret();
+        let account = DatabaseId(number as u64 + 1);
+        let wanted = OpenSession {
+            request: number as u64,
+            epoch: self.base.epoch,
+            account,
+            checkout: self.secrets,
+            type_id: self.account,
+            properties: Vec::new(),
+            ticket: ticket.digest().0,
+        };
+        self.players[number].pending = Some((attempt, ticket));
+        self.give_base(BaseInput::OpenSession(wanted));
+    }
+
+    fn located(&self) -> Located {
+        Located {
+            owner: BASE,
+            epoch: self.base.epoch,
+            address: "127.0.0.1:1".parse().unwrap(),
+            certificate: None,
+        }
+    }
+
+    fn opened(&mut self, request: u64, opened: Result<SessionId, NotOpened>) {
+        let number = usize::try_from(request).unwrap();
+        let (attempt, secret) = self.players[number].pending.take().unwrap();
+        let (session, base) = (opened.unwrap(), self.located());
+        let answer = Some(LoginAnswer::Ticket(Ticket { session, secret, base }));
+        self.tell(number, ClientInput::LoginAnswered { attempt, answer });
+    }
+}
+
+fn moment(micros: u64) -> Now {
+    Now {
+        mono: Mono(micros),
+        wall: WallTime(micros / 1_000),
+        world: WorldTime(micros / 1_000),
+    }
+}
+
+fn map() -> SpaceMap {
+    let (west, east) = (CellArea::everywhere(WEST), CellArea::everywhere(EAST));
+    let space = Space {
+        cells: vec![CellArea { east: 0.0, ..west }, CellArea { west: 0.0, ..east }],
+        aoi_radius: 200.0,
+        aoi_hysteresis: 5.0,
+        ghost_distance: 205.0,
+    };
+    SpaceMap {
+        version: 1,
+        spaces: [(WORLD, space)].into(),
+    }
+}
+
+fn fold(owner: OwnerId, part: Part, log: &[Vec<u8>]) -> OwnerState {
+    let mut state = OwnerState::new(owner, part);
+    for bytes in log {
+        state.fold(&Batch::read(bytes).unwrap()).unwrap();
+    }
+    state
+}
+
+fn take_over<R: Role>(
+    (schema, behaviour): (&Arc<Schema>, &Arc<dyn Behaviour>),
+    owner: OwnerId,
+    now: Now,
+    epoch: Epoch,
+    log: &[Vec<u8>],
+    make: fn(&OwnerState, Mono) -> R,
+) -> Owner<R> {
+    let state = fold(owner, R::PART, log);
+    let chain = Chain {
+        archived: writer::Tip::default(),
+        beyond: log.iter().map(|bytes| frozen(bytes)).collect(),
+        sequence: log.len() as u64,
+    };
+    let role = make(&state, now.mono);
+    let first = u64::from(owner.0) << 40 | epoch.0 << 20;
+    let beginning = Beginning {
+        state,
+        chain,
+        imprint: Imprint {
+            realm: "table".into(),
+            owner,
+            epoch,
+            schema: schema.fingerprint(),
+        },
+        durability: Durability::Log,
+        ids: first..first + (1 << 20),
+        schema: Arc::clone(schema),
+        behaviour: Arc::clone(behaviour),
+        dice: Box::new(annals_def::split_mix(first)),
+    };
+    Owner::take_over(now, role, beginning)
+}
+
+fn frozen(bytes: &[u8]) -> FrozenBatch {
+    let (header, hash) = Header::read(bytes).unwrap();
+    FrozenBatch {
+        owner: header.owner,
+        epoch: header.epoch,
+        number: header.number,
+        previous: header.previous,
+        hash,
+        opens: header.opens,
+        bytes: bytes.to_vec(),
+    }
+}
