@@ -19,7 +19,12 @@ const GROWL_ODDS: u64 = 20;
 /// What a player's blow costs.
 const BLOW: i64 = 10;
 
+/// How long a dead monster lies there, milliseconds: long enough for all to see the blow that killed it.
+const LIES_MS: u64 = 1_000;
+
+/// What the timers mean; the effects' are [`combat`]'s.
 const STEP: u32 = 1;
+const GONE: u32 = 2;
 
 pub(crate) fn created(context: &mut Context<'_>) -> Result<(), Denied> {
     let first = context.roll() % u64::from(STEP_MS);
@@ -28,8 +33,11 @@ pub(crate) fn created(context: &mut Context<'_>) -> Result<(), Denied> {
 }
 
 pub(crate) fn timer(context: &mut Context<'_>, tag: u32) -> Result<(), Denied> {
-    if tag != STEP {
-        return combat::effect_ends(context);
+    match tag {
+        STEP if signed(context.get("hp")?) > 0 => {}
+        STEP => return Ok(()),
+        GONE => return leave(context),
+        _ => return combat::effect_ends(context),
     }
     step(context)?;
     combat::recover(context)?;
@@ -88,17 +96,23 @@ pub(crate) fn call(context: &mut Context<'_>, name: &str, args: &[Value], caller
     Ok(Answer::DONE)
 }
 
-/// Takes health away. A monster that has none left is gone, and its spawn point is told.
+/// Takes health away. A monster that has none left will soon be gone.
 fn hurt(context: &mut Context<'_>, damage: i64, caller: &Caller) -> Result<(i64, i64), Denied> {
     let was_alive = signed(context.get("hp")?) > 0;
     let (hp, max) = combat::take_damage(context, damage, called_by(caller))?;
     if hp == 0 && was_alive {
-        if let Value::Mailbox(Some(spawn_point)) = *context.get("spawnPoint")? {
-            let own = Value::Mailbox(Some(context.mailbox(Part::Cell)));
-            context.call(spawn_point, "onMonsterGone", vec![own])?;
-        }
-        let entity = context.entity();
-        context.request(Request::Destroy { entity });
+        context.set_timer(LIES_MS, 0, GONE);
     }
     Ok((hp, max))
+}
+
+/// A dead monster is gone, and its spawn point is told.
+fn leave(context: &mut Context<'_>) -> Result<(), Denied> {
+    if let Value::Mailbox(Some(spawn_point)) = *context.get("spawnPoint")? {
+        let own = Value::Mailbox(Some(context.mailbox(Part::Cell)));
+        context.call(spawn_point, "onMonsterGone", vec![own])?;
+    }
+    let entity = context.entity();
+    context.request(Request::Destroy { entity });
+    Ok(())
 }

@@ -69,9 +69,6 @@ const CORES: &[&str] = &[
     "annals-db",
 ];
 
-/// The game that our own binaries have inside.
-const GAME: &[&str] = &["annals-sample"];
-
 /// Where every crate stands. `schema` knows nobody above it; cores know `schema` and `node`, never each other; two exceptions:
 /// the cell core uses the spatial index, and the cores whose truth is in the store speak to it through its trait.
 const PLACES: &[Place] = &[
@@ -88,13 +85,13 @@ const PLACES: &[Place] = &[
     pure("annals-db", &[SCHEMA, NODE, STORE]),
     shell("annals-store", &[SCHEMA]),
     shell("annals-client", &[SCHEMA]),
-    shell("annals-host", &[SCHEMA, NODE, STORE, CORES, GAME]),
+    shell("annals-host", &[SCHEMA, NODE, STORE, CORES]),
     shell(
         COMMAND_LINE,
-        &[SCHEMA, NODE, STORE, CORES, GAME, &["annals-client", "annals-host"]],
+        &[SCHEMA, NODE, STORE, CORES, &["annals-client", "annals-host"]],
     ),
-    // A game knows what it is written against, and nobody who runs it.
-    pure("annals-sample", &[SCHEMA, NODE]),
+    // A game is written against schema and node, and builds the services' binaries with itself inside.
+    shell("annals-sample", &[SCHEMA, NODE, &["annals-host"]]),
     harness("annals-model"),
     harness("annals-sim"),
     harness("annals-realm"),
