@@ -235,9 +235,13 @@ pub enum EndReason {
     Left,
 }
 
-/// What happened that players should not notice. Each counts from 0 in the client's life.
+/// What was heard, and what happened that players should not notice. Each counts from 0 in the client's life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// Frames and datagrams that came from bases while playing.
+    pub heard: u64,
+    /// Their bytes, without the lengths of frames.
+    pub heard_bytes: u64,
     /// Views begun anew because something was missing in them.
     pub holes: u64,
     /// Frames and datagrams of views that had ended.

@@ -6,6 +6,7 @@
 
 mod calls;
 mod event;
+mod hearing;
 mod link;
 mod playing;
 mod session;
@@ -15,6 +16,7 @@ mod view;
 
 pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};
 pub use event::{Attempt, Counters, EndReason, Event, Input, Millis, Output, Showing, What};
+pub use hearing::{SILENCE, Silence};
 pub use session::{ClientCore, Credentials};
 pub use shell::{Client, Config, client_endpoint};
 pub use trust::Trust;

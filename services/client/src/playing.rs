@@ -28,6 +28,7 @@ impl ClientCore {
     }
 
     pub(crate) fn take_frame(&mut self, now: Millis, body: &[u8]) {
+        self.count(body);
         match ToClient::read(body) {
             Ok(ToClient::Took { entity, part, upto }) => {
                 self.calls.took(now, entity, part, upto);
@@ -85,6 +86,7 @@ impl ClientCore {
             .get_mut(source)
             .apply(now, &self.schema, frame, &mut self.events)
         {
+            Ok(Taken::Applied) if source == Part::Cell => self.hearing.heard(now),
             Ok(Taken::Applied) => {}
             Ok(Taken::Stale) => self.counters.stale += 1,
             Err(Hole) => {
@@ -94,18 +96,23 @@ impl ClientCore {
         }
     }
 
-    pub(crate) fn take_datagram(&mut self, bytes: &[u8]) {
+    pub(crate) fn take_datagram(&mut self, now: Millis, bytes: &[u8]) {
+        self.count(bytes);
         let Some((own, _)) = self.controls() else {
             return;
         };
         match ToClientDatagram::read(bytes) {
-            Ok(ToClientDatagram::Moves(moves)) => {
-                if self.views.cell.apply_moves(&moves, own) == Taken::Stale {
-                    self.counters.stale += 1;
-                }
-            }
+            Ok(ToClientDatagram::Moves(moves)) => match self.views.cell.apply_moves(&moves, own) {
+                Taken::Applied => self.hearing.heard(now),
+                Taken::Stale => self.counters.stale += 1,
+            },
             Err(_) => self.counters.malformed += 1,
         }
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        self.counters.heard += 1;
+        self.counters.heard_bytes += bytes.len() as u64;
     }
 
     /// The connection on which the client played is no more.

@@ -12,6 +12,7 @@ use annals_wire::client::{
 use crate::{
     calls::{CallError, Calls, encode_args, exposed_method},
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
+    hearing::{Hearing, Silence},
     view::{Seen, View, Views},
 };
 
@@ -66,6 +67,7 @@ pub struct ClientCore {
     pub(crate) calls: Calls,
     moves: u64,
     pub(crate) counters: Counters,
+    pub(crate) hearing: Hearing,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) events: VecDeque<Event>,
 }
@@ -127,6 +129,7 @@ impl ClientCore {
             calls: Calls::default(),
             moves: 0,
             counters: Counters::default(),
+            hearing: Hearing::default(),
             outputs: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -157,7 +160,7 @@ impl ClientCore {
                 self.take_frame(now, &body);
             }
             (Input::Datagram { attempt, bytes }, Phase::Playing { attempt: mine }) if attempt == mine => {
-                self.take_datagram(&bytes);
+                self.take_datagram(now, &bytes);
             }
             (
                 Input::Disconnected { attempt, reason },
@@ -357,6 +360,18 @@ impl ClientCore {
             resent: self.calls.resent(),
             ..self.counters
         }
+    }
+
+    /// When news of the cell's view came last.
+    #[must_use]
+    pub fn heard_at(&self) -> Option<Millis> {
+        self.hearing.last()
+    }
+
+    /// The times, of [`SILENCE`](crate::SILENCE) milliseconds and more, in which nothing was heard of the cell's view:
+    /// the newest ones, in order.
+    pub fn silences(&self) -> impl Iterator<Item = Silence> {
+        self.hearing.silences().iter().copied()
     }
 
     fn next_attempt(&mut self) -> Attempt {

@@ -149,6 +149,12 @@ impl Client {
         &self.core
     }
 
+    /// A moment of the core as one of this process.
+    #[must_use]
+    pub fn instant(&self, at: Millis) -> Instant {
+        self.began + Duration::from_millis(at.0)
+    }
+
     /// Calls an exposed method; see [`ClientCore::call`].
     ///
     /// # Errors
