@@ -1,4 +1,12 @@
 //! The command line: run a realm, check definitions, read the log.
+//!
+//! Responsible for: what an operator types, and for the load and the proof of a demonstration: [`bots`] play over the real
+//! transport and write down what they were shown, [`checker`] holds that against the archive. Not responsible for: anything
+//! a service does.
 
+pub mod bots;
+pub mod checker;
+pub mod progress;
+pub mod showings;
 pub mod up;
 pub mod up_command;

@@ -1,0 +1,154 @@
+//! Bots: players that log in over the real transport, play any world, and write down what they were shown.
+//!
+//! A bot knows nothing but the schema. It walks to and fro, calls every exposed method of whatever it controls in turn with
+//! generated arguments, those of others in view now and then, and speaks where the world has a method for it. It resumes by
+//! itself, as every client does. What it was shown goes into a file of its own ([`crate::showings`]), for the checker.
+
+mod bot;
+mod repertoire;
+mod report;
+mod session;
+mod walk;
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use annals_client::{Trust, client_endpoint};
+use annals_def::Schema;
+use thiserror::Error;
+use tokio::{sync::watch, task::JoinSet, time::sleep};
+
+use crate::progress::Progress;
+pub use report::{BotReport, BotsReport, Driven, Gap, Interruption, Recovery};
+pub use walk::REACH;
+
+/// Log-ins per second: with many at once handshakes are lost and tried again, which takes longer.
+pub const LOG_INS_PER_SECOND: u32 = 30;
+
+/// Bots that share a UDP socket: each socket has a receive buffer of its own, which a burst of frames must fit.
+const BOTS_PER_SOCKET: usize = 10;
+
+/// How often progress is told.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// What bots are to do.
+#[derive(Clone, Debug)]
+pub struct BotPlan {
+    /// Where the login service listens.
+    pub login: SocketAddr,
+    /// Whose certificate is believed there.
+    pub trust: Trust,
+    /// The password of the accounts `bot0`, `bot1` and so on.
+    pub password: String,
+    /// The definitions the realm runs with.
+    pub schema: Arc<Schema>,
+    /// How many bots.
+    pub bots: usize,
+    /// How long they play, log-ins included.
+    pub duration: Duration,
+    /// Makes them do the same again.
+    pub seed: u64,
+    /// The folder for what they were shown; it must be there.
+    pub files: PathBuf,
+}
+
+/// Why a run of bots was broken off.
+#[derive(Debug, Error)]
+pub enum BotsError {
+    /// No socket can be had.
+    #[error("no UDP socket can be had for the bots")]
+    Socket(#[source] io::Error),
+    /// What a bot was shown cannot be written down.
+    #[error("cannot write {}; a demonstration that is not written down proves nothing", path.display())]
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A bot came to grief.
+    #[error("a bot stopped; this is a defect")]
+    Stopped(#[source] tokio::task::JoinError),
+}
+
+/// What all bots have done so far.
+#[derive(Debug, Default)]
+struct Tally {
+    connected: AtomicU64,
+    calls: AtomicU64,
+    shown: AtomicU64,
+    resumed: AtomicU64,
+}
+
+/// Lets bots play, and tells how it goes meanwhile.
+///
+/// # Errors
+/// When there is no socket, or what is shown cannot be written down. A bot that cannot log in is no error: see
+/// [`BotReport::ended`] and [`BotReport::log_ins`].
+pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<BotsReport, BotsError> {
+    let began = Instant::now();
+    let until = began + plan.duration;
+    let (plan, tally) = (Arc::new(plan), Arc::new(Tally::default()));
+    let mut playing = JoinSet::new();
+    let mut endpoint = None;
+    for number in 0..plan.bots {
+        if number % BOTS_PER_SOCKET == 0 {
+            endpoint = Some(client_endpoint(plan.login).map_err(BotsError::Socket)?);
+        }
+        let endpoint = endpoint.clone().expect("invariant: the first bot makes one");
+        let (plan, tally) = (Arc::clone(&plan), Arc::clone(&tally));
+        playing.spawn(async move {
+            sleep(Duration::from_secs(1) * u32::try_from(number).unwrap_or(u32::MAX) / LOG_INS_PER_SECOND).await;
+            let played = bot::play(&plan, number, endpoint, until, &tally).await;
+            played.map(|report| (number, report))
+        });
+    }
+    let mut told = tokio::time::interval(TELL_EVERY);
+    let mut last = Progress::default();
+    let mut reports = Vec::new();
+    loop {
+        tokio::select! {
+            ended = playing.join_next() => match ended {
+                Some(ended) => reports.push(ended.map_err(BotsError::Stopped)??),
+                None => break,
+            },
+            _ = told.tick() => {
+                last = tally.read(began.elapsed(), plan.bots, &last);
+                progress.send_replace(last);
+            }
+        }
+    }
+    reports.sort_by_key(|(number, _)| *number);
+    Ok(BotsReport {
+        bots: reports.into_iter().map(|(_, report)| report).collect(),
+        elapsed: began.elapsed(),
+    })
+}
+
+impl Tally {
+    /// How it goes, given how it went.
+    fn read(&self, elapsed: Duration, bots: usize, before: &Progress) -> Progress {
+        let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let (calls, shown) = (read(&self.calls), read(&self.shown));
+        let seconds = (elapsed - before.elapsed).as_secs_f64().max(f64::EPSILON);
+        Progress {
+            elapsed,
+            connected: read(&self.connected),
+            bots: bots as u64,
+            calls,
+            calls_per_second: (calls - before.calls) as f64 / seconds,
+            shown,
+            shown_per_second: (shown - before.shown) as f64 / seconds,
+            resumed: read(&self.resumed),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! One bot, from its first log-in to its last line: one session after another, if it must.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    time::{Duration, Instant},
+};
+
+use annals_client::{Client, Config};
+use annals_def::{Schema, split_mix};
+use tokio::time::sleep;
+
+use super::{
+    BotPlan, BotsError, Tally,
+    report::{BotReport, Interruption},
+    session::{After, Session},
+};
+use crate::showings::EXTENSION;
+
+/// How long a bot whose session has ended waits before it logs in anew.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Plays until the time is over, and takes its leave.
+pub(super) async fn play(
+    plan: &BotPlan,
+    number: usize,
+    endpoint: quinn::Endpoint,
+    until: Instant,
+    tally: &Tally,
+) -> Result<BotReport, BotsError> {
+    let path = plan.files.join(format!("bot-{number:03}.{EXTENSION}"));
+    let mut file = File::create(&path)
+        .map(BufWriter::new)
+        .map_err(|source| BotsError::Write {
+            path: path.clone(),
+            source,
+        })?;
+    let seed = plan.seed.wrapping_add(number as u64);
+    let config = Config {
+        login: plan.login,
+        trust: plan.trust.clone(),
+        name: format!("bot{number}"),
+        password: plan.password.clone(),
+        schema: plan.schema.clone(),
+        seed,
+    };
+    let mut bot = Bot {
+        schema: &plan.schema,
+        tally,
+        report: BotReport::new(config.name.clone(), path.clone()),
+        dice: Box::new(split_mix(seed)),
+        turn: number,
+        first_log_in: None,
+        interrupted: None,
+    };
+    let played = loop {
+        let client = Client::start(endpoint.clone(), config.clone());
+        let session = Session::new(&mut bot, client, &mut file);
+        match session.play(until).await {
+            Ok(After::LogInAnew) if Instant::now() + AGAIN_AFTER < until => sleep(AGAIN_AFTER).await,
+            Ok(_) => break file.flush(),
+            Err(error) => break Err(error),
+        }
+    };
+    match played {
+        Ok(()) => Ok(bot.finished()),
+        Err(source) => Err(BotsError::Write { path, source }),
+    }
+}
+
+/// What outlives a session.
+pub(super) struct Bot<'p> {
+    pub(super) schema: &'p Schema,
+    pub(super) tally: &'p Tally,
+    pub(super) report: BotReport,
+    pub(super) dice: Box<dyn FnMut() -> u64 + Send>,
+    /// Which of the methods is called next.
+    pub(super) turn: usize,
+    pub(super) first_log_in: Option<Instant>,
+    /// Since when nothing was heard, at the end of the last session.
+    pub(super) interrupted: Option<Instant>,
+}
+
+impl Bot<'_> {
+    fn finished(mut self) -> BotReport {
+        let endless = self.interrupted.map(|from| Interruption { from, to: None });
+        self.report.interruptions.extend(endless);
+        self.report.played = self.first_log_in.map_or(Duration::ZERO, |first| first.elapsed());
+        self.report
+    }
+
+    /// So long, give or take a half.
+    pub(super) fn about(&mut self, time: Duration) -> Duration {
+        let share = f64::from(((self.dice)() >> 32) as u32) / f64::from(u32::MAX);
+        time.mul_f64(0.5 + share)
+    }
+}

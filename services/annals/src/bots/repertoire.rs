@@ -1,0 +1,260 @@
+//! What a bot calls, and with what: every exposed method of any world in turn, knowing nothing but its schema.
+
+use annals_def::{Dice, DataType, EntityType, Exposure, Form, Method, Schema, Value, encode, generate};
+use annals_ids::{MemberId, Part, TypeId};
+use annals_wire::client::MAX_UPSTREAM_FRAME;
+
+/// What players say.
+const SPEECH: [&str; 8] = [
+    "hello",
+    "anybody for the north gate?",
+    "buying seven hats",
+    "brb",
+    "who has seen the blacksmith?",
+    "thank you!",
+    "wait for me at the bridge",
+    "龙 🐉 over there",
+];
+
+/// Methods by which players take their leave: called when a bot goes, not before.
+const FAREWELLS: [&str; 5] = ["logOff", "logoff", "logOut", "logout", "reqLogout"];
+
+/// Methods by which players speak.
+const SAYINGS: [&str; 2] = ["say", "chat"];
+
+/// A method that answers its caller with the number it was called with, and the client method that does.
+const ECHOES: [(&str, &str); 2] = [("ping", "onPong"), ("echo", "onEcho")];
+
+/// How often arguments that are too long for a frame are thrown again.
+const THROWS: usize = 8;
+
+/// A call that a bot makes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Planned<'s> {
+    pub(super) part: Part,
+    pub(super) method: &'s Method,
+    pub(super) args: Vec<Value>,
+    /// The bytes of the arguments.
+    pub(super) bytes: usize,
+}
+
+/// The exposed methods of one entity type, sorted by how a bot uses them.
+#[derive(Clone, Debug)]
+pub(super) struct Repertoire<'s> {
+    /// Those that are called in turn on the bot's own entity.
+    turns: Vec<(Part, &'s Method)>,
+    /// Those that are called on others.
+    others: Vec<&'s Method>,
+    farewell: Option<(Part, &'s Method)>,
+    speech: Option<&'s Method>,
+    /// The method that echoes, and the client method in which the echo comes.
+    echo: Option<(Part, &'s Method, MemberId)>,
+}
+
+impl<'s> Repertoire<'s> {
+    /// What can be called on entities of a type; nothing if there is no such type.
+    pub(super) fn new(schema: &'s Schema, type_id: TypeId) -> Self {
+        let entity_type = schema.entity_type(type_id);
+        let exposed: Vec<(Part, &Method)> = entity_type.map(exposed).unwrap_or_default();
+        let farewell = exposed
+            .iter()
+            .find(|(_, method)| FAREWELLS.contains(&method.name.as_str()))
+            .copied();
+        let speech = exposed.iter().find(|(part, method)| {
+            let speaks = SAYINGS.contains(&method.name.as_str());
+            speaks && *part == Part::Cell && matches!(method.args[..], [ref text] if text.data_type == DataType::Unicode)
+        });
+        let echo = entity_type.and_then(|entity_type| find_echo(entity_type, &exposed));
+        Self {
+            others: exposed
+                .iter()
+                .filter(|(part, method)| *part == Part::Cell && method.exposed == Exposure::AllClients)
+                .map(|(_, method)| *method)
+                .collect(),
+            farewell,
+            speech: speech.map(|(_, method)| *method),
+            echo,
+            turns: exposed
+                .into_iter()
+                .filter(|&turn| Some(turn) != farewell)
+                .filter(|turn| echo.is_none_or(|(part, method, _)| *turn != (part, method)))
+                .collect(),
+        }
+    }
+
+    /// The call whose turn it is.
+    pub(super) fn turn(&self, turn: usize, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
+        let (part, method) = *self.turns.get(turn.checked_rem(self.turns.len())?)?;
+        if Some(method) == self.speech && part == Part::Cell {
+            return self.saying(dice);
+        }
+        planned(part, method, dice)
+    }
+
+    /// A call on somebody else of this type.
+    pub(super) fn on_other(&self, turn: usize, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
+        let method = self.others.get(turn.checked_rem(self.others.len())?)?;
+        planned(Part::Cell, method, dice)
+    }
+
+    /// Something said to those around.
+    pub(super) fn saying(&self, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
+        let text = SPEECH[dice() as usize % SPEECH.len()].to_owned();
+        fixed(Part::Cell, self.speech?, vec![Value::Unicode(text)])
+    }
+
+    /// The call to make when the bot goes.
+    pub(super) fn farewell(&self, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
+        let (part, method) = self.farewell?;
+        planned(part, method, dice)
+    }
+
+    /// A call that comes back with this number.
+    pub(super) fn echo(&self, number: u32) -> Option<Planned<'s>> {
+        let (part, method, _) = self.echo?;
+        fixed(part, method, vec![Value::UInt(number.into())])
+    }
+
+    /// The number with which an echo comes back, if this call of a client method is one.
+    pub(super) fn echoed(&self, method: MemberId, args: &[Value]) -> Option<u32> {
+        match (self.echo, args) {
+            (Some((_, _, reply)), [Value::UInt(number)]) if reply == method => u32::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// The exposed methods of a type, those of the base first.
+pub(super) fn exposed(entity_type: &EntityType) -> Vec<(Part, &Method)> {
+    let base = entity_type.base_methods.iter().map(|method| (Part::Base, method));
+    let cell = entity_type.cell_methods.iter().map(|method| (Part::Cell, method));
+    base.chain(cell)
+        .filter(|(_, method)| method.exposed != Exposure::No)
+        .collect()
+}
+
+fn find_echo<'s>(
+    entity_type: &'s EntityType,
+    exposed: &[(Part, &'s Method)],
+) -> Option<(Part, &'s Method, MemberId)> {
+    let takes_number = |method: &Method| matches!(&method.args[..], [arg] if arg.data_type == DataType::UInt32);
+    ECHOES.iter().find_map(|(call, reply)| {
+        let (part, method) = exposed
+            .iter()
+            .find(|(_, method)| method.name == *call && takes_number(method))?;
+        let reply = entity_type
+            .client_method_named(reply)
+            .filter(|reply| takes_number(reply))?;
+        Some((*part, *method, reply.index))
+    })
+}
+
+/// A call with arguments that fit a frame; `None` if none were found.
+fn planned<'s>(part: Part, method: &'s Method, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
+    (0..THROWS).find_map(|_| {
+        let args = method.args.iter().map(|arg| generate(&arg.data_type, dice)).collect();
+        fixed(part, method, args)
+    })
+}
+
+fn fixed(part: Part, method: &Method, args: Vec<Value>) -> Option<Planned<'_>> {
+    let mut encoded = Vec::new();
+    for (arg, value) in method.args.iter().zip(&args) {
+        encode(&arg.data_type, value, Form::Whole, &mut encoded).ok()?;
+    }
+    let bytes = encoded.len();
+    (bytes < MAX_UPSTREAM_FRAME / 2).then_some(Planned {
+        part,
+        method,
+        args,
+        bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeSet,
+        path::{Path, PathBuf},
+    };
+
+    use annals_def::{check_dir, split_mix};
+
+    use super::*;
+
+    /// The sample world, and the games beside the repository or in the folder that `ANNALS_CORPUS` names.
+    fn worlds() -> Vec<PathBuf> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let corpus = std::env::var("ANNALS_CORPUS").map_or(root.join("../shared/corpus"), PathBuf::from);
+        let mut worlds = vec![root.join("defs")];
+        match corpus.read_dir() {
+            Ok(games) => {
+                let games = games.map(|game| game.unwrap().path());
+                worlds.extend(games.filter(|game| game.is_dir()));
+            }
+            Err(_) => println!("games skipped: none beside the repository, and ANNALS_CORPUS names no folder"),
+        }
+        worlds
+    }
+
+    #[test]
+    fn every_exposed_method_of_every_world_gets_its_turn_with_arguments_that_fit() {
+        for world in worlds() {
+            let (schema, _) = check_dir(&world);
+            let schema = schema.expect("the world compiles");
+            for entity_type in schema.types() {
+                let repertoire = Repertoire::new(&schema, entity_type.id);
+                let mut dice = split_mix(u64::from(entity_type.id.0));
+                let mut driven = BTreeSet::new();
+                let mut note = |call: Planned<'_>| {
+                    driven.insert((call.part, call.method.name.clone()));
+                };
+                (0..repertoire.turns.len()).for_each(|turn| {
+                    note(repertoire.turn(turn, &mut dice).expect("arguments are found"));
+                });
+                repertoire.farewell(&mut dice).into_iter().for_each(&mut note);
+                repertoire.echo(7).into_iter().for_each(&mut note);
+                let wanted: BTreeSet<(Part, String)> = exposed(entity_type)
+                    .into_iter()
+                    .map(|(part, method)| (part, method.name.clone()))
+                    .collect();
+                assert_eq!(driven, wanted, "{} in {}", entity_type.name, world.display());
+            }
+        }
+    }
+
+    #[test]
+    fn the_sample_is_spoken_to_in_its_own_words() {
+        let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
+        let schema = check_dir(&defs).0.expect("the sample compiles");
+        let avatar = schema.type_named("Avatar").expect("the sample has avatars");
+        let repertoire = Repertoire::new(&schema, avatar.id);
+        let mut dice = split_mix(3);
+
+        let said = repertoire.saying(&mut dice).expect("avatars speak");
+        assert_eq!((said.part, said.method.name.as_str()), (Part::Cell, "say"));
+        assert!(matches!(&said.args[..], [Value::Unicode(text)] if SPEECH.contains(&text.as_str())));
+
+        let ping = repertoire.echo(41).expect("avatars echo");
+        assert_eq!((ping.part, ping.method.name.as_str()), (Part::Base, "ping"));
+        let pong = avatar.client_method_named("onPong").expect("which comes back").index;
+        assert_eq!(repertoire.echoed(pong, &ping.args), Some(41));
+        assert_eq!(repertoire.echoed(MemberId(pong.0 + 1), &ping.args), None);
+
+        let names = |turn| repertoire.turn(turn, &mut split_mix(1)).map(|call| call.method.name.clone());
+        let turns: BTreeSet<_> = (0..repertoire.turns.len()).filter_map(names).collect();
+        assert!(!turns.contains("logOff") && !turns.contains("ping"), "{turns:?}");
+        assert_eq!(repertoire.farewell(&mut dice).expect("avatars go").method.name, "logOff");
+        assert_eq!(repertoire.on_other(0, &mut dice).expect("avatars wave").method.exposed, Exposure::AllClients);
+    }
+
+    #[test]
+    fn a_type_that_exposes_nothing_is_not_called() {
+        let schema = Schema::new(vec![EntityType::new("Stone")], Vec::new(), Vec::new());
+        let repertoire = Repertoire::new(&schema, TypeId(0));
+        let mut dice = split_mix(1);
+        assert_eq!(repertoire.turn(5, &mut dice), None);
+        assert_eq!(repertoire.on_other(5, &mut dice), None);
+        assert_eq!(Repertoire::new(&schema, TypeId(9)).turn(0, &mut dice), None);
+    }
+}

@@ -1,0 +1,383 @@
+//! What bots did and saw.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use annals_client::EndReason;
+use annals_def::Schema;
+use annals_ids::{MemberId, Part, TypeId};
+use hdrhistogram::Histogram;
+
+use super::repertoire::exposed;
+
+/// What interrupts play begins within this time after its cause, and a further interruption within this time after one has
+/// ended belongs to it.
+const BELONGS_WITHIN: Duration = Duration::from_secs(1);
+
+/// The longest round trip that is told apart, microseconds.
+const LONGEST_ROUND_TRIP: u64 = 60_000_000;
+
+/// An exposed method that was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Driven {
+    /// Of which type, as clients know it.
+    pub entity_type: TypeId,
+    /// Of which part.
+    pub part: Part,
+    /// Which method of that part.
+    pub method: MemberId,
+}
+
+/// A time in which a bot heard nothing of the world around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interruption {
+    /// When it heard something last.
+    pub from: Instant,
+    /// When it heard something again; `None` if it never did.
+    pub to: Option<Instant>,
+}
+
+/// What something that happened at one moment did to a bot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// Nothing.
+    None,
+    /// It played on after so long.
+    Of(Duration),
+    /// It never played on.
+    Endless,
+}
+
+/// What one bot did and saw.
+#[derive(Clone, Debug)]
+pub struct BotReport {
+    /// Its account.
+    pub name: String,
+    /// Where it wrote down what it was shown.
+    pub file: PathBuf,
+    /// Sessions that were opened.
+    pub log_ins: u64,
+    /// From the first log-in to the end.
+    pub played: Duration,
+    /// Positions that were sent.
+    pub moves: u64,
+    /// Calls made.
+    pub calls: u64,
+    /// Calls that were taken.
+    pub confirmed: u64,
+    /// Calls that were taken and not run.
+    pub refused: u64,
+    /// Calls that may not have been taken, because the part existed no more.
+    pub lost_calls: u64,
+    /// Property changes shown.
+    pub changes: u64,
+    /// Calls of client methods shown.
+    pub invocations: u64,
+    /// States told whole.
+    pub refreshes: u64,
+    /// Exposed methods that were called.
+    pub driven: BTreeSet<Driven>,
+    /// Properties of which a change was shown, by the type as which clients know the entity.
+    pub properties_seen: BTreeSet<(TypeId, MemberId)>,
+    /// Client methods of which a call was shown.
+    pub methods_seen: BTreeSet<(TypeId, MemberId)>,
+    /// Frames and datagrams that came.
+    pub heard: u64,
+    /// Their bytes.
+    pub heard_bytes: u64,
+    /// Views begun anew because something was missing in them.
+    pub holes: u64,
+    /// Frames and datagrams that could not be read: must be 0.
+    pub malformed: u64,
+    /// Calls sent again.
+    pub resent: u64,
+    /// How often the session was resumed.
+    pub resumed: u64,
+    /// Warnings of sending too much: must be 0.
+    pub rate_warnings: u64,
+    /// Sessions that ended before the bot wanted it.
+    pub ended: Vec<EndReason>,
+    /// When it heard nothing for a while.
+    pub interruptions: Vec<Interruption>,
+    /// Microseconds from a call to its echo, by base, cell and back.
+    pub round_trips: Histogram<u64>,
+}
+
+/// What all bots did and saw.
+#[derive(Clone, Debug)]
+pub struct BotsReport {
+    /// Each bot.
+    pub bots: Vec<BotReport>,
+    /// How long they played, from the first log-in asked for to the last file closed.
+    pub elapsed: Duration,
+}
+
+/// How bots came through something that happened at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// Bots that were interrupted.
+    pub interrupted: u64,
+    /// Of these, those that never played on.
+    pub endless: u64,
+    /// The median of the others' times until they played on.
+    pub p50: Duration,
+    /// The longest of them.
+    pub longest: Duration,
+}
+
+impl BotReport {
+    pub(super) fn new(name: String, file: PathBuf) -> Self {
+        Self {
+            name,
+            file,
+            log_ins: 0,
+            played: Duration::ZERO,
+            moves: 0,
+            calls: 0,
+            confirmed: 0,
+            refused: 0,
+            lost_calls: 0,
+            changes: 0,
+            invocations: 0,
+            refreshes: 0,
+            driven: BTreeSet::new(),
+            properties_seen: BTreeSet::new(),
+            methods_seen: BTreeSet::new(),
+            heard: 0,
+            heard_bytes: 0,
+            holes: 0,
+            malformed: 0,
+            resent: 0,
+            resumed: 0,
+            rate_warnings: 0,
+            ended: Vec::new(),
+            interruptions: Vec::new(),
+            round_trips: round_trips(),
+        }
+    }
+
+    /// What happened to the bot because of something that happened at `moment`: the time from then until it heard again of
+    /// the world, for good.
+    #[must_use]
+    pub fn gap_after(&self, moment: Instant) -> Gap {
+        let mut sorted = self.interruptions.clone();
+        sorted.sort_by_key(|interruption| interruption.from);
+        let mut until = None;
+        for interruption in sorted {
+            let belongs = interruption.from <= until.unwrap_or(moment) + BELONGS_WITHIN;
+            match interruption.to {
+                Some(to) if to <= moment => {}
+                _ if !belongs => break,
+                Some(to) => until = until.max(Some(to)),
+                None => return Gap::Endless,
+            }
+        }
+        until.map_or(Gap::None, |until| Gap::Of(until - moment))
+    }
+}
+
+impl BotsReport {
+    /// The sum of one figure over all bots.
+    pub fn total(&self, figure: impl Fn(&BotReport) -> u64) -> u64 {
+        self.bots.iter().map(figure).sum()
+    }
+
+    /// Bytes per second that a client was sent, on average over those that played.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        let played: f64 = self.bots.iter().map(|bot| bot.played.as_secs_f64()).sum();
+        let bytes = self.total(|bot| bot.heard_bytes) as f64;
+        if played > 0.0 { bytes / played } else { 0.0 }
+    }
+
+    /// The round trips of all bots, microseconds.
+    #[must_use]
+    pub fn round_trips(&self) -> Histogram<u64> {
+        let mut all = round_trips();
+        for bot in &self.bots {
+            all.add(&bot.round_trips)
+                .expect("invariant: all histograms have the same bounds");
+        }
+        all
+    }
+
+    /// How the bots came through something that happened at `moment`.
+    #[must_use]
+    pub fn recovery_after(&self, moment: Instant) -> Recovery {
+        let gaps = self.bots.iter().map(|bot| bot.gap_after(moment));
+        let (mut times, mut endless) = (Vec::new(), 0);
+        for gap in gaps {
+            match gap {
+                Gap::None => {}
+                Gap::Of(time) => times.push(time),
+                Gap::Endless => endless += 1,
+            }
+        }
+        times.sort();
+        Recovery {
+            interrupted: times.len() as u64 + endless,
+            endless,
+            p50: times.get(times.len() / 2).copied().unwrap_or_default(),
+            longest: times.last().copied().unwrap_or_default(),
+        }
+    }
+
+    /// Every exposed method that some bot called.
+    #[must_use]
+    pub fn driven(&self) -> BTreeSet<Driven> {
+        self.bots.iter().flat_map(|bot| bot.driven.iter().copied()).collect()
+    }
+
+    /// The exposed methods that no bot called, as `Type.method`.
+    #[must_use]
+    pub fn undriven(&self, schema: &Schema) -> Vec<String> {
+        let driven = self.driven();
+        let mut missing = Vec::new();
+        for entity_type in schema.types() {
+            for (part, method) in exposed(entity_type) {
+                let wanted = Driven {
+                    entity_type: entity_type.id,
+                    part,
+                    method: method.index,
+                };
+                if !driven.contains(&wanted) {
+                    missing.push(format!("{}.{}", entity_type.name, method.name));
+                }
+            }
+        }
+        missing
+    }
+}
+
+pub(super) fn round_trips() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_ROUND_TRIP, 3).expect("invariant: the bounds are in order")
+}
+
+impl fmt::Display for BotsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = |figure: fn(&BotReport) -> u64| self.total(figure);
+        writeln!(
+            f,
+            "bots: {} with {} log-ins, {} sessions resumed, {} ended early",
+            self.bots.len(),
+            total(|bot| bot.log_ins),
+            total(|bot| bot.resumed),
+            total(|bot| bot.ended.len() as u64)
+        )?;
+        writeln!(
+            f,
+            "calls: {} made, {} taken, {} refused, {} lost with what they were for, {} sent again; {} methods driven; {} moves",
+            total(|bot| bot.calls),
+            total(|bot| bot.confirmed),
+            total(|bot| bot.refused),
+            total(|bot| bot.lost_calls),
+            total(|bot| bot.resent),
+            self.driven().len(),
+            total(|bot| bot.moves)
+        )?;
+        writeln!(
+            f,
+            "shown: {} changes, {} client calls, {} whole states; {:.0} bytes/s per client; {} views begun anew, {} unreadable",
+            total(|bot| bot.changes),
+            total(|bot| bot.invocations),
+            total(|bot| bot.refreshes),
+            self.bytes_per_second(),
+            total(|bot| bot.holes),
+            total(|bot| bot.malformed)
+        )?;
+        let round_trips = self.round_trips();
+        if round_trips.is_empty() {
+            return write!(f, "round trips: none, this world echoes nothing");
+        }
+        let milliseconds = |quantile| round_trips.value_at_quantile(quantile) as f64 / 1_000.0;
+        write!(
+            f,
+            "round trips: {} by base, cell and back, p50 {:.1} ms, p99 {:.1} ms",
+            round_trips.len(),
+            milliseconds(0.5),
+            milliseconds(0.99)
+        )
+    }
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |time: Duration| time.as_secs_f64();
+        write!(
+            f,
+            "{} bots interrupted, p50 {:.2} s, longest {:.2} s",
+            self.interrupted,
+            seconds(self.p50),
+            seconds(self.longest)
+        )?;
+        if self.endless > 0 {
+            write!(f, ", {} never played on", self.endless)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From when to when, milliseconds.
+    type Silences<'a> = &'a [(u64, Option<u64>)];
+
+    fn bot(began: Instant, interruptions: Silences<'_>) -> BotReport {
+        let at = |milliseconds| began + Duration::from_millis(milliseconds);
+        let mut report = BotReport::new("bot0".into(), PathBuf::new());
+        report.interruptions = interruptions
+            .iter()
+            .map(|&(from, to)| Interruption {
+                from: at(from),
+                to: to.map(at),
+            })
+            .collect();
+        report
+    }
+
+    #[test]
+    fn a_gap_is_what_began_with_the_moment_and_what_followed_at_once() {
+        let began = Instant::now();
+        let moment = began + Duration::from_secs(10);
+        let of = |milliseconds| Gap::Of(Duration::from_millis(milliseconds));
+        let cases: [(Silences<'_>, Gap); 8] = [
+            (&[], Gap::None),
+            (&[(2_000, Some(9_000))], Gap::None),
+            (&[(9_950, Some(13_200))], of(3_200)),
+            (&[(10_900, Some(14_000))], of(4_000)),
+            (&[(11_500, Some(14_000))], Gap::None),
+            (&[(13_500, Some(15_000)), (9_900, Some(13_000)), (17_000, Some(18_000))], of(5_000)),
+            (&[(9_900, Some(13_000)), (10_000, Some(13_100))], of(3_100)),
+            (&[(9_900, Some(13_000)), (13_100, None)], Gap::Endless),
+        ];
+        for (interruptions, expected) in cases {
+            assert_eq!(bot(began, interruptions).gap_after(moment), expected, "{interruptions:?}");
+        }
+    }
+
+    #[test]
+    fn recovery_counts_those_that_never_came_back_apart() {
+        let began = Instant::now();
+        let report = BotsReport {
+            bots: vec![
+                bot(began, &[(1_000, Some(2_000))]),
+                bot(began, &[(1_000, Some(4_000))]),
+                bot(began, &[(1_000, Some(3_000))]),
+                bot(began, &[(1_000, None)]),
+                bot(began, &[]),
+            ],
+            elapsed: Duration::from_secs(9),
+        };
+        let recovery = report.recovery_after(began + Duration::from_secs(1));
+        assert_eq!(
+            recovery.to_string(),
+            "4 bots interrupted, p50 2.00 s, longest 3.00 s, 1 never played on"
+        );
+    }
+}

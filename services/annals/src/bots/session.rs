@@ -1,0 +1,479 @@
+//! A bot's session: what it does every step, and what it writes down of what it is told.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufWriter, Write},
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What};
+use annals_ids::{EntityId, MemberId, Part, Position, TypeId};
+use annals_wire::client::LoginRefusal;
+use tokio::time::{MissedTickBehavior, interval, timeout_at};
+
+use super::{
+    bot::Bot,
+    repertoire::{Planned, Repertoire},
+    report::{Driven, Interruption},
+    walk::Walk,
+};
+use crate::showings::Line;
+
+/// How often a bot moves and looks whether something is due.
+const STEP: Duration = Duration::from_millis(100);
+
+/// The longest stretch walked in one step, seconds: who could not walk for a while does not leap.
+const LONGEST_STRIDE: f32 = 0.5;
+
+/// How often a bot calls a method, on average.
+const CALL_EVERY: Duration = Duration::from_secs(1);
+
+/// Every so many calls one is on somebody else.
+const OTHERS_EVERY: usize = 8;
+
+/// How often a bot measures a round trip.
+const ECHO_EVERY: Duration = Duration::from_secs(1);
+
+/// Echoes that are waited for at most.
+const MAX_ECHOES: usize = 64;
+
+/// How often a bot says something, on average: as often as people do.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+
+/// Bytes per second that a bot sends of its own accord: half of what a client may send before it is warned, as much as its
+/// client may send again.
+const BYTES_PER_SECOND: f64 = 10_240.0;
+
+/// Bytes that it may send at once after a time of sending less: the longest call that it plans, and some more.
+const BURST: f64 = 40_960.0;
+
+/// Bytes of a frame or datagram around what is in it, with room to spare.
+const OVERHEAD: usize = 48;
+
+/// How long a bot waits for the last of its calls to be taken before it leaves.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(3);
+
+/// What follows a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// Another one.
+    LogInAnew,
+    /// Nothing: the time is over, or logging in is of no use.
+    Nothing,
+}
+
+/// See the module.
+pub(super) struct Session<'b, 'p> {
+    bot: &'b mut Bot<'p>,
+    client: Client,
+    file: &'b mut BufWriter<File>,
+    role: Option<Role<'p>>,
+    budget: Budget,
+    /// What could not be sent yet without sending too much.
+    waiting: Option<(EntityId, TypeId, Planned<'p>)>,
+    next_call: Instant,
+    next_echo: Instant,
+    next_saying: Instant,
+    echoes: BTreeMap<u32, Instant>,
+    /// Since when there has been no connection.
+    away: Option<Instant>,
+    interruptions: Vec<Interruption>,
+}
+
+/// What the bot controls.
+struct Role<'p> {
+    entity: EntityId,
+    type_id: TypeId,
+    repertoire: Repertoire<'p>,
+    walk: Option<Walk>,
+    walked: Instant,
+}
+
+/// What may be sent yet.
+struct Budget {
+    bytes: f64,
+    at: Instant,
+}
+
+impl<'b, 'p> Session<'b, 'p> {
+    pub(super) fn new(bot: &'b mut Bot<'p>, client: Client, file: &'b mut BufWriter<File>) -> Self {
+        let now = Instant::now();
+        Self {
+            next_call: now + bot.about(CALL_EVERY),
+            next_echo: now + bot.about(ECHO_EVERY),
+            next_saying: now + bot.about(SAY_EVERY),
+            bot,
+            client,
+            file,
+            role: None,
+            budget: Budget { bytes: BURST, at: now },
+            waiting: None,
+            echoes: BTreeMap::new(),
+            away: None,
+            interruptions: Vec::new(),
+        }
+    }
+
+    /// Plays until the session ends or the time is over; then takes its leave.
+    pub(super) async fn play(mut self, until: Instant) -> io::Result<After> {
+        let mut step = interval(STEP);
+        step.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut after = After::Nothing;
+        loop {
+            tokio::select! {
+                event = self.client.next() => match event {
+                    Some(Event::Ended(reason)) => {
+                        after = self.ended(reason)?;
+                        break;
+                    }
+                    Some(event) => self.take(&event)?,
+                    None => break,
+                },
+                _ = step.tick() => {
+                    let now = Instant::now();
+                    if now >= until {
+                        break;
+                    }
+                    self.act(now);
+                }
+            }
+        }
+        self.close_interruptions(Instant::now(), after);
+        if !self.client.core().has_ended() {
+            self.say_goodbye().await?;
+        }
+        self.settle();
+        Ok(after)
+    }
+
+    /// Says farewell, waits for what was called to be taken, and leaves.
+    async fn say_goodbye(&mut self) -> io::Result<()> {
+        let farewell = self
+            .role
+            .as_ref()
+            .and_then(|role| Some((role.entity, role.type_id, role.repertoire.farewell(&mut self.bot.dice)?)));
+        if let Some((entity, type_id, planned)) = farewell
+            && self.client.core().is_playing()
+        {
+            self.call(entity, type_id, &planned);
+        }
+        let within = (Instant::now() + GOODBYE_WITHIN).into();
+        while self.client.core().unconfirmed_calls() > 0 {
+            match timeout_at(within, self.client.next()).await {
+                Ok(Some(event)) => self.take(&event)?,
+                Ok(None) | Err(_) => break,
+            }
+        }
+        self.client.leave();
+        // What came before is told without waiting for more.
+        while let Some(event) = self.client.next().await {
+            self.take(&event)?;
+        }
+        Ok(())
+    }
+
+    /// Adds up what the client counted.
+    fn settle(&mut self) {
+        let core = self.client.core();
+        let (counters, unconfirmed) = (core.counters(), core.unconfirmed_calls() as u64);
+        let report = &mut self.bot.report;
+        report.heard += counters.heard;
+        report.heard_bytes += counters.heard_bytes;
+        report.holes += counters.holes;
+        report.malformed += counters.malformed;
+        report.resent += counters.resent;
+        report.lost_calls += unconfirmed;
+        report.confirmed = report.calls - report.lost_calls;
+        report.interruptions.append(&mut self.interruptions);
+        if self.role.is_some() && self.away.is_none() {
+            self.bot.tally.connected.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The session ends here. Who hears nothing now is interrupted until the next one begins, or for good.
+    fn close_interruptions(&mut self, now: Instant, after: After) {
+        let core = self.client.core();
+        let silences = core.silences().map(|silence| Interruption {
+            from: self.client.instant(silence.from),
+            to: Some(self.client.instant(silence.to)),
+        });
+        self.interruptions.extend(silences);
+        let last = core.heard_at().map(|at| self.client.instant(at));
+        let silent_since = last.filter(|last| now.saturating_duration_since(*last) >= Duration::from_millis(SILENCE));
+        let since = [silent_since, self.away].into_iter().flatten().min();
+        self.bot.interrupted = match after {
+            After::LogInAnew => Some(since.unwrap_or(now)),
+            After::Nothing => since,
+        };
+    }
+
+    fn ended(&mut self, reason: EndReason) -> io::Result<After> {
+        self.write(&Event::Ended(reason), 0)?;
+        self.bot.report.ended.push(reason);
+        Ok(match reason {
+            EndReason::LoginRefused(LoginRefusal::WrongPassword | LoginRefusal::Banned | LoginRefusal::WrongProtocol)
+            | EndReason::Left => After::Nothing,
+            EndReason::LoginRefused(_) | EndReason::Rejected(_) | EndReason::Closed(_) => After::LogInAnew,
+        })
+    }
+
+    fn take(&mut self, event: &Event) -> io::Result<()> {
+        let now = Instant::now();
+        let away = self.away.map_or(0, |since| (now - since).as_millis());
+        self.write(event, u64::try_from(away).unwrap_or(u64::MAX))?;
+        let report = &mut self.bot.report;
+        match event {
+            &Event::Connected { entity, type_id, .. } => {
+                report.log_ins += 1;
+                self.bot.first_log_in.get_or_insert(now);
+                if let Some(from) = self.bot.interrupted.take() {
+                    self.interruptions.push(Interruption { from, to: Some(now) });
+                }
+                self.bot.tally.connected.fetch_add(1, Ordering::Relaxed);
+                self.controls(entity, type_id, now);
+            }
+            &Event::Controls { entity, type_id } => self.controls(entity, type_id, now),
+            Event::Resumed { .. } => {
+                report.resumed += 1;
+                self.bot.tally.resumed.fetch_add(1, Ordering::Relaxed);
+                self.bot.tally.connected.fetch_add(1, Ordering::Relaxed);
+                if let Some(from) = self.away.take() {
+                    self.interruptions.push(Interruption { from, to: Some(now) });
+                }
+            }
+            Event::Lost(_) => {
+                self.bot.tally.connected.fetch_sub(1, Ordering::Relaxed);
+                self.away = Some(now);
+            }
+            Event::Refreshed { .. } => report.refreshes += 1,
+            Event::Shown(showing) => self.shown(showing, now),
+            Event::Placed { entity, position, .. } => self.placed(*entity, *position),
+            Event::CallRefused { .. } => report.refused += 1,
+            Event::CallsLost { numbers, .. } => report.lost_calls += numbers.len() as u64,
+            Event::RateWarned => report.rate_warnings += 1,
+            Event::Entered { .. } | Event::Left { .. } | Event::Ended(_) => {}
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, event: &Event, away: u64) -> io::Result<()> {
+        match Line::of(event, away) {
+            Some(line) => writeln!(self.file, "{line}"),
+            None => Ok(()),
+        }
+    }
+
+    fn controls(&mut self, entity: EntityId, type_id: TypeId, now: Instant) {
+        self.echoes.clear();
+        self.waiting = None;
+        self.role = Some(Role {
+            entity,
+            type_id,
+            repertoire: Repertoire::new(self.bot.schema, type_id),
+            walk: None,
+            walked: now,
+        });
+    }
+
+    fn placed(&mut self, entity: EntityId, position: Position) {
+        let own = self.role.as_mut().filter(|role| role.entity == entity);
+        if let Some(walk) = own.and_then(|role| role.walk.as_mut()) {
+            walk.put(position);
+        }
+    }
+
+    fn shown(&mut self, showing: &Showing, now: Instant) {
+        self.bot.tally.shown.fetch_add(1, Ordering::Relaxed);
+        let seen = self.client.core().view(showing.part).entities().get(&showing.entity);
+        let type_id = seen.map(|seen| seen.type_id);
+        let report = &mut self.bot.report;
+        match &showing.what {
+            What::Changed { property, .. } => {
+                report.changes += 1;
+                report.properties_seen.extend(type_id.map(|type_id| (type_id, *property)));
+            }
+            What::Called { method, args } => {
+                report.invocations += 1;
+                report.methods_seen.extend(type_id.map(|type_id| (type_id, *method)));
+                let own = self.role.as_ref().filter(|role| role.entity == showing.entity);
+                let echoed = own.and_then(|role| role.repertoire.echoed(*method, args));
+                if let Some(asked) = echoed.and_then(|number| self.echoes.remove(&number)) {
+                    let taken = u64::try_from((now - asked).as_micros()).unwrap_or(u64::MAX);
+                    report.round_trips.saturating_record(taken.max(1));
+                }
+            }
+        }
+    }
+
+    /// Does what is due.
+    fn act(&mut self, now: Instant) {
+        if !self.client.core().is_playing() {
+            return;
+        }
+        self.budget.refill(now);
+        self.walk(now);
+        if let Some((entity, type_id, planned)) = self.waiting.take() {
+            self.try_call(entity, type_id, planned);
+        }
+        if self.waiting.is_none() && now >= self.next_call {
+            self.next_call = now + self.bot.about(CALL_EVERY);
+            self.call_in_turn();
+        }
+        if now >= self.next_saying {
+            self.next_saying = now + self.bot.about(SAY_EVERY);
+            self.say();
+        }
+        if now >= self.next_echo {
+            self.next_echo = now + ECHO_EVERY;
+            self.ask_for_echo(now);
+        }
+    }
+
+    fn walk(&mut self, now: Instant) {
+        let Some(role) = &mut self.role else { return };
+        let seconds = (now - role.walked).as_secs_f32().min(LONGEST_STRIDE);
+        role.walked = now;
+        let place = self.client.core().entity(role.entity).and_then(|own| own.place);
+        let Some((position, _)) = place else {
+            role.walk = None;
+            return;
+        };
+        let dice = &mut self.bot.dice;
+        let walk = role.walk.get_or_insert_with(|| Walk::new(position, dice));
+        let (position, direction) = walk.step(seconds, dice);
+        if self.client.move_to(position, direction) {
+            self.bot.report.moves += 1;
+            self.budget.spend(OVERHEAD);
+        }
+    }
+
+    fn call_in_turn(&mut self) {
+        let Some(role) = &self.role else { return };
+        let turn = self.bot.turn;
+        self.bot.turn += 1;
+        let dice = &mut self.bot.dice;
+        let other = if turn % OTHERS_EVERY == OTHERS_EVERY - 1 {
+            let around = self.client.core().view(Part::Cell).entities();
+            let place = (dice() % around.len().max(1) as u64) as usize;
+            around.iter().nth(place).filter(|(entity, _)| **entity != role.entity)
+        } else {
+            None
+        };
+        let planned = match other {
+            Some((&entity, seen)) => Repertoire::new(self.bot.schema, seen.type_id)
+                .on_other(turn / OTHERS_EVERY, dice)
+                .map(|planned| (entity, seen.type_id, planned)),
+            None => role
+                .repertoire
+                .turn(turn, dice)
+                .map(|planned| (role.entity, role.type_id, planned)),
+        };
+        if let Some((entity, type_id, planned)) = planned {
+            self.try_call(entity, type_id, planned);
+        }
+    }
+
+    fn say(&mut self) {
+        let Some(role) = &self.role else { return };
+        if let Some(planned) = role.repertoire.saying(&mut self.bot.dice) {
+            let (entity, type_id) = (role.entity, role.type_id);
+            self.call(entity, type_id, &planned);
+        }
+    }
+
+    fn ask_for_echo(&mut self, now: Instant) {
+        let Some(role) = &self.role else { return };
+        let number = ((self.bot.dice)() >> 32) as u32;
+        let Some(planned) = role.repertoire.echo(number).filter(|_| self.echoes.len() < MAX_ECHOES) else {
+            return;
+        };
+        let (entity, type_id) = (role.entity, role.type_id);
+        if self.call(entity, type_id, &planned) {
+            self.echoes.insert(number, now);
+        }
+    }
+
+    /// Calls now, or as soon as so much may be sent.
+    fn try_call(&mut self, entity: EntityId, type_id: TypeId, planned: Planned<'p>) {
+        if self.budget.allows(planned.bytes) {
+            self.call(entity, type_id, &planned);
+        } else {
+            self.waiting = Some((entity, type_id, planned));
+        }
+    }
+
+    fn call(&mut self, entity: EntityId, type_id: TypeId, planned: &Planned<'p>) -> bool {
+        let Planned {
+            part,
+            method,
+            args,
+            bytes,
+        } = planned;
+        match self.client.call(entity, *part, &method.name, args) {
+            Ok(_) => {
+                self.budget.spend(bytes + OVERHEAD);
+                self.bot.tally.calls.fetch_add(1, Ordering::Relaxed);
+                let report = &mut self.bot.report;
+                report.calls += 1;
+                let method: MemberId = method.index;
+                report.driven.insert(Driven {
+                    entity_type: type_id,
+                    part: *part,
+                    method,
+                });
+                true
+            }
+            // It went out of view meanwhile, or the realm is behind with what was called before.
+            Err(CallError::NotInView(_) | CallError::TooManyKept | CallError::NoSession) => false,
+            Err(error) => {
+                tracing::warn!(bot = self.bot.report.name, %error, "a bot cannot make its call");
+                false
+            }
+        }
+    }
+}
+
+impl Budget {
+    fn refill(&mut self, now: Instant) {
+        let seconds = (now - self.at).as_secs_f64();
+        self.at = now;
+        self.bytes = (self.bytes + seconds * BYTES_PER_SECOND).min(BURST);
+    }
+
+    fn allows(&self, bytes: usize) -> bool {
+        (bytes + OVERHEAD) as f64 <= self.bytes
+    }
+
+    fn spend(&mut self, bytes: usize) {
+        self.bytes -= bytes as f64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_wire::client::MAX_UPSTREAM_FRAME;
+
+    use super::*;
+
+    #[test]
+    fn a_budget_lets_the_longest_planned_call_through_and_no_more_than_its_rate() {
+        let began = Instant::now();
+        let mut budget = Budget {
+            bytes: BURST,
+            at: began,
+        };
+        let longest = MAX_UPSTREAM_FRAME / 2;
+        let (mut sent, seconds) = (0, 60);
+        for step in 1..=seconds * 10 {
+            budget.refill(began + STEP * step);
+            if budget.allows(longest) {
+                budget.spend(longest + OVERHEAD);
+                sent += longest + OVERHEAD;
+            }
+        }
+        let most = BURST + f64::from(seconds) * BYTES_PER_SECOND;
+        assert!(sent > 0 && (sent as f64) <= most, "{sent} bytes in {seconds} s, at most {most}");
+    }
+}

@@ -1,0 +1,195 @@
+//! The checker: whether everything that bots were shown is in the archive, as it was shown.
+//!
+//! It reads the bots' files ([`crate::showings`]) and the archive, and nothing else: neither the realm's memory nor what the
+//! bots thought of it. What it holds against one another are hashes of the bytes that clients are sent of a value.
+
+mod history;
+mod report;
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::{Path, PathBuf},
+};
+
+use annals_def::Schema;
+use annals_ids::{EntityId, Hash, HistoryNumber, MemberId, Part};
+use annals_store::{Store, StoreError};
+use thiserror::Error;
+
+use crate::showings::{EXTENSION, Line, ParseLineError};
+use history::{Histories, History};
+pub use report::{CheckReport, Fault, Lost, MAX_NAMED, Why, Wrong};
+
+/// Why nothing can be said.
+#[derive(Debug, Error)]
+pub enum CheckError {
+    /// A file or the folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// There are no files to check.
+    #[error("there is no .{EXTENSION} file in {}: name the folder that the bots wrote to", .0.display())]
+    NoFiles(PathBuf),
+    /// A line of a file is none.
+    #[error("{}:{line}", path.display())]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: u64,
+        /// What is wrong.
+        #[source]
+        source: ParseLineError,
+    },
+    /// The archive cannot be read.
+    #[error("the store did not give its archive")]
+    Store(#[from] StoreError),
+}
+
+/// Holds every file in the folder `files` against the archive in `store`. The realm must have archived what it did: events
+/// that are on their way there count as lost. Reads files without yielding.
+///
+/// # Errors
+/// When the files or the archive cannot be read at all; what is wrong with either is in the report.
+pub async fn check(files: &Path, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
+    let paths = shown_files(files)?;
+    let mut report = CheckReport::default();
+    let histories = Histories::read(store, schema, &mut report).await?;
+    for path in paths {
+        check_file(&path, &histories, schema, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// The bots' files of a folder, by name.
+fn shown_files(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
+    let read = |source| CheckError::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut paths = Vec::new();
+    for entry in folder.read_dir().map_err(read)? {
+        let path = entry.map_err(read)?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    if paths.is_empty() {
+        return Err(CheckError::NoFiles(folder.to_owned()));
+    }
+    Ok(paths)
+}
+
+fn check_file(
+    path: &Path,
+    histories: &Histories,
+    schema: &Schema,
+    report: &mut CheckReport,
+) -> Result<(), CheckError> {
+    let read = |source| CheckError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let lines = BufReader::new(File::open(path).map_err(read)?).lines();
+    for (number, line) in (1..).zip(lines) {
+        let line: Line = line.map_err(read)?.parse().map_err(|source| CheckError::Line {
+            path: path.to_owned(),
+            line: number,
+            source,
+        })?;
+        if let Some((entity, part, event, why)) = examine(line, histories, schema, report) {
+            report.lose(Lost {
+                file: name.clone().into_owned(),
+                line: number,
+                entity,
+                part,
+                number: event,
+                why,
+            });
+        }
+    }
+    report.files += 1;
+    Ok(())
+}
+
+/// What is lost of what a line says was shown.
+fn examine(
+    line: Line,
+    histories: &Histories,
+    schema: &Schema,
+    report: &mut CheckReport,
+) -> Option<(EntityId, Part, HistoryNumber, Why)> {
+    let (entity, part, number, why) = match line {
+        Line::Shown {
+            entity,
+            part,
+            number,
+            hash,
+        } => {
+            report.shown += 1;
+            let why = why_lost(histories.get(entity, part), number, hash);
+            (entity, part, number, why)
+        }
+        Line::Refreshed {
+            entity,
+            part,
+            upto,
+            properties,
+        } => {
+            report.refreshed += 1;
+            report.properties += properties.len() as u64;
+            let why = why_stale(histories.get(entity, part), schema, upto, &properties);
+            (entity, part, upto, why)
+        }
+        Line::Entered { .. }
+        | Line::Left { .. }
+        | Line::Connected { .. }
+        | Line::Resumed { .. }
+        | Line::Lost(_)
+        | Line::Ended(_) => return None,
+    };
+    why.map(|why| (entity, part, number, why))
+}
+
+fn why_lost(history: Option<&History>, number: HistoryNumber, shown: Hash) -> Option<Why> {
+    let Some(history) = history else {
+        return Some(Why::UnknownEntity);
+    };
+    match history.shown(number) {
+        None => {
+            let newest = history.newest();
+            Some(Why::Absent { newest })
+        }
+        Some(Err(unreadable)) => Some(Why::Unreadable(unreadable.0)),
+        Some(Ok(hash)) if *hash != shown => Some(Why::Different),
+        Some(Ok(_)) => None,
+    }
+}
+
+fn why_stale(
+    history: Option<&History>,
+    schema: &Schema,
+    upto: HistoryNumber,
+    properties: &[(MemberId, Hash)],
+) -> Option<Why> {
+    let Some(history) = history else {
+        return Some(Why::UnknownEntity);
+    };
+    let newest = history.newest();
+    if upto > newest {
+        return Some(Why::Absent { newest });
+    }
+    let &(member, _) = properties
+        .iter()
+        .find(|(member, hash)| history.value(schema, *member, upto) != Some(*hash))?;
+    let name = history.property_name(schema, member).map(str::to_owned);
+    Some(Why::Property { member, name })
+}

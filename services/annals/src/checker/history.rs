@@ -1,0 +1,284 @@
+//! What the archive holds that others may see, by entity part and history number.
+
+use std::collections::BTreeMap;
+
+use annals_db::{RecoveryError, read_archived, read_cursor};
+use annals_def::{EntityType, Form, Path, Schema, Value, assign, encode};
+use annals_director::read_owners;
+use annals_event::{Batch, Body, Event, Subject, Tail};
+use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, MemberId, OwnerId, Part, Shard, TypeId};
+use annals_store::{Store, StoreError};
+use annals_wire::client::value_hash;
+
+use super::report::{CheckReport, Fault, Wrong};
+
+/// Batches asked for at a time.
+const PAGE: usize = 64;
+
+/// Batches of one log that may be missing before the rest of it is not looked at any more.
+const MAX_MISSING: u64 = 10_000;
+
+/// All that others may see of every entity part there ever was.
+#[derive(Debug, Default)]
+pub(super) struct Histories {
+    parts: BTreeMap<(EntityId, Part), History>,
+    pub(super) batches: u64,
+}
+
+/// What others may see of one entity part.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    type_id: Option<TypeId>,
+    first: BTreeMap<MemberId, Value>,
+    gathered: BTreeMap<HistoryNumber, Archived>,
+    /// What clients are shown of each event.
+    hashes: BTreeMap<HistoryNumber, Result<Hash, Unreadable>>,
+    /// By property, the hash of the whole value from each history number on; 0 is the creation.
+    values: BTreeMap<MemberId, Vec<(HistoryNumber, Hash)>>,
+}
+
+/// An event and where it lies.
+#[derive(Debug)]
+struct Archived {
+    owner: OwnerId,
+    batch: BatchNumber,
+    body: Body,
+}
+
+/// An archived event that cannot be what a client was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unreadable(pub(super) &'static str);
+
+impl Histories {
+    /// Reads the archive of all owners. What is wrong with it goes into the report.
+    pub(super) async fn read(store: &Store, schema: &Schema, report: &mut CheckReport) -> Result<Self, StoreError> {
+        let mut histories = Self::default();
+        for (owner, record) in read_owners(store).await? {
+            histories.read_log(store, record.shard, owner, report).await?;
+        }
+        for ((entity, part), history) in &mut histories.parts {
+            history.finish(schema);
+            report.events += history.hashes.len() as u64;
+            for (expected, number) in (1..).zip(history.hashes.keys()) {
+                if number.0 != expected {
+                    report.hole(*entity, *part, HistoryNumber(expected), *number);
+                    break;
+                }
+            }
+        }
+        report.batches = histories.batches;
+        report.parts = histories.parts.len() as u64;
+        Ok(histories)
+    }
+
+    pub(super) fn get(&self, entity: EntityId, part: Part) -> Option<&History> {
+        self.parts.get(&(entity, part))
+    }
+
+    async fn read_log(
+        &mut self,
+        store: &Store,
+        shard: Shard,
+        owner: OwnerId,
+        report: &mut CheckReport,
+    ) -> Result<(), StoreError> {
+        let end = read_cursor(store, owner).await?.batch;
+        let mut tail = Some(Tail::default());
+        let (mut after, mut limit, mut missing) = (BatchNumber(0), PAGE, 0);
+        while after < end {
+            let batches = match read_archived(store, shard, owner, after, limit).await {
+                Ok(batches) if batches.is_empty() => Err(after.next()),
+                Ok(batches) => Ok(batches),
+                Err(RecoveryError::Missing { batch, .. }) => Err(batch),
+                Err(RecoveryError::Store { source, .. }) => return Err(source),
+                // Reading the archive's rows decodes nothing.
+                Err(other) => return Err(StoreError::Corrupt(other.to_string().into())),
+            };
+            match batches {
+                Ok(batches) => {
+                    for (_, bytes) in batches {
+                        after = after.next();
+                        tail = self.take_batch(owner, after, tail, &bytes, report);
+                    }
+                    limit = PAGE;
+                }
+                Err(lost) if lost > after.next() => {
+                    limit = usize::try_from(lost.0 - after.0 - 1).unwrap_or(PAGE);
+                }
+                Err(lost) => {
+                    report.fault(owner, lost, Fault::Missing);
+                    (after, tail, limit) = (lost, None, PAGE);
+                    missing += 1;
+                    if missing == MAX_MISSING {
+                        report.fault(owner, lost.next(), Fault::TooMany);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a batch and returns what the next one must follow; `None` if that is not known.
+    fn take_batch(
+        &mut self,
+        owner: OwnerId,
+        number: BatchNumber,
+        tail: Option<Tail>,
+        bytes: &[u8],
+        report: &mut CheckReport,
+    ) -> Option<Tail> {
+        let batch = match Batch::read(bytes) {
+            Ok(batch) => batch,
+            Err(malformed) => {
+                report.fault(owner, number, Fault::Damaged(malformed.to_string()));
+                return None;
+            }
+        };
+        if batch.header.owner != owner || batch.header.number != number {
+            report.fault(owner, number, Fault::Misplaced);
+            return None;
+        }
+        if tail.is_some_and(|tail| !batch.follows(&tail)) {
+            report.fault(owner, number, Fault::Unchained);
+        }
+        self.batches += 1;
+        let tail = batch.tail();
+        for event in batch.events {
+            self.take(owner, number, event, report);
+        }
+        Some(tail)
+    }
+
+    fn take(&mut self, owner: OwnerId, batch: BatchNumber, event: Event, report: &mut CheckReport) {
+        let Subject::Entity(entity, part) = event.subject else {
+            return;
+        };
+        let history = self.parts.entry((entity, part)).or_default();
+        match &event.body {
+            Body::BaseCreated(creation) => history.created(creation.type_id, &creation.properties),
+            Body::CellCreated(creation) => history.created(creation.type_id, &creation.properties),
+            Body::Onloaded { image, .. } => history.type_id = history.type_id.or(Some(image.type_id)),
+            _ => {}
+        }
+        let Some(number) = event.history else { return };
+        let archived = Archived {
+            owner,
+            batch,
+            body: event.body,
+        };
+        if let Some(before) = history.gathered.insert(number, archived) {
+            let places = [(before.owner, before.batch), (owner, batch)];
+            report.wrong(Wrong::Twice {
+                entity,
+                part,
+                number,
+                places,
+            });
+        }
+    }
+}
+
+impl History {
+    /// What clients are shown of the event with this number.
+    pub(super) fn shown(&self, number: HistoryNumber) -> Option<&Result<Hash, Unreadable>> {
+        self.hashes.get(&number)
+    }
+
+    /// The newest number.
+    pub(super) fn newest(&self) -> HistoryNumber {
+        self.hashes.keys().next_back().copied().unwrap_or_default()
+    }
+
+    /// The hash of a property's value at a history number, as clients number properties and are told them whole; `None` if
+    /// the archive does not tell.
+    pub(super) fn value(&self, schema: &Schema, member: MemberId, at: HistoryNumber) -> Option<Hash> {
+        let entity_type = schema.entity_type(self.type_id?)?;
+        let known_as = schema.entity_type(entity_type.client_type.unwrap_or(entity_type.id))?;
+        let property = entity_type.property_named(&known_as.property(member)?.name)?;
+        let values = self.values.get(&property.index)?;
+        let place = values.partition_point(|(number, _)| *number <= at);
+        values[..place].last().map(|(_, hash)| *hash)
+    }
+
+    /// The name of a property as clients number them, for messages.
+    pub(super) fn property_name<'s>(&self, schema: &'s Schema, member: MemberId) -> Option<&'s str> {
+        let entity_type = schema.entity_type(self.type_id?)?;
+        let known_as = schema.entity_type(entity_type.client_type.unwrap_or(entity_type.id))?;
+        known_as.property(member).map(|property| property.name.as_str())
+    }
+
+    fn created(&mut self, type_id: TypeId, properties: &[(MemberId, Value)]) {
+        self.type_id = Some(type_id);
+        self.first = properties.iter().cloned().collect();
+    }
+
+    /// Goes through what was gathered in the order of its numbers.
+    fn finish(&mut self, schema: &Schema) {
+        let mut held = std::mem::take(&mut self.first);
+        let entity_type = self.type_id.and_then(|type_id| schema.entity_type(type_id));
+        for (&member, value) in &held {
+            self.values.extend(
+                entity_type
+                    .and_then(|entity_type| whole(entity_type, member, value))
+                    .map(|hash| (member, vec![(HistoryNumber(0), hash)])),
+            );
+        }
+        for (number, archived) in std::mem::take(&mut self.gathered) {
+            let hash = entity_type
+                .ok_or(Unreadable("how its entity was created is not in the archive"))
+                .and_then(|entity_type| shown_hash(entity_type, &archived.body));
+            self.hashes.insert(number, hash);
+            let (Some(entity_type), Body::Changed { member, path, value }) = (entity_type, archived.body) else {
+                continue;
+            };
+            if change(entity_type, &mut held, member, path, value).is_none() {
+                continue;
+            }
+            if let Some(hash) = whole(entity_type, member, &held[&member]) {
+                self.values.entry(member).or_default().push((number, hash));
+            }
+        }
+    }
+}
+
+/// The hash of what a client that sees all of an event is shown of it.
+fn shown_hash(entity_type: &EntityType, body: &Body) -> Result<Hash, Unreadable> {
+    const UNFIT: Unreadable = Unreadable("its value does not fit the schema");
+    let mut bytes = Vec::new();
+    match body {
+        Body::Changed { member, path, value } => {
+            let property = entity_type.property(*member).ok_or(UNFIT)?;
+            let path = Path(path.clone());
+            let data_type = path.find_type(&property.data_type).ok_or(UNFIT)?;
+            encode(data_type, value, Form::Whole, &mut bytes).map_err(|_| UNFIT)?;
+        }
+        Body::Invoked { method, args, .. } => {
+            let method = entity_type.client_methods.get(usize::from(method.0)).ok_or(UNFIT)?;
+            for (argument, value) in method.args.iter().zip(args) {
+                encode(&argument.data_type, value, Form::Whole, &mut bytes).map_err(|_| UNFIT)?;
+            }
+        }
+        _ => return Err(Unreadable("what is archived there is nothing that clients are shown")),
+    }
+    Ok(value_hash(&bytes))
+}
+
+fn whole(entity_type: &EntityType, member: MemberId, value: &Value) -> Option<Hash> {
+    let mut bytes = Vec::new();
+    encode(&entity_type.property(member)?.data_type, value, Form::Whole, &mut bytes).ok()?;
+    Some(value_hash(&bytes))
+}
+
+/// Assigns what was changed; `None` if it does not fit what was there.
+fn change(
+    entity_type: &EntityType,
+    held: &mut BTreeMap<MemberId, Value>,
+    member: MemberId,
+    path: Vec<u32>,
+    value: Value,
+) -> Option<()> {
+    let property = entity_type.property(member)?;
+    let before = held.entry(member).or_insert_with(|| property.default.clone());
+    assign(&property.data_type, before, &Path(path), value).ok().map(drop)
+}

@@ -1,0 +1,148 @@
+//! How far a run of bots is, shown while it lasts: a bar on a terminal, a line every few seconds elsewhere.
+
+use std::{
+    fmt,
+    io::{IsTerminal, stderr},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::sync::watch;
+
+/// How often a line is printed where there is no terminal.
+pub const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// How a run of bots goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Since the run began.
+    pub elapsed: Duration,
+    /// Bots that play at the moment.
+    pub connected: u64,
+    /// Bots there are to be.
+    pub bots: u64,
+    /// Calls made.
+    pub calls: u64,
+    /// Calls made per second, of late.
+    pub calls_per_second: f64,
+    /// Events that bots were shown.
+    pub shown: u64,
+    /// Events shown per second, of late.
+    pub shown_per_second: f64,
+    /// How often a session was resumed.
+    pub resumed: u64,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}/{} bots play, {:.0} calls/s, {:.0} shown/s, {} resumed",
+            self.connected, self.bots, self.calls_per_second, self.shown_per_second, self.resumed
+        )
+    }
+}
+
+/// Shows progress on standard error.
+#[derive(Debug)]
+pub struct ProgressView {
+    shape: Shape,
+}
+
+#[derive(Debug)]
+enum Shape {
+    Bar(ProgressBar),
+    /// When the last line was printed.
+    Lines(Mutex<Option<Instant>>),
+}
+
+impl ProgressView {
+    /// For a run of this length: a bar if standard error is a terminal.
+    #[must_use]
+    pub fn new(length: Duration) -> Self {
+        if !stderr().is_terminal() {
+            return Self::lines();
+        }
+        let bar = ProgressBar::with_draw_target(Some(length.as_secs()), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{elapsed:>4} {bar:24} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { shape: Shape::Bar(bar) }
+    }
+
+    /// Plain lines, wherever standard error leads.
+    #[must_use]
+    pub fn lines() -> Self {
+        Self {
+            shape: Shape::Lines(Mutex::new(None)),
+        }
+    }
+
+    /// Shows how it goes. Lines are printed at most every [`LINE_EVERY`].
+    pub fn update(&self, progress: &Progress) {
+        match &self.shape {
+            Shape::Bar(bar) => {
+                bar.set_position(progress.elapsed.as_secs());
+                bar.set_message(progress.to_string());
+            }
+            Shape::Lines(last) => {
+                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                if last.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
+                    *last = Some(Instant::now());
+                    eprintln!("{:>4} s  {progress}", progress.elapsed.as_secs());
+                }
+            }
+        }
+    }
+
+    /// Says what has happened, above the bar if there is one.
+    pub fn note(&self, what: &str) {
+        match &self.shape {
+            Shape::Bar(bar) => bar.println(what),
+            Shape::Lines(_) => eprintln!("{what}"),
+        }
+    }
+
+    /// Shows what is sent until the sender is gone, then clears the bar.
+    pub async fn follow(&self, mut progress: watch::Receiver<Progress>) {
+        while progress.changed().await.is_ok() {
+            let now = *progress.borrow_and_update();
+            self.update(&now);
+        }
+        if let Shape::Bar(bar) = &self.shape {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_reads_as_one_line() {
+        let progress = Progress {
+            connected: 97,
+            bots: 100,
+            calls_per_second: 210.4,
+            shown_per_second: 3_140.6,
+            resumed: 3,
+            ..Progress::default()
+        };
+        assert_eq!(
+            progress.to_string(),
+            "97/100 bots play, 210 calls/s, 3141 shown/s, 3 resumed"
+        );
+    }
+
+    #[tokio::test]
+    async fn following_ends_with_the_run() {
+        let (sender, receiver) = watch::channel(Progress::default());
+        sender.send_replace(Progress {
+            bots: 1,
+            ..Progress::default()
+        });
+        drop(sender);
+        ProgressView::lines().follow(receiver).await;
+    }
+}
