@@ -87,12 +87,7 @@ fn shown_files(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
     Ok(paths)
 }
 
-fn check_file(
-    path: &Path,
-    histories: &Histories,
-    schema: &Schema,
-    report: &mut CheckReport,
-) -> Result<(), CheckError> {
+fn check_file(path: &Path, histories: &Histories, schema: &Schema, report: &mut CheckReport) -> Result<(), CheckError> {
     let read = |source| CheckError::Read {
         path: path.to_owned(),
         source,

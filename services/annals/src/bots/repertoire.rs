@@ -1,6 +1,6 @@
 //! What a bot calls, and with what: every exposed method of any world in turn, knowing nothing but its schema.
 
-use annals_def::{Dice, DataType, EntityType, Exposure, Form, Method, Schema, Value, encode, generate};
+use annals_def::{DataType, Dice, EntityType, Exposure, Form, Method, Schema, Value, encode, generate};
 use annals_ids::{MemberId, Part, TypeId};
 use annals_wire::client::MAX_UPSTREAM_FRAME;
 
@@ -62,7 +62,9 @@ impl<'s> Repertoire<'s> {
             .copied();
         let speech = exposed.iter().find(|(part, method)| {
             let speaks = SAYINGS.contains(&method.name.as_str());
-            speaks && *part == Part::Cell && matches!(method.args[..], [ref text] if text.data_type == DataType::Unicode)
+            speaks
+                && *part == Part::Cell
+                && matches!(method.args[..], [ref text] if text.data_type == DataType::Unicode)
         });
         let echo = entity_type.and_then(|entity_type| find_echo(entity_type, &exposed));
         Self {
@@ -133,10 +135,7 @@ pub(super) fn exposed(entity_type: &EntityType) -> Vec<(Part, &Method)> {
         .collect()
 }
 
-fn find_echo<'s>(
-    entity_type: &'s EntityType,
-    exposed: &[(Part, &'s Method)],
-) -> Option<(Part, &'s Method, MemberId)> {
+fn find_echo<'s>(entity_type: &'s EntityType, exposed: &[(Part, &'s Method)]) -> Option<(Part, &'s Method, MemberId)> {
     let takes_number = |method: &Method| matches!(&method.args[..], [arg] if arg.data_type == DataType::UInt32);
     ECHOES.iter().find_map(|(call, reply)| {
         let (part, method) = exposed
@@ -241,11 +240,21 @@ mod tests {
         assert_eq!(repertoire.echoed(pong, &ping.args), Some(41));
         assert_eq!(repertoire.echoed(MemberId(pong.0 + 1), &ping.args), None);
 
-        let names = |turn| repertoire.turn(turn, &mut split_mix(1)).map(|call| call.method.name.clone());
+        let names = |turn| {
+            repertoire
+                .turn(turn, &mut split_mix(1))
+                .map(|call| call.method.name.clone())
+        };
         let turns: BTreeSet<_> = (0..repertoire.turns.len()).filter_map(names).collect();
         assert!(!turns.contains("logOff") && !turns.contains("ping"), "{turns:?}");
-        assert_eq!(repertoire.farewell(&mut dice).expect("avatars go").method.name, "logOff");
-        assert_eq!(repertoire.on_other(0, &mut dice).expect("avatars wave").method.exposed, Exposure::AllClients);
+        assert_eq!(
+            repertoire.farewell(&mut dice).expect("avatars go").method.name,
+            "logOff"
+        );
+        assert_eq!(
+            repertoire.on_other(0, &mut dice).expect("avatars wave").method.exposed,
+            Exposure::AllClients
+        );
     }
 
     #[test]

@@ -352,12 +352,19 @@ mod tests {
             (&[(9_950, Some(13_200))], of(3_200)),
             (&[(10_900, Some(14_000))], of(4_000)),
             (&[(11_500, Some(14_000))], Gap::None),
-            (&[(13_500, Some(15_000)), (9_900, Some(13_000)), (17_000, Some(18_000))], of(5_000)),
+            (
+                &[(13_500, Some(15_000)), (9_900, Some(13_000)), (17_000, Some(18_000))],
+                of(5_000),
+            ),
             (&[(9_900, Some(13_000)), (10_000, Some(13_100))], of(3_100)),
             (&[(9_900, Some(13_000)), (13_100, None)], Gap::Endless),
         ];
         for (interruptions, expected) in cases {
-            assert_eq!(bot(began, interruptions).gap_after(moment), expected, "{interruptions:?}");
+            assert_eq!(
+                bot(began, interruptions).gap_after(moment),
+                expected,
+                "{interruptions:?}"
+            );
         }
     }
 

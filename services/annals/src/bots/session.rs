@@ -213,7 +213,9 @@ impl<'b, 'p> Session<'b, 'p> {
         self.write(&Event::Ended(reason), 0)?;
         self.bot.report.ended.push(reason);
         Ok(match reason {
-            EndReason::LoginRefused(LoginRefusal::WrongPassword | LoginRefusal::Banned | LoginRefusal::WrongProtocol)
+            EndReason::LoginRefused(
+                LoginRefusal::WrongPassword | LoginRefusal::Banned | LoginRefusal::WrongProtocol,
+            )
             | EndReason::Left => After::Nothing,
             EndReason::LoginRefused(_) | EndReason::Rejected(_) | EndReason::Closed(_) => After::LogInAnew,
         })
@@ -292,7 +294,9 @@ impl<'b, 'p> Session<'b, 'p> {
         match &showing.what {
             What::Changed { property, .. } => {
                 report.changes += 1;
-                report.properties_seen.extend(type_id.map(|type_id| (type_id, *property)));
+                report
+                    .properties_seen
+                    .extend(type_id.map(|type_id| (type_id, *property)));
             }
             What::Called { method, args } => {
                 report.invocations += 1;
@@ -474,6 +478,9 @@ mod tests {
             }
         }
         let most = BURST + f64::from(seconds) * BYTES_PER_SECOND;
-        assert!(sent > 0 && (sent as f64) <= most, "{sent} bytes in {seconds} s, at most {most}");
+        assert!(
+            sent > 0 && (sent as f64) <= most,
+            "{sent} bytes in {seconds} s, at most {most}"
+        );
     }
 }

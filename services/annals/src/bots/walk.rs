@@ -47,7 +47,10 @@ impl Walk {
         let (x, z) = (self.towards.x - self.at.x, self.towards.z - self.at.z);
         let (left, stride) = (x.hypot(z), self.speed * seconds);
         if left <= stride {
-            self.at = Position { y: self.at.y, ..self.towards };
+            self.at = Position {
+                y: self.at.y,
+                ..self.towards
+            };
             self.choose(dice);
         } else {
             self.at.x += x / left * stride;
@@ -99,7 +102,10 @@ mod tests {
                 let (at, direction) = walk.step(0.1, &mut dice);
                 let moved = (at.x - before.x).hypot(at.z - before.z);
                 assert!(moved <= SPEED[1] * 0.1 + 0.001, "seed {seed}: {moved} m in a step");
-                assert!(at.x.abs() <= REACH && (at.z - began.z).abs() <= STRAY + 0.001, "seed {seed}: {at:?}");
+                assert!(
+                    at.x.abs() <= REACH && (at.z - began.z).abs() <= STRAY + 0.001,
+                    "seed {seed}: {at:?}"
+                );
                 assert!(at.is_finite() && direction.is_finite() && at.y == began.y);
                 crossings += u32::from((at.x < 0.0) != (before.x < 0.0));
                 before = at;

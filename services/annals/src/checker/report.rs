@@ -202,7 +202,10 @@ impl fmt::Display for Lost {
             number,
             why,
         } = self;
-        write!(f, "{file}:{line}: event {number} of the {part} of entity {entity}: {why}")
+        write!(
+            f,
+            "{file}:{line}: event {number} of the {part} of entity {entity}: {why}"
+        )
     }
 }
 
@@ -214,10 +217,16 @@ impl fmt::Display for Why {
             Why::Different => f.write_str("the archive has another value there than was shown"),
             Why::Unreadable(what) => f.write_str(what),
             Why::Property { member, name: None } => {
-                write!(f, "property {member} was told with a value that the archive does not have")
+                write!(
+                    f,
+                    "property {member} was told with a value that the archive does not have"
+                )
             }
             Why::Property { name: Some(name), .. } => {
-                write!(f, "property {name} was told with a value that the archive does not have there")
+                write!(
+                    f,
+                    "property {name} was told with a value that the archive does not have there"
+                )
             }
         }
     }
