@@ -1,5 +1,7 @@
 //! The checker against archives that are whole, and archives that somebody or something has damaged.
 
+#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+
 use std::{fs, path::Path, sync::Arc};
 
 use annals::{
