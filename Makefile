@@ -25,7 +25,7 @@ setup: ## install what is missing: a C compiler, a private nats-server
 
 demo: setup ## build, run a realm as separate processes with 100 bots, kill two of them, and check that nothing shown was lost
 	@echo "demo: building (release)"
-	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host
+	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host -p annals-sample
 	@$(or $(CARGO_TARGET_DIR),target)/release/annals demo $(strip $(DEMO_FLAGS))
 
 test: setup ## build and run every test, with 50 seeds of the simulation

@@ -107,6 +107,17 @@ impl Home {
     }
 
     /// Tells the cell part of an entity what its client says.
+    fn create_baseless(&self, desk: &mut Desk, entity: EntityId, mut creation: Box<CellCreation>) {
+        creation.entity = entity;
+        let place = creation.place;
+        let to = self
+            .map
+            .owner_at(place.space, place.position)
+            .expect("somebody is responsible");
+        let from = Address::Owner(desk.owner());
+        desk.call(from, Address::Owner(to), to, Call::CreateCell(creation));
+    }
+
     fn pass_on(desk: &mut Desk, entity: EntityId, message: ViewMessage) {
         let Some(to) = Self::cell(desk, entity) else { return };
         if matches!(message, ViewMessage::Moved { .. }) {
@@ -134,20 +145,7 @@ impl Role for Home {
                 place,
                 session,
             } => self.create(desk, type_id, place, session),
-            HomeInput::CreateBaseless { entity, mut creation } => {
-                creation.entity = entity;
-                let place = creation.place;
-                let to = self
-                    .map
-                    .owner_at(place.space, place.position)
-                    .expect("somebody is responsible");
-                desk.call(
-                    Address::Owner(desk.owner()),
-                    Address::Owner(to),
-                    to,
-                    Call::CreateCell(creation),
-                );
-            }
+            HomeInput::CreateBaseless { entity, creation } => self.create_baseless(desk, entity, creation),
             HomeInput::Attach(entity, session) => {
                 let proxy = desk.owner();
                 let client = session.map(|session| ClientLink { session, proxy });
