@@ -130,8 +130,7 @@ impl BaseRole {
             Proof::Ticket(_) => None,
             Proof::Resume(token) => Some(token.digest().0),
         };
-        session.view = None;
-        session.beginning = comes_first.then(|| shown.beginning());
+        session.end_view(comes_first.then(|| shown.beginning()));
         let type_id = shown.client_type();
         desk.record_for(entity, false, Body::TokenSet(fresh_token.digest().0));
         if let Some(connection) = self.sessions.set_phase(id, Phase::Connected(connection)) {

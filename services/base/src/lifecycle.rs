@@ -159,8 +159,7 @@ impl BaseRole {
             return;
         };
         session.entity = to;
-        session.view = None;
-        session.beginning = Some(seen.beginning());
+        session.end_view(Some(seen.beginning()));
         let type_id = seen.client_type();
         self.tell_client(desk, id, &ToClient::Reset { entity: to, type_id });
         desk.run(to, |behaviour, context| behaviour.client_attached(context));

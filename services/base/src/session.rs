@@ -27,6 +27,8 @@ pub(crate) struct Session {
     pub(crate) last_view: u64,
     /// The base's view, once the client has begun it on this connection.
     pub(crate) view: Option<View>,
+    /// When the client began it.
+    pub(crate) begun: Option<Mono>,
     /// What the client is shown first of an entity that it has just been given.
     pub(crate) beginning: Option<Beginning>,
     /// Where calls are passed on to, per cell part that is not the client's own.
@@ -86,9 +88,15 @@ impl Session {
             former_token: None,
             last_view: 0,
             view: None,
+            begun: None,
             beginning: None,
             rounds: BTreeMap::new(),
         }
+    }
+
+    /// Ends the view: the client begins one that is new to it, and may do so at once.
+    pub(crate) fn end_view(&mut self, beginning: Option<Beginning>) {
+        (self.view, self.begun, self.beginning) = (None, None, beginning);
     }
 
     /// Where a call is passed on to whose receiver may be `heard_of` somewhere, and of which the client's `witness` knows.

@@ -1,5 +1,7 @@
 //! What passes between a client and the rest: its calls, its views, its movement, and what it is told of them.
 
+use std::time::Duration;
+
 use annals_event::{Link, Place, Trace};
 use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, SpaceId};
 use annals_node::{ClientNews, ConnectionId, Desk, Output};
@@ -12,6 +14,10 @@ use crate::{
     role::BaseRole,
     view::{Seen, View},
 };
+
+/// A client that begins its view anew sooner than this after the last time is not heard, and tries again in two seconds:
+/// beginning costs it a few bytes, and the base up to the whole entity.
+const BEGIN_EVERY: Duration = Duration::from_millis(100);
 
 /// Stands for the home of an entity that only others know: no owner has this id.
 const UNKNOWN_HOME: OwnerId = OwnerId(0);
@@ -139,10 +145,12 @@ impl BaseRole {
         let Some(connection) = session.phase.connection() else {
             return;
         };
-        if stamps.view <= session.last_view {
+        let now = desk.now().mono;
+        let too_soon = session.begun.is_some_and(|begun| now.since(begun) < BEGIN_EVERY);
+        if stamps.view <= session.last_view || too_soon {
             return;
         }
-        session.last_view = stamps.view;
+        (session.last_view, session.begun) = (stamps.view, Some(now));
         let schema = std::sync::Arc::clone(desk.schema());
         let image = desk.image(session.entity);
         let Some(seen) = image.and_then(|image| Seen::new(&schema, session.entity, image)) else {

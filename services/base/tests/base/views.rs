@@ -121,6 +121,7 @@ fn stamps_that_make_no_sense_end_in_the_truth() {
     assert_eq!(motto(&player), "now");
     let known = strange;
     let (source, view) = (Part::Base, 1_000);
+    host.pass(100);
     player.send(&mut host, &ToServer::Stamps(Stamps { source, view, known }));
     host.settle();
     let last = host.out.back().cloned().unwrap();
@@ -136,6 +137,26 @@ fn stamps_that_make_no_sense_end_in_the_truth() {
         3,
         "two that are not in view leave, the own one is refreshed: {frame:?}"
     );
+}
+
+#[test]
+fn nobody_is_shown_everything_again_and_again() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    host.pass(200);
+    let frames = player.frames;
+    for _ in 0..50 {
+        player.has = None;
+        player.begin_view(&mut host);
+    }
+    host.settle();
+    assert_eq!(host.out.len(), 1, "the first is answered");
+    host.out.clear();
+    host.pass(100);
+    player.begin_view(&mut host);
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.frames, frames + 1, "and whoever waits");
 }
 
 #[test]
