@@ -45,6 +45,18 @@ fn grouped(number: usize) -> String {
     text
 }
 
+/// The exhibits of all models, under the titles of their chapters in `docs/schedules.md`.
+pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
+    vec![
+        ("One owner's log", crate::log::exhibits::exhibits()),
+        ("Calls", crate::calls::exhibits::exhibits()),
+        ("Hand-over", crate::handover::exhibits::exhibits()),
+        ("What others see", crate::view::exhibits::exhibits()),
+        ("The order of the archive", crate::order::exhibits::exhibits()),
+        ("The ledger", crate::ledger::exhibits::exhibits()),
+    ]
+}
+
 /// A rule taken out, within bounds that are just wide enough, and the invariant that does not hold then.
 pub struct Exhibit {
     /// What is taken out.
@@ -107,5 +119,26 @@ impl Exhibit {
             let _ = writeln!(text, "{number}. {step}");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chapters;
+    use crate::rule::Rule;
+
+    /// Rules without which nothing fails: a test of their own shows it.
+    const SECOND_LINES: [Rule; 1] = [Rule::V3From];
+
+    #[test]
+    fn every_rule_has_its_exhibit() {
+        let exhibits: Vec<_> = chapters().into_iter().flat_map(|(_, exhibits)| exhibits).collect();
+        for rule in Rule::all().filter(|rule| !SECOND_LINES.contains(rule)) {
+            assert_eq!(
+                exhibits.iter().filter(|exhibit| exhibit.rule == rule).count(),
+                1,
+                "{rule:?}"
+            );
+        }
     }
 }

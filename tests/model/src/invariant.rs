@@ -17,6 +17,14 @@ pub enum Invariant {
     CallsTakeEffectOnce,
     /// Each entity is real on one owner, or under way to one.
     OneReal,
+    /// The archive, up to any place, has what its batches consumed from.
+    ArchiveIsACut,
+    /// Each transfer moves its unit at most once, so each unit has one owner.
+    UnitsHaveOneOwner,
+    /// The log `ledger` says of each transfer what it did once.
+    LedgerSaysOnce,
+    /// What a ghost or a client sees is something that the entity was.
+    SeenIsTrue,
     /// Nobody stops with an alarm because of the faults that the protocol is made for.
     AlarmsAreTrue,
     /// Ordinary steps can always lead to where nothing is owed to anybody.
@@ -32,6 +40,10 @@ impl fmt::Display for Invariant {
             Self::ReplacedAppendsNothing => "a replaced process appends nothing",
             Self::CallsTakeEffectOnce => "each call takes effect once, in order",
             Self::OneReal => "each entity is real once, or under way",
+            Self::ArchiveIsACut => "the archive up to any place is a consistent cut",
+            Self::UnitsHaveOneOwner => "each unit has one owner: each transfer moves it once",
+            Self::LedgerSaysOnce => "the log ledger says once what each transfer did",
+            Self::SeenIsTrue => "what is seen of an entity is something that it was",
             Self::AlarmsAreTrue => "an alarm means a fault outside the budget",
             Self::Progress => "what is owed can always be settled",
         })

@@ -12,8 +12,11 @@ pub mod explorer;
 pub mod faults;
 pub mod handover;
 pub mod invariant;
+pub mod ledger;
 pub mod log;
+pub mod order;
 pub mod rule;
+pub mod view;
 
 /// How many more faults of each kind than usual: the environment variable `ANNALS_MODEL_DEPTH`, 0 by default.
 ///

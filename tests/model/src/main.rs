@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use annals_model::{calls, handover, log};
+use annals_model::exhibit::chapters;
 
 const HEAD: &str = "\
 # What each rule prevents
@@ -14,12 +14,7 @@ compared with a new search by a test.
 
 fn main() -> ExitCode {
     println!("{HEAD}");
-    let chapters = [
-        ("One owner's log", log::exhibits::exhibits()),
-        ("Calls", calls::exhibits::exhibits()),
-        ("Hand-over", handover::exhibits::exhibits()),
-    ];
-    for (title, exhibits) in chapters {
+    for (title, exhibits) in chapters() {
         println!("## {title}\n");
         for exhibit in exhibits {
             match exhibit.schedule() {

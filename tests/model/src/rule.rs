@@ -102,94 +102,242 @@ pub enum Rule {
     H4OnlyRefused,
     /// H6: the home hears of places by calls of the entity's own link.
     H6Ordered,
+    /// F1: db reads the stream in order.
+    F1InOrder,
+    /// F1: a fold is conditional on what it read.
+    F1Conditional,
+    /// F3: cursor, archive and effects are one transaction.
+    F3OneTransaction,
+    /// F7: a transfer is keyed by its id.
+    F7Keyed,
+    /// F7: a transfer's result goes to the outbox in the same transaction.
+    F7OutboxInFold,
+    /// F7: the log ledger takes each entry of the outbox once.
+    F7TakenOnce,
+    /// V1: history numbers run on through hand-overs and restarts.
+    V1Continued,
+    /// V2: a ghost that finds a gap asks the real one.
+    V2Gap,
+    /// V2: ghosts are told the newest numbers again and again.
+    V2Beat,
+    /// V3: frames of a view are numbered.
+    V3Frames,
+    /// V3: the newest frame number is told again and again.
+    V3Beat,
+    /// V3: an update says from which number it goes on.
+    V3From,
+    /// V3: a new view begins with what the client names.
+    V3Stamps,
+    /// V3: what is trimmed from the history is sent as the whole state.
+    V3Refresh,
+    /// E7: messages of lower epochs are dropped.
+    E7LowerDropped,
 }
 
+/// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
+const STATED: [(Rule, &str, &str); 64] = [
+    (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
+    (Rule::L3OneInFlight, "L3", "one append in flight"),
+    (Rule::L3Frozen, "L3", "what is sent again is the same bytes"),
+    (
+        Rule::L4Fence,
+        "L4",
+        "an append expects the sequence its writer saw last",
+    ),
+    (Rule::L5Silence, "L5", "silence is not success"),
+    (Rule::L5Replaced, "L5", "who reads a higher epoch stops"),
+    (
+        Rule::L5EarlierTry,
+        "L5",
+        "an earlier try of one's own `Open` is void, not an alarm",
+    ),
+    (Rule::L6Kept, "L6", "batches are kept until archived"),
+    (
+        Rule::L7Beat,
+        "L7",
+        "an owner with nothing to say appends an empty batch",
+    ),
+    (
+        Rule::G1LogBeforeShow,
+        "G1",
+        "an output waits for the acknowledgement of the batch that holds its cause",
+    ),
+    (Rule::G2Fresh, "G2", "nothing leaves unless the owner is fresh"),
+    (Rule::G4Emptied, "G4", "a failed append empties the gate"),
+    (Rule::E1Replaced, "E1", "a taker that reads a higher epoch stops"),
+    (Rule::E3Recorded, "E3", "the opening is recorded in the store"),
+    (Rule::E3Granted, "E3", "only if the granted epoch is still this one"),
+    (Rule::E3Cursor, "E3", "only if the cursor is below it"),
+    (
+        Rule::E3SecondLook,
+        "E3",
+        "only after a second look at the log, two freshness limits later",
+    ),
+    (
+        Rule::E3WholeChain,
+        "E3",
+        "the second look reads the chain again, not only its last message",
+    ),
+    (Rule::E4GateAfterRecord, "E4", "the gate opens only after E3"),
+    (Rule::E5Void, "E5", "void batches are skipped"),
+    (
+        Rule::E6Confirmed,
+        "E6",
+        "freshness that has lapsed comes back only with the epoch confirmed",
+    ),
+    (
+        Rule::F2OpeningsInFold,
+        "F2",
+        "openings are read in the folding transaction",
+    ),
+    (
+        Rule::F2OnlyRecorded,
+        "F2",
+        "an `Open` is folded only when it is the store's opening of its epoch",
+    ),
+    (Rule::F4Filled, "F4", "holes are filled by whoever has the batch"),
+    (Rule::F4Hash, "F4", "a fill is accepted by its hash"),
+    (
+        Rule::F6NewestStays,
+        "F6",
+        "the newest archived batch stays on the subject",
+    ),
+    (Rule::F6BehindArchive, "F6", "only archived batches are trimmed"),
+    (
+        Rule::F6LookedUp,
+        "F6",
+        "the sequence to trim to is looked up again before trimming",
+    ),
+    (Rule::C1LoggedFirst, "C1", "a call is logged before it is sent"),
+    (
+        Rule::C1SenderMoves,
+        "C1",
+        "the sending end of a link moves with its entity",
+    ),
+    (Rule::C2InOrder, "C2", "a call is taken only after the one before it"),
+    (Rule::C2Once, "C2", "a call is taken once"),
+    (
+        Rule::C2WithEffects,
+        "C2",
+        "a call is recorded as taken in the batch that holds its effects",
+    ),
+    (
+        Rule::C2ReceiverMoves,
+        "C2",
+        "the receiving end of a link moves with its entity",
+    ),
+    (Rule::C3ThroughGate, "C3", "a confirmation leaves through the gate"),
+    (Rule::C4Resent, "C4", "unconfirmed calls are sent again"),
+    (
+        Rule::C5Queued,
+        "C5",
+        "a call within an owner queues behind unconfirmed ones",
+    ),
+    (Rule::C6GoneFromHome, "C6", "only the home says that an entity is gone"),
+    (
+        Rule::C7Awaiting,
+        "C7",
+        "what waits for an answer is part of the caller's state",
+    ),
+    (
+        Rule::C9CallsOutlive,
+        "C9",
+        "the calls of a destroyed entity stay until they are confirmed",
+    ),
+    (Rule::H1Logged, "H1", "a hand-over is logged before the image leaves"),
+    (
+        Rule::H1OneInput,
+        "H1",
+        "the entity leaves in the same input as the call that carries it",
+    ),
+    (Rule::H2Resent, "H2", "the image is sent again until it is answered"),
+    (
+        Rule::H3AnswerIsCall,
+        "H3",
+        "the answer is a call of its own, sent again until it is confirmed",
+    ),
+    (Rule::H3Once, "H3", "an image is taken once"),
+    (
+        Rule::H4ThatOne,
+        "H4",
+        "an arrival ends the hand-over that it answers, and nothing else",
+    ),
+    (Rule::H4Returned, "H4", "what is refused is real again where it was"),
+    (Rule::H4OnlyRefused, "H4", "nothing but a refusal brings an entity back"),
+    (
+        Rule::H6Ordered,
+        "H6",
+        "the home hears of places by calls of the entity's own link",
+    ),
+    (Rule::F1InOrder, "F1", "db reads the stream in order"),
+    (Rule::F1Conditional, "F1", "a fold is conditional on what it read"),
+    (
+        Rule::F3OneTransaction,
+        "F3",
+        "cursor, archive and effects are one transaction",
+    ),
+    (Rule::F7Keyed, "F7", "a transfer is keyed by its id"),
+    (
+        Rule::F7OutboxInFold,
+        "F7",
+        "a transfer's result goes to the outbox in the same transaction",
+    ),
+    (
+        Rule::F7TakenOnce,
+        "F7",
+        "the log ledger takes each entry of the outbox once",
+    ),
+    (
+        Rule::V1Continued,
+        "V1",
+        "history numbers run on through hand-overs and restarts",
+    ),
+    (Rule::V2Gap, "V2", "a ghost that finds a gap asks the real one"),
+    (Rule::V2Beat, "V2", "ghosts are told the newest numbers again and again"),
+    (Rule::V3Frames, "V3", "frames of a view are numbered"),
+    (Rule::V3Beat, "V3", "the newest frame number is told again and again"),
+    (Rule::V3From, "V3", "an update says from which number it goes on"),
+    (Rule::V3Stamps, "V3", "a new view begins with what the client names"),
+    (
+        Rule::V3Refresh,
+        "V3",
+        "what is trimmed from the history is sent as the whole state",
+    ),
+    (Rule::E7LowerDropped, "E7", "messages of lower epochs are dropped"),
+];
+
 impl Rule {
-    const fn bit(self) -> u64 {
-        1 << self as u8
+    /// Every rule.
+    pub fn all() -> impl Iterator<Item = Self> {
+        STATED.iter().map(|(rule, ..)| *rule)
     }
 
     /// Where `docs/protocol.md` states it: "L4".
-    pub const fn number(self) -> &'static str {
+    pub fn number(self) -> &'static str {
         self.stated().0
     }
 
     /// What it says, in half a sentence.
-    pub const fn says(self) -> &'static str {
+    pub fn says(self) -> &'static str {
         self.stated().1
     }
 
-    const fn stated(self) -> (&'static str, &'static str) {
-        match self {
-            Self::L2Chain => ("L2", "batches are compared by hash, not by number alone"),
-            Self::L3OneInFlight => ("L3", "one append in flight"),
-            Self::L3Frozen => ("L3", "what is sent again is the same bytes"),
-            Self::L4Fence => ("L4", "an append expects the sequence its writer saw last"),
-            Self::L5Silence => ("L5", "silence is not success"),
-            Self::L5Replaced => ("L5", "who reads a higher epoch stops"),
-            Self::L5EarlierTry => ("L5", "an earlier try of one's own `Open` is void, not an alarm"),
-            Self::L6Kept => ("L6", "batches are kept until archived"),
-            Self::L7Beat => ("L7", "an owner with nothing to say appends an empty batch"),
-            Self::G1LogBeforeShow => (
-                "G1",
-                "an output waits for the acknowledgement of the batch that holds its cause",
-            ),
-            Self::G2Fresh => ("G2", "nothing leaves unless the owner is fresh"),
-            Self::G4Emptied => ("G4", "a failed append empties the gate"),
-            Self::E1Replaced => ("E1", "a taker that reads a higher epoch stops"),
-            Self::E3Recorded => ("E3", "the opening is recorded in the store"),
-            Self::E3Granted => ("E3", "only if the granted epoch is still this one"),
-            Self::E3Cursor => ("E3", "only if the cursor is below it"),
-            Self::E3SecondLook => ("E3", "only after a second look at the log, two freshness limits later"),
-            Self::E3WholeChain => ("E3", "the second look reads the chain again, not only its last message"),
-            Self::E4GateAfterRecord => ("E4", "the gate opens only after E3"),
-            Self::E5Void => ("E5", "void batches are skipped"),
-            Self::E6Confirmed => (
-                "E6",
-                "freshness that has lapsed comes back only with the epoch confirmed",
-            ),
-            Self::F2OpeningsInFold => ("F2", "openings are read in the folding transaction"),
-            Self::F2OnlyRecorded => (
-                "F2",
-                "an `Open` is folded only when it is the store's opening of its epoch",
-            ),
-            Self::F4Filled => ("F4", "holes are filled by whoever has the batch"),
-            Self::F4Hash => ("F4", "a fill is accepted by its hash"),
-            Self::F6NewestStays => ("F6", "the newest archived batch stays on the subject"),
-            Self::F6BehindArchive => ("F6", "only archived batches are trimmed"),
-            Self::F6LookedUp => ("F6", "the sequence to trim to is looked up again before trimming"),
-            Self::C1LoggedFirst => ("C1", "a call is logged before it is sent"),
-            Self::C1SenderMoves => ("C1", "the sending end of a link moves with its entity"),
-            Self::C2InOrder => ("C2", "a call is taken only after the one before it"),
-            Self::C2Once => ("C2", "a call is taken once"),
-            Self::C2WithEffects => ("C2", "a call is recorded as taken in the batch that holds its effects"),
-            Self::C2ReceiverMoves => ("C2", "the receiving end of a link moves with its entity"),
-            Self::C3ThroughGate => ("C3", "a confirmation leaves through the gate"),
-            Self::C4Resent => ("C4", "unconfirmed calls are sent again"),
-            Self::C5Queued => ("C5", "a call within an owner queues behind unconfirmed ones"),
-            Self::C6GoneFromHome => ("C6", "only the home says that an entity is gone"),
-            Self::C7Awaiting => ("C7", "what waits for an answer is part of the caller's state"),
-            Self::C9CallsOutlive => ("C9", "the calls of a destroyed entity stay until they are confirmed"),
-            Self::H1Logged => ("H1", "a hand-over is logged before the image leaves"),
-            Self::H1OneInput => ("H1", "the entity leaves in the same input as the call that carries it"),
-            Self::H2Resent => ("H2", "the image is sent again until it is answered"),
-            Self::H3AnswerIsCall => (
-                "H3",
-                "the answer is a call of its own, sent again until it is confirmed",
-            ),
-            Self::H3Once => ("H3", "an image is taken once"),
-            Self::H4ThatOne => ("H4", "an arrival ends the hand-over that it answers, and nothing else"),
-            Self::H4Returned => ("H4", "what is refused is real again where it was"),
-            Self::H4OnlyRefused => ("H4", "nothing but a refusal brings an entity back"),
-            Self::H6Ordered => ("H6", "the home hears of places by calls of the entity's own link"),
-        }
+    fn stated(self) -> (&'static str, &'static str) {
+        let found = STATED.iter().find(|(rule, ..)| *rule == self);
+        found
+            .map(|(_, number, says)| (*number, *says))
+            .expect("invariant: every rule is stated")
+    }
+
+    const fn bit(self) -> u128 {
+        1 << self as u8
     }
 }
 
 /// The rules in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    out: u64,
+    out: u128,
 }
 
 impl Rules {

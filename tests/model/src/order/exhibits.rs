@@ -1,0 +1,47 @@
+//! What F1 prevents in the order of the archive; and what F5 does not promise when the log loses something.
+
+use super::{OrderBounds, OrderModel};
+use crate::exhibit::Exhibit;
+use crate::explorer::{Search, search};
+use crate::faults::Faults;
+use crate::invariant::Invariant::ArchiveIsACut;
+use crate::rule::{Rule, Rules};
+
+const NONE: Faults = Faults {
+    crashes: 0,
+    tails: 0,
+    holes: 0,
+    repeats: 0,
+    drops: 0,
+    unknowns: 0,
+    damages: 0,
+};
+
+/// One exhibit for each rule that this model has.
+pub fn exhibits() -> Vec<Exhibit> {
+    let bounds = OrderBounds {
+        batches: 1,
+        losses_excuse: true,
+        faults: NONE,
+    };
+    let rules = Rules::ALL.without(Rule::F1InOrder);
+    vec![Exhibit::new(
+        Rule::F1InOrder,
+        ArchiveIsACut,
+        OrderModel { rules, bounds },
+    )]
+}
+
+/// The search for a prefix of the archive that is no cut although no hole is known, after one loss: why F5 makes an
+/// exception for what was put back.
+pub fn cut_broken_by_a_loss() -> Search {
+    let bounds = OrderBounds {
+        batches: 1,
+        losses_excuse: false,
+        faults: Faults { tails: 1, ..NONE },
+    };
+    search(&OrderModel {
+        rules: Rules::ALL,
+        bounds,
+    })
+}

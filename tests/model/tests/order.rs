@@ -1,0 +1,87 @@
+//! The model of the archive's order: a cut while the log loses nothing, and all is archived whatever it loses.
+
+use annals_model::exhibit::assert_exhausted;
+use annals_model::explorer::{Verdict, search_with_progress};
+use annals_model::faults::Faults;
+use annals_model::order::exhibits::{cut_broken_by_a_loss, exhibits};
+use annals_model::order::{OrderBounds, OrderModel};
+use annals_model::rule::{Rule, Rules};
+
+const NONE: Faults = Faults {
+    crashes: 0,
+    tails: 0,
+    holes: 0,
+    repeats: 0,
+    drops: 0,
+    unknowns: 0,
+    damages: 0,
+};
+
+#[test]
+fn every_prefix_is_a_cut_while_nothing_is_lost() {
+    let bounds = OrderBounds {
+        batches: 2,
+        losses_excuse: false,
+        faults: NONE,
+    };
+    let found = search_with_progress(&OrderModel {
+        rules: Rules::ALL,
+        bounds,
+    });
+    assert_exhausted("every_prefix_is_a_cut_while_nothing_is_lost", &found);
+}
+
+#[test]
+fn what_was_lost_is_archived_in_the_end() {
+    let faults = Faults {
+        tails: 1,
+        holes: 1,
+        ..NONE
+    }
+    .deeper(annals_model::extra_faults());
+    let bounds = OrderBounds {
+        batches: 2,
+        losses_excuse: true,
+        faults,
+    };
+    let found = search_with_progress(&OrderModel {
+        rules: Rules::ALL,
+        bounds,
+    });
+    assert_exhausted("what_was_lost_is_archived_in_the_end", &found);
+}
+
+/// Why F5 promises no cut behind a loss.
+#[test]
+fn a_prefix_is_no_cut_when_a_batch_was_put_back() {
+    let found = cut_broken_by_a_loss();
+    let Verdict::Broken(schedule) = &found.verdict else {
+        panic!("{found:#?}")
+    };
+    println!("{:#?}", schedule.steps);
+    assert_eq!(
+        schedule.steps.last().map(String::as_str),
+        Some("db reads R1, and folds R1")
+    );
+}
+
+fn fails_without(rule: Rule) {
+    let exhibit = exhibits()
+        .into_iter()
+        .find(|exhibit| exhibit.rule == rule)
+        .expect("every rule here has an exhibit");
+    exhibit.assert_documented();
+}
+
+macro_rules! fails_without {
+    ($($name:ident: $rule:ident),+ $(,)?) => {$(
+        #[test]
+        fn $name() {
+            fails_without(Rule::$rule);
+        }
+    )+};
+}
+
+fails_without! {
+    f1_in_order: F1InOrder,
+}
