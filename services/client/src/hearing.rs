@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn only_what_lasts_is_a_silence() {
         let mut hearing = Hearing::default();
-        for now in [5_000, 5_100, 5_399, 5_699, 6_000, 9_500] {
-            hearing.heard(Millis(now));
+        for at in [5_000, 5_100, 5_399, 5_699, 6_000, 9_500] {
+            hearing.heard(Millis(at));
         }
         let silence = |from, to| Silence {
             from: Millis(from),

@@ -1,0 +1,65 @@
+//! Bots where there is no realm: what they do then, and what they leave behind.
+
+#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals::{
+    bots::{BotPlan, BotsError, Gap, run},
+    progress::Progress,
+};
+use annals_client::Trust;
+use annals_def::check_dir;
+use annals_ids::Hash;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+/// The plan of three bots for a login service at which nobody answers, and the socket that keeps its port taken.
+fn plan(files: &Path) -> (BotPlan, UdpSocket) {
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let login: SocketAddr = silent.local_addr().unwrap();
+    let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
+    let plan = BotPlan {
+        login,
+        trust: Trust::Pinned(Hash::ZERO),
+        password: "secret".into(),
+        schema: Arc::new(check_dir(&defs).0.expect("the sample compiles")),
+        bots: 3,
+        duration: Duration::from_millis(600),
+        seed: 1,
+        files: files.to_owned(),
+    };
+    (plan, silent)
+}
+
+#[tokio::test]
+async fn bots_that_cannot_log_in_end_in_time_and_say_so() {
+    let folder = TempDir::new().unwrap();
+    let (plan, _silent) = plan(folder.path());
+    let (progress, told) = watch::channel(Progress::default());
+    let report = run(plan, progress).await.unwrap();
+    assert_eq!((report.bots.len(), report.total(|bot| bot.log_ins)), (3, 0));
+    assert_eq!((told.borrow().bots, told.borrow().connected), (3, 0));
+    assert!(report.elapsed < Duration::from_secs(5), "{:?}", report.elapsed);
+    assert_eq!(report.bytes_per_second(), 0.0);
+    assert!(report.bots.iter().all(|bot| bot.gap_after(Instant::now()) == Gap::None));
+    for bot in &report.bots {
+        assert_eq!(fs::read_to_string(&bot.file).unwrap(), "");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_ends_the_run_and_is_named() {
+    let folder = TempDir::new().unwrap();
+    let (plan, _silent) = plan(&folder.path().join("missing"));
+    let (progress, _) = watch::channel(Progress::default());
+    let error = run(plan, progress).await.unwrap_err();
+    assert!(matches!(&error, BotsError::Write { .. }));
+    assert!(error.to_string().contains("missing"), "{error}");
+}
