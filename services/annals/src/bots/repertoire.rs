@@ -93,6 +93,11 @@ impl<'s> Repertoire<'s> {
         planned(part, method, dice)
     }
 
+    /// Whether any client may call something on entities of this type.
+    pub(super) fn takes_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
     /// A call on somebody else of this type.
     pub(super) fn on_other(&self, turn: usize, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
         let method = self.others.get(turn.checked_rem(self.others.len())?)?;

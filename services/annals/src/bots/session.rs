@@ -357,26 +357,36 @@ impl<'b, 'p> Session<'b, 'p> {
         let Some(role) = &self.role else { return };
         let turn = self.bot.turn;
         self.bot.turn += 1;
-        let dice = &mut self.bot.dice;
-        let other = if turn % OTHERS_EVERY == OTHERS_EVERY - 1 {
-            let around = self.client.core().view(Part::Cell).entities();
-            let place = (dice() % around.len().max(1) as u64) as usize;
-            around.iter().nth(place).filter(|(entity, _)| **entity != role.entity)
+        let planned = if turn % OTHERS_EVERY == OTHERS_EVERY - 1 {
+            self.call_on_other(turn / OTHERS_EVERY)
         } else {
-            None
-        };
-        let planned = match other {
-            Some((&entity, seen)) => Repertoire::new(self.bot.schema, seen.type_id)
-                .on_other(turn / OTHERS_EVERY, dice)
-                .map(|planned| (entity, seen.type_id, planned)),
-            None => role
-                .repertoire
-                .turn(turn, dice)
-                .map(|planned| (role.entity, role.type_id, planned)),
+            let planned = role.repertoire.turn(turn, &mut self.bot.dice);
+            planned.map(|planned| (role.entity, role.type_id, planned))
         };
         if let Some((entity, type_id, planned)) = planned {
             self.try_call(entity, type_id, planned);
         }
+    }
+
+    /// A call on somebody else in view: of each type that takes any in turn.
+    fn call_on_other(&mut self, turn: usize) -> Option<(EntityId, TypeId, Planned<'p>)> {
+        let own = self.role.as_ref()?.entity;
+        let mut by_type: BTreeMap<TypeId, Vec<EntityId>> = BTreeMap::new();
+        for (&entity, seen) in self.client.core().view(Part::Cell).entities() {
+            if entity != own {
+                by_type.entry(seen.type_id).or_default().push(entity);
+            }
+        }
+        let callable: Vec<_> = by_type
+            .into_iter()
+            .map(|(type_id, entities)| (type_id, entities, Repertoire::new(self.bot.schema, type_id)))
+            .filter(|(_, _, repertoire)| repertoire.takes_others())
+            .collect();
+        let (type_id, entities, repertoire) = callable.get(turn.checked_rem(callable.len())?)?;
+        let dice = &mut self.bot.dice;
+        let entity = entities[dice() as usize % entities.len()];
+        let planned = repertoire.on_other(turn / callable.len(), dice)?;
+        Some((entity, *type_id, planned))
     }
 
     fn say(&mut self) {
