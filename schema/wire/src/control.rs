@@ -369,6 +369,17 @@ pub struct SessionOpened {
     pub refused: String,
 }
 
+/// The state of an owner at a batch, as its holder has it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Inspected {
+    /// Which batch.
+    #[prost(uint64, tag = "1")]
+    pub batch: u64,
+    /// The state's hash.
+    #[prost(bytes = "vec", tag = "2")]
+    pub state: Vec<u8>,
+}
+
 /// News from db: the logs' cursors (rule F6).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CursorNews {

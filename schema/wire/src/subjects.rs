@@ -62,6 +62,12 @@ impl Subjects {
         format!("{}.sessions.{owner}", self.prefix)
     }
 
+    /// Questions about an owner's state, to whoever holds it.
+    #[must_use]
+    pub fn inspect(&self, owner: OwnerId) -> String {
+        format!("{}.inspect.{owner}", self.prefix)
+    }
+
     /// Requests for sessions, whoever the owner is.
     #[must_use]
     pub fn sessions_of_all(&self) -> String {

@@ -156,7 +156,10 @@ impl Service {
 
     fn arrive(&mut self, EdgeEvent { connection, what }: EdgeEvent) {
         match what {
-            Arrival::Opened { from } => tracing::debug!(?connection, %from, "opened"),
+            Arrival::Opened { from } => {
+                self.process.metrics.clients.add(1);
+                tracing::debug!(?connection, %from, "opened");
+            }
             // An edge that serves play has no log-ins.
             Arrival::LoginRequest(_) => {}
             Arrival::Hello(hello) => {
@@ -191,6 +194,7 @@ impl Service {
                 }
             }
             Arrival::Closed(reason) => {
+                self.process.metrics.clients.add(-1);
                 tracing::debug!(?connection, %reason, "closed");
                 if let Some(owner) = self.owners.remove(&connection) {
                     // Who holds the owner next finds its clients away.

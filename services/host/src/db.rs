@@ -26,10 +26,11 @@ use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::{
+    health::DiscoveryError,
     log::{Entry, History, Lane, Reader},
     nats::{Bus, ConnectError, StreamError},
     process::{self, SHARD, Settings},
-    telemetry::Chain,
+    telemetry::{Chain, Metrics},
 };
 
 /// Bytes of batches that are read before they are folded: one transaction's worth.
@@ -62,6 +63,9 @@ pub enum DbError {
     /// The store cannot be served.
     #[error("the store cannot be served")]
     Serve(#[from] ServeError),
+    /// Service discovery.
+    #[error("db cannot make itself known")]
+    Announce(#[from] DiscoveryError),
     /// Folding stopped.
     #[error("the log is not folded any more")]
     Fold(#[from] FoldError),
@@ -74,11 +78,13 @@ pub enum DbError {
 pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) -> Result<(), DbError> {
     let store = EmbeddedStore::open(directory)?.store();
     let (bus, subjects) = process::connect(settings, "db").await?;
-    let history = History::ensure(&bus, &settings.realm, SHARD, settings.replicas).await?;
+    let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
     let stopping = process::stopped(process::stop_signal());
+    let metrics = Arc::new(Metrics::default());
+    let _announcement = process::announce(&bus, settings, "db", &metrics).await?;
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
     let answering = answer_all(&bus, &subjects, &store, schema);
-    let folding = fold_all(&bus, &subjects, &history, &store, schema);
+    let folding = fold_all(&bus, &subjects, &history, &store, schema, &metrics);
     tracing::info!(directory = %directory.display(), "serving the store");
     tokio::select! {
         ended = serving => Ok(ended?),
@@ -99,6 +105,7 @@ struct Fold {
     trimmed: BTreeMap<OwnerId, Instant>,
     cursors: BTreeMap<OwnerId, BatchNumber>,
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
+    metrics: Arc<Metrics>,
 }
 
 struct Hole {
@@ -112,6 +119,7 @@ async fn fold_all(
     history: &History,
     store: &Store,
     schema: &Arc<Schema>,
+    metrics: &Arc<Metrics>,
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
     let mut fold = Fold {
@@ -124,6 +132,7 @@ async fn fold_all(
         trimmed: BTreeMap::new(),
         cursors: BTreeMap::new(),
         holes: BTreeMap::new(),
+        metrics: Arc::clone(metrics),
     };
     let mut upkeep = tokio::time::interval(UPKEEP);
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -165,6 +174,9 @@ impl Fold {
         if folded.cursors.is_empty() {
             return;
         }
+        self.metrics.batches.add(folded.batches as u64);
+        self.metrics.events.add(folded.events);
+        self.metrics.bytes.add(folded.bytes);
         let moved = folded.cursors.iter().map(|(owner, cursor)| CursorMoved {
             owner: owner.0,
             batch: cursor.batch.0,

@@ -20,9 +20,10 @@ use thiserror::Error;
 
 use crate::{
     clock,
+    health::DiscoveryError,
     nats::{Bus, ConnectError},
     process::{self, BEAT, SHARD, Settings},
-    telemetry::Chain,
+    telemetry::{Chain, Metrics},
 };
 
 /// What the director wants the realm to be.
@@ -43,6 +44,9 @@ pub enum DirectorError {
     /// The bus does not let us listen.
     #[error("the bus does not let the director listen")]
     Listen(#[from] async_nats::SubscribeError),
+    /// Service discovery.
+    #[error("the director cannot make itself known")]
+    Announce(#[from] DiscoveryError),
     /// The realm runs on another schema.
     #[error(transparent)]
     Grant(#[from] GrantError),
@@ -55,6 +59,7 @@ pub enum DirectorError {
 pub async fn run(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Result<(), DirectorError> {
     let (bus, subjects) = process::connect(settings, "director").await?;
     let store = process::remote_store(&bus, &subjects);
+    let _announcement = process::announce(&bus, settings, "director", &Arc::new(Metrics::default())).await?;
     // Registered processes are numbered by the director; directors tell themselves apart by chance.
     let id = ProcessId(u64::from_le_bytes(process::random()) | 1 << 63);
     loop {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use annals_db::recover;
 use annals_event::{Batch, Imprint, OwnerState};
-use annals_ids::{BatchNumber, Epoch, OwnerId};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner, Role,
     chain::{Hole, assemble},
@@ -21,7 +21,7 @@ use annals_store::{
 };
 use annals_wire::{
     bus::Envelope,
-    control::{DirectorAsk, GrantOrder, IdBlock, MoreIds},
+    control::{self, DirectorAsk, GrantOrder, IdBlock, Inspected, MoreIds},
 };
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
@@ -33,7 +33,7 @@ use crate::{
     log::{Driver, LogCore, ReadError, Reading},
     process::Process,
     registry::StoreRegistry,
-    telemetry::Chain,
+    telemetry::{Chain, Metrics},
 };
 
 /// How long to wait before a take-over that could not be completed is tried again.
@@ -116,6 +116,7 @@ struct Held<R: Role> {
     owner: Owner<R>,
     clock: clock::Clock,
     epoch: Epoch,
+    metrics: Arc<Metrics>,
 }
 
 impl<R: Role> LogCore for Held<R> {
@@ -141,6 +142,25 @@ impl<R: Role> LogCore for Held<R> {
 
     fn stopped(&self) -> Option<&Stop> {
         self.owner.stopped()
+    }
+
+    fn appended(&mut self, after: Duration) {
+        self.metrics.append.record(after);
+        self.metrics.batches.add(1);
+    }
+}
+
+impl<R: Role> Held<R> {
+    /// Gives the core an input, and measures how long it takes.
+    fn handle(&mut self, input: Input<R::Input>) {
+        let is_time = matches!(input, Input::Time);
+        let began = clock::mono();
+        self.owner.handle(self.clock.now(), input);
+        if is_time {
+            self.metrics.tick.record(clock::mono().since(began));
+        } else {
+            self.metrics.inputs.add(1);
+        }
     }
 }
 
@@ -170,6 +190,7 @@ pub async fn hold<R>(
     };
     tracing::info!(%owner, %epoch, entities = held.owner.state().entities.len(), "taken over");
     let registry = Arc::new(StoreRegistry::new(process.store.clone()));
+    let mut inspections = Inspections::listen(&process, owner).await;
     let mut driver = Driver::new(held, process.history.clone(), registry);
     loop {
         while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
@@ -178,6 +199,9 @@ pub async fn hold<R>(
         if let Some(stop) = driver.core().stopped() {
             tracing::info!(%owner, %epoch, %stop, "no longer held");
             return;
+        }
+        if let Some(settled) = inspections.is_asked().then(|| driver.core().owner.settled()).flatten() {
+            inspections.answer(&process, settled).await;
         }
         let real = driver.core().owner.state().entities.len() as u64;
         wires.entities.store(real, Ordering::Relaxed);
@@ -188,12 +212,59 @@ pub async fn hold<R>(
                 None => return,
             },
             command = wires.commands.recv() => match command {
-                Some(Command::Core(input)) => driver.core_mut().owner.handle(process.clock.now(), input),
+                Some(Command::Core(input)) => driver.core_mut().handle(input),
                 Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
                 None => return,
             },
             () = driver.step() => {}
-            () = until(deadline) => driver.core_mut().owner.handle(process.clock.now(), Input::Time),
+            () = inspections.wait() => {}
+            () = until(deadline) => driver.core_mut().handle(Input::Time),
+        }
+    }
+}
+
+/// Whoever wants to know the state's hash at a batch: asked over the bus, answered as soon as nothing is being gathered.
+struct Inspections {
+    requests: Option<async_nats::Subscriber>,
+    waiting: Vec<async_nats::Subject>,
+}
+
+impl Inspections {
+    async fn listen(process: &Process, owner: OwnerId) -> Self {
+        let listening = process.bus.client().subscribe(process.subjects.inspect(owner)).await;
+        let requests = listening
+            .map_err(|error| tracing::warn!(%owner, %error, "the owner cannot be inspected"))
+            .ok();
+        Self {
+            requests,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Waits for a question.
+    async fn wait(&mut self) {
+        match &mut self.requests {
+            Some(requests) => match requests.next().await {
+                Some(request) => self.waiting.extend(request.reply),
+                None => self.requests = None,
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    fn is_asked(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    async fn answer(&mut self, process: &Process, (batch, hash): (BatchNumber, Hash)) {
+        let answer = control::encode(&Inspected {
+            batch: batch.0,
+            state: hash.0.to_vec(),
+        });
+        for reply in self.waiting.drain(..) {
+            if let Err(error) = process.bus.client().publish(reply, answer.clone().into()).await {
+                tracing::debug!(%error, "an answer was not sent");
+            }
         }
     }
 }
@@ -313,6 +384,7 @@ async fn take_over<R: Role>(
             owner: Owner::take_over(now, role, beginning),
             clock,
             epoch,
+            metrics: Arc::clone(&process.metrics),
         },
         heard,
     ))

@@ -17,8 +17,11 @@ use tokio::sync::watch;
 
 use crate::{
     clock::Clock,
+    config::Realm,
+    health::{Announcement, DiscoveryError, Readiness},
     log::History,
     nats::{Bus, ConnectError, StreamError},
+    telemetry::{Metrics, TraceContext},
 };
 
 /// How often a process tells the director that it lives (rule D2).
@@ -34,7 +37,7 @@ pub const SHARD: Shard = Shard(0);
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The realm's name.
-    pub realm: String,
+    pub realm: Realm,
     /// Where its nats-server is.
     pub nats: String,
     /// How many nats-servers keep each log.
@@ -50,6 +53,9 @@ pub enum JoinError {
     /// The history stream is not as it should be.
     #[error("the history stream cannot be used")]
     Stream(#[from] StreamError),
+    /// Service discovery.
+    #[error("the process cannot make itself known")]
+    Announce(#[from] DiscoveryError),
     /// The director does not want it.
     #[error("the director refused this process: {0}")]
     Refused(String),
@@ -95,7 +101,11 @@ pub struct Process {
     pub realm: String,
     /// The schema.
     pub schema: Arc<Schema>,
+    /// The process's figures.
+    pub metrics: Arc<Metrics>,
     service: &'static str,
+    /// Makes the process known to service discovery for as long as it lives.
+    _announcement: Announcement,
 }
 
 impl Process {
@@ -122,9 +132,11 @@ impl Process {
         if !registered.refused.is_empty() {
             return Err(JoinError::Refused(registered.refused));
         }
-        let history = History::ensure(&bus, &settings.realm, SHARD, settings.replicas).await?;
+        let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
         let clock = Clock::new(WallTime(registered.began));
-        let (id, realm) = (registered.process(), settings.realm.clone());
+        let (id, realm) = (registered.process(), settings.realm.to_string());
+        let metrics = Arc::new(Metrics::default());
+        let announcement = announce(&bus, settings, service, &metrics).await?;
         tracing::info!(process = %id, realm, "joined");
         Ok(Self {
             bus,
@@ -135,7 +147,9 @@ impl Process {
             clock,
             realm,
             schema,
+            metrics,
             service,
+            _announcement: announcement,
         })
     }
 
@@ -171,7 +185,22 @@ impl Process {
 /// When it cannot be reached or does not fit.
 pub async fn connect(settings: &Settings, service: &str) -> Result<(Bus, Subjects), ConnectError> {
     let bus = Bus::connect(&settings.nats, &format!("annals-{service}")).await?;
-    Ok((bus, Subjects::new(&settings.realm)))
+    Ok((bus, Subjects::new(settings.realm.as_str())))
+}
+
+/// Makes a process known to service discovery, with its figures.
+///
+/// # Errors
+/// When the bus is not there.
+pub async fn announce(
+    bus: &Bus,
+    settings: &Settings,
+    service: &str,
+    metrics: &Arc<Metrics>,
+) -> Result<Announcement, DiscoveryError> {
+    // A process that runs is ready: what it is to hold, the director says.
+    let (_, readiness) = watch::channel(Readiness::Ready);
+    Announcement::start(bus, &settings.realm, service, readiness, Arc::clone(metrics)).await
 }
 
 /// The realm's store, through whoever serves it.
@@ -232,7 +261,7 @@ pub fn dice() -> Box<dyn FnMut() -> u64 + Send> {
 
 /// A trace id for a request that begins here.
 pub fn fresh_trace() -> Trace {
-    random()
+    TraceContext::root().trace()
 }
 
 /// Resolves when the process is asked to stop.

@@ -171,7 +171,7 @@ fn begin(flags: &Flags) -> Result<Begun, String> {
         }
     };
     let settings = Settings {
-        realm: config.realm.to_string(),
+        realm: config.realm.clone(),
         nats: config.nats.clone(),
         replicas: config.replicas,
     };

@@ -7,7 +7,7 @@ use std::{ops::Range, sync::Arc};
 
 use annals_def::Schema;
 use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Timer};
-use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part, Tick, WorldTime};
+use annals_ids::{Address, BatchNumber, CallNumber, EntityId, Hash, MemberId, OwnerId, Part, Tick, WorldTime};
 use annals_wire::{
     bus::{CallMessage, Envelope, GhostMessage, Message, ViewMessage},
     client::CallRefusal,
@@ -218,6 +218,13 @@ impl<R: Role> Owner<R> {
     #[must_use]
     pub fn state(&self) -> &OwnerState {
         self.desk.state()
+    }
+
+    /// The newest closed batch and the hash of the state at it; `None` while something is being gathered behind it.
+    #[must_use]
+    pub fn settled(&self) -> Option<(BatchNumber, Hash)> {
+        let state = self.desk.state();
+        (self.desk.journal.is_empty() && state.tail.batch.0 > 0).then(|| (state.tail.batch, state.hash()))
     }
 
     /// The desk, for inspection.

@@ -65,6 +65,9 @@ pub trait LogCore {
 
     /// Why nothing is written any more.
     fn stopped(&self) -> Option<&Stop>;
+
+    /// An append was answered so long after it was sent.
+    fn appended(&mut self, _after: Duration) {}
 }
 
 impl LogCore for Writer {
@@ -105,6 +108,8 @@ pub struct Driver<C> {
     /// The connection that the writer knows of; `None` while it knows of none.
     connection: Option<u64>,
     question: Option<BoxFuture<'static, Input>>,
+    /// When the question was put.
+    asked: Mono,
 }
 
 impl Driver<Writer> {
@@ -139,6 +144,7 @@ impl<C: LogCore> Driver<C> {
             link,
             connection,
             question: None,
+            asked: clock::mono(),
         };
         if driver.connection.is_none() {
             driver.tell(Input::Disconnected);
@@ -171,6 +177,9 @@ impl<C: LogCore> Driver<C> {
         tokio::select! {
             answer = answered => {
                 self.question = None;
+                if let Input::Appended { .. } = answer {
+                    self.core.appended(clock::mono().since(self.asked));
+                }
                 self.tell(answer);
             }
             changed = self.link.changed() => match changed {
@@ -190,6 +199,7 @@ impl<C: LogCore> Driver<C> {
         }
         let (owner, epoch) = (self.core.owner(), self.core.epoch());
         let (history, registry) = (self.history.clone(), Arc::clone(&self.registry));
+        self.asked = clock::mono();
         self.question = match self.core.poll_log() {
             None => return,
             Some(Action::Append { expect, batch }) => Some(Box::pin(append(
