@@ -16,6 +16,12 @@ struct CommandLine {
 enum Commands {
     /// Run a whole realm on this machine: one process per service and a private nats-server
     Up(annals::up_command::Up),
+    /// Run a realm with bots, kill two processes under them, and check that nothing shown was lost
+    Demo(annals::demo_command::Demo),
+    /// Compare what bots were shown with a realm's archive
+    Check(annals::check_command::Check),
+    /// Read a realm's log
+    Log(annals::log_command::Log),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +36,9 @@ fn main() -> ExitCode {
     runtime.block_on(async {
         match line.command {
             Commands::Up(up) => up.run().await,
+            Commands::Demo(demo) => demo.run().await,
+            Commands::Check(check) => check.run().await,
+            Commands::Log(log) => log.run().await,
         }
     })
 }

@@ -1,0 +1,58 @@
+//! `annals check`: what bots were shown against what a realm's archive holds.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use annals_def::check_dir;
+use annals_host::{
+    config::Realm,
+    process::{Settings, connect, remote_store},
+    telemetry::Chain,
+};
+
+use crate::checker::check;
+
+/// Compare what bots were shown with the archive.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Folder of the bots' files
+    #[arg(long)]
+    files: PathBuf,
+    /// Folder of the world's definitions
+    #[arg(long, default_value = "defs")]
+    world: PathBuf,
+    /// Name of the realm
+    #[arg(long, env = "ANNALS_REALM", default_value = "annals")]
+    realm: Realm,
+    /// The realm's nats-server
+    #[arg(long, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
+    nats: String,
+}
+
+impl Check {
+    /// Runs the check; the exit code is 0 if nothing is lost and nothing is missing.
+    pub async fn run(self) -> ExitCode {
+        let Some(schema) = check_dir(&self.world).0 else {
+            eprintln!("the definitions in {} do not compile", self.world.display());
+            return ExitCode::from(2);
+        };
+        let settings = Settings { realm: self.realm, nats: self.nats, replicas: 1 };
+        let (bus, subjects) = match connect(&settings, "check").await {
+            Ok(connected) => connected,
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                return ExitCode::from(2);
+            }
+        };
+        let store = remote_store(&bus, &subjects);
+        match check(&self.files, &store, &schema).await {
+            Ok(report) => {
+                println!("{report}");
+                if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            }
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                ExitCode::from(2)
+            }
+        }
+    }
+}

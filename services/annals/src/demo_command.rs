@@ -1,0 +1,349 @@
+//! `annals demo`: a realm as separate processes, bots that play, two processes killed under them, and the proof afterwards
+//! that nothing anybody was shown is lost.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals_client::Trust;
+use annals_def::{Schema, Severity, Style, check_dir, render};
+use annals_host::{
+    config::Realm as RealmName,
+    health::discover,
+    nats::{Bus, SyncPolicy},
+    process::{AskError, Settings, connect, remote_store, request},
+    telemetry::Chain,
+};
+use annals_ids::{BatchNumber, Hash, LogPosition, OwnerId};
+use annals_store::Store;
+use annals_wire::{Subjects, control::Inspected};
+use thiserror::Error;
+use tokio::{process::Command, sync::watch};
+
+use crate::{
+    bots::{self, BotPlan, BotsError, BotsReport, Recovery},
+    progress::{Progress, ProgressView},
+    replay::owners,
+    up::{Realm, RealmPlan, UpError},
+};
+
+/// The realm's name.
+const REALM: &str = "demo";
+
+/// The processes that are killed: the first after a third of the time, the second after two thirds.
+const KILLED: [&str; 2] = ["cell-1", "base-1"];
+
+/// How long the archive may take to hold what was shown last.
+const ARCHIVED_WITHIN: Duration = Duration::from_secs(30);
+
+/// What is demonstrated.
+#[derive(Debug, clap::Args)]
+pub struct Demo {
+    /// Folder of .def files to run instead of the sample world
+    #[arg(long, default_value = "defs")]
+    world: PathBuf,
+    /// Seconds that bots play
+    #[arg(long, default_value_t = 30)]
+    duration: u64,
+    /// Bots
+    #[arg(long, default_value_t = 100)]
+    bots: usize,
+    /// Makes the bots do the same again
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Leave the realm running
+    #[arg(long)]
+    keep: bool,
+    /// Folder for what the realm keeps; emptied first
+    #[arg(long, default_value = "target/demo")]
+    data: PathBuf,
+}
+
+/// Why there is nothing to report.
+#[derive(Debug, Error)]
+enum DemoError {
+    #[error("the definitions in {world} do not compile:\n{text}", world = world.display())]
+    World { world: PathBuf, text: String },
+    #[error("{path} cannot be used", path = path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the realm did not run")]
+    Up(#[from] UpError),
+    #[error("the bots could not play")]
+    Bots(#[from] BotsError),
+    #[error("the demonstration could not join the realm's bus")]
+    Connect(#[from] annals_host::nats::ConnectError),
+    #[error("the realm's store could not be read")]
+    Store(#[from] annals_store::StoreError),
+    #[error("owner {owner} could not be inspected")]
+    Inspect { owner: OwnerId, source: AskError },
+    #[error("another process could not be run")]
+    Process(#[source] io::Error),
+}
+
+impl Demo {
+    /// Runs the demonstration. The exit code is 0 if every promise was kept.
+    pub async fn run(self) -> ExitCode {
+        match self.demonstrate().await {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("demo: {}", Chain(&error));
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    async fn demonstrate(self) -> Result<bool, DemoError> {
+        let schema = compile(&self.world)?;
+        let files = self.prepare()?;
+        let mut realm = Realm::start(RealmPlan {
+            realm: REALM.to_owned(),
+            world: self.world.clone(),
+            data: self.data.clone(),
+            bases: 2,
+            cells: 2,
+            sync: SyncPolicy::Always,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        })
+        .await?;
+        println!(
+            "demo: world {}: {} entity types; {} processes up; {} bots play for {} s",
+            self.world.display(),
+            schema.types().len(),
+            realm.members().count() + 1,
+            self.bots,
+            self.duration
+        );
+        let (report, kills) = self.play(&mut realm, &schema, &files).await?;
+        let verdict = self.prove(&realm, &schema, &files, &report, &kills).await;
+        if self.keep {
+            println!("demo: the realm keeps running: nats {}, Ctrl-C stops it", realm.nats());
+            // Without a signal to wait for there is nothing to keep it for.
+            let _ = tokio::signal::ctrl_c().await;
+        }
+        let stopped = realm.stop().await;
+        let verdict = verdict?;
+        stopped?;
+        Ok(verdict)
+    }
+
+    fn prepare(&self) -> Result<PathBuf, DemoError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| DemoError::File { path, source }
+        };
+        if self.data.exists() {
+            fs::remove_dir_all(&self.data).map_err(failed(&self.data))?;
+        }
+        let files = self.data.join("shown");
+        fs::create_dir_all(&files).map_err(failed(&files))?;
+        Ok(files)
+    }
+
+    /// Lets bots play, and kills two processes under them.
+    async fn play(
+        &self,
+        realm: &mut Realm,
+        schema: &Arc<Schema>,
+        files: &Path,
+    ) -> Result<(BotsReport, Vec<(&'static str, Instant)>), DemoError> {
+        let duration = Duration::from_secs(self.duration);
+        let (address, certificate) = realm.login;
+        let plan = BotPlan {
+            login: address,
+            trust: Trust::Pinned(certificate),
+            password: "a password for bots".to_owned(),
+            schema: Arc::clone(schema),
+            bots: self.bots,
+            duration,
+            seed: self.seed,
+            files: files.to_owned(),
+        };
+        let (sender, progress) = watch::channel(Progress::default());
+        let view = ProgressView::new(duration);
+        let began = Instant::now();
+        let mut kills = Vec::new();
+        let playing = bots::run(plan, sender);
+        tokio::pin!(playing);
+        let following = view.follow(progress);
+        tokio::pin!(following);
+        let report = loop {
+            let next = KILLED.get(kills.len()).copied();
+            let due = began + duration * u32::try_from(kills.len() + 1).unwrap_or(u32::MAX) / 3;
+            tokio::select! {
+                report = &mut playing => break report?,
+                () = tokio::time::sleep_until(due.into()), if next.is_some() => {
+                    let name = next.expect("invariant: guarded");
+                    realm.kill(name).map_err(DemoError::Process)?;
+                    view.note(&format!("demo: {name} killed with SIGKILL after {} s", began.elapsed().as_secs()));
+                    kills.push((name, Instant::now()));
+                }
+                () = &mut following, if !view.is_done() => {}
+            }
+        };
+        let killed: Vec<&str> = kills.iter().map(|(name, _)| *name).collect();
+        realm.watch(&killed)?;
+        Ok((report, kills))
+    }
+
+    /// Prints the report, and says whether every promise was kept.
+    async fn prove(
+        &self,
+        realm: &Realm,
+        schema: &Schema,
+        files: &Path,
+        report: &BotsReport,
+        kills: &[(&'static str, Instant)],
+    ) -> Result<bool, DemoError> {
+        let name: RealmName = REALM.parse().expect("invariant: the realm's name is one");
+        let settings = Settings { realm: name.clone(), nats: realm.nats(), replicas: 1 };
+        let (bus, subjects) = connect(&settings, "demo").await?;
+        let store = remote_store(&bus, &subjects);
+        let live = inspect(&bus, &subjects, &store).await?;
+        print_play(report, schema, self.bots);
+        for (name, at) in kills {
+            print_recovery(name, &report.recovery_after(*at));
+        }
+        print_figures(&bus, &name).await;
+        let replayed = self.replays(&realm.nats(), &live).await?;
+        let checked = self.check(&realm.nats(), files).await?;
+        let played = report.total(|bot| bot.log_ins) >= self.bots as u64
+            && report.total(|bot| bot.malformed) == 0
+            && report.bots.iter().all(|bot| bot.ended.is_empty());
+        if !played {
+            for bot in report.bots.iter().filter(|bot| !bot.ended.is_empty()) {
+                println!("  {} ended: {}", bot.name, bot.ended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+            }
+        }
+        let kept = replayed && checked && played;
+        println!("demo: {}", if kept { "every promise was kept" } else { "FAILED" });
+        Ok(kept)
+    }
+
+    /// Replays the archive in another process and compares the states.
+    async fn replays(&self, nats: &str, live: &[(LogPosition, Hash)]) -> Result<bool, DemoError> {
+        let mut same = true;
+        for (at, state) in live {
+            let until = Instant::now() + ARCHIVED_WITHIN;
+            let text = loop {
+                let output = this_program(nats).args(["log", "replay", "--at", &at.to_string()]).output().await;
+                let output = output.map_err(DemoError::Process)?;
+                if output.status.success() || Instant::now() > until {
+                    break String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+                }
+                // db may not have archived that far yet.
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            };
+            let equal = text.contains(&state.to_string());
+            same &= equal;
+            let verdict = if equal { "equal" } else { "DIFFERENT" };
+            println!("  state of owner {}: live {:.16}…, replayed by another process: {verdict}", at, state.to_string());
+            if !equal {
+                println!("    replay said: {}", text.trim());
+            }
+        }
+        Ok(same)
+    }
+
+    /// Has another process compare what bots were shown with the archive.
+    async fn check(&self, nats: &str, files: &Path) -> Result<bool, DemoError> {
+        let mut command = this_program(nats);
+        command.arg("check").arg("--files").arg(files).arg("--world").arg(&self.world);
+        let status = command.status().await.map_err(DemoError::Process)?;
+        Ok(status.success())
+    }
+}
+
+fn this_program(nats: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| PathBuf::from("annals")));
+    command.env("ANNALS_REALM", REALM).env("ANNALS_NATS", nats);
+    command
+}
+
+fn compile(world: &Path) -> Result<Arc<Schema>, DemoError> {
+    let (schema, diagnostics) = check_dir(world);
+    let broken = diagnostics.iter().any(|found| found.severity == Severity::Error);
+    match schema.filter(|_| !broken) {
+        Some(schema) => Ok(Arc::new(schema)),
+        None => Err(DemoError::World { world: world.to_owned(), text: render(&diagnostics, Style::Plain) }),
+    }
+}
+
+/// The live state of each owner, from whoever holds it.
+async fn inspect(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<Vec<(LogPosition, Hash)>, DemoError> {
+    let mut live = Vec::new();
+    for owner in owners(store).await? {
+        let asked = request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await;
+        let inspected = asked.map_err(|source| DemoError::Inspect { owner, source })?;
+        let state = inspected.state.try_into().map(Hash).unwrap_or_default();
+        live.push((LogPosition { owner, batch: BatchNumber(inspected.batch) }, state));
+    }
+    Ok(live)
+}
+
+fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
+    let total = |figure: fn(&bots::BotReport) -> u64| report.total(figure);
+    println!(
+        "  log-ins {} of {bots}; calls {} ({} taken, {} refused); property changes shown {}, client methods {}",
+        total(|bot| bot.log_ins),
+        total(|bot| bot.calls),
+        total(|bot| bot.confirmed),
+        total(|bot| bot.refused),
+        total(|bot| bot.changes),
+        total(|bot| bot.invocations)
+    );
+    println!(
+        "  {:.0} bytes/s per client; sessions resumed {}; views begun anew {}",
+        report.bytes_per_second(),
+        total(|bot| bot.resumed),
+        total(|bot| bot.holes)
+    );
+    let trips = report.round_trips();
+    if !trips.is_empty() {
+        let ms = |quantile| trips.value_at_quantile(quantile) as f64 / 1_000.0;
+        println!("  round trip bot → base → cell → bot: p50 {:.1} ms, p99 {:.1} ms", ms(0.5), ms(0.99));
+    }
+    let exposed: usize = schema
+        .types()
+        .iter()
+        .map(|found| found.exposed_base_methods().len() + found.exposed_cell_methods().len())
+        .sum();
+    println!("  exposed methods driven {} of {exposed}", report.driven().len());
+}
+
+fn print_recovery(name: &str, recovery: &Recovery) {
+    println!(
+        "  {name} killed: {} bots interrupted, back after p50 {:.1} s, at most {:.1} s{}",
+        recovery.interrupted,
+        recovery.p50.as_secs_f64(),
+        recovery.longest.as_secs_f64(),
+        if recovery.endless > 0 { format!("; {} NEVER", recovery.endless) } else { String::new() }
+    );
+}
+
+async fn print_figures(bus: &Bus, realm: &RealmName) {
+    match discover(bus, realm, Duration::from_millis(500), |_| false).await {
+        Ok(instances) => {
+            for found in instances {
+                let metrics = found.report.metrics;
+                if metrics.append.count > 0 || metrics.batches > 0 {
+                    println!(
+                        "  {}: {} batches; tick p50 {} µs p99 {} µs; append p50 {} µs p99 {} µs",
+                        found.service,
+                        metrics.batches,
+                        metrics.tick.p50,
+                        metrics.tick.p99,
+                        metrics.append.p50,
+                        metrics.append.p99
+                    );
+                }
+            }
+        }
+        Err(error) => println!("  the services' figures are not to be had: {}", Chain(&error)),
+    }
+}
