@@ -35,7 +35,11 @@ impl Check {
             eprintln!("the definitions in {} do not compile", self.world.display());
             return ExitCode::from(2);
         };
-        let settings = Settings { realm: self.realm, nats: self.nats, replicas: 1 };
+        let settings = Settings {
+            realm: self.realm,
+            nats: self.nats,
+            replicas: 1,
+        };
         let (bus, subjects) = match connect(&settings, "check").await {
             Ok(connected) => connected,
             Err(error) => {
@@ -47,7 +51,11 @@ impl Check {
         match check(&self.files, &store, &schema).await {
             Ok(report) => {
                 println!("{report}");
-                if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+                if report.is_clean() {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                }
             }
             Err(error) => {
                 eprintln!("{}", Chain(&error));

@@ -172,6 +172,7 @@ impl Demo {
         tokio::pin!(playing);
         let following = view.follow(progress);
         tokio::pin!(following);
+        let mut watching = true;
         let report = loop {
             let next = KILLED.get(kills.len()).copied();
             let due = began + duration * u32::try_from(kills.len() + 1).unwrap_or(u32::MAX) / 3;
@@ -183,7 +184,7 @@ impl Demo {
                     view.note(&format!("demo: {name} killed with SIGKILL after {} s", began.elapsed().as_secs()));
                     kills.push((name, Instant::now()));
                 }
-                () = &mut following, if !view.is_done() => {}
+                () = &mut following, if watching => watching = false,
             }
         };
         let killed: Vec<&str> = kills.iter().map(|(name, _)| *name).collect();
@@ -201,7 +202,11 @@ impl Demo {
         kills: &[(&'static str, Instant)],
     ) -> Result<bool, DemoError> {
         let name: RealmName = REALM.parse().expect("invariant: the realm's name is one");
-        let settings = Settings { realm: name.clone(), nats: realm.nats(), replicas: 1 };
+        let settings = Settings {
+            realm: name.clone(),
+            nats: realm.nats(),
+            replicas: 1,
+        };
         let (bus, subjects) = connect(&settings, "demo").await?;
         let store = remote_store(&bus, &subjects);
         let live = inspect(&bus, &subjects, &store).await?;
@@ -217,7 +222,11 @@ impl Demo {
             && report.bots.iter().all(|bot| bot.ended.is_empty());
         if !played {
             for bot in report.bots.iter().filter(|bot| !bot.ended.is_empty()) {
-                println!("  {} ended: {}", bot.name, bot.ended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+                println!(
+                    "  {} ended: {}",
+                    bot.name,
+                    bot.ended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+                );
             }
         }
         let kept = replayed && checked && played;
@@ -231,10 +240,14 @@ impl Demo {
         for (at, state) in live {
             let until = Instant::now() + ARCHIVED_WITHIN;
             let text = loop {
-                let output = this_program(nats).args(["log", "replay", "--at", &at.to_string()]).output().await;
+                let output = this_program(nats)
+                    .args(["log", "replay", "--at", &at.to_string()])
+                    .output()
+                    .await;
                 let output = output.map_err(DemoError::Process)?;
                 if output.status.success() || Instant::now() > until {
-                    break String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+                    break String::from_utf8_lossy(&output.stdout).into_owned()
+                        + &String::from_utf8_lossy(&output.stderr);
                 }
                 // db may not have archived that far yet.
                 tokio::time::sleep(Duration::from_millis(300)).await;
@@ -242,7 +255,11 @@ impl Demo {
             let equal = text.contains(&state.to_string());
             same &= equal;
             let verdict = if equal { "equal" } else { "DIFFERENT" };
-            println!("  state of owner {}: live {:.16}…, replayed by another process: {verdict}", at, state.to_string());
+            println!(
+                "  state of owner {}: live {:.16}…, replayed by another process: {verdict}",
+                at,
+                state.to_string()
+            );
             if !equal {
                 println!("    replay said: {}", text.trim());
             }
@@ -253,7 +270,12 @@ impl Demo {
     /// Has another process compare what bots were shown with the archive.
     async fn check(&self, nats: &str, files: &Path) -> Result<bool, DemoError> {
         let mut command = this_program(nats);
-        command.arg("check").arg("--files").arg(files).arg("--world").arg(&self.world);
+        command
+            .arg("check")
+            .arg("--files")
+            .arg(files)
+            .arg("--world")
+            .arg(&self.world);
         let status = command.status().await.map_err(DemoError::Process)?;
         Ok(status.success())
     }
@@ -270,7 +292,10 @@ fn compile(world: &Path) -> Result<Arc<Schema>, DemoError> {
     let broken = diagnostics.iter().any(|found| found.severity == Severity::Error);
     match schema.filter(|_| !broken) {
         Some(schema) => Ok(Arc::new(schema)),
-        None => Err(DemoError::World { world: world.to_owned(), text: render(&diagnostics, Style::Plain) }),
+        None => Err(DemoError::World {
+            world: world.to_owned(),
+            text: render(&diagnostics, Style::Plain),
+        }),
     }
 }
 
@@ -281,7 +306,13 @@ async fn inspect(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<Vec<(L
         let asked = request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await;
         let inspected = asked.map_err(|source| DemoError::Inspect { owner, source })?;
         let state = inspected.state.try_into().map(Hash).unwrap_or_default();
-        live.push((LogPosition { owner, batch: BatchNumber(inspected.batch) }, state));
+        live.push((
+            LogPosition {
+                owner,
+                batch: BatchNumber(inspected.batch),
+            },
+            state,
+        ));
     }
     Ok(live)
 }
@@ -306,7 +337,11 @@ fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
     let trips = report.round_trips();
     if !trips.is_empty() {
         let ms = |quantile| trips.value_at_quantile(quantile) as f64 / 1_000.0;
-        println!("  round trip bot → base → cell → bot: p50 {:.1} ms, p99 {:.1} ms", ms(0.5), ms(0.99));
+        println!(
+            "  round trip bot → base → cell → bot: p50 {:.1} ms, p99 {:.1} ms",
+            ms(0.5),
+            ms(0.99)
+        );
     }
     let exposed: usize = schema
         .types()
@@ -322,7 +357,11 @@ fn print_recovery(name: &str, recovery: &Recovery) {
         recovery.interrupted,
         recovery.p50.as_secs_f64(),
         recovery.longest.as_secs_f64(),
-        if recovery.endless > 0 { format!("; {} NEVER", recovery.endless) } else { String::new() }
+        if recovery.endless > 0 {
+            format!("; {} NEVER", recovery.endless)
+        } else {
+            String::new()
+        }
     );
 }
 

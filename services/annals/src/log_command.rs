@@ -38,7 +38,11 @@ enum Commands {
 impl Log {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        let settings = Settings { realm: self.realm, nats: self.nats, replicas: 1 };
+        let settings = Settings {
+            realm: self.realm,
+            nats: self.nats,
+            replicas: 1,
+        };
         let (bus, subjects) = match connect(&settings, "log").await {
             Ok(connected) => connected,
             Err(error) => {
@@ -78,7 +82,12 @@ async fn replay_all(store: &Store, at: Vec<LogPosition>) -> ExitCode {
 }
 
 fn position(text: &str) -> Result<LogPosition, String> {
-    let parts = text.split_once('@').and_then(|(owner, batch)| Some((owner.parse().ok()?, batch.parse().ok()?)));
+    let parts = text
+        .split_once('@')
+        .and_then(|(owner, batch)| Some((owner.parse().ok()?, batch.parse().ok()?)));
     let (owner, batch) = parts.ok_or("write OWNER@BATCH, such as 3@120")?;
-    Ok(LogPosition { owner: OwnerId(owner), batch: BatchNumber(batch) })
+    Ok(LogPosition {
+        owner: OwnerId(owner),
+        batch: BatchNumber(batch),
+    })
 }

@@ -71,7 +71,10 @@ pub async fn replay(store: &Store, owner: OwnerId, until: Option<BatchNumber>) -
             if until.is_some_and(|until| state.tail.batch >= until) {
                 break 'reading;
             }
-            let after = LogPosition { owner, batch: state.tail.batch };
+            let after = LogPosition {
+                owner,
+                batch: state.tail.batch,
+            };
             let batch = Batch::read(&bytes).map_err(|source| ReplayError::Damaged { after, source })?;
             state.fold(&batch)?;
         }
@@ -80,7 +83,11 @@ pub async fn replay(store: &Store, owner: OwnerId, until: Option<BatchNumber>) -
     if let Some(wanted) = until.filter(|wanted| last < *wanted) {
         return Err(ReplayError::Short { owner, last, wanted });
     }
-    Ok(Replayed { at: LogPosition { owner, batch: last }, state: state.hash(), events: state.tail.event.0 })
+    Ok(Replayed {
+        at: LogPosition { owner, batch: last },
+        state: state.hash(),
+        events: state.tail.event.0,
+    })
 }
 
 /// All owners of a realm.
