@@ -5,8 +5,12 @@
 //! a service does.
 
 pub mod bots;
+pub mod check_command;
 pub mod checker;
+pub mod demo_command;
+pub mod log_command;
 pub mod progress;
+pub mod replay;
 pub mod showings;
 pub mod up;
 pub mod up_command;
