@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// How long [`Child::stop`] waits for a process to end by itself before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -69,12 +69,17 @@ impl Child {
         self.process.try_wait()
     }
 
-    /// SIGSTOP: it freezes where it stands, and does not learn of it.
+    /// SIGSTOP: it freezes where it stands, and does not learn of it. On return every one of its threads has stopped, which on
+    /// a busy machine takes a while after the signal.
     ///
     /// # Errors
     /// When it has ended.
     pub fn pause(&self) -> io::Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        // Looks without taking the news away: an end is for `ended` and `kill` to learn of.
+        let look = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.process)), look)?;
+        Ok(())
     }
 
     /// SIGCONT: it goes on.

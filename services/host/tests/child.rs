@@ -75,6 +75,20 @@ fn a_child_dies_with_a_killed_parent() {
     assert!(ends(child), "the child {child} outlived its parent");
 }
 
+#[test]
+fn a_paused_child_stands_still_and_goes_on() {
+    let child = sleeper();
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+    };
+    for _ in 0..100 {
+        child.pause().unwrap();
+        assert_eq!(state(), 'T', "stopped by the time that pausing returns");
+        child.resume().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_paused_child_is_killed_all_the_same() {
     let mut child = sleeper();
