@@ -25,13 +25,11 @@ impl StoreRegistry {
 }
 
 impl Registry for StoreRegistry {
-    fn record(&self, owner: OwnerId, openings: Vec<Opening>) -> BoxFuture<'static, Recording> {
+    fn record(&self, owner: OwnerId, opening: Opening) -> BoxFuture<'static, Recording> {
         let store = self.store.clone();
         Box::pin(async move {
-            let records: Vec<OpeningRecord> = openings
-                .iter()
-                .map(|&Opening { epoch, number, hash }| OpeningRecord { epoch, number, hash })
-                .collect();
+            let Opening { epoch, number, hash } = opening;
+            let records = [OpeningRecord { epoch, number, hash }];
             let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
             match openings::record(&store, SHARD, owner, &records, hash_of).await {
                 Ok(Recorded::Yes) => Recording::Recorded,

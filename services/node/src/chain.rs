@@ -1,12 +1,12 @@
 //! Which of the batches that a log holds are its chain (rules E1 and E5 of `docs/protocol.md`).
 //!
-//! What is read from a log may hold batches twice, batches that an opening has voided, fills of holes, and holes. One of the
-//! paths through it, from the archive on, is the owner's history.
+//! What is read from a log may hold batches twice, batches that an opening has voided, openings that nobody recorded, fills of
+//! holes, and holes. One path through it, from the archive on, is the owner's history.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use annals_event::{FrozenBatch, Header};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId};
+use annals_ids::{BatchNumber, Hash, OwnerId};
 use thiserror::Error;
 
 use crate::writer::{Chain, Opening, Tip};
@@ -14,7 +14,7 @@ use crate::writer::{Chain, Opening, Tip};
 /// The archive and the log do not meet, or the log has a gap. db has to fill it before the owner can be taken (F4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the log of owner {owner} has a hole: batch {missing} is not there, and batch {successor} (hash {hash}) is; db asks for it"
+    "the log of owner {owner} has a hole: batch {missing} that batch {successor} (hash {hash}) stands on is not there; db asks for it"
 )]
 pub struct Hole {
     /// Whose log.
@@ -41,57 +41,44 @@ pub fn assemble(
     batches: impl IntoIterator<Item = Vec<u8>>,
     sequence: u64,
 ) -> Result<Chain, Hole> {
-    let mut candidates: BTreeMap<BatchNumber, Vec<FrozenBatch>> = BTreeMap::new();
-    for batch in batches.into_iter().filter_map(|bytes| read(owner, bytes)) {
-        if batch.number > archived.number && !is_void(&batch, openings) {
-            candidates.entry(batch.number).or_default().push(batch);
-        }
-    }
     let mut chain = Chain {
         archived,
-        beyond: Vec::new(),
         sequence,
+        openings: openings.to_vec(),
+        ..Chain::default()
     };
-    let (mut tip, mut epoch) = (archived, Epoch(0));
-    let mut dead: BTreeSet<Hash> = BTreeSet::new();
-    for (number, found) in candidates {
-        let (next, others): (Vec<_>, Vec<_>) = found
-            .into_iter()
-            .partition(|batch| number == tip.number.next() && batch.previous == tip.hash && batch.epoch >= epoch);
-        // At one number the highest epoch is valid: it is an `Open`, and the others are void from there on.
-        let next = next.into_iter().max_by_key(|batch| batch.epoch);
-        for other in others.into_iter().filter(|other| other.epoch >= epoch) {
-            // What does not follow the batch before it, or follows one that does not, is a branch that was given up.
-            if number > tip.number.next() && !dead.contains(&other.previous) {
-                return Err(Hole {
-                    owner,
-                    missing: tip.number.next(),
-                    successor: number,
-                    hash: other.hash,
-                });
-            }
-            dead.insert(other.hash);
+    let mut valid: BTreeMap<(BatchNumber, Hash), FrozenBatch> = BTreeMap::new();
+    for batch in batches.into_iter().filter_map(|bytes| read(owner, bytes)) {
+        chain.highest = chain.highest.max(batch.epoch);
+        if batch.number > archived.number && !is_void(&batch, openings) {
+            valid.insert((batch.number, batch.hash), batch);
         }
-        if let Some(batch) = next {
-            tip = Tip {
-                number,
+    }
+    let mut tip = archived;
+    for batch in valid.into_values() {
+        if batch.number != tip.number.next() || batch.previous != tip.hash {
+            return Err(Hole {
+                owner,
+                missing: tip.number.next().min(BatchNumber(batch.number.0 - 1)),
+                successor: batch.number,
                 hash: batch.hash,
-            };
-            epoch = batch.epoch;
-            chain.beyond.push(batch);
+            });
         }
+        tip = Tip {
+            number: batch.number,
+            hash: batch.hash,
+        };
+        chain.beyond.push(batch);
     }
     Ok(chain)
 }
 
-/// Whether the store's openings void a batch: one of a higher epoch at its number or below, or, if it is an `Open`, that the
-/// store holds another one of its epoch, or one of a higher epoch and none of its own (who recorded that one did not have
-/// this one in its chain, and nobody can record it any more).
+/// Rule E5, as far as the store's openings say: one of a higher epoch at this number or below, or an `Open` that is not the
+/// store's.
 fn is_void(batch: &FrozenBatch, openings: &[Opening]) -> bool {
-    let of_its_own = openings.iter().find(|opening| opening.epoch == batch.epoch);
-    openings.iter().any(|opening| {
-        opening.epoch > batch.epoch && (opening.number <= batch.number || (batch.opens && of_its_own.is_none()))
-    }) || (batch.opens && of_its_own.is_some_and(|opening| opening.hash != batch.hash))
+    let overtaken = |opening: &Opening| opening.epoch > batch.epoch && opening.number <= batch.number;
+    let recorded = |opening: &Opening| opening.epoch == batch.epoch && opening.hash == batch.hash;
+    openings.iter().any(overtaken) || (batch.opens && !openings.iter().any(recorded))
 }
 
 fn read(owner: OwnerId, bytes: Vec<u8>) -> Option<FrozenBatch> {

@@ -6,15 +6,16 @@
 //! batches (the journal does), holding outputs back ([`Gate`](crate::gate::Gate) does), or talking to anybody: whoever
 //! drives it carries out its [`Action`]s.
 
+mod contract;
 mod kept;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use annals_event::{FrozenBatch, Header};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId};
-use thiserror::Error;
+use annals_ids::{BatchNumber, Epoch, OwnerId};
 
-use crate::time::Mono;
+use crate::{chain::assemble, time::Mono};
+pub use contract::{Action, Chain, Durability, Found, Input, Opening, OpeningRefused, Stop, Tip, Wanted};
 use kept::{Kept, Place};
 
 /// At least this long between closing two batches (L3): what happens meanwhile shares one append.
@@ -30,6 +31,10 @@ pub const FRESHNESS: Duration = Duration::from_millis(1_000);
 /// lost answer need not make the owner stale; an append that syncs three disks takes a few milliseconds.
 pub const PATIENCE: Duration = Duration::from_millis(500);
 
+/// How long a taker waits between its `Open` and its second look at the log (E3): longer than anybody before it can have
+/// stayed fresh, with room for clocks that do not run alike.
+pub const SECOND_LOOK: Duration = Duration::from_millis(1_500);
+
 /// Kept bytes at which the core must take no more input (L6). At a megabyte per second it is a minute without db.
 pub const KEPT_LIMIT: usize = 64 << 20;
 
@@ -41,201 +46,10 @@ pub const KEPT_CEILING: usize = KEPT_LIMIT + (8 << 20);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1_000);
 
+const _: () = assert!(SECOND_LOOK.as_millis() > FRESHNESS.as_millis());
 const _: () = assert!(HEARTBEAT.as_millis() + PATIENCE.as_millis() < FRESHNESS.as_millis());
 
-/// When a batch counts as acknowledged: the realm's setting `acknowledged`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// When JetStream has acknowledged it.
-    #[default]
-    Log,
-    /// When db has it in the store.
-    Archive,
-}
-
-/// A batch by number and hash.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tip {
-    /// Its number; 0 before the first.
-    pub number: BatchNumber,
-    /// Its hash; zeroes before the first.
-    pub hash: Hash,
-}
-
-/// What reading the owner's log gave (E1).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chain {
-    /// The newest archived batch: the owner's cursor in the store.
-    pub archived: Tip,
-    /// The valid batches that follow it, dense, in order.
-    pub beyond: Vec<FrozenBatch>,
-    /// The subject's last sequence, whatever is there; 0 if the subject is empty.
-    pub sequence: u64,
-}
-
-/// The first batch of an epoch, as the store holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opening {
-    /// The epoch it opens.
-    pub epoch: Epoch,
-    /// Its number: from here on, batches of lower epochs are void.
-    pub number: BatchNumber,
-    /// Its hash.
-    pub hash: Hash,
-}
-
-/// Something the driver is to do, and to answer exactly once, by an [`Input`]. There is never more than one unanswered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action<'a> {
-    /// Append these bytes to the owner's subject, expecting `expect` as its last sequence. Answers: [`Input::Appended`],
-    /// [`Input::Rejected`], [`Input::Silent`].
-    Append {
-        /// The sequence expected.
-        expect: u64,
-        /// What is appended.
-        batch: &'a FrozenBatch,
-    },
-    /// Read the subject's last message through the stream's leader. Answers: [`Input::Last`], [`Input::Silent`].
-    ReadLast,
-    /// Write openings into the store, in one transaction (E3): those it does not hold yet, if the granted epoch is still
-    /// that of the last one and the owner's cursor is below the first one written. The last is the writer's own; those
-    /// before it are of epochs whose holder died before it could do this. Answers: [`Input::OpeningRecorded`],
-    /// [`Input::OpeningRefused`], [`Input::Silent`].
-    RecordOpening {
-        /// Oldest first.
-        openings: Vec<Opening>,
-    },
-    /// Ask the store whether it still grants this epoch (E6). Answers: [`Input::EpochConfirmed`], [`Input::EpochLost`],
-    /// [`Input::Silent`].
-    ConfirmEpoch,
-}
-
-/// What the driver tells the writer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// The append was acknowledged, at this sequence.
-    Appended {
-        /// The subject's last sequence now.
-        sequence: u64,
-    },
-    /// The append was rejected because the last sequence is another.
-    Rejected,
-    /// No answer in time, or one that is no verdict (no leader, no storage, store away).
-    Silent,
-    /// What is last on the subject: its sequence and bytes, or nothing.
-    Last(Option<(u64, Vec<u8>)>),
-    /// The openings are in the store.
-    OpeningRecorded,
-    /// They are not.
-    OpeningRefused(OpeningRefused),
-    /// The store grants this epoch.
-    EpochConfirmed,
-    /// The store grants a higher one.
-    EpochLost,
-    /// The connection to the bus is gone. Comes unasked; an unanswered action is still to be answered.
-    Disconnected,
-    /// It is back. Comes unasked.
-    Reconnected,
-    /// db announced the owner's cursor. Comes unasked, in any order.
-    Archived {
-        /// The newest archived batch.
-        upto: Tip,
-        /// The epoch it was written in.
-        epoch: Epoch,
-    },
-}
-
-/// Why the store did not take an opening.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpeningRefused {
-    /// A higher epoch is granted.
-    Superseded,
-    /// db has archived what the log has lost since: the cursor has passed the opening.
-    CursorPassed,
-}
-
-/// What the writer wants the journal to close and [`offer`](Writer::offer) it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// Nothing now.
-    Nothing,
-    /// The `Open` of this epoch (E2).
-    Opening,
-    /// The gathering batch, if it holds something.
-    Filled,
-    /// The gathering batch, even if it is empty.
-    Heartbeat,
-}
-
-/// Why a writer appends nothing any more. What was not acknowledged will not be shown.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Stop {
-    /// Another process holds the owner.
-    #[error("owner {owner} was taken over from epoch {epoch}; nothing to do here")]
-    Replaced {
-        /// Whose log.
-        owner: OwnerId,
-        /// The epoch that ended.
-        epoch: Epoch,
-    },
-    /// Something was added to the log, or archived, while the owner was being taken: begin again at E1, in the same epoch.
-    #[error("the log of owner {owner} grew while epoch {epoch} was being opened; read it again")]
-    ReadAgain {
-        /// Whose log.
-        owner: OwnerId,
-        /// The epoch to be opened.
-        epoch: Epoch,
-    },
-    /// The log or the archive holds what this chain cannot have before it. An alarm.
-    #[error("the log of owner {owner} contradicts its writer in epoch {epoch}: {found}; run `annals log verify`")]
-    Contradicted {
-        /// Whose log.
-        owner: OwnerId,
-        /// The writer's epoch.
-        epoch: Epoch,
-        /// What is there.
-        found: Found,
-    },
-}
-
-/// What contradicted a writer.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Found {
-    /// A batch that is neither of the chain nor void.
-    #[error("batch {number} of epoch {epoch} with hash {hash} at sequence {sequence}")]
-    Batch {
-        /// Where on the stream.
-        sequence: u64,
-        /// Its number.
-        number: BatchNumber,
-        /// Its epoch.
-        epoch: Epoch,
-        /// Its hash.
-        hash: Hash,
-    },
-    /// A message that is no batch of this owner.
-    #[error("what is at sequence {sequence} is no batch of this owner")]
-    Stranger {
-        /// Where on the stream.
-        sequence: u64,
-    },
-    /// An archived batch that differs from the one written.
-    #[error("the archive holds batch {} with hash {}", archived.number, archived.hash)]
-    Archive {
-        /// The cursor that was announced.
-        archived: Tip,
-    },
-}
-
-impl Stop {
-    /// Whether an operator must look at it.
-    #[must_use]
-    pub fn is_alarm(&self) -> bool {
-        matches!(self, Stop::Contradicted { .. })
-    }
-}
-
-/// What the writer is at. Each phase but `Opening`, `Free` and `Stopped` has one action to it.
+/// What the writer is at. Each phase but `Opening`, `Waiting`, `Free` and `Stopped` has one action to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     /// The chain is known; its `Open` is awaited from the journal.
@@ -244,9 +58,13 @@ enum Phase {
     Appending(BatchNumber),
     /// It is not known whether the batch in flight was appended: the subject's last message is being read.
     Resolving(BatchNumber),
-    /// The `Open` is in the log, and goes into the store.
+    /// The `Open` is in the log; until this moment somebody before may still be fresh.
+    Waiting(Mono),
+    /// The log is being read again.
+    Looking,
+    /// Nothing has come in between: the `Open` goes into the store.
     Recording,
-    /// The bus was away: the store is asked whether the epoch still holds.
+    /// The bus was away, or freshness has lapsed: the store is asked whether the epoch still holds.
     Confirming,
     /// Every batch is in the log; the next one is awaited from the journal.
     Free,
@@ -280,43 +98,40 @@ pub struct Writer {
     last: u64,
     appended: BatchNumber,
     archived: BatchNumber,
-    /// The openings beyond the archive as it was at E1, oldest first, one per epoch; the own one last, once it is written.
+    /// What the store held when the owner was taken. No opening of a lower epoch was recorded since (E3).
     openings: Vec<Opening>,
-    /// Whether the store holds them.
+    /// The own opening, once it is closed.
+    opening: Option<Opening>,
+    /// Whether the store holds it.
     recorded: bool,
     phase: Phase,
     asked: Option<Asked>,
     connected: bool,
-    /// The bus was away since the epoch was confirmed last (E6).
+    /// The bus was away, or freshness has lapsed, since the epoch was confirmed last (E6).
     unconfirmed: bool,
     last_closed: Option<Mono>,
-    /// When the newest append that is known to have been acknowledged was sent.
+    /// From when on it is fresh: the first sending of the newest acknowledged batch, or the last question to the store that
+    /// was answered with yes.
     fresh_at: Option<Mono>,
     failures: u32,
     not_before: Mono,
 }
 
 impl Writer {
-    /// Takes an owner whose log was read (E1), on a bus that is connected. If the log already holds an `Open` of this
-    /// epoch beyond the archive, that one counts; else the first thing [`wanted`](Self::wanted) is one.
+    /// Takes an owner whose log was read (E1), on a bus that is connected. If the log holds an `Open` of this epoch that the
+    /// store has, that one counts; else the first thing [`wanted`](Self::wanted) is one.
     ///
     /// # Panics
     /// If the batches beyond the archive do not continue it.
     #[must_use]
     pub fn take_over(owner: OwnerId, epoch: Epoch, durability: Durability, chain: Chain) -> Self {
         let mut kept = Kept::new(chain.archived);
-        let newest = chain.beyond.last().map_or(Epoch(0), |batch| batch.epoch);
         chain.beyond.into_iter().for_each(|batch| kept.push(batch));
-        let mut seen = BTreeSet::new();
-        let openings: Vec<Opening> = kept
-            .iter()
-            .filter(|batch| batch.opens && seen.insert(batch.epoch))
-            .map(opening_of)
-            .collect();
-        let phase = match openings.last() {
-            _ if newest > epoch => Phase::Stopped(Stop::Replaced { owner, epoch }),
-            Some(opening) if opening.epoch == epoch => Phase::Recording,
-            _ => Phase::Opening,
+        let opening = chain.openings.iter().find(|opening| opening.epoch == epoch).copied();
+        let phase = match opening {
+            _ if chain.highest > epoch => Phase::Stopped(Stop::Replaced { owner, epoch }),
+            Some(_) => Phase::Recording,
+            None => Phase::Opening,
         };
         Self {
             owner,
@@ -326,7 +141,8 @@ impl Writer {
             appended: kept.tip().number,
             archived: chain.archived.number,
             kept,
-            openings,
+            openings: chain.openings,
+            opening,
             recorded: false,
             phase,
             asked: None,
@@ -391,7 +207,11 @@ impl Writer {
             "an epoch is opened once, by its first batch"
         );
         if batch.opens {
-            self.openings.push(opening_of(&batch));
+            self.opening = Some(Opening {
+                epoch: batch.epoch,
+                number: batch.number,
+                hash: batch.hash,
+            });
         }
         self.phase = Phase::Appending(batch.number);
         self.last_closed = Some(now);
@@ -404,8 +224,11 @@ impl Writer {
         if self.asked.is_some() || !self.connected || now < self.not_before {
             return None;
         }
+        if matches!(self.phase, Phase::Waiting(until) if now >= until) {
+            self.phase = Phase::Looking;
+        }
         let action = match self.phase {
-            Phase::Opening | Phase::Free | Phase::Stopped(_) => return None,
+            Phase::Opening | Phase::Waiting(_) | Phase::Free | Phase::Stopped(_) => return None,
             Phase::Appending(number) => {
                 let kept = self.kept.get_mut(number).expect("what is in flight is kept");
                 kept.first_sent.get_or_insert(now);
@@ -415,9 +238,8 @@ impl Writer {
                 }
             }
             Phase::Resolving(_) => Action::ReadLast,
-            Phase::Recording => Action::RecordOpening {
-                openings: self.openings.clone(),
-            },
+            Phase::Looking => Action::LookAgain,
+            Phase::Recording => Action::RecordOpening(self.opening.expect("what is recorded was closed")),
             Phase::Confirming => Action::ConfirmEpoch,
         };
         self.asked = Some(Asked {
@@ -479,7 +301,7 @@ impl Writer {
         match (&self.phase, answer) {
             (&Phase::Appending(number), Input::Appended { sequence }) => {
                 self.last = sequence;
-                self.acknowledge(number, Some(asked));
+                self.acknowledge(now, number);
             }
             (&Phase::Appending(number), answer) => {
                 self.phase = Phase::Resolving(number);
@@ -490,27 +312,23 @@ impl Writer {
                     self.failures = 1;
                 }
             }
-            (&Phase::Resolving(number), Input::Last(last)) => self.resolve(number, last),
+            (&Phase::Resolving(number), Input::Last(last)) => self.resolve(now, number, last),
+            (Phase::Looking, Input::Looked { batches, last }) => self.look_again(batches, last),
             (Phase::Recording, Input::OpeningRecorded) => {
                 self.recorded = true;
-                self.failures = 0;
-                self.settle();
+                self.confirmed(asked);
             }
             (Phase::Recording, Input::OpeningRefused(OpeningRefused::CursorPassed)) => self.read_again(),
             (Phase::Recording, Input::OpeningRefused(OpeningRefused::Superseded))
             | (Phase::Confirming, Input::EpochLost) => self.replaced(),
-            (Phase::Confirming, Input::EpochConfirmed) => {
-                self.unconfirmed = false;
-                self.failures = 0;
-                self.settle();
-            }
+            (Phase::Confirming, Input::EpochConfirmed) => self.confirmed(asked),
             // Silence; or an answer to a question that was not asked, which says as little.
             _ => self.pause(now),
         }
     }
 
     /// The table of L5: what the last message on the subject means while batch `sending` is in flight.
-    fn resolve(&mut self, sending: BatchNumber, last: Option<(u64, Vec<u8>)>) {
+    fn resolve(&mut self, now: Mono, sending: BatchNumber, last: Option<(u64, Vec<u8>)>) {
         let Some((sequence, bytes)) = last else {
             self.last = 0;
             self.phase = Phase::Appending(self.kept.oldest());
@@ -526,10 +344,7 @@ impl Writer {
             return self.replaced();
         }
         match self.kept.place(number, hash) {
-            Place::Kept => {
-                let sent = self.kept.get(number).and_then(|kept| kept.first_sent);
-                self.acknowledge(number, sent);
-            }
+            Place::Kept => self.acknowledge(now, number),
             Place::Archived => self.phase = Phase::Appending(self.kept.oldest()),
             // Until the store holds the opening, what others append is part of the chain (E2).
             Place::Elsewhere if !self.recorded => self.read_again(),
@@ -545,24 +360,55 @@ impl Writer {
         }
     }
 
-    /// The kept batch `number` is last on the subject. It was sent at `sent` or, if that is not known, before this epoch.
-    fn acknowledge(&mut self, number: BatchNumber, sent: Option<Mono>) {
-        self.appended = self.appended.max(number);
-        self.fresh_at = self.fresh_at.max(sent);
-        self.failures = 0;
-        if number < self.kept.tip().number {
-            self.phase = Phase::Appending(number.next());
-        } else {
-            self.settle();
+    /// The second look (E3): whether the log ends where the first reading did, with the `Open` after it as its last message.
+    fn look_again(&mut self, batches: Vec<Vec<u8>>, last: Option<(u64, Vec<u8>)>) {
+        let open = self.kept.iter().last();
+        let is_last = last.is_some_and(|(sequence, bytes)| {
+            sequence == self.last && open.is_some_and(|open| open.opens && open.bytes == bytes)
+        });
+        let openings: Vec<Opening> = self.openings.iter().chain(&self.opening).copied().collect();
+        let found = assemble(self.owner, self.kept.base(), &openings, batches, self.last);
+        match found {
+            Ok(chain) if chain.highest > self.epoch => self.replaced(),
+            Ok(chain) if is_last && self.kept.iter().eq(&chain.beyond) => self.phase = Phase::Recording,
+            Ok(_) | Err(_) => self.read_again(),
         }
     }
 
-    /// Goes on to what is left to do once the whole chain is in the log.
+    /// The kept batch `number` is last on the subject.
+    fn acknowledge(&mut self, now: Mono, number: BatchNumber) {
+        self.appended = self.appended.max(number);
+        self.failures = 0;
+        // What has lapsed does not come back by an acknowledgement that was so long under way (G2).
+        if self.fresh_at.is_some_and(|since| now.since(since) >= FRESHNESS) {
+            self.unconfirmed = true;
+        } else if self.recorded {
+            self.fresh_at = self
+                .fresh_at
+                .max(self.kept.get(number).and_then(|kept| kept.first_sent));
+        }
+        if number < self.kept.tip().number {
+            self.phase = Phase::Appending(number.next());
+        } else if self.recorded {
+            self.settle();
+        } else {
+            let alone = self.openings.is_empty();
+            self.phase = Phase::Waiting(if alone { now } else { now.after(SECOND_LOOK) });
+        }
+    }
+
+    /// The store has said, to a question of `asked`, that the epoch still holds.
+    fn confirmed(&mut self, asked: Mono) {
+        self.unconfirmed = false;
+        self.fresh_at = self.fresh_at.max(Some(asked));
+        self.failures = 0;
+        self.settle();
+    }
+
+    /// Goes on to what is left to do once the opening is recorded and every batch is in the log.
     fn settle(&mut self) {
         self.kept.forget(self.archived);
-        self.phase = if !self.recorded {
-            Phase::Recording
-        } else if self.unconfirmed {
+        self.phase = if self.unconfirmed {
             Phase::Confirming
         } else {
             Phase::Free
@@ -612,6 +458,7 @@ impl Writer {
                     .into_iter()
                     .find(|due| *due > now)
             }
+            Phase::Waiting(until) => Some(until.max(self.not_before).max(now)),
             _ => Some(self.not_before.max(now)),
         }
     }
@@ -625,8 +472,8 @@ impl Writer {
         }
     }
 
-    /// Whether outputs may leave: the opening is recorded (E4), the bus has not been away since the epoch was confirmed
-    /// (E6), and the last acknowledged append was sent less than [`FRESHNESS`] ago (G2).
+    /// Whether outputs may leave: the opening is recorded (E4), neither has the bus been away nor has freshness lapsed since
+    /// the epoch was confirmed (E6), and the last acknowledged append was sent less than [`FRESHNESS`] ago (G2).
     #[must_use]
     pub fn is_fresh(&self, now: Mono) -> bool {
         self.recorded
@@ -663,14 +510,6 @@ impl Writer {
     /// The opening of this epoch, once the store holds it.
     #[must_use]
     pub fn opening(&self) -> Option<Opening> {
-        self.openings.last().copied().filter(|_| self.recorded)
-    }
-}
-
-fn opening_of(batch: &FrozenBatch) -> Opening {
-    Opening {
-        epoch: batch.epoch,
-        number: batch.number,
-        hash: batch.hash,
+        self.opening.filter(|_| self.recorded)
     }
 }

@@ -89,7 +89,7 @@ impl Host {
         self.mood = Mood::Answers;
         self.out.clear();
         self.owner = take_over(&self.schema, self.now, self.epoch, &self.log);
-        self.pump();
+        self.pass(2_000);
         self.role(BaseInput::Map(map()));
     }
 
@@ -163,13 +163,19 @@ impl Host {
                 let sequence = self.log.len() as u64;
                 writer::Input::Appended { sequence }
             }
-            Action::RecordOpening { .. } => writer::Input::OpeningRecorded,
+            Action::RecordOpening(_) => writer::Input::OpeningRecorded,
             Action::ConfirmEpoch => writer::Input::EpochConfirmed,
             _ if self.mood != Mood::Answers => return None,
-            Action::ReadLast => {
-                writer::Input::Last(self.log.last().map(|bytes| (self.log.len() as u64, bytes.clone())))
-            }
+            Action::ReadLast => writer::Input::Last(self.last()),
+            Action::LookAgain => writer::Input::Looked {
+                batches: self.log.clone(),
+                last: self.last(),
+            },
         })
+    }
+
+    fn last(&self) -> Option<(u64, Vec<u8>)> {
+        self.log.last().map(|bytes| (self.log.len() as u64, bytes.clone()))
     }
 
     /// Has the log answer again what it kept back.
@@ -231,11 +237,8 @@ fn fold(log: &[Vec<u8>]) -> OwnerState {
 
 fn take_over(schema: &Arc<Schema>, now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<BaseRole> {
     let state = fold(log);
-    let chain = Chain {
-        archived: writer::Tip::default(),
-        beyond: log.iter().map(|bytes| frozen(bytes)).collect(),
-        sequence: log.len() as u64,
-    };
+    let beyond = log.iter().map(|bytes| frozen(bytes)).collect();
+    let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let role = BaseRole::take_over(&state, Mono(now));
     let seed = annals_def::split_mix(epoch.0);
     let now = Now {

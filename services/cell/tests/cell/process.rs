@@ -70,11 +70,7 @@ impl<R: Role> Process<R> {
         self.epoch = self.epoch.next();
         let first = (u64::from(self.id.0) * 1_000 + self.epoch.0) * BLOCK;
         let beginning = Beginning {
-            chain: Chain {
-                archived: Tip::default(),
-                beyond: self.log.clone(),
-                sequence: self.log.len() as u64,
-            },
+            chain: Chain::whole(Tip::default(), self.log.clone(), self.log.len() as u64),
             imprint: Imprint {
                 realm: "test".to_owned(),
                 owner: self.id,
@@ -142,13 +138,12 @@ impl<R: Role> Process<R> {
         };
         let asked = owner.poll_log(now).map(|action| match action {
             Action::Append { expect, batch } => Asked::Append(expect, batch.clone()),
-            Action::ReadLast => {
-                let last = self.log.last();
-                Asked::Other(writer::Input::Last(
-                    last.map(|batch| (self.log.len() as u64, batch.bytes.clone())),
-                ))
-            }
-            Action::RecordOpening { .. } => Asked::Other(writer::Input::OpeningRecorded),
+            Action::ReadLast => Asked::Other(writer::Input::Last(last(&self.log))),
+            Action::LookAgain => Asked::Other(writer::Input::Looked {
+                batches: self.log.iter().map(|batch| batch.bytes.clone()).collect(),
+                last: last(&self.log),
+            }),
+            Action::RecordOpening(_) => Asked::Other(writer::Input::OpeningRecorded),
             Action::ConfirmEpoch { .. } => Asked::Other(writer::Input::EpochConfirmed),
         });
         if let Some(asked) = asked {
@@ -168,4 +163,8 @@ impl<R: Role> Process<R> {
             sequence: self.log.len() as u64,
         }
     }
+}
+
+fn last(log: &[FrozenBatch]) -> Option<(u64, Vec<u8>)> {
+    log.last().map(|batch| (log.len() as u64, batch.bytes.clone()))
 }

@@ -11,18 +11,18 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{Fault, History, Verdict};
+use super::{Fault, History, Reading, Verdict};
 use crate::clock;
 use crate::nats::LinkState;
 
-/// What became of openings that were to be recorded (E3).
+/// What became of an opening that was to be recorded (E3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recording {
-    /// They are in the store.
+    /// It is in the store.
     Recorded,
-    /// They are not, and will not be.
+    /// It is not, and will not be.
     Refused(OpeningRefused),
-    /// It is not known; recording them again has the effect of once.
+    /// It is not known; recording it again has the effect of once.
     Unknown,
 }
 
@@ -39,8 +39,8 @@ pub enum Holding {
 
 /// What the store says of owners and epochs.
 pub trait Registry: Send + Sync {
-    /// Records an owner's openings in one transaction, as [`Action::RecordOpening`] says.
-    fn record(&self, owner: OwnerId, openings: Vec<Opening>) -> BoxFuture<'static, Recording>;
+    /// Records an owner's opening in one transaction, as [`Action::RecordOpening`] says.
+    fn record(&self, owner: OwnerId, opening: Opening) -> BoxFuture<'static, Recording>;
 
     /// Whether `epoch` is the one granted for an owner.
     fn confirm(&self, owner: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding>;
@@ -209,7 +209,8 @@ impl<C: LogCore> Driver<C> {
                 Bytes::copy_from_slice(&batch.bytes),
             ))),
             Some(Action::ReadLast) => Some(Box::pin(read_last(history, owner))),
-            Some(Action::RecordOpening { openings }) => Some(Box::pin(record(registry, owner, openings))),
+            Some(Action::LookAgain) => Some(Box::pin(look_again(history, owner))),
+            Some(Action::RecordOpening(opening)) => Some(Box::pin(record(registry, owner, opening))),
             Some(Action::ConfirmEpoch) => Some(Box::pin(confirm(registry, owner, epoch))),
         };
     }
@@ -284,8 +285,22 @@ async fn read_last(history: History, owner: OwnerId) -> Input {
     }
 }
 
-async fn record(registry: Arc<dyn Registry>, owner: OwnerId, openings: Vec<Opening>) -> Input {
-    match registry.record(owner, openings).await {
+async fn look_again(history: History, owner: OwnerId) -> Input {
+    let mut reading = Reading::default();
+    match history.read(owner, &mut reading).await {
+        Ok(()) => Input::Looked {
+            last: reading.last_message(),
+            batches: reading.batches,
+        },
+        Err(error) => {
+            tracing::debug!(%owner, "{error}");
+            Input::Silent
+        }
+    }
+}
+
+async fn record(registry: Arc<dyn Registry>, owner: OwnerId, opening: Opening) -> Input {
+    match registry.record(owner, opening).await {
         Recording::Recorded => Input::OpeningRecorded,
         Recording::Refused(why) => Input::OpeningRefused(why),
         Recording::Unknown => Input::Silent,

@@ -60,8 +60,17 @@ pub struct Reading {
     pub batches: Vec<Vec<u8>>,
     /// The sequence of the log's last message, as its leader says; 0 if it is empty.
     pub last: u64,
+    /// The bytes of the log's last message.
+    newest: Vec<u8>,
     /// The sequence of the last fill that was read.
     last_fill: u64,
+}
+
+impl Reading {
+    /// The log's last message: its sequence and bytes.
+    pub fn last_message(&self) -> Option<(u64, Vec<u8>)> {
+        (self.last > 0).then(|| (self.last, self.newest.clone()))
+    }
 }
 
 /// What the server said to an append.
@@ -250,9 +259,10 @@ impl History {
             let fills = self.subject(Lane::Fill, owner);
             let (last, last_fill) = futures::try_join!(self.end(&log), self.end(&fills))?;
             let entries = self.range(vec![log, fills], last.max(last_fill)).await?;
-            let batches = entries.into_iter().map(|entry| entry.bytes.into()).collect();
+            let newest = entries.iter().rfind(|entry| entry.lane == Lane::Log);
             *reading = Reading {
-                batches,
+                newest: newest.map_or(Vec::new(), |entry| entry.bytes.to_vec()),
+                batches: entries.into_iter().map(|entry| entry.bytes.into()).collect(),
                 last,
                 last_fill,
             };
@@ -271,6 +281,7 @@ impl History {
             let is_all = next.as_ref().is_none_or(|entry| entry.sequence >= end) && next_fill.is_none();
             if let Some(entry) = next {
                 reading.last = entry.sequence;
+                reading.newest = entry.bytes.to_vec();
                 reading.batches.push(entry.bytes.into());
             }
             if let Some(entry) = next_fill {

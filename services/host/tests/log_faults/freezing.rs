@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use annals_host::child::{Child, command};
 use annals_host::log::{Holding, Recording, Registry};
-use annals_ids::{Epoch, OwnerId};
+use annals_ids::{BatchNumber, Epoch, OwnerId};
 use annals_node::writer::{FRESHNESS, Opening, OpeningRefused};
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
@@ -24,20 +24,34 @@ const REALM: &str = "ANNALS_TEST_REALM";
 const REPLICAS: &str = "ANNALS_TEST_REPLICAS";
 const FOLDER: &str = "ANNALS_TEST_FOLDER";
 
-/// What the child knows of the store: the epoch that is granted, in a file.
+/// What parent and child share of a store, in a folder: the epoch that is granted, and the opening of the child's.
 #[derive(Clone)]
 struct Grant(PathBuf);
 
 impl Grant {
+    fn grant(&self, epoch: u64) {
+        fs::write(self.0.join("granted"), epoch.to_string()).unwrap();
+    }
+
     fn holds(&self, epoch: Epoch) -> bool {
-        fs::read_to_string(&self.0).unwrap() == epoch.to_string()
+        fs::read_to_string(self.0.join("granted")).unwrap() == epoch.to_string()
+    }
+
+    fn opening(&self) -> Opening {
+        let text = fs::read_to_string(self.0.join("opening")).unwrap();
+        let (number, hash) = text.split_once(' ').unwrap();
+        Opening {
+            epoch: Epoch(1),
+            number: BatchNumber(number.parse().unwrap()),
+            hash: hash.parse().unwrap(),
+        }
     }
 }
 
 impl Registry for Grant {
-    fn record(&self, _: OwnerId, openings: Vec<Opening>) -> BoxFuture<'static, Recording> {
-        let holds = openings.last().is_some_and(|own| self.holds(own.epoch));
-        let recording = if holds {
+    fn record(&self, _: OwnerId, opening: Opening) -> BoxFuture<'static, Recording> {
+        let recording = if self.holds(opening.epoch) {
+            fs::write(self.0.join("opening"), format!("{} {}", opening.number, opening.hash)).unwrap();
             Recording::Recorded
         } else {
             Recording::Refused(OpeningRefused::Superseded)
@@ -77,7 +91,7 @@ async fn child() {
     let (_orders, inbox) = mpsc::channel(1);
     let core = Core {
         history,
-        book: Grant(folder.join("granted")),
+        book: Grant(folder.clone()),
         epoch: Epoch(1),
         talks: Arc::new(AtomicBool::new(true)),
         inbox,
@@ -103,7 +117,8 @@ async fn frozen(rig: &mut Rig) {
     let folder = rig.dir().join(&realm);
     fs::create_dir_all(&folder).unwrap();
     assert_eq!(book.grant(), Epoch(1));
-    fs::write(folder.join("granted"), "1").unwrap();
+    let shared = Grant(folder.clone());
+    shared.grant(1);
     let mut program = command(std::env::current_exe().unwrap());
     program
         .args(["--exact", "freezing::child", "--ignored"])
@@ -118,7 +133,8 @@ async fn frozen(rig: &mut Rig) {
     child.pause().unwrap();
     tokio::time::sleep(FRESHNESS).await;
     let before = printed(&folder);
-    fs::write(folder.join("granted"), "2").unwrap();
+    shared.grant(2);
+    book.note(shared.opening());
     let successor = Actor::take_over(rig.history(&realm).await, &book);
     successor.shows(20).await;
 

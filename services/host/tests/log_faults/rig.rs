@@ -186,19 +186,21 @@ impl Book {
         pages.granted
     }
 
+    /// Takes over an opening that was recorded elsewhere.
+    pub(crate) fn note(&self, opening: Opening) {
+        self.pages().openings.insert(opening.epoch, opening);
+    }
+
     pub(crate) fn openings(&self) -> Vec<Opening> {
         self.pages().openings.values().copied().collect()
     }
 }
 
 impl Registry for Book {
-    fn record(&self, _: OwnerId, openings: Vec<Opening>) -> BoxFuture<'static, Recording> {
+    fn record(&self, _: OwnerId, opening: Opening) -> BoxFuture<'static, Recording> {
         let mut pages = self.pages();
-        let own = openings.last().expect("the writer's own is there");
-        let recording = if own.epoch == pages.granted {
-            for opening in openings {
-                pages.openings.entry(opening.epoch).or_insert(opening);
-            }
+        let recording = if opening.epoch == pages.granted {
+            pages.openings.insert(opening.epoch, opening);
             Recording::Recorded
         } else {
             Recording::Refused(OpeningRefused::Superseded)

@@ -45,6 +45,11 @@ impl Kept {
         }
     }
 
+    /// The batch before the oldest that is kept.
+    pub(super) fn base(&self) -> Tip {
+        self.base
+    }
+
     /// The end of the chain.
     pub(super) fn tip(&self) -> Tip {
         self.batches.back().map_or(self.base, |newest| Tip {

@@ -20,10 +20,21 @@ fn log() -> Vec<FrozenBatch> {
     log
 }
 
+/// The openings of that log, both recorded.
+fn openings() -> [Opening; 2] {
+    let log = log();
+    [opening(&log[0]), opening(&log[3])]
+}
+
 fn find(archived: Tip, openings: &[Opening], batches: &[&FrozenBatch]) -> Result<Vec<u64>, Hole> {
     let bytes = batches.iter().map(|batch| batch.bytes.clone());
     let chain = assemble(OWNER, archived, openings, bytes, 9)?;
     assert_eq!((chain.archived, chain.sequence), (archived, 9));
+    assert_eq!(chain.openings, openings);
+    assert_eq!(
+        Some(chain.highest),
+        batches.iter().map(|batch| batch.epoch).max().or(Some(Epoch(0)))
+    );
     Ok(chain.beyond.iter().map(|batch| batch.number.0).collect())
 }
 
@@ -37,61 +48,53 @@ fn opening(batch: &FrozenBatch) -> Opening {
 
 #[test]
 fn duplicates_and_order_do_not_matter() {
-    let log = log();
+    let (log, openings) = (log(), openings());
     let [a, b, c, d, e] = [&log[0], &log[1], &log[2], &log[3], &log[4]];
-    assert_eq!(find(Tip::default(), &[], &[a, b, c, d, e]), Ok(vec![1, 2, 3, 4, 5]));
     assert_eq!(
-        find(Tip::default(), &[], &[c, a, b, c, e, a, d]),
+        find(Tip::default(), &openings, &[a, b, c, d, e]),
         Ok(vec![1, 2, 3, 4, 5])
     );
-    assert_eq!(find(tip_of(c), &[], &[a, b, c, d, e]), Ok(vec![4, 5]));
-    assert_eq!(find(tip_of(e), &[], &[a, b, c, d, e]), Ok(vec![]));
+    assert_eq!(
+        find(Tip::default(), &openings, &[c, a, b, c, e, a, d]),
+        Ok(vec![1, 2, 3, 4, 5])
+    );
+    assert_eq!(find(tip_of(c), &openings, &[a, b, c, d, e]), Ok(vec![4, 5]));
+    assert_eq!(find(tip_of(e), &openings, &[a, b, c, d, e]), Ok(vec![]));
     assert_eq!(find(Tip::default(), &[], &[]), Ok(vec![]));
 }
 
 #[test]
 fn what_an_opening_voids_is_passed_over() {
-    let log = log();
+    let (log, openings) = (log(), openings());
     let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 50);
     let later = batch_behind(tip_of(&late), Epoch(1), false, 51);
-    let opened = [opening(&log[0]), opening(&log[3])];
     let all: Vec<&FrozenBatch> = [&late, &later].into_iter().chain(&log).collect();
-    // The opening may be known from the store, while the log has lost it, or from the log.
-    assert_eq!(find(Tip::default(), &opened, &all[..5]), Ok(vec![1, 2, 3]));
-    assert_eq!(find(Tip::default(), &[], &all), Ok(vec![1, 2, 3, 4, 5]));
-    assert_eq!(find(tip_of(&log[3]), &opened, &all), Ok(vec![5]));
+    assert_eq!(find(Tip::default(), &openings, &all), Ok(vec![1, 2, 3, 4, 5]));
+    assert_eq!(
+        find(Tip::default(), &openings, &all[..5]),
+        Ok(vec![1, 2, 3]),
+        "the log has lost the opening itself"
+    );
+    assert_eq!(find(tip_of(&log[3]), &openings, &all), Ok(vec![5]));
 }
 
 #[test]
-fn an_open_that_nobody_can_record_any_more_is_passed_over() {
-    let log = log();
+fn an_open_that_the_store_does_not_hold_is_nobodys_history() {
+    let (log, openings) = (log(), openings());
+    assert_eq!(
+        find(Tip::default(), &openings[..1], &[&log[0], &log[1], &log[2], &log[3]]),
+        Ok(vec![1, 2, 3])
+    );
+    // Not even another of the same epoch, or one that voided batches if it counted.
     let given_up = batch_behind(tip_of(&log[1]), Epoch(2), true, 60);
-    let dead = batch_behind(tip_of(&log[0]), Epoch(1), true, 61);
-    let openings = [opening(&log[0]), opening(&log[3])];
+    let dead = batch_behind(tip_of(&log[0]), Epoch(7), true, 61);
     let all: Vec<&FrozenBatch> = [&given_up, &dead].into_iter().chain(&log).collect();
     assert_eq!(find(Tip::default(), &openings, &all), Ok(vec![1, 2, 3, 4, 5]));
-    let never_recorded = batch_behind(tip_of(&log[0]), Epoch(1), true, 62);
-    assert_eq!(find(Tip::default(), &openings[1..], &[&never_recorded]), Ok(vec![]));
-}
-
-#[test]
-fn a_branch_that_was_given_up_is_no_hole() {
-    let log = log();
-    // Opened on a batch 3 that the archive does not hold: nobody could record these, and they are still there.
-    let other = batch_behind(tip_of(&log[1]), Epoch(2), true, 70);
-    let branch = batch_behind(tip_of(&other), Epoch(3), true, 71);
-    let twig = batch_behind(tip_of(&branch), Epoch(4), true, 72);
-    let openings = [opening(&log[0])];
-    assert_eq!(find(tip_of(&log[2]), &openings, &[&branch, &twig]), Ok(vec![]));
-    assert_eq!(
-        find(tip_of(&log[2]), &openings, &[&twig, &branch, &log[3], &log[4]]),
-        Ok(vec![4, 5])
-    );
 }
 
 #[test]
 fn a_hole_is_named() {
-    let log = log();
+    let (log, openings) = (log(), openings());
     let hole = |missing, successor: &FrozenBatch| {
         Err(Hole {
             owner: OWNER,
@@ -101,14 +104,23 @@ fn a_hole_is_named() {
         })
     };
     assert_eq!(
-        find(Tip::default(), &[], &[&log[0], &log[3], &log[4]]),
+        find(Tip::default(), &openings, &[&log[0], &log[3], &log[4]]),
         hole(2, &log[3])
     );
-    assert_eq!(find(tip_of(&log[0]), &[], &[&log[4]]), hole(2, &log[4]));
-    let Err(hole) = find(Tip::default(), &[], &[&log[1]]) else {
+    assert_eq!(find(tip_of(&log[0]), &openings, &[&log[4]]), hole(2, &log[4]));
+    let other = Tip {
+        number: BatchNumber(1),
+        ..tip_of(&log[1])
+    };
+    assert_eq!(
+        find(other, &openings, &[&log[1]]),
+        hole(1, &log[1]),
+        "the archive has another batch 1"
+    );
+    let Err(hole) = find(Tip::default(), &openings, &[&log[1]]) else {
         panic!("batch 1 is missing")
     };
-    assert!(hole.to_string().contains("batch 1 is not there, and batch 2"), "{hole}");
+    assert!(hole.to_string().contains("batch 1 that batch 2"), "{hole}");
 }
 
 #[test]
@@ -117,13 +129,11 @@ fn strangers_are_on_no_chain() {
     let mut stranger = log[0].bytes.clone();
     stranger[7] ^= 1;
     let batches = [b"garbage".to_vec(), stranger, log[0].bytes.clone()];
-    let chain = assemble(OWNER, Tip::default(), &[], batches.clone(), 3).map(|chain| chain.beyond);
+    let chain = assemble(OWNER, Tip::default(), &openings(), batches.clone(), 3).map(|chain| chain.beyond);
     assert_eq!(chain, Ok(vec![log[0].clone()]));
-    assert_eq!(
-        assemble(OwnerId(99), Tip::default(), &[], batches, 3),
-        Ok(Chain {
-            sequence: 3,
-            ..Chain::default()
-        })
-    );
+    let nothing = Chain {
+        sequence: 3,
+        ..Chain::default()
+    };
+    assert_eq!(assemble(OwnerId(99), Tip::default(), &[], batches, 3), Ok(nothing));
 }

@@ -7,8 +7,8 @@ use annals_ids::{BatchNumber, Epoch};
 use annals_node::{
     time::Mono,
     writer::{
-        Action, Chain, Durability, FRESHNESS, Found, HEARTBEAT, Input, KEPT_LIMIT, Opening, OpeningRefused, PACE, Stop,
-        Tip, Wanted, Writer,
+        Action, Chain, Durability, FRESHNESS, Found, HEARTBEAT, Input, KEPT_LIMIT, Opening, OpeningRefused, PACE,
+        SECOND_LOOK, Stop, Tip, Wanted, Writer,
     },
 };
 
@@ -37,17 +37,11 @@ impl Bench {
     /// sequence 14, and has batch 5 in flight.
     fn in_flight() -> (Self, Vec<FrozenBatch>) {
         let mut log = run(Tip::default(), Epoch(1), 3);
-        let chain = Chain {
-            archived: tip_of(&log[0]),
-            beyond: log[1..].to_vec(),
-            sequence: 13,
-        };
-        let mut bench = Self::opening(Epoch(2), chain);
+        let mut bench = Self::opening(Epoch(2), chain(&log, 1, 13));
         log.push(bench.offer());
         assert_eq!(bench.ask(), Asked::Append { expect: 13, number: 4 });
         bench.answer(Input::Appended { sequence: 14 });
-        assert!(matches!(bench.ask(), Asked::Record(_)));
-        bench.answer(Input::OpeningRecorded);
+        bench.look_and_record(&log, 14);
         log.push(bench.offer());
         assert_eq!(bench.ask(), Asked::Append { expect: 14, number: 5 });
         (bench, log)
@@ -63,6 +57,18 @@ impl Bench {
         batch
     }
 
+    /// Waits, shows it that the log is as it was, with the own `Open` last, and records that.
+    fn look_and_record(&mut self, log: &[FrozenBatch], sequence: u64) {
+        self.wait(SECOND_LOOK);
+        assert_eq!(self.ask(), Asked::Look);
+        self.answer(looked(log, sequence));
+        assert_eq!(
+            self.ask(),
+            Asked::Record(opening(log.last().expect("a log is not empty")))
+        );
+        self.answer(Input::OpeningRecorded);
+    }
+
     /// What it asks now.
     fn ask(&mut self) -> Asked {
         match self.writer.poll(self.now) {
@@ -72,7 +78,8 @@ impl Bench {
                 number: batch.number.0,
             },
             Some(Action::ReadLast) => Asked::Last,
-            Some(Action::RecordOpening { openings }) => Asked::Record(openings),
+            Some(Action::LookAgain) => Asked::Look,
+            Some(Action::RecordOpening(opening)) => Asked::Record(opening),
             Some(Action::ConfirmEpoch) => Asked::Confirm,
         }
     }
@@ -100,7 +107,8 @@ enum Asked {
     Nothing,
     Append { expect: u64, number: u64 },
     Last,
-    Record(Vec<Opening>),
+    Look,
+    Record(Opening),
     Confirm,
 }
 
@@ -112,6 +120,24 @@ fn run(tip: Tip, epoch: Epoch, count: usize) -> Vec<FrozenBatch> {
         batches.push(batch_behind(tip, epoch, mark == 0, mark as u64));
     }
     batches
+}
+
+/// What taking the owner of this log finds, of which so many batches are archived.
+fn chain(log: &[FrozenBatch], archived: usize, sequence: u64) -> Chain {
+    let tip = archived
+        .checked_sub(1)
+        .map_or(Tip::default(), |last| tip_of(&log[last]));
+    let mut chain = Chain::whole(tip, log[archived..].to_vec(), sequence);
+    chain.openings = log.iter().filter(|batch| batch.opens).map(opening).collect();
+    chain
+}
+
+/// What the second look finds: these messages, the last at `sequence`.
+fn looked(log: &[FrozenBatch], sequence: u64) -> Input {
+    Input::Looked {
+        batches: log.iter().map(|batch| batch.bytes.clone()).collect(),
+        last: log.last().map(|last| (sequence, last.bytes.clone())),
+    }
 }
 
 fn opening(batch: &FrozenBatch) -> Opening {
@@ -134,7 +160,9 @@ fn a_new_log_is_opened_recorded_and_only_then_fresh() {
         !bench.writer.is_fresh(bench.now),
         "E4: the gate opens when the store holds the opening"
     );
-    assert_eq!(bench.ask(), Asked::Record(vec![opening(&open)]));
+    assert_eq!(bench.ask(), Asked::Look, "nobody was there before: no need to wait");
+    bench.answer(looked(std::slice::from_ref(&open), 1));
+    assert_eq!(bench.ask(), Asked::Record(opening(&open)));
     assert_eq!(bench.writer.opening(), None);
     bench.answer(Input::OpeningRecorded);
     assert_eq!(bench.writer.opening(), Some(opening(&open)));
@@ -166,10 +194,10 @@ fn batches_are_paced_and_an_idle_log_is_kept_fresh() {
 fn the_one_in_flight_is_found_acknowledged() {
     let (mut bench, log) = Bench::in_flight();
     let sent = bench.now;
-    bench.wait(Duration::from_millis(900));
+    bench.wait(Duration::from_millis(500));
     bench.answer(Input::Silent);
     assert_eq!(bench.ask(), Asked::Nothing, "what got no answer is asked after a pause");
-    bench.wait(LATER);
+    bench.wait(Duration::from_millis(100));
     assert_eq!(bench.ask(), Asked::Last);
     bench.answer(Input::Last(Some((15, log[4].bytes.clone()))));
     assert_eq!(bench.writer.acknowledged(), BatchNumber(5));
@@ -177,7 +205,7 @@ fn the_one_in_flight_is_found_acknowledged() {
         bench.writer.is_fresh(sent.after(Duration::from_millis(999))),
         "as fresh as its sending was"
     );
-    assert!(!bench.writer.is_fresh(bench.now), "not as the answer is");
+    assert!(!bench.writer.is_fresh(sent.after(FRESHNESS)), "not as the answer is");
     bench.offer();
     assert_eq!(bench.ask(), Asked::Append { expect: 15, number: 6 });
 }
@@ -279,14 +307,7 @@ fn anything_else_is_an_alarm() {
 fn what_lands_before_the_opening_is_part_of_the_chain() {
     let log = run(Tip::default(), Epoch(1), 3);
     let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 9);
-    let mut bench = Bench::opening(
-        Epoch(2),
-        Chain {
-            archived: Tip::default(),
-            beyond: log,
-            sequence: 3,
-        },
-    );
+    let mut bench = Bench::opening(Epoch(2), chain(&log, 0, 3));
     bench.offer();
     assert_eq!(bench.ask(), Asked::Append { expect: 3, number: 4 });
     bench.reject_and_find(Some((4, &late)));
@@ -318,9 +339,11 @@ fn the_store_has_the_last_word_on_an_opening() {
         ),
     ] {
         let mut bench = Bench::opening(Epoch(1), Chain::default());
-        bench.offer();
+        let open = bench.offer();
         assert!(matches!(bench.ask(), Asked::Append { .. }));
         bench.answer(Input::Appended { sequence: 1 });
+        assert_eq!(bench.ask(), Asked::Look);
+        bench.answer(looked(&[open], 1));
         assert!(matches!(bench.ask(), Asked::Record(_)));
         bench.answer(Input::Silent);
         bench.wait(LATER);
@@ -334,54 +357,113 @@ fn the_store_has_the_last_word_on_an_opening() {
 }
 
 #[test]
-fn openings_that_died_unrecorded_are_recorded_with_ones_own() {
-    let mut log = run(Tip::default(), Epoch(1), 2);
-    log.extend(run(tip_of(&log[1]), Epoch(2), 1));
-    let opened: Vec<Opening> = log.iter().filter(|batch| batch.opens).map(opening).collect();
-    let mut bench = Bench::opening(
-        Epoch(3),
-        Chain {
-            archived: Tip::default(),
-            beyond: log,
-            sequence: 3,
-        },
+fn a_taker_looks_again_when_nobody_before_can_be_fresh() {
+    let (log, mut bench, open) = opened();
+    assert_eq!(bench.ask(), Asked::Nothing);
+    assert_eq!(bench.writer.deadline(bench.now), Some(bench.now.after(SECOND_LOOK)));
+    bench.wait(SECOND_LOOK - Duration::from_micros(1));
+    assert_eq!(bench.ask(), Asked::Nothing);
+    bench.wait(Duration::from_micros(1));
+    assert_eq!(bench.ask(), Asked::Look);
+    bench.answer(Input::Silent);
+    bench.wait(LATER);
+    assert_eq!(bench.ask(), Asked::Look, "no answer says nothing");
+    bench.answer(looked(&[log, vec![open.clone()]].concat(), 4));
+    assert_eq!(bench.ask(), Asked::Record(opening(&open)));
+}
+
+#[test]
+fn a_second_look_that_finds_anything_else_begins_again() {
+    let (log, _, open) = opened();
+    let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 40);
+    let with = |batches: &[&FrozenBatch]| log.iter().chain(batches.iter().copied()).cloned().collect::<Vec<_>>();
+    let finds = |batches: &[FrozenBatch], sequence| {
+        let (_, mut bench, _) = opened();
+        bench.wait(SECOND_LOOK);
+        assert_eq!(bench.ask(), Asked::Look);
+        bench.answer(looked(batches, sequence));
+        bench.writer.stopped().cloned()
+    };
+    let again = Some(Stop::ReadAgain {
+        owner: OWNER,
+        epoch: Epoch(2),
+    });
+    assert_eq!(finds(&with(&[&open]), 4), None);
+    assert_eq!(finds(&with(&[&open]), 5), again, "the same message elsewhere");
+    assert_eq!(finds(&with(&[]), 3), again, "the opening is lost");
+    assert_eq!(
+        finds(&with(&[&late]), 4),
+        again,
+        "another batch is where the opening was"
     );
-    let own = bench.offer();
-    assert!(matches!(bench.ask(), Asked::Append { .. }));
+    assert_eq!(finds(&with(&[&late, &open]), 5), again, "something came in between");
+    assert_eq!(
+        finds(&[log[0].clone(), log[1].clone(), open.clone()], 4),
+        again,
+        "the chain before it has a hole"
+    );
+    let higher = batch_behind(tip_of(&open), Epoch(3), true, 41);
+    assert_eq!(
+        finds(&with(&[&open, &higher]), 5),
+        Some(Stop::Replaced {
+            owner: OWNER,
+            epoch: Epoch(2)
+        })
+    );
+}
+
+/// A log of three batches, and a writer of epoch 2 whose `Open` was acknowledged after them at sequence 4.
+fn opened() -> (Vec<FrozenBatch>, Bench, FrozenBatch) {
+    let log = run(Tip::default(), Epoch(1), 3);
+    let mut bench = Bench::opening(Epoch(2), chain(&log, 0, 3));
+    let open = bench.offer();
+    assert_eq!(bench.ask(), Asked::Append { expect: 3, number: 4 });
     bench.answer(Input::Appended { sequence: 4 });
-    assert_eq!(bench.ask(), Asked::Record([opened, vec![opening(&own)]].concat()));
+    (log, bench, open)
+}
+
+#[test]
+fn freshness_that_has_lapsed_comes_back_from_the_store_alone() {
+    let (mut bench, log) = Bench::in_flight();
+    let confirmed = bench.now;
+    bench.wait(LATER);
+    bench.answer(Input::Appended { sequence: 15 });
+    assert!(
+        !bench.writer.is_fresh(bench.now),
+        "G2: this acknowledgement comes too late"
+    );
+    assert_eq!(bench.writer.acknowledged(), BatchNumber(5));
+    assert_eq!(bench.ask(), Asked::Confirm);
+    let asked = bench.now;
+    bench.wait(Duration::from_millis(600));
+    bench.answer(Input::EpochConfirmed);
+    assert!(
+        bench.writer.is_fresh(asked.after(FRESHNESS - Duration::from_micros(1))),
+        "E6: from when it asked"
+    );
+    assert!(!bench.writer.is_fresh(asked.after(FRESHNESS)));
+    assert!(asked > confirmed && log.len() == 5);
 }
 
 #[test]
 fn an_open_of_this_epoch_in_the_log_counts() {
     let log = run(Tip::default(), Epoch(1), 1);
     let own = opening(&log[0]);
-    let mut bench = Bench::opening(
-        Epoch(1),
-        Chain {
-            archived: Tip::default(),
-            beyond: log,
-            sequence: 1,
-        },
-    );
+    let mut bench = Bench::opening(Epoch(1), chain(&log, 0, 1));
     assert_eq!(bench.writer.wanted(bench.now), Wanted::Nothing);
-    assert_eq!(bench.ask(), Asked::Record(vec![own]));
+    assert_eq!(bench.ask(), Asked::Record(own));
     bench.answer(Input::OpeningRecorded);
-    assert!(!bench.writer.is_fresh(bench.now), "nothing was sent yet");
+    assert!(
+        bench.writer.is_fresh(bench.now),
+        "the store has just said that the epoch holds"
+    );
     assert_eq!(bench.writer.wanted(bench.now), Wanted::Heartbeat);
 }
 
 #[test]
 fn a_chain_with_a_higher_epoch_cannot_be_taken() {
     let log = run(Tip::default(), Epoch(3), 1);
-    let bench = Bench::opening(
-        Epoch(2),
-        Chain {
-            archived: Tip::default(),
-            beyond: log,
-            sequence: 1,
-        },
-    );
+    let bench = Bench::opening(Epoch(2), chain(&log, 0, 1));
     assert_eq!(
         bench.writer.stopped(),
         Some(&Stop::Replaced {
@@ -493,6 +575,10 @@ fn with_acknowledgement_by_the_archive_the_log_is_not_enough() {
     writer.offer(now, open.clone());
     assert!(writer.poll(now).is_some());
     writer.handle(now, Input::Appended { sequence: 1 });
+    assert!(matches!(writer.poll(now), Some(Action::LookAgain)));
+    writer.handle(now, looked(std::slice::from_ref(&open), 1));
+    assert!(matches!(writer.poll(now), Some(Action::RecordOpening(_))));
+    writer.handle(now, Input::OpeningRecorded);
     assert_eq!(writer.acknowledged(), BatchNumber(0));
     writer.handle(
         now,

@@ -56,22 +56,16 @@ impl Store {
     }
 
     /// E3.
-    fn record(&mut self, openings: &[Opening]) -> Input {
-        if openings.last().is_none_or(|own| own.epoch != self.granted) {
+    fn record(&mut self, opening: Opening) -> Input {
+        if opening.epoch != self.granted {
             return Input::OpeningRefused(OpeningRefused::Superseded);
         }
-        let missing: Vec<&Opening> = openings
-            .iter()
-            .filter(|o| !self.openings.contains_key(&o.epoch))
-            .collect();
-        if missing
-            .first()
-            .is_some_and(|first| self.cursor().number >= first.number)
-        {
-            return Input::OpeningRefused(OpeningRefused::CursorPassed);
+        if self.openings.get(&opening.epoch) != Some(&opening) {
+            if self.cursor().number >= opening.number {
+                return Input::OpeningRefused(OpeningRefused::CursorPassed);
+            }
+            self.openings.insert(opening.epoch, opening);
         }
-        self.openings
-            .extend(missing.into_iter().map(|opening| (opening.epoch, *opening)));
         Input::OpeningRecorded
     }
 
@@ -97,7 +91,8 @@ impl Store {
 enum Question {
     Append { expect: u64, batch: FrozenBatch },
     Last,
-    Record(Vec<Opening>),
+    Look,
+    Record(Opening),
     Confirm(Epoch),
     Answered(Input),
 }
@@ -107,12 +102,6 @@ pub(crate) struct Process {
     pub(crate) writer: Writer,
     gate: Gate<Tip>,
     question: Option<Question>,
-    /// It may expect a sequence that the log has given out again since.
-    outdated: bool,
-    /// The log lost what would have stopped this one, which is beyond the fault budget: the `Open` of its successor, or the
-    /// messages whose sequences its successor's now have. Until it hears of the successor it goes on, and what it shows is
-    /// not held against the protocol. What it does to the log is.
-    unfenced: bool,
 }
 
 /// Everything. `shown` is what left any gate, `safe` what writers that may show something counted as acknowledged.
@@ -171,16 +160,11 @@ impl World {
     }
 
     fn begin(&mut self, chain: Chain) {
-        for process in &mut self.processes {
-            process.unfenced |= process.outdated;
-        }
         let writer = Writer::take_over(OWNER, self.store.granted, Durability::Log, chain);
         self.processes.push(Process {
             writer,
             gate: Gate::new(),
             question: None,
-            outdated: false,
-            unfenced: false,
         });
     }
 
@@ -213,7 +197,8 @@ impl World {
                 batch: batch.clone(),
             },
             Some(Action::ReadLast) => Question::Last,
-            Some(Action::RecordOpening { openings }) => Question::Record(openings),
+            Some(Action::LookAgain) => Question::Look,
+            Some(Action::RecordOpening(opening)) => Question::Record(opening),
             Some(Action::ConfirmEpoch) => Question::Confirm(process.writer.epoch()),
         };
         assert!(process.question.is_none(), "two actions at once");
@@ -235,7 +220,18 @@ impl World {
             None => return,
             Some(Question::Append { expect, batch }) => self.log.append(expect, &batch),
             Some(Question::Last) => Input::Last(last()),
-            Some(Question::Record(openings)) => self.store.record(&openings),
+            Some(Question::Look) => Input::Looked {
+                batches: self.log.messages.iter().map(|(_, batch)| batch.bytes.clone()).collect(),
+                last: last(),
+            },
+            Some(Question::Record(opening)) => {
+                let answer = self.store.record(opening);
+                if answer == Input::OpeningRecorded {
+                    let chain = (1..=opening.number.0).filter_map(|number| process.writer.kept(BatchNumber(number)));
+                    self.safe.extend(chain.map(|batch| batch.hash));
+                }
+                answer
+            }
             Some(Question::Confirm(epoch)) if epoch == self.store.granted => Input::EpochConfirmed,
             Some(Question::Confirm(_)) => Input::EpochLost,
             Some(Question::Answered(answer)) => answer,
@@ -304,15 +300,12 @@ impl World {
                 "batch {} was shown at {acknowledged}",
                 tip.number
             );
-            if !process.unfenced {
-                self.shown.push(tip);
-            }
+            self.shown.push(tip);
         }
-        if !process.unfenced {
+        if process.writer.opening().is_some() {
             let chain = (self.store.archive.len() as u64..=acknowledged.0).map(BatchNumber);
-            let counted = chain
-                .filter_map(|number| process.writer.kept(number))
-                .filter(|batch| process.writer.opening().is_some() || batch.epoch == process.writer.epoch());
+            let counted = chain.filter_map(|number| process.writer.kept(number));
+            let counted = counted.filter(|batch| !self.store.is_void(batch));
             self.safe.extend(counted.map(|batch| batch.hash));
         }
     }
@@ -334,10 +327,8 @@ impl World {
                 return;
             }
             self.log.messages.pop();
-            let last = self.log.messages.last().map_or(Epoch(0), |(_, last)| last.epoch);
+            // An answer that tells of it and is still under way is lost too.
             for process in &mut self.processes {
-                process.unfenced |= (last..batch.epoch).contains(&process.writer.epoch());
-                // An answer that tells of it and is still under way is lost too.
                 if let Some(Question::Answered(answer @ (Input::Appended { .. } | Input::Last(_)))) =
                     &mut process.question
                 {
@@ -347,11 +338,6 @@ impl World {
         }
         if rewind {
             self.log.next = self.log.last();
-            let newest = self.processes.len() - 1;
-            for (who, process) in self.processes.iter_mut().enumerate() {
-                process.outdated = true;
-                process.unfenced |= who < newest;
-            }
         }
         self.read_upto = self.read_upto.min(self.log.last());
     }

@@ -97,8 +97,10 @@ pub(crate) enum Question {
     Append { expect: u64, bytes: Vec<u8> },
     /// What is last?
     ReadLast,
-    /// Record these.
-    Record(Vec<Opening>),
+    /// What is in the log now?
+    Look,
+    /// Record this.
+    Record(Opening),
     /// Is the epoch still granted?
     Confirm,
 }
@@ -375,7 +377,7 @@ impl World {
         let question = if held.asking {
             None
         } else {
-            either!(core, owner => owner.poll_log(now)).map(question)
+            either!(core, owner => owner.poll_log(now)).as_ref().map(question)
         };
         let mut outputs = Vec::new();
         while let Some(output) = either!(core, owner => owner.poll_output(now)) {
@@ -488,7 +490,11 @@ impl World {
                 None => writer::Input::Rejected,
             },
             Question::ReadLast => writer::Input::Last(self.stream.last(hold.owner)),
-            Question::Record(openings) => self.record(hold.owner, &openings),
+            Question::Look => writer::Input::Looked {
+                batches: self.stream.read(hold.owner).0,
+                last: self.stream.last(hold.owner),
+            },
+            Question::Record(opening) => self.record(hold.owner, opening),
             Question::Confirm => match immediate(annals_director::openings::confirm(&self.store, hold.owner, epoch)) {
                 Ok(true) => writer::Input::EpochConfirmed,
                 Ok(false) => writer::Input::EpochLost,
@@ -514,12 +520,10 @@ impl World {
         self.held(hold).map(|held| held.epoch)
     }
 
-    fn record(&self, owner: OwnerId, openings: &[Opening]) -> writer::Input {
+    fn record(&self, owner: OwnerId, opening: Opening) -> writer::Input {
         use annals_director::openings::{Recorded, record};
-        let records: Vec<OpeningRecord> = openings
-            .iter()
-            .map(|&Opening { epoch, number, hash }| OpeningRecord { epoch, number, hash })
-            .collect();
+        let Opening { epoch, number, hash } = opening;
+        let records = [OpeningRecord { epoch, number, hash }];
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
         match immediate(record(&self.store, SHARD, owner, &records, hash_of)) {
             Ok(Recorded::Yes) => writer::Input::OpeningRecorded,
@@ -556,14 +560,15 @@ pub(crate) enum Given {
     Time,
 }
 
-fn question(action: Action<'_>) -> Question {
+fn question(action: &Action<'_>) -> Question {
     match action {
         Action::Append { expect, batch } => Question::Append {
-            expect,
+            expect: *expect,
             bytes: batch.bytes.clone(),
         },
         Action::ReadLast => Question::ReadLast,
-        Action::RecordOpening { openings } => Question::Record(openings),
+        Action::LookAgain => Question::Look,
+        Action::RecordOpening(opening) => Question::Record(*opening),
         Action::ConfirmEpoch => Question::Confirm,
     }
 }
