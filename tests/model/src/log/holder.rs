@@ -231,8 +231,7 @@ impl LogModel {
         }
     }
 
-    /// G1: whether the batch that holds `input` is acknowledged. Outputs of those that took their inputs from another
-    /// process's memory do not exist: only who took the input has its output.
+    /// G1: whether the batch that holds `input` is acknowledged. A taker shows what it recovered as its predecessor would have.
     fn may_leave(&self, state: &LogState, holder: &Holder, input: u8) -> bool {
         let emptied = holder.phase == Phase::Gone;
         if !self.rules.has(Rule::G1LogBeforeShow) && holder.gathering & 1 << input != 0 {
