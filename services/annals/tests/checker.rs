@@ -10,7 +10,7 @@ use annals::{
 };
 use annals_db::Folder;
 use annals_def::{Form, Schema, Value, check_dir, encode};
-use annals_director::Grants;
+use annals_director::{Grants, openings};
 use annals_event::{
     Audience, BaseCreation, Body, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, Place, Subject, Tail,
 };
@@ -18,7 +18,10 @@ use annals_ids::{
     BatchNumber, DatabaseId, EntityId, Epoch, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, ProcessId, Shard,
     Tick, TypeId, WallTime,
 };
-use annals_store::{KeyRange, MemoryStore, Store, immediate, layout::archive};
+use annals_store::{
+    KeyRange, MemoryStore, Store, immediate,
+    layout::{archive, owners::OpeningRecord},
+};
 use annals_wire::client::value_hash;
 use tempfile::TempDir;
 
@@ -228,6 +231,14 @@ fn batch(
 fn fold(store: &Store, schema: &Arc<Schema>, batches: &[FrozenBatch]) {
     let mut folder = immediate(Folder::begin(store.clone(), SHARD, Arc::clone(schema))).unwrap();
     for batch in batches {
+        if batch.opens {
+            let opening = OpeningRecord {
+                epoch: batch.epoch,
+                number: batch.number,
+                hash: batch.hash,
+            };
+            immediate(openings::record(store, SHARD, batch.owner, &[opening], |_| None)).unwrap();
+        }
         folder.offer(batch.owner, batch.bytes.clone());
     }
     while folder.has_work() {

@@ -310,9 +310,15 @@ impl Folder {
             let log = self.logs.get_mut(&found.owner).expect("invariant: a log is ready");
             match log.judge(found) {
                 Verdict::Void => {}
-                Verdict::Waits => log.wait(found.clone()),
+                Verdict::Waits => {
+                    log.wait(found.clone());
+                    // An opening before it may have been recorded since it was looked at.
+                    if let Some(next) = self.next_waiting(found.owner, folded) {
+                        self.fold_on(transaction, next, folded).await?;
+                    }
+                }
                 Verdict::Alarm(alarm) => folded.alarms.push(alarm),
-                Verdict::Next => self.fold_on(transaction, found, folded).await?,
+                Verdict::Next => self.fold_on(transaction, found.clone(), folded).await?,
             }
         }
         let tree = archive::Tree {
@@ -329,14 +335,9 @@ impl Folder {
     }
 
     /// Folds a batch, and those that waited for it.
-    async fn fold_on(
-        &mut self,
-        transaction: &Transaction,
-        found: &Found,
-        folded: &mut Folded,
-    ) -> Result<(), FoldError> {
+    async fn fold_on(&mut self, transaction: &Transaction, found: Found, folded: &mut Folded) -> Result<(), FoldError> {
         let owner = found.owner;
-        let mut next = Some(found.clone());
+        let mut next = Some(found);
         while let Some(found) = next.take() {
             self.archive(transaction, &found)?;
             folded.batches += 1;
@@ -350,25 +351,32 @@ impl Folder {
             effects
                 .write(transaction, &self.schema, &self.logs, &mut folded.alarms)
                 .await?;
-            let log = self.logs.get_mut(&owner).expect("invariant: a log is ready");
-            while let Some(waiting) = log.pop_waiting() {
-                self.released.push(waiting.clone());
-                match log.judge(&waiting) {
-                    Verdict::Next => {
-                        next = Some(waiting);
-                        break;
-                    }
-                    Verdict::Void => {}
-                    Verdict::Alarm(alarm) => folded.alarms.push(alarm),
-                    Verdict::Waits => {
-                        self.released.pop();
-                        log.wait(waiting);
-                        break;
-                    }
+            next = self.next_waiting(owner, folded);
+        }
+        Ok(())
+    }
+
+    /// Of the batches that wait, the one whose turn has come.
+    fn next_waiting(&mut self, owner: OwnerId, folded: &mut Folded) -> Option<Found> {
+        let log = self.logs.get_mut(&owner).expect("invariant: a log is ready");
+        while let Some(waiting) = log.pop_waiting() {
+            match log.judge(&waiting) {
+                Verdict::Waits => {
+                    log.wait(waiting);
+                    return None;
+                }
+                Verdict::Next => {
+                    self.released.push(waiting.clone());
+                    return Some(waiting);
+                }
+                Verdict::Void => self.released.push(waiting),
+                Verdict::Alarm(alarm) => {
+                    self.released.push(waiting);
+                    folded.alarms.push(alarm);
                 }
             }
         }
-        Ok(())
+        None
     }
 
     fn archive(&mut self, transaction: &Transaction, found: &Found) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use annals_db::{FoldError, Folded, Folder, Missing, StoredEntity, accounts};
 use annals_def::Schema;
-use annals_event::{Header, latest::call::put_properties};
+use annals_event::latest::call::put_properties;
 use annals_ids::{BatchNumber, DatabaseId, OwnerId, Part};
 use annals_store::{
     Store, StoreError,
@@ -43,7 +43,10 @@ const UPKEEP: Duration = Duration::from_millis(500);
 const HOLE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often a log is trimmed at most.
-const TRIM_INTERVAL: Duration = Duration::from_secs(5);
+const TRIM_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What is younger than this is left alone: a taker that looks at the log a second time must find what it read at first.
+const TRIM_AGE: Duration = Duration::from_secs(60);
 
 /// Why db ended.
 #[derive(Debug, Error)]
@@ -100,9 +103,8 @@ struct Fold {
     history: History,
     folder: Folder,
     reader: Reader,
-    /// Where in the stream the batches lie that are not trimmed yet.
-    sequences: BTreeMap<OwnerId, BTreeMap<BatchNumber, u64>>,
-    trimmed: BTreeMap<OwnerId, Instant>,
+    /// When each log was trimmed last, and up to which cursor.
+    trimmed: BTreeMap<OwnerId, (Instant, BatchNumber)>,
     cursors: BTreeMap<OwnerId, BatchNumber>,
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
     metrics: Arc<Metrics>,
@@ -128,7 +130,6 @@ async fn fold_all(
         history: history.clone(),
         folder,
         reader: Reader::new(history, 1),
-        sequences: BTreeMap::new(),
         trimmed: BTreeMap::new(),
         cursors: BTreeMap::new(),
         holes: BTreeMap::new(),
@@ -157,12 +158,6 @@ async fn fold_all(
 
 impl Fold {
     fn take(&mut self, entry: &Entry) {
-        if let (Lane::Log, Ok((header, _))) = (entry.lane, Header::read(&entry.bytes)) {
-            self.sequences
-                .entry(entry.owner)
-                .or_default()
-                .insert(header.number, entry.sequence);
-        }
         self.folder.offer(entry.owner, entry.bytes.to_vec());
     }
 
@@ -258,21 +253,16 @@ impl Fold {
     /// Drops what lies before the newest archived batch of each log, which itself stays.
     async fn trim(&mut self) {
         let now = Instant::now();
-        for (owner, batch) in &self.cursors {
-            let Some(sequences) = self.sequences.get_mut(owner) else {
+        for (owner, cursor) in &self.cursors {
+            let last = self.trimmed.get(owner);
+            if last.is_some_and(|(at, upto)| now - *at < TRIM_INTERVAL || upto == cursor) {
                 continue;
-            };
-            let recently = self.trimmed.get(owner).is_some_and(|last| now - *last < TRIM_INTERVAL);
-            let behind = sequences.range(..*batch).next().is_some();
-            let Some(&keep) = sequences.get(batch).filter(|_| behind && !recently) else {
-                continue;
-            };
-            match self.history.trim(Lane::Log, *owner, keep).await {
-                Ok(()) => {
-                    *sequences = sequences.split_off(batch);
-                    self.trimmed.insert(*owner, now);
+            }
+            self.trimmed.insert(*owner, (now, *cursor));
+            for lane in [Lane::Log, Lane::Fill] {
+                if let Err(error) = self.history.trim(lane, *owner, *cursor, TRIM_AGE).await {
+                    tracing::warn!(%owner, %error, "trimming is tried again");
                 }
-                Err(error) => tracing::warn!(%owner, %error, "trimming is tried again"),
             }
         }
     }

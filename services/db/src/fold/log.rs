@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Batch, Event, Impossible, OwnerState, Subject};
-use annals_ids::{BatchNumber, EntityId, Epoch, OwnerId, Shard};
+use annals_ids::{BatchNumber, EntityId, Epoch, Hash, OwnerId, Shard};
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction,
     layout::{
@@ -35,7 +35,7 @@ pub(super) enum Verdict {
     Next,
     /// It is void, or folded already.
     Void,
-    /// Others are missing before it.
+    /// Others are missing before it, or it is an `Open` that the store may come to hold.
     Waits,
     /// It should not be there.
     Alarm(Alarm),
@@ -48,8 +48,8 @@ pub(super) struct Log {
     folded: Option<Recovered>,
     record: Option<OwnerRecord>,
     openings: Vec<OpeningRecord>,
-    /// Batches behind a hole, by number; the first to come is kept, void ones are sorted out when their turn comes.
-    waiting: BTreeMap<(BatchNumber, Epoch), Found>,
+    /// Batches behind a hole, and openings that are not recorded yet, by number; void ones are sorted out when their turn comes.
+    waiting: BTreeMap<(BatchNumber, Epoch, Hash), Found>,
     /// What the next snapshot must write; `None` after a restart, when nobody knows what has changed since the last one.
     changed: Option<BTreeSet<EntityId>>,
     snapshot: BatchNumber,
@@ -108,7 +108,7 @@ impl Log {
     pub(super) fn judge(&self, found: &Found) -> Verdict {
         let (header, cursor) = (&found.batch.header, self.cursor());
         let (owner, number) = (found.owner, header.number);
-        if number <= cursor.batch || header.epoch < cursor.epoch {
+        if number <= cursor.batch || header.epoch < cursor.epoch || (header.opens && header.epoch == cursor.epoch) {
             return Verdict::Void;
         }
         // As a taker reads it (`annals_node::chain`): an `Open` that was not recorded before one of a higher epoch was is on
@@ -123,7 +123,7 @@ impl Log {
         if self.record.is_none_or(|record| record.epoch < header.epoch) {
             return Verdict::Alarm(Alarm::Ungranted { owner, number });
         }
-        if number > cursor.batch.next() {
+        if number > cursor.batch.next() || (header.opens && own.is_none()) {
             return Verdict::Waits;
         }
         if header.previous != cursor.hash || (header.epoch > cursor.epoch && !header.opens) {
@@ -138,8 +138,9 @@ impl Log {
         // What fills a hole must be what its successor was chained to (rule F4).
         let successors = self
             .waiting
-            .range((number.next(), Epoch(0))..=(number.next(), Epoch(u64::MAX)));
-        let mut named = successors.map(|(_, found)| found.batch.header.previous).peekable();
+            .range((number.next(), Epoch(0), Hash::ZERO)..=(number.next(), Epoch(u64::MAX), Hash([u8::MAX; 32])));
+        let valid = successors.filter(|(_, found)| !self.is_unrecorded(found));
+        let mut named = valid.map(|(_, found)| found.batch.header.previous).peekable();
         match named.peek().copied() {
             Some(expected) if named.all(|named| named != found.batch.hash) => Verdict::Alarm(Alarm::Contradiction {
                 owner,
@@ -152,7 +153,7 @@ impl Log {
     }
 
     pub(super) fn wait(&mut self, found: Found) {
-        let key = (found.batch.header.number, found.batch.header.epoch);
+        let key = (found.batch.header.number, found.batch.header.epoch, found.batch.hash);
         self.waiting.entry(key).or_insert(found);
     }
 
@@ -161,7 +162,8 @@ impl Log {
     }
 
     pub(super) fn missing(&self, owner: OwnerId) -> Option<Missing> {
-        let (_, found) = self.waiting.first_key_value()?;
+        // An opening that nobody has recorded proves nothing: it may stand on what was given up.
+        let found = self.waiting.values().find(|found| !self.is_unrecorded(found))?;
         let cursor = self.cursor();
         (found.batch.header.number > cursor.batch.next()).then(|| Missing {
             owner,
@@ -170,6 +172,13 @@ impl Log {
             after: cursor.hash,
             named: found.batch.header.previous,
         })
+    }
+
+    /// Whether a batch is an `Open` that the store does not hold.
+    fn is_unrecorded(&self, found: &Found) -> bool {
+        let header = &found.batch.header;
+        let recorded = |opening: &OpeningRecord| opening.epoch == header.epoch && opening.hash == found.batch.hash;
+        header.opens && !self.openings.iter().any(recorded)
     }
 
     /// Folds the next batch into the state in memory. `before` sees each event and the state that it is about to change.

@@ -1,8 +1,10 @@
 //! A shard's history stream: one subject per owner's log, one per owner for refills.
 
-use std::time::Duration;
+use std::ops::ControlFlow;
+use std::time::{Duration, SystemTime};
 
-use annals_ids::{OwnerId, Shard};
+use annals_event::Header;
+use annals_ids::{BatchNumber, OwnerId, Shard};
 use annals_node::writer::PATIENCE;
 use annals_wire::Subjects;
 use async_nats::client::RequestErrorKind;
@@ -51,6 +53,8 @@ pub struct Entry {
     pub owner: OwnerId,
     /// The batch.
     pub bytes: Bytes,
+    /// When the server stored it, by the server's clock.
+    pub stored: SystemTime,
 }
 
 /// What was read of one owner: what [`annals_node::chain::assemble`] takes.
@@ -258,14 +262,23 @@ impl History {
         if reading.last == 0 {
             let fills = self.subject(Lane::Fill, owner);
             let (last, last_fill) = futures::try_join!(self.end(&log), self.end(&fills))?;
-            let entries = self.range(vec![log, fills], last.max(last_fill)).await?;
-            let newest = entries.iter().rfind(|entry| entry.lane == Lane::Log);
-            *reading = Reading {
-                newest: newest.map_or(Vec::new(), |entry| entry.bytes.to_vec()),
-                batches: entries.into_iter().map(|entry| entry.bytes.into()).collect(),
-                last,
+            let mut all = Reading {
                 last_fill,
+                ..Reading::default()
             };
+            self.visit(vec![log.clone(), fills], last.max(last_fill), |entry| {
+                if entry.lane == Lane::Log {
+                    all.last = entry.sequence;
+                    all.newest = entry.bytes.to_vec();
+                }
+                all.batches.push(entry.bytes.into());
+                ControlFlow::Continue(())
+            })
+            .await?;
+            if all.last < last {
+                return Err(self.shrunk(log));
+            }
+            *reading = all;
             return Ok(());
         }
         // Few, if any: asking for each is quicker than setting up a delivery.
@@ -274,9 +287,8 @@ impl History {
             let next_fill = self.next(Lane::Fill, owner, reading.last_fill + 1);
             let (end, next, next_fill) = futures::try_join!(self.end(&log), next, next_fill)?;
             if end < reading.last {
-                let (stream, subject) = (self.name.clone(), log);
                 *reading = Reading::default();
-                return Err(ReadError::Shrunk { stream, subject });
+                return Err(self.shrunk(log));
             }
             let is_all = next.as_ref().is_none_or(|entry| entry.sequence >= end) && next_fill.is_none();
             if let Some(entry) = next {
@@ -294,6 +306,11 @@ impl History {
         }
     }
 
+    fn shrunk(&self, subject: String) -> ReadError {
+        let stream = self.name.clone();
+        ReadError::Shrunk { stream, subject }
+    }
+
     /// The last sequence of a subject, from the stream's leader; 0 if it is empty.
     async fn end(&self, subject: &str) -> Result<u64, ReadError> {
         let last = self
@@ -302,10 +319,16 @@ impl History {
         Ok(last.map_or(0, |entry| entry.sequence))
     }
 
-    /// The messages on some subjects up to the one at `last`, which has to be one of them; 0 is none.
-    async fn range(&self, subjects: Vec<String>, last: u64) -> Result<Vec<Entry>, ReadError> {
+    /// Visits the messages on some subjects, in order, up to the one at `last`, which has to be one of them (0 is none), or
+    /// until a visit breaks off.
+    async fn visit(
+        &self,
+        subjects: Vec<String>,
+        last: u64,
+        mut visit: impl FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), ReadError> {
         if last == 0 {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let (stream, subject) = (self.name.clone(), subjects.join(" and "));
         let failed = |reason: String| ReadError::Failed {
@@ -321,15 +344,16 @@ impl History {
             .await
             .map_err(silent)?
             .map_err(failed)?;
-        let mut entries = Vec::new();
-        while entries.last().is_none_or(|entry: &Entry| entry.sequence < last) {
+        loop {
             let message = timeout(PATIENCE, messages.next()).await.map_err(silent)?;
             let message = message.ok_or_else(|| failed("the consumer ended".to_owned()))?;
             let message = message.map_err(|error| failed(error.to_string()))?;
-            entries.extend(self.entry(&message));
+            let Some(entry) = self.entry(&message) else { continue };
+            let sequence = entry.sequence;
+            if sequence > last || visit(entry).is_break() || sequence == last {
+                return Ok(());
+            }
         }
-        entries.retain(|entry| entry.sequence <= last);
-        Ok(entries)
     }
 
     /// Follows some subjects, all if there are none, from a sequence on.
@@ -350,20 +374,17 @@ impl History {
 
     /// What a delivered message is; nothing if it is of no owner.
     pub(super) fn entry(&self, message: &async_nats::jetstream::Message) -> Option<Entry> {
-        let place = message
-            .info()
-            .ok()
-            .map(|info| info.stream_sequence)
-            .zip(self.place(&message.subject));
-        let Some((sequence, (lane, owner))) = place else {
+        let place = message.info().ok().zip(self.place(&message.subject));
+        let Some((info, (lane, owner))) = place else {
             tracing::warn!(stream = self.name, subject = %message.subject, "a message of no owner");
             return None;
         };
         Some(Entry {
-            sequence,
+            sequence: info.stream_sequence,
             lane,
             owner,
             bytes: message.payload.clone(),
+            stored: info.published.into(),
         })
     }
 
@@ -387,6 +408,7 @@ impl History {
                     lane,
                     owner,
                     bytes: message.payload,
+                    stored: message.time.into(),
                 })),
                 None => {
                     let reason = format!("the server answered with subject {}", message.subject);
@@ -400,13 +422,35 @@ impl History {
         }
     }
 
-    /// Drops an owner's messages before `keep`; the message at `keep` stays, so that the subject is never empty (F6).
+    /// Drops an owner's oldest messages, up to the first that is younger than `age`, or is no batch numbered lower than
+    /// `cursor`: everything below the cursor is archived or void (F6). It goes by what lies there now, since a sequence that
+    /// was seen before may have been given out again. The last message always stays, so that a subject is never empty again.
     ///
     /// # Errors
-    /// When the server does not do it.
-    pub async fn trim(&self, lane: Lane, owner: OwnerId, keep: u64) -> Result<(), ReadError> {
+    /// When the server does not answer or does not do it.
+    pub async fn trim(&self, lane: Lane, owner: OwnerId, cursor: BatchNumber, age: Duration) -> Result<(), ReadError> {
         let subject = self.subject(lane, owner);
-        let purge = self.stream.purge().filter(&subject).sequence(keep);
+        let end = self.end(&subject).await?;
+        if end == 0 {
+            return Ok(());
+        }
+        let oldest_to_stay = SystemTime::now() - age;
+        let mut stays = 0;
+        let mut goes = 0_u64;
+        self.visit(vec![subject.clone()], end, |entry| {
+            stays = entry.sequence;
+            let is_below = Header::read(&entry.bytes).is_ok_and(|(header, _)| header.number < cursor);
+            if is_below && entry.stored < oldest_to_stay && entry.sequence < end {
+                goes += 1;
+                return ControlFlow::Continue(());
+            }
+            ControlFlow::Break(())
+        })
+        .await?;
+        if goes == 0 {
+            return Ok(());
+        }
+        let purge = self.stream.purge().filter(&subject).sequence(stays);
         purge.await.map(|_| ()).map_err(|error| ReadError::Failed {
             stream: self.name.clone(),
             subject,

@@ -1,5 +1,8 @@
 //! A log that loses what it acknowledged: from its middle, and its tail.
 
+use std::time::Duration;
+
+use annals_event::Header;
 use annals_host::log::{Entry, History, Lane, Reader};
 use annals_ids::BatchNumber;
 use annals_node::chain::{Hole, assemble};
@@ -88,7 +91,7 @@ async fn lost_tail(rig: &mut Rig) {
 /// The sequences of the log once nothing is in flight.
 async fn quiet(history: &History) -> Vec<u64> {
     // Within a heartbeat nothing comes after the last batch that held something.
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
     let mut sequences = Vec::new();
     while let Some(entry) = history
         .next(Lane::Log, OWNER, sequences.last().map_or(1, |last| last + 1))
@@ -139,17 +142,28 @@ async fn trimmed(rig: &mut Rig) {
     let actor = Actor::take_over(history.clone(), &book);
     actor.shows(40).await;
     actor.hush();
-    let sequences = quiet(&history).await;
-    let keep = sequences[sequences.len() / 2];
-    history.trim(Lane::Log, OWNER, keep).await.unwrap();
-    assert_eq!(history.next(Lane::Log, OWNER, 1).await.unwrap().unwrap().sequence, keep);
-    let last = history.last(OWNER).await.unwrap().unwrap().sequence;
-    history.trim(Lane::Log, OWNER, last).await.unwrap();
-    assert_eq!(
-        history.next(Lane::Log, OWNER, 1).await.unwrap().unwrap().sequence,
-        last,
-        "never empty"
-    );
+    let batches = quiet(&history).await.len() as u64;
+    let first = async || {
+        let entry = history.next(Lane::Log, OWNER, 1).await.unwrap().unwrap();
+        Header::read(&entry.bytes).unwrap().0.number
+    };
+    let hour = Duration::from_secs(3_600);
+    history
+        .trim(Lane::Log, OWNER, BatchNumber(batches), hour)
+        .await
+        .unwrap();
+    assert_eq!(first().await, BatchNumber(1), "nothing is old enough");
+    for cursor in [batches / 2, batches / 2, batches] {
+        history
+            .trim(Lane::Log, OWNER, BatchNumber(cursor), Duration::ZERO)
+            .await
+            .unwrap();
+        assert_eq!(first().await, BatchNumber(cursor), "the newest archived batch stays");
+    }
+    history
+        .trim(Lane::Fill, OWNER, BatchNumber(batches), Duration::ZERO)
+        .await
+        .unwrap();
     actor.talk();
     actor.shows(20).await;
 }
