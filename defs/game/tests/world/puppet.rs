@@ -149,7 +149,7 @@ fn play(folder: &Path) {
         }
         match round {
             20 => stage.crash(WEST),
-            30 => stage.crash(BASE),
+            32 => stage.crash(BASE),
             40 => stage.crash(EAST),
             60.. if uncalled(&schema, &called).is_empty() => break,
             _ => {}

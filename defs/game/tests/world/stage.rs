@@ -94,6 +94,10 @@ impl<R: Role> Station<R> {
                 }
                 Action::RecordOpening { .. } => writer::Input::OpeningRecorded,
                 Action::ConfirmEpoch => writer::Input::EpochConfirmed,
+                Action::LookAgain => writer::Input::Looked {
+                    batches: self.log.clone(),
+                    last: self.log.last().map(|bytes| (self.log.len() as u64, bytes.clone())),
+                },
                 Action::ReadLast => panic!("nothing is doubtful here"),
             };
             self.owner.handle(now, Input::Log(answer));
@@ -518,11 +522,8 @@ fn take_over<R: Role>(
     make: fn(&OwnerState, Mono) -> R,
 ) -> Owner<R> {
     let state = fold(owner, R::PART, log);
-    let chain = Chain {
-        archived: writer::Tip::default(),
-        beyond: log.iter().map(|bytes| frozen(bytes)).collect(),
-        sequence: log.len() as u64,
-    };
+    let beyond = log.iter().map(|bytes| frozen(bytes)).collect();
+    let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let role = make(&state, now.mono);
     let first = u64::from(owner.0) << 40 | epoch.0 << 20;
     let beginning = Beginning {
