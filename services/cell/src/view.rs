@@ -78,9 +78,19 @@ impl View {
         self.frames.view()
     }
 
+    /// Whether it has begun so lately that this owner may not know yet all that the client knows.
+    pub(crate) fn is_settling(&self, now: Mono) -> bool {
+        now.since(self.begun) <= SETTLING
+    }
+
+    /// The entities that the client has.
+    pub(crate) fn known(&self) -> impl Iterator<Item = EntityId> {
+        self.glimpses.keys().copied()
+    }
+
     /// What the client is to be told so that it has all of `target` and nothing else.
     pub(crate) fn show(&mut self, scene: &Scene<'_>, own: Own, target: &BTreeSet<EntityId>) -> Vec<ViewItem> {
-        let settling = scene.desk.now().mono.since(self.begun) <= SETTLING;
+        let settling = self.is_settling(scene.desk.now().mono);
         let mut items = Vec::new();
         self.glimpses.retain(|&entity, _| {
             let stays = target.contains(&entity) || (settling && scene.presence(entity).is_none());

@@ -98,15 +98,18 @@ impl Witness {
     pub(crate) fn show(&mut self, scene: &Scene<'_>, interest: &mut Interest, entity: EntityId) -> Letters {
         let now = scene.desk.now().mono;
         if let Some(Stamps { view, known }) = self.stamps.take() {
-            for (body, _) in &known {
-                interest.keep(entity, *body);
-            }
             self.view = Some(View::begin(view, &known, now));
         }
         let own = self.own(scene, entity);
         let Some(view) = &mut self.view else {
             return self.ask(now);
         };
+        if view.is_settling(now) {
+            // What the client saw before stays in view as long as the hysteresis holds it.
+            view.known().for_each(|known| {
+                interest.keep(entity, known);
+            });
+        }
         let mut target: BTreeSet<EntityId> = interest.seen(entity).collect();
         target.insert(entity);
         let items = view.show(scene, own, &target);

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use annals_def::{
@@ -10,7 +10,7 @@ use annals_def::{
     Volatile,
 };
 use annals_event::{Audience, Place};
-use annals_ids::{MemberId, Part, TimerId, TypeId};
+use annals_ids::{EntityId, Mailbox, MemberId, Part, TimerId, TypeId};
 use annals_node::{Answer, Behaviour, Caller, Context, Request};
 
 /// A player: has a base, may have a client, moves as its client says.
@@ -91,6 +91,9 @@ pub(crate) const CHATTER: u64 = 200;
 pub(crate) struct Game {
     /// Whether they do things by themselves.
     pub(crate) lively: AtomicBool,
+    /// Who is told a number by each avatar whose timer fires, and the last number; nobody if it is 0.
+    pub(crate) pestered: AtomicU64,
+    pub(crate) last: AtomicU64,
 }
 
 impl Behaviour for Game {
@@ -101,6 +104,18 @@ impl Behaviour for Game {
     }
 
     fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
+        let pestered = EntityId(self.pestered.load(Ordering::Relaxed));
+        if pestered != EntityId(0) && pestered != context.entity() {
+            let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+            let to = Mailbox {
+                entity: pestered,
+                home: crate::world::HOME,
+                type_id: AVATAR,
+                part: Part::Cell,
+            };
+            let number = Value::Int(i64::try_from(number).expect("there are few"));
+            context.call(to, "note", vec![number]).expect("it has this method");
+        }
         if !self.lively.load(Ordering::Relaxed) {
             return;
         }

@@ -1,12 +1,15 @@
 //! Ghosts follow the real ones, whatever is lost on the way.
 
 use annals_def::Value;
-use annals_ids::{EntityId, MemberId};
+use annals_event::{Call, Link, Trace};
+use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, MemberId, OwnerId, SessionId};
+use annals_node::{Input, Output};
+use annals_wire::bus::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown};
 
 use crate::{
     game::{ACT, AVATAR, DIE},
     oracle::check_ghosts,
-    world::{EAST, MIDDLE, ROUGH, WEST, World},
+    world::{EAST, MIDDLE, ROUGH, WEST, World, place},
 };
 
 fn has_ghost(world: &World, id: annals_ids::OwnerId, entity: EntityId) -> bool {
@@ -159,18 +162,129 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
     for id in [WEST, MIDDLE, EAST] {
         world.tell_cell(id, annals_cell::CellInput::Map(map.clone()));
     }
+    world.map = map;
     world.run(500);
     world.walk(2, 66.0, 0.0);
     world.run(1_500);
     assert_eq!(world.holders(watcher), [EAST]);
     assert!(has_ghost(&world, EAST, walker));
-    world.walk(1, 30.0, 0.0);
-    let mut seen = false;
-    for _ in 0..300 {
-        world.run(20);
-        assert!(has_ghost(&world, EAST, walker), "it never goes");
-        seen |= world.client(2).known.contains_key(&walker);
+    // Ticks of the two that hand over and of the third fall in every order.
+    let mut to = 30.0;
+    for phase in 0..12 {
+        world.run(1_200 + 7 * phase);
+        world.walk(1, to, 0.0);
+        for _ in 0..40 {
+            world.run(10);
+            assert!(has_ghost(&world, EAST, walker), "it never goes");
+        }
+        to = if to > 0.0 { -20.0 } else { 30.0 };
     }
-    assert_eq!(world.holders(walker), [MIDDLE]);
-    assert!(seen);
+    assert_eq!(world.role(MIDDLE).counters().onloaded, 6);
+    world.run(1_500);
+    check_ghosts(&world);
+    world.walk(1, 30.0, 0.0);
+    world.run(1_500);
+    assert!(world.client(2).known.contains_key(&walker));
+}
+
+/// What `from` says to `to`, with nothing in between.
+fn say(world: &mut World, from: OwnerId, to: OwnerId, message: Message) -> Vec<Output> {
+    let now = world.at();
+    let epoch = world.desk(from).epoch();
+    let envelope = Envelope { from, epoch, message };
+    let cell = world.cells.get_mut(&to).expect("it is there");
+    cell.handle(now, Input::Bus(envelope), 1_000)
+}
+
+#[test]
+fn what_is_older_than_what_is_known_changes_nothing() {
+    let mut world = World::new(28);
+    let entity = world.spawn(AVATAR, 30.0, None);
+    world.run(300);
+    act(&mut world, entity, 6);
+    world.run(500);
+    let moved = |sequence, x| {
+        let moved = GhostMove {
+            entity,
+            sequence,
+            place: place(x, 0.0),
+        };
+        Message::Ghost(GhostMessage::Moves(vec![moved]))
+    };
+    let (newer, older) = (world.now.0, world.now.0 - 1);
+    say(&mut world, MIDDLE, WEST, moved(newer, 31.0));
+    say(&mut world, MIDDLE, WEST, moved(older, 32.0));
+    say(&mut world, EAST, WEST, moved(newer + 1, 33.0));
+    say(&mut world, MIDDLE, WEST, moved(newer + 2, f32::NAN));
+    let ghost = world.role(WEST).ghosts().get(entity).expect("it is there").clone();
+    assert_eq!(ghost.place(), place(31.0, 0.0));
+
+    let image = |history: HistoryNumber, strength| GhostImage {
+        type_id: AVATAR,
+        home: ghost.home(),
+        session: None,
+        history,
+        place: place(30.0, 0.0),
+        properties: vec![(MemberId(0), Value::Int(strength))],
+    };
+    let before = HistoryNumber(ghost.history().0 - 1);
+    let wrong = image(ghost.history().next(), i64::MAX);
+    for (from, image) in [
+        (MIDDLE, image(before, 1)),
+        (EAST, image(ghost.history(), 2)),
+        (MIDDLE, wrong),
+    ] {
+        let image = Box::new(image);
+        say(
+            &mut world,
+            from,
+            WEST,
+            Message::Ghost(GhostMessage::Image { entity, image }),
+        );
+    }
+    assert_eq!(world.role(WEST).ghosts().get(entity), Some(&ghost));
+    let after = before;
+    let events = vec![Shown::Hidden];
+    say(
+        &mut world,
+        EAST,
+        WEST,
+        Message::Ghost(GhostMessage::Events { entity, after, events }),
+    );
+    assert_eq!(world.role(WEST).ghosts().get(entity), Some(&ghost));
+    let image = Box::new(image(ghost.history().next(), 5));
+    say(
+        &mut world,
+        EAST,
+        WEST,
+        Message::Ghost(GhostMessage::Image { entity, image }),
+    );
+    let held = world.role(WEST).ghosts().get(entity).map(annals_cell::Ghost::holder);
+    assert_eq!(held, Some(EAST), "who knows more holds it");
+}
+
+#[test]
+fn who_calls_a_ghost_is_told_where_the_real_one_is() {
+    let mut world = World::new(29);
+    let entity = world.spawn(AVATAR, 30.0, None);
+    world.run(2_000);
+    let call = CallMessage {
+        link: Link {
+            from: Address::Client(SessionId(4)),
+            to: Address::Cell(entity),
+        },
+        from_home: EAST,
+        to_home: OwnerId(0),
+        number: CallNumber(1),
+        trace: Trace::default(),
+        call: Call::Exposed {
+            member: MemberId(0),
+            args: Vec::new(),
+        },
+    };
+    let said = say(&mut world, EAST, WEST, Message::Call(call));
+    let told = said.iter().any(|output| {
+        matches!(output, Output::Send { to: EAST, envelope } if envelope.message == Message::Moved { entity, to: MIDDLE })
+    });
+    assert!(told, "{said:?}");
 }

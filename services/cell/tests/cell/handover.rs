@@ -271,3 +271,73 @@ fn an_onload_that_is_no_cell_part_or_of_a_strange_type_is_refused() {
     assert_eq!(world.role(MIDDLE).counters().refused, 3);
     assert!(world.live(MIDDLE).state().entities.is_empty());
 }
+
+#[test]
+fn an_entity_does_not_leave_while_something_waits_for_it() {
+    use std::sync::atomic::Ordering;
+
+    let mut world = World::new(20);
+    let entity = world.spawn(AVATAR, -3.0, Some(1));
+    world.spawn(AVATAR, -4.0, None);
+    world.run(500);
+    world.game.pestered.store(entity.0, Ordering::Relaxed);
+    let mut to = 20.0;
+    for _ in 0..6 {
+        let holder = world.holders(entity)[0];
+        // While it sleeps both a tick and a timer become due: then the timer's call and the hand-over share an input.
+        world.drowsy = Some(holder);
+        world.walk(1, to, 0.0);
+        world.run(350);
+        world.drowsy = None;
+        world.run(2_000);
+        to = if to > 0.0 { -20.0 } else { 20.0 };
+    }
+    world.game.pestered.store(0, Ordering::Relaxed);
+    world.run(2_000);
+    assert!(world.role(WEST).counters().offloaded >= 3);
+    let told = i64::try_from(world.game.last.load(Ordering::Relaxed)).expect("there are few");
+    let heard = Value::Sequence((1..=told).map(Value::Int).collect());
+    assert_eq!(world.real(entity).properties[&MemberId(5)], heard);
+}
+
+#[test]
+fn that_an_entity_has_left_its_home_is_logged_with_its_leaving() {
+    let mut world = World::new(21);
+    world.spawn_creature(-2.0);
+    world.run(300);
+    let entity = *world.live(WEST).state().entities.keys().next().expect("it was made");
+    world.cut_off = Some(WEST);
+    world.set_lively(true);
+    for _ in 0..20_000 {
+        if world.holders(entity).is_empty() {
+            break;
+        }
+        world.run(10);
+    }
+    world.set_lively(false);
+    world.run(100);
+    let state = world.cells[&WEST].folded();
+    assert_eq!(state.departing.len(), 1, "it is under way");
+    assert_eq!(state.placed.get(&entity), Some(&MIDDLE));
+}
+
+#[test]
+fn owners_whose_maps_differ_do_not_toss_an_entity() {
+    let mut world = World::new(22);
+    let entity = world.spawn(AVATAR, -20.0, Some(1));
+    world.run(500);
+    // The middle has not heard that it is responsible for what is west of it.
+    let mut map = world.map.clone();
+    map.version += 1;
+    let cells = &mut map.spaces.get_mut(&crate::world::SPACE).expect("it is there").cells;
+    (cells[0].east, cells[1].west) = (-100.0, -100.0);
+    world.tell_cell(WEST, annals_cell::CellInput::Map(map.clone()));
+    world.run(5_000);
+    let tossed = world.role(WEST).counters().offloaded;
+    assert!((1..=4).contains(&tossed), "it was handed over {tossed} times in 5 s");
+    world.tell_cell(MIDDLE, annals_cell::CellInput::Map(map));
+    world.run(3_000);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+    assert!(world.role(WEST).counters().offloaded <= tossed + 1);
+    check_logs(&world);
+}

@@ -85,6 +85,18 @@ impl Home {
         desk.record_for(entity, false, Body::Placed(Some(to)));
     }
 
+    fn attach(desk: &mut Desk, entity: EntityId, session: Option<SessionId>) {
+        let proxy = desk.owner();
+        let client = session.map(|session| ClientLink { session, proxy });
+        desk.record_for(entity, false, Body::ClientSet(client));
+        desk.call(
+            Address::Base(entity),
+            Address::Cell(entity),
+            proxy,
+            Call::Witness(client),
+        );
+    }
+
     fn call(desk: &mut Desk, entity: EntityId, method: MemberId, mut args: Vec<Value>) {
         let (from, to) = (Address::Base(entity), Address::Cell(entity));
         let Some(image) = desk
@@ -146,17 +158,7 @@ impl Role for Home {
                 session,
             } => self.create(desk, type_id, place, session),
             HomeInput::CreateBaseless { entity, creation } => self.create_baseless(desk, entity, creation),
-            HomeInput::Attach(entity, session) => {
-                let proxy = desk.owner();
-                let client = session.map(|session| ClientLink { session, proxy });
-                desk.record_for(entity, false, Body::ClientSet(client));
-                desk.call(
-                    Address::Base(entity),
-                    Address::Cell(entity),
-                    proxy,
-                    Call::Witness(client),
-                );
-            }
+            HomeInput::Attach(entity, session) => Self::attach(desk, entity, session),
             HomeInput::DestroyCell(entity) => {
                 desk.call(
                     Address::Base(entity),

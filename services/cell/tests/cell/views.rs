@@ -306,9 +306,10 @@ fn a_view_survives_a_take_over_without_anybody_going_and_coming_back() {
             .for_each(|entity| act(&mut world, entity, what));
     }
     world.run(500);
-    for victim in [WEST, MIDDLE] {
+    // The neighbours name what they haunt here at one moment of each second; the take-overs come at several.
+    for (phase, victim) in (0..).zip([WEST, MIDDLE, WEST, WEST, WEST]) {
         world.crash(victim);
-        world.run(2_000);
+        world.run(2_000 + 230 * phase);
         world.start(victim);
         world.run(3_000);
         for what in 0..10 {
@@ -326,6 +327,41 @@ fn a_view_survives_a_take_over_without_anybody_going_and_coming_back() {
             "{entity}: {told:?}"
         );
     }
+}
+
+#[test]
+fn what_was_in_view_within_the_hysteresis_stays_in_view_with_a_new_holder() {
+    let mut world = World::new(44);
+    world.spawn(AVATAR, -30.0, Some(1));
+    let (own_side, beyond) = (world.spawn(AVATAR, -68.0, None), world.spawn(AVATAR, 8.0, None));
+    world.run(500);
+    world.walk(1, -27.0, 0.0);
+    world.run(500);
+    world.walk(1, -34.5, 0.0);
+    world.run(1_500);
+    assert!(world.client(1).known.contains_key(&beyond), "42.5 m away");
+    world.crash(WEST);
+    world.run(500);
+    world.start(WEST);
+    world.run(5_000);
+    assert!(world.client(1).known.contains_key(&own_side));
+    assert!(!told(&world, 1, beyond).contains(&"leave"));
+}
+
+#[test]
+fn where_something_came_to_rest_is_told_again_in_case_it_was_lost() {
+    let mut world = World::new(45);
+    world.spawn(AVATAR, -20.0, Some(1));
+    world.spawn(AVATAR, -25.0, Some(2));
+    world.run(500);
+    world.walk(2, -28.0, 2.0);
+    world.run(3);
+    let lossless = world.faults;
+    world.faults.lost = 100;
+    world.run(110);
+    world.faults = lossless;
+    world.run(2_500);
+    check(&world);
 }
 
 #[test]

@@ -73,6 +73,8 @@ pub(crate) struct World {
     dice: Box<dyn FnMut() -> u64>,
     /// Messages to this owner are lost.
     pub(crate) cut_off: Option<OwnerId>,
+    /// This owner hears what it is told, and does not notice that time passes.
+    pub(crate) drowsy: Option<OwnerId>,
 }
 
 impl World {
@@ -97,6 +99,7 @@ impl World {
             posted: 0,
             dice: Box::new(annals_def::split_mix(seed)),
             cut_off: None,
+            drowsy: None,
         };
         for id in [WEST, MIDDLE, EAST] {
             world.start(id);
@@ -169,7 +172,8 @@ impl World {
 
     fn next(&self) -> Option<Mono> {
         let at = self.at();
-        let cells = self.cells.values().filter_map(|cell| cell.due(at));
+        let awake = self.cells.values().filter(|cell| self.drowsy != Some(cell.id));
+        let cells = awake.filter_map(|cell| cell.due(at));
         let message = self.bus.first_key_value().map(|((due, _), _)| *due);
         // Nothing is so urgent that it cannot wait for the next tenth of a millisecond; so time always passes.
         let next = cells.chain(self.home.due(at)).chain(message).min()?;
