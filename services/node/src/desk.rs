@@ -196,7 +196,11 @@ impl Desk {
             body,
             Body::BaseCreated(_) | Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. }
         );
+        let placed = matches!(body, Body::Placed(Some(_)));
         self.journal.record(subject, shown, body);
+        if let (Some(entity), true) = (entity, placed) {
+            self.follow(entity);
+        }
         if let (Some(entity), true) = (entity, begins) {
             self.shown_since.insert(entity, self.journal.label());
             self.adopt(entity);

@@ -24,6 +24,10 @@ const LAST_RESEND: Duration = Duration::from_secs(8);
 /// How many calls of one link are sent again at once.
 const RESEND_BURST: usize = 64;
 
+/// At least so long between two times that the calls of a link are sent again because of what a receiver said. Each of many
+/// calls that went wrong is answered; if each answer sent all of them again, answers would breed answers.
+const HEEDING: Duration = Duration::from_millis(50);
+
 /// After so many attempts a cell part is looked for at its home again.
 const ATTEMPTS_BEFORE_HOME: u32 = 2;
 
@@ -42,6 +46,21 @@ pub(crate) struct Resends {
 struct Attempt {
     due: Mono,
     made: u32,
+    /// When they were last sent again because of what a receiver said.
+    heeded: Option<Mono>,
+    /// The newest call when some were sent again: up to here more may have to be.
+    behind: CallNumber,
+}
+
+impl Attempt {
+    fn first(due: Mono) -> Self {
+        Self {
+            due,
+            made: 0,
+            heeded: None,
+            behind: CallNumber(0),
+        }
+    }
 }
 
 impl Resends {
@@ -49,7 +68,7 @@ impl Resends {
     pub(crate) fn adopt(&mut self, from: Address, links: &Links) {
         for (to, sent) in &links.sent {
             if !sent.unconfirmed.is_empty() {
-                self.schedule(Link { from, to: *to }, Attempt { due: Mono(0), made: 0 });
+                self.schedule(Link { from, to: *to }, Attempt::first(Mono(0)));
             }
         }
     }
@@ -66,13 +85,7 @@ impl Resends {
     /// Watches over a call that has just been sent.
     pub(crate) fn watch(&mut self, link: Link, now: Mono) {
         if !self.links.contains_key(&link) {
-            self.schedule(
-                link,
-                Attempt {
-                    due: now.after(FIRST_RESEND),
-                    made: 0,
-                },
-            );
+            self.schedule(link, Attempt::first(now.after(FIRST_RESEND)));
         }
     }
 
@@ -91,6 +104,45 @@ impl Resends {
         if let Some(old) = self.links.remove(&link) {
             self.due.remove(&(old.due, link));
         }
+    }
+
+    /// Whether the calls of a link are to be sent again now because of what a receiver says; if it said so a moment ago, they
+    /// are due soon instead.
+    fn heeds(&mut self, link: Link, now: Mono) -> bool {
+        let Some(attempt) = self.links.get(&link).copied() else {
+            return false;
+        };
+        match attempt.heeded.map(|last| last.after(HEEDING)) {
+            Some(again) if now < again => {
+                let due = attempt.due.min(again);
+                self.schedule(link, Attempt { due, ..attempt });
+                false
+            }
+            _ => {
+                let heeded = Some(now);
+                self.schedule(link, Attempt { heeded, ..attempt });
+                true
+            }
+        }
+    }
+
+    /// Whether more calls of a link are to be sent again now that those up to `upto` were taken.
+    fn goes_on(&mut self, link: Link, upto: CallNumber, now: Mono) -> bool {
+        let attempt = self.links.get(&link).copied();
+        let Some(attempt) = attempt.filter(|attempt| upto < attempt.behind) else {
+            return false;
+        };
+        // Whoever takes calls is there: what is lost now is worth trying again soon.
+        let due = attempt.due.min(now.after(FIRST_RESEND));
+        self.schedule(
+            link,
+            Attempt {
+                due,
+                made: 0,
+                ..attempt
+            },
+        );
+        self.heeds(link, now)
     }
 
     fn pop(&mut self, now: Mono) -> Option<(Link, Attempt)> {
@@ -217,6 +269,8 @@ impl Desk {
         *confirmed = upto.max(*confirmed);
         if *confirmed == last {
             self.resends.stop(link);
+        } else if self.resends.goes_on(link, upto, self.now.mono) {
+            self.repeat(link, upto.next());
         }
     }
 
@@ -240,25 +294,46 @@ impl Desk {
 
     /// The receiver lacks calls of ours after `have`.
     pub(crate) fn fill_gap(&mut self, link: Link, have: CallNumber) {
-        self.send_again(link, have.next());
+        if self.resends.heeds(link, self.now.mono) {
+            self.repeat(link, have.next());
+        }
     }
 
-    /// A cell part is elsewhere: calls to it follow.
+    /// A cell part is elsewhere: calls to it follow, unless this owner knows better because it is its home.
     pub(crate) fn redirect(&mut self, entity: EntityId, to: OwnerId) {
         if to == self.owner() {
             return;
         }
-        self.routes.moved(entity, to);
-        let waiting: Vec<Link> = self
-            .resends
-            .links
-            .keys()
-            .filter(|link| link.to == Address::Cell(entity))
-            .copied()
+        let before: Vec<(Link, Option<OwnerId>)> = self
+            .links_to(entity)
+            .into_iter()
+            .map(|link| (link, self.way(link)))
             .collect();
-        for link in waiting {
-            self.send_again(link, CallNumber(0));
+        self.routes.moved(entity, to);
+        for (link, way) in before {
+            if self.way(link) != way && self.resends.heeds(link, self.now.mono) {
+                self.repeat(link, CallNumber(0));
+            }
         }
+    }
+
+    /// A cell part has told its home, which is here, where it is: what waits for it goes there at once.
+    pub(crate) fn follow(&mut self, entity: EntityId) {
+        for link in self.links_to(entity) {
+            self.repeat(link, CallNumber(0));
+        }
+    }
+
+    /// The links to a cell part on which calls wait.
+    fn links_to(&self, entity: EntityId) -> Vec<Link> {
+        let links = self.resends.links.keys();
+        links.filter(|link| link.to == Address::Cell(entity)).copied().collect()
+    }
+
+    /// Where the calls of a link are sent.
+    fn way(&self, link: Link) -> Option<OwnerId> {
+        let home = self.state().links(link.from)?.sent.get(&link.to)?.home;
+        self.route(link.to, home)
     }
 
     /// The receiver is gone for good. Returns the calls that waited for a reply; the others are only counted.
@@ -317,10 +392,12 @@ impl Desk {
                 self.routes.forget(entity);
             }
             let pause = FIRST_RESEND.saturating_mul(1 << attempt.made.min(4)).min(LAST_RESEND);
-            if self.send_again(link, CallNumber(0)) {
+            if let Some(behind) = self.send_again(link, CallNumber(0)) {
                 let next = Attempt {
                     due: self.now.mono.after(pause),
                     made: attempt.made + 1,
+                    heeded: Some(self.now.mono),
+                    behind,
                 };
                 self.resends.schedule(link, next);
             }
@@ -348,16 +425,25 @@ impl Desk {
         }
     }
 
-    fn send_again(&mut self, link: Link, from: CallNumber) -> bool {
+    /// Sends calls of a link that is watched again, and remembers how far that has to go.
+    fn repeat(&mut self, link: Link, from: CallNumber) {
+        if let Some(behind) = self.send_again(link, from)
+            && let Some(attempt) = self.resends.links.get_mut(&link)
+        {
+            attempt.behind = behind;
+        }
+    }
+
+    /// Sends the first unconfirmed calls from `from` on again. Returns the link's newest call, if any is unconfirmed.
+    fn send_again(&mut self, link: Link, from: CallNumber) -> Option<CallNumber> {
         let first = self
             .resends
             .confirmed
             .get(&link)
             .map_or(from, |confirmed| from.max(confirmed.next()));
         let sent = self.state().links(link.from).and_then(|links| links.sent.get(&link.to));
-        let Some(sent) = sent.filter(|sent| !sent.unconfirmed.is_empty()) else {
-            return false;
-        };
+        let sent = sent.filter(|sent| !sent.unconfirmed.is_empty())?;
+        let newest = sent.last;
         let numbers: Vec<CallNumber> = sent
             .unconfirmed
             .range(first..)
@@ -367,7 +453,7 @@ impl Desk {
         for number in numbers {
             self.dispatch(link, number);
         }
-        true
+        Some(newest)
     }
 
     fn message(&self, link: Link, number: CallNumber) -> Option<(CallMessage, OwnerId)> {

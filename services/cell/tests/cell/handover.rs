@@ -341,3 +341,57 @@ fn owners_whose_maps_differ_do_not_toss_an_entity() {
     assert!(world.role(WEST).counters().offloaded <= tossed + 1);
     check_logs(&world);
 }
+
+#[test]
+fn calls_that_chase_an_entity_do_not_breed() {
+    for seed in 0..6 {
+        let mut world = World::new(seed);
+        let entity = world.spawn(AVATAR, -20.0, Some(1));
+        world.run(500);
+        world.faults.delay = 60_000;
+        let mut to = 20.0;
+        for _ in 0..6 {
+            world.walk(1, to, 0.0);
+            for _ in 0..15 {
+                (0..4).for_each(|_| world.call(entity, NOTE, Vec::new()));
+                let before = world.posted;
+                world.run(100);
+                let posted = world.posted - before;
+                assert!(posted < 1_500, "seed {seed}: {posted} messages in a tenth of a second");
+            }
+            to = if to > 0.0 { -20.0 } else { 20.0 };
+        }
+        world.faults = crate::world::CALM;
+        world.run(10_000);
+        println!("seed {seed}");
+        check(&world);
+    }
+}
+
+#[test]
+fn a_home_is_not_sent_chasing_by_what_others_believe() {
+    use annals_node::{Input, Output};
+    use annals_wire::bus::{Envelope, Message};
+
+    let mut world = World::new(23);
+    let entity = world.spawn(AVATAR, -20.0, None);
+    world.run(500);
+    world.cut_off = Some(WEST);
+    (0..20).for_each(|_| world.call(entity, NOTE, Vec::new()));
+    world.run(20);
+    let (now, epoch) = (world.at(), world.desk(WEST).epoch());
+    for _ in 0..10 {
+        let message = Message::Moved { entity, to: MIDDLE };
+        let envelope = Envelope {
+            from: WEST,
+            epoch,
+            message,
+        };
+        let said = world.home.handle(now, Input::Bus(envelope), 1_000);
+        let calls = said
+            .iter()
+            .filter(|output| matches!(output, Output::Send { .. }))
+            .count();
+        assert_eq!(calls, 0, "it knows that the entity is in the west");
+    }
+}

@@ -69,7 +69,8 @@ pub(crate) struct World {
     pub(crate) game: Arc<Game>,
     context: process::Game,
     bus: BTreeMap<(Mono, u64), (OwnerId, Vec<u8>)>,
-    posted: u64,
+    /// Messages so far.
+    pub(crate) posted: u64,
     dice: Box<dyn FnMut() -> u64>,
     /// Messages to this owner are lost.
     pub(crate) cut_off: Option<OwnerId>,
@@ -249,9 +250,10 @@ impl World {
             if self.roll(100) < self.faults.lost || self.cut_off == Some(to) {
                 continue;
             }
-            // Frames from one owner to another mostly keep their order.
-            let in_order = matches!(envelope.message, Message::View(ViewMessage::Frames { .. }));
-            let delay = if in_order && self.roll(20) != 0 {
+            // Frames from one owner to another mostly keep their order; in a calm everything does.
+            let frames = matches!(envelope.message, Message::View(ViewMessage::Frames { .. }));
+            let in_order = self.faults.delay == CALM.delay || (frames && self.roll(20) != 0);
+            let delay = if in_order {
                 1_000
             } else {
                 200 + self.roll(self.faults.delay)
