@@ -29,6 +29,7 @@ use crate::{
     bots::{self, BotPlan, BotsError, BotsReport, Recovery},
     progress::{Progress, ProgressView},
     replay::owners,
+    tamper::{Removed, TamperError, remove_one_event},
     up::{Realm, RealmPlan, UpError},
 };
 
@@ -40,6 +41,12 @@ const KILLED: [&str; 2] = ["cell-1", "base-1"];
 
 /// How long the archive may take to hold what was shown last.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long an owner may be without a holder that answers.
+const HELD_WITHIN: Duration = Duration::from_secs(20);
+
+/// Between two questions that wait for one of these.
+const AGAIN_AFTER: Duration = Duration::from_millis(300);
 
 /// What is demonstrated.
 #[derive(Debug, clap::Args)]
@@ -59,6 +66,9 @@ pub struct Demo {
     /// Leave the realm running
     #[arg(long)]
     keep: bool,
+    /// Take one event out of the archive before it is checked: the demonstration must fail then
+    #[arg(long)]
+    tamper: bool,
     /// Folder for what the realm keeps; emptied first
     #[arg(long, default_value = "target/demo")]
     data: PathBuf,
@@ -81,6 +91,8 @@ enum DemoError {
     Store(#[from] annals_store::StoreError),
     #[error("owner {owner} could not be inspected")]
     Inspect { owner: OwnerId, source: AskError },
+    #[error("nothing could be taken out of the archive")]
+    Tamper(#[from] TamperError),
     #[error("another process could not be run")]
     Process(#[source] io::Error),
 }
@@ -211,11 +223,24 @@ impl Demo {
         let store = remote_store(&bus, &subjects);
         let live = inspect(&bus, &subjects, &store).await?;
         print_play(report, schema, self.bots);
+        let mut back = true;
         for (name, at) in kills {
-            print_recovery(name, &report.recovery_after(*at));
+            let recovery = report.recovery_after(*at);
+            print_recovery(name, &recovery);
+            back &= recovery.endless == 0;
         }
         print_figures(&bus, &name).await;
         let replayed = self.replays(&realm.nats(), &live).await?;
+        if self.tamper {
+            let removed = remove_one_event(&store).await?;
+            let Removed {
+                at,
+                entity,
+                part,
+                number,
+            } = removed;
+            println!("demo: taken out of the archive: batch {at}, with event {number} of entity {entity} ({part})");
+        }
         let checked = self.check(&realm.nats(), files).await?;
         let played = report.total(|bot| bot.log_ins) >= self.bots as u64
             && report.total(|bot| bot.malformed) == 0
@@ -229,7 +254,7 @@ impl Demo {
                 );
             }
         }
-        let kept = replayed && checked && played;
+        let kept = replayed && checked && played && back;
         println!("demo: {}", if kept { "every promise was kept" } else { "FAILED" });
         Ok(kept)
     }
@@ -250,7 +275,7 @@ impl Demo {
                         + &String::from_utf8_lossy(&output.stderr);
                 }
                 // db may not have archived that far yet.
-                tokio::time::sleep(Duration::from_millis(300)).await;
+                tokio::time::sleep(AGAIN_AFTER).await;
             };
             let equal = text.contains(&state.to_string());
             same &= equal;
@@ -303,8 +328,15 @@ fn compile(world: &Path) -> Result<Arc<Schema>, DemoError> {
 async fn inspect(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<Vec<(LogPosition, Hash)>, DemoError> {
     let mut live = Vec::new();
     for owner in owners(store).await? {
-        let asked = request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await;
-        let inspected = asked.map_err(|source| DemoError::Inspect { owner, source })?;
+        let until = Instant::now() + HELD_WITHIN;
+        let inspected = loop {
+            match request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await {
+                Ok(inspected) => break inspected,
+                // It may be being taken over.
+                Err(_) if Instant::now() < until => tokio::time::sleep(AGAIN_AFTER).await,
+                Err(source) => return Err(DemoError::Inspect { owner, source }),
+            }
+        };
         let state = inspected.state.try_into().map(Hash).unwrap_or_default();
         live.push((
             LogPosition {

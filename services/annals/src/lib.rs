@@ -12,5 +12,6 @@ pub mod log_command;
 pub mod progress;
 pub mod replay;
 pub mod showings;
+pub mod tamper;
 pub mod up;
 pub mod up_command;

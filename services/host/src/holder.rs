@@ -175,23 +175,11 @@ pub async fn hold<R>(
     R::Input: Clone + Send + 'static,
 {
     let (owner, _, _, epoch) = terms.grant.terms();
-    let (held, mut heard) = loop {
-        match take_over(&process, &terms, &make).await {
-            Ok(taken) => break taken,
-            Err(error) => {
-                tracing::warn!(%owner, %epoch, error = %Chain(&error), "taking over is tried again");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-        // Meanwhile it may have been granted to somebody else: then the inputs end.
-        if wires.commands.is_closed() {
-            return;
-        }
+    let Some((mut driver, mut heard)) = open(&process, &terms, &make).await else {
+        return;
     };
-    tracing::info!(%owner, %epoch, entities = held.owner.state().entities.len(), "taken over");
-    let registry = Arc::new(StoreRegistry::new(process.store.clone()));
+    tracing::info!(%owner, %epoch, entities = driver.core().owner.state().entities.len(), "taken over");
     let mut inspections = Inspections::listen(&process, owner).await;
-    let mut driver = Driver::new(held, process.history.clone(), registry);
     loop {
         while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
             send(&process, owner, output, &wires).await;
@@ -337,24 +325,75 @@ async fn refill(process: &Process, writer: &writer::Writer, missing: std::ops::R
     }
 }
 
-/// Rule E1, and the core at the end of what was read.
+/// Rules E1 to E3: an owner's core once the store holds its opening; `None` when another has been granted the owner since.
+///
+/// Whoever held it before may still be appending. What lands in between is read too, and the rest is tried again: the first
+/// `Open` that gets in ends that. Until it is recorded, whatever the owner is told waits.
+async fn open<R: Role>(
+    process: &Arc<Process>,
+    terms: &Terms,
+    make: impl Fn(&OwnerState, Mono) -> R,
+) -> Option<(Driver<Held<R>>, async_nats::Subscriber)> {
+    let (owner, _, _, epoch) = terms.grant.terms();
+    let registry = Arc::new(StoreRegistry::new(process.store.clone()));
+    let mut heard = None;
+    let mut reading = Reading::default();
+    loop {
+        let held = match take_over(process, terms, &make, &mut heard, &mut reading).await {
+            Ok(held) => held,
+            Err(error) => {
+                tracing::warn!(%owner, %epoch, error = %Chain(&error), "taking over is tried again");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let mut driver = Driver::new(held, process.history.clone(), Arc::clone(&registry) as _);
+        while driver.core().owner.writer().opening().is_none() && driver.core().owner.stopped().is_none() {
+            let deadline = driver.core().owner.deadline(process.clock.now());
+            tokio::select! {
+                () = driver.step() => {}
+                () = until(deadline) => driver.core_mut().handle(Input::Time),
+            }
+        }
+        match driver.core().owner.stopped() {
+            None => return heard.map(|heard| (driver, heard)),
+            Some(Stop::ReadAgain { .. }) => tracing::debug!(%owner, %epoch, "reading on: the log has grown meanwhile"),
+            Some(stop) => {
+                tracing::info!(%owner, %epoch, %stop, "not taken over");
+                return None;
+            }
+        }
+    }
+}
+
+/// Rule E1, and the core at the end of what was read. A further try listens and reads on from where the one before it was.
 async fn take_over<R: Role>(
     process: &Process,
     terms: &Terms,
     make: impl Fn(&OwnerState, Mono) -> R,
-) -> Result<(Held<R>, async_nats::Subscriber), TakeError> {
+    heard: &mut Option<async_nats::Subscriber>,
+    reading: &mut Reading,
+) -> Result<Held<R>, TakeError> {
     let (owner, part, shard, epoch) = terms.grant.terms();
-    let heard = process.bus.client().subscribe(process.subjects.owner(owner)).await?;
-    process.bus.barrier().await?;
+    if heard.is_none() {
+        let subscriber = process.bus.client().subscribe(process.subjects.owner(owner)).await?;
+        process.bus.barrier().await?;
+        *heard = Some(subscriber);
+    }
     let recovered = recover(&process.store, shard, owner, part).await?;
     let openings = read_openings(&process.store, owner).await?;
-    let mut reading = Reading::default();
-    process.history.read(owner, &mut reading).await?;
+    process.history.read(owner, reading).await?;
     let archived = Tip {
         number: recovered.cursor.batch,
         hash: recovered.cursor.hash,
     };
-    let chain = assemble(owner, archived, &openings, reading.batches, reading.last)?;
+    let chain = assemble(
+        owner,
+        archived,
+        &openings,
+        reading.batches.iter().cloned(),
+        reading.last,
+    )?;
     let mut state = recovered.state;
     for frozen in &chain.beyond {
         state.fold(&Batch::read(&frozen.bytes)?)?;
@@ -379,15 +418,12 @@ async fn take_over<R: Role>(
         behaviour: Arc::clone(&terms.behaviour),
         dice: crate::process::dice(),
     };
-    Ok((
-        Held {
-            owner: Owner::take_over(now, role, beginning),
-            clock,
-            epoch,
-            metrics: Arc::clone(&process.metrics),
-        },
-        heard,
-    ))
+    Ok(Held {
+        owner: Owner::take_over(now, role, beginning),
+        clock,
+        epoch,
+        metrics: Arc::clone(&process.metrics),
+    })
 }
 
 async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<Opening>, StoreError> {

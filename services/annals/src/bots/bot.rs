@@ -20,6 +20,9 @@ use crate::showings::EXTENSION;
 /// How long a bot whose session has ended waits before it logs in anew.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How long after its time a bot that is interrupted waits for the end of it: longer than any process takes to come back.
+pub(super) const BACK_WITHIN: Duration = Duration::from_secs(20);
+
 /// Plays until the time is over, and takes its leave.
 pub(super) async fn play(
     plan: &BotPlan,
@@ -57,7 +60,7 @@ pub(super) async fn play(
         let client = Client::start(endpoint.clone(), config.clone());
         let session = Session::new(&mut bot, client, &mut file);
         match session.play(until).await {
-            Ok(After::LogInAnew) if Instant::now() + AGAIN_AFTER < until => sleep(AGAIN_AFTER).await,
+            Ok(After::LogInAnew) if Instant::now() + AGAIN_AFTER < until + BACK_WITHIN => sleep(AGAIN_AFTER).await,
             Ok(_) => break file.flush(),
             Err(error) => break Err(error),
         }

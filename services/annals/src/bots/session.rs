@@ -14,7 +14,7 @@ use annals_wire::client::LoginRefusal;
 use tokio::time::{MissedTickBehavior, interval, timeout_at};
 
 use super::{
-    bot::Bot,
+    bot::{BACK_WITHIN, Bot},
     repertoire::{Planned, Repertoire},
     report::{Driven, Interruption},
     walk::Walk,
@@ -116,7 +116,8 @@ impl<'b, 'p> Session<'b, 'p> {
         }
     }
 
-    /// Plays until the session ends or the time is over; then takes its leave.
+    /// Plays until the session ends or the time is over; then takes its leave. Who is interrupted at that moment waits for the
+    /// end of it, for as long as [`BACK_WITHIN`].
     pub(super) async fn play(mut self, until: Instant) -> io::Result<After> {
         let mut step = interval(STEP);
         step.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -133,10 +134,11 @@ impl<'b, 'p> Session<'b, 'p> {
                 },
                 _ = step.tick() => {
                     let now = Instant::now();
-                    if now >= until {
+                    if now < until {
+                        self.act(now);
+                    } else if now >= until + BACK_WITHIN || self.interrupted_since(now).is_none() {
                         break;
                     }
-                    self.act(now);
                 }
             }
         }
@@ -200,13 +202,21 @@ impl<'b, 'p> Session<'b, 'p> {
             to: Some(self.client.instant(silence.to)),
         });
         self.interruptions.extend(silences);
-        let last = core.heard_at().map(|at| self.client.instant(at));
-        let silent_since = last.filter(|last| now.saturating_duration_since(*last) >= Duration::from_millis(SILENCE));
-        let since = [silent_since, self.away].into_iter().flatten().min();
+        let since = self.interrupted_since(now);
         self.bot.interrupted = match after {
             After::LogInAnew => Some(since.unwrap_or(now)),
             After::Nothing => since,
         };
+    }
+
+    /// Since when it has heard nothing, if it is interrupted.
+    fn interrupted_since(&self, now: Instant) -> Option<Instant> {
+        let last = self.client.core().heard_at().map(|at| self.client.instant(at));
+        let silent_since = last.filter(|last| now.saturating_duration_since(*last) >= Duration::from_millis(SILENCE));
+        [silent_since, self.away, self.bot.interrupted]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn ended(&mut self, reason: EndReason) -> io::Result<After> {

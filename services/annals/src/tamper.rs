@@ -1,0 +1,87 @@
+//! Takes an event out of a realm's archive, to see that the check notices.
+
+use annals_db::{RecoveryError, read_archived};
+use annals_director::read_owners;
+use annals_event::{Batch, Subject};
+use annals_ids::{BatchNumber, EntityId, HistoryNumber, LogPosition, Part};
+use annals_store::{KeyRange, Store, StoreError, layout::archive};
+use thiserror::Error;
+
+/// Batches asked for at a time.
+const PAGE: usize = 64;
+
+/// The event that was taken out, with the batch around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// Where it was.
+    pub at: LogPosition,
+    /// Whose event.
+    pub entity: EntityId,
+    /// Of which part.
+    pub part: Part,
+    /// Its history number.
+    pub number: HistoryNumber,
+}
+
+/// Why none was.
+#[derive(Debug, Error)]
+pub enum TamperError {
+    /// There is none that anybody could have been shown.
+    #[error("the archive holds no event that anybody could have been shown")]
+    Nothing,
+    /// The archive cannot be read.
+    #[error("the archive cannot be read")]
+    Archive(#[from] RecoveryError),
+    /// The store does not answer.
+    #[error("the realm's store could not be used")]
+    Store(#[from] StoreError),
+}
+
+/// Takes the batch with the middle one of all events that others may see out of the archive.
+///
+/// # Errors
+/// When there is none, or the store does not answer.
+pub async fn remove_one_event(store: &Store) -> Result<Removed, TamperError> {
+    let mut visible = Vec::new();
+    let owners = read_owners(store).await?;
+    for (owner, record) in &owners {
+        let mut after = BatchNumber(0);
+        loop {
+            let batches = read_archived(store, record.shard, *owner, after, PAGE).await?;
+            if batches.is_empty() {
+                break;
+            }
+            for (_, bytes) in &batches {
+                after = after.next();
+                let events = Batch::read(bytes).map(|batch| batch.events).unwrap_or_default();
+                visible.extend(events.iter().filter_map(|event| match (event.subject, event.history) {
+                    (Subject::Entity(entity, part), Some(number)) => Some(Removed {
+                        at: LogPosition {
+                            owner: *owner,
+                            batch: after,
+                        },
+                        entity,
+                        part,
+                        number,
+                    }),
+                    _ => None,
+                }));
+            }
+        }
+    }
+    let removed = *visible.get(visible.len() / 2).ok_or(TamperError::Nothing)?;
+    let (owner, batch) = (removed.at.owner, removed.at.batch);
+    let place = archive::place_key(owner, batch);
+    let shard = owners
+        .iter()
+        .find_map(|(found, record)| (*found == owner).then_some(record.shard))
+        .ok_or(TamperError::Nothing)?;
+    let transaction = store.begin();
+    if let Some(leaf) = transaction.get(&place).await? {
+        let leaf = archive::decode_place(&leaf)?;
+        transaction.clear_range(&KeyRange::prefix(&archive::leaf_key(shard, leaf)))?;
+    }
+    transaction.clear(&place)?;
+    transaction.commit().await?;
+    Ok(removed)
+}

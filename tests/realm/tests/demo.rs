@@ -1,0 +1,98 @@
+//! The demonstration, small, as `make demo` runs it: real processes, two of them killed, the archive checked by others.
+//!
+//! The binaries are those that the workspace's test build has made beside this test.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Mutex, PoisonError},
+};
+
+/// One realm at a time: two would share two cores.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// The binary beside the folder of test binaries; `None` where only this package was built.
+fn annals() -> Option<PathBuf> {
+    let folder = std::env::current_exe().ok()?.parent()?.parent()?.to_owned();
+    let services = [
+        "annals",
+        "annals-base",
+        "annals-cell",
+        "annals-db",
+        "annals-director",
+        "annals-login",
+    ];
+    let built = services.iter().all(|name| folder.join(name).exists());
+    built.then(|| folder.join("annals"))
+}
+
+/// Runs one, and returns whether it ended well and what it said; `None` where there are no binaries.
+fn demonstrate(world: &Path, bots: u32, seconds: u32, flags: &[&str]) -> Option<(bool, String)> {
+    let Some(annals) = annals() else {
+        println!("SKIPPED: the services' binaries are not built; `make test` builds them");
+        return None;
+    };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let output = Command::new(annals)
+        .arg("demo")
+        .args(["--bots", &bots.to_string(), "--duration", &seconds.to_string()])
+        .arg("--world")
+        .arg(world)
+        .arg("--data")
+        .arg(folder.path().join("realm"))
+        .args(flags)
+        .output()
+        .expect("the demonstration can be started");
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    Some((output.status.success(), text.into_owned()))
+}
+
+/// Runs one that has to end well.
+fn succeed(world: &Path, bots: u32, seconds: u32) {
+    if let Some((succeeded, text)) = demonstrate(world, bots, seconds, &[]) {
+        assert!(succeeded, "the demonstration failed");
+        assert!(text.contains("every promise was kept"), "it says so");
+    }
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("two folders up")
+        .to_owned()
+}
+
+#[test]
+fn the_sample_world_survives_a_killed_cell_and_a_killed_base() {
+    succeed(&repository().join("defs"), 8, 24);
+}
+
+#[test]
+fn it_fails_when_one_archived_event_is_missing() {
+    let Some((succeeded, text)) = demonstrate(&repository().join("defs"), 4, 9, &["--tamper"]) else {
+        return;
+    };
+    assert!(!succeeded, "an event is missing, and nobody minds");
+    let (_, removed) = text.split_once("taken out of the archive: ").expect("what was taken out");
+    let (_, removed) = removed.split_once("of entity ").expect("whose event");
+    let (entity, verdict) = removed.split_once(' ').expect("its id");
+    assert!(verdict.contains(&format!("of entity {entity}: ")), "entity {entity} is not named");
+    assert!(verdict.contains("demo: FAILED"), "it says so");
+}
+
+#[test]
+fn a_published_game_survives_them_too() {
+    let corpus = std::env::var_os("ANNALS_CORPUS").map_or_else(|| repository().join("../shared/corpus"), PathBuf::from);
+    let world = corpus.join("kbengine-demo");
+    if world.exists() {
+        succeed(&world, 6, 18);
+    } else {
+        println!(
+            "SKIPPED: {} is not there; ANNALS_CORPUS names the folder of published games",
+            world.display()
+        );
+    }
+}
