@@ -120,7 +120,10 @@ fn an_unknown_key_is_named_with_what_was_meant() {
     );
 
     let text = complaint(&[], &[("ANNALS_COLOUR", "blue")]);
-    assert!(text.contains("the settings are realm, nats, replicas, world, data"), "{text}");
+    assert!(
+        text.contains("the settings are realm, nats, replicas, world, data"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -76,10 +76,15 @@ fn it_fails_when_one_archived_event_is_missing() {
         return;
     };
     assert!(!succeeded, "an event is missing, and nobody minds");
-    let (_, removed) = text.split_once("taken out of the archive: ").expect("what was taken out");
+    let (_, removed) = text
+        .split_once("taken out of the archive: ")
+        .expect("what was taken out");
     let (_, removed) = removed.split_once("of entity ").expect("whose event");
     let (entity, verdict) = removed.split_once(' ').expect("its id");
-    assert!(verdict.contains(&format!("of entity {entity}: ")), "entity {entity} is not named");
+    assert!(
+        verdict.contains(&format!("of entity {entity}: ")),
+        "entity {entity} is not named"
+    );
     assert!(verdict.contains("demo: FAILED"), "it says so");
 }
 
