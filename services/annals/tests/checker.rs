@@ -20,7 +20,10 @@ use annals_ids::{
 };
 use annals_store::{
     KeyRange, MemoryStore, Store, immediate,
-    layout::{archive, owners::OpeningRecord},
+    layout::{
+        archive, chunks,
+        owners::{self, Cursor, OpeningRecord},
+    },
 };
 use annals_wire::client::value_hash;
 use tempfile::TempDir;
@@ -170,6 +173,26 @@ impl Realm {
         fold(&self.store, &self.schema, &self.frozen);
     }
 
+    /// Puts a batch behind what is archived: db itself takes none that cannot have happened.
+    fn force(&self, batch: &FrozenBatch, tail: Tail) {
+        let leaf = LeafIndex(self.frozen.len() as u64);
+        let cursor = Cursor {
+            batch: tail.batch,
+            hash: tail.hash,
+            event: tail.event,
+            epoch: batch.epoch,
+        };
+        let transaction = self.store.begin();
+        for (key, chunk) in chunks(&archive::leaf_key(SHARD, leaf), &batch.bytes) {
+            transaction.set(&key, chunk).unwrap();
+        }
+        let place = archive::place_key(batch.owner, batch.number);
+        transaction.set(&place, &archive::encode_place(leaf)).unwrap();
+        let key = owners::cursor_key(batch.owner);
+        transaction.set(&key, &cursor.encode()).unwrap();
+        immediate(transaction.commit()).unwrap();
+    }
+
     /// Takes rows out of the store.
     fn clear(&self, key: &[u8]) {
         let transaction = self.store.begin();
@@ -181,7 +204,7 @@ impl Realm {
     fn replace(&self, leaf: u64, bytes: &[u8]) {
         let key = archive::leaf_key(SHARD, LeafIndex(leaf));
         let transaction = self.store.begin();
-        for (key, chunk) in annals_store::layout::chunks(&key, bytes) {
+        for (key, chunk) in chunks(&key, bytes) {
             transaction.set(&key, chunk).unwrap();
         }
         immediate(transaction.commit()).unwrap();
@@ -356,9 +379,12 @@ fn a_flipped_bit_anywhere_in_a_batch_is_found() {
 #[test]
 fn a_hole_in_the_history_numbers_is_named_though_nobody_was_shown_it() {
     let mut realm = Realm::with_a_life();
-    realm.change(6, "level", &[], Value::UInt(4));
     realm.lines.truncate(1);
     realm.archive();
+    let (member, path, value) = (realm.member("level"), Vec::new(), Value::UInt(4));
+    let body = Body::Changed { member, path, value };
+    let late = batch(&realm.imprint, &mut realm.tail, CELL, Some(6), body);
+    realm.force(&late, realm.tail);
     let report = realm.check();
     assert_eq!((report.lost_count, report.fault_count), (0, 0), "{report}");
     let hole = Wrong::Hole {
@@ -373,15 +399,15 @@ fn a_hole_in_the_history_numbers_is_named_though_nobody_was_shown_it() {
 
 #[test]
 fn a_number_with_two_events_is_named_with_both_places() {
-    let mut realm = Realm::with_a_life();
+    let realm = Realm::with_a_life();
     let twin = found(&realm.store, Part::Cell);
     let (member, path, value) = (realm.member("level"), Vec::new(), Value::UInt(2));
     let imprint = imprint(&realm.schema, twin);
     let body = Body::Changed { member, path, value };
-    realm
-        .frozen
-        .push(batch(&imprint, &mut Tail::default(), CELL, Some(1), body));
     realm.archive();
+    let mut tail = Tail::default();
+    let second = batch(&imprint, &mut tail, CELL, Some(1), body);
+    realm.force(&second, tail);
     let report = realm.check();
     let twice = Wrong::Twice {
         entity: AVATAR,

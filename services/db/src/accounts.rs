@@ -55,7 +55,7 @@ pub async fn create(
                 password: password.to_owned(),
             };
             transaction.set(&key, &account.encode())?;
-            stored::write(&transaction, schema, database, entity).await?;
+            stored::write(&transaction, schema, database, None, entity).await?;
             Ok(account)
         }
     };

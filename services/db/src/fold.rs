@@ -1,35 +1,43 @@
 //! Folding: the stream's batches into archive, snapshots and database, in the stream's order (rules F1 to F5).
 //!
 //! [`Folder::offer`] takes what the stream holds, [`Folder::commit`] puts a part of it into the store in one transaction.
-//! The state in memory is only ever ahead of the store within a commit; when one fails, it is read anew.
+//! The state in memory is only ever ahead of the store within a commit; when one fails, or nobody knows whether it did, it
+//! is read anew. A log that cannot go on (a hole, an `Open` that is not recorded, a defect) waits by itself.
 
+mod attempt;
 mod effects;
 mod log;
+mod snapshot;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use annals_def::Schema;
-use annals_event::{Batch, Malformed, merkle::Frontier};
-use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, Shard};
+use annals_event::{Batch, Malformed};
+use annals_ids::{BatchNumber, DatabaseId, Hash, OwnerId, Shard, TypeId};
 use annals_store::{
     Retry, Store, StoreError, Transaction,
-    layout::{archive, chunks, owners::Cursor},
+    layout::{archive, owners::Cursor},
 };
 use thiserror::Error;
 
-use crate::recovery::RecoveryError;
-use effects::Effects;
-use log::{Log, Verdict};
+use attempt::Attempt;
+use log::Log;
 
-/// Bytes of batches that one transaction folds at most: far from the store's limit, with room for snapshots beside them.
-const COMMIT_BYTES: usize = 3 << 20;
+/// How often a commit is tried that lost against another transaction, or whose store did not answer. With the pauses it is
+/// half a minute.
+const ATTEMPTS: u32 = 40;
 
-/// How often a commit that lost against another transaction is tried again.
-const ATTEMPTS: usize = 20;
+/// Pause after the first attempt that failed because the store was away; doubled with each further one, up to
+/// [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+
+/// Longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A message of the stream.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Found {
     /// Whose log, as its subject says.
     owner: OwnerId,
@@ -53,12 +61,10 @@ pub enum FoldError {
     /// The store did not answer.
     #[error("the store did not take what was to be folded")]
     Store(#[from] StoreError),
-    /// What is archived cannot be read.
-    #[error("folding needs what is archived already")]
-    Recovery(#[from] RecoveryError),
 }
 
-/// Something in the stream that is no part of any log. Alarms: the realm goes on, an operator must look.
+/// Something in the stream that is no part of any log, or that a log or the database cannot take. Alarms: the realm goes
+/// on, an operator must look.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Alarm {
     /// A message is no batch.
@@ -77,16 +83,18 @@ pub enum Alarm {
         /// Whom the batch names.
         named: OwnerId,
     },
-    /// A batch has the right number and does not continue the log.
-    #[error("batch {number} of owner {owner} names {named} as the hash before it, where {expected} stands")]
+    /// A batch has the right number and does not continue the log, or fills a hole and is not what is missing there.
+    #[error(
+        "batch {number} of owner {owner} (hash {hash}) is not what belongs there: {expected} should stand there or before it"
+    )]
     Contradiction {
         /// Whose log.
         owner: OwnerId,
         /// Which batch.
         number: BatchNumber,
-        /// The hash that it names.
-        named: Hash,
-        /// The hash that is there.
+        /// Its hash.
+        hash: Hash,
+        /// The hash of the batch before, or of the one that belongs in the hole.
         expected: Hash,
     },
     /// A batch of an epoch that was never granted.
@@ -98,15 +106,50 @@ pub enum Alarm {
         number: BatchNumber,
     },
     /// A batch holds what cannot have happened.
-    #[error("{0}")]
-    Impossible(String),
+    #[error("owner {owner}'s log stands still before batch {number}, which cannot have happened: {why}")]
+    Impossible {
+        /// Whose log.
+        owner: OwnerId,
+        /// Which batch.
+        number: BatchNumber,
+        /// What stands against it.
+        why: String,
+    },
+    /// What is archived of a log cannot be read.
+    #[error("owner {owner}'s log stands still: {why}")]
+    Unreadable {
+        /// Whose log.
+        owner: OwnerId,
+        /// What is wrong.
+        why: String,
+    },
+    /// A batch asks for more than a transaction can do.
+    #[error(
+        "owner {owner}'s log stands still before batch {number}: it writes {bytes} B to the database, more than one transaction takes"
+    )]
+    TooLarge {
+        /// Whose log.
+        owner: OwnerId,
+        /// Which batch.
+        number: BatchNumber,
+        /// What the transaction would take.
+        bytes: usize,
+    },
+    /// An entity is of a type that the schema does not have.
+    #[error("entity {database} of the database was not written: the schema has no type {type_id}")]
+    UnknownType {
+        /// Which entity.
+        database: DatabaseId,
+        /// Its type.
+        type_id: TypeId,
+    },
     /// An identifier is taken.
     #[error("entity {database} of the database has the identifier of entity {holder} and is found by its id alone")]
     IdentifierTaken {
         /// Which entity.
-        database: annals_ids::DatabaseId,
+        database: DatabaseId,
         /// Who has the identifier.
-        holder: annals_ids::DatabaseId,
+        holder: DatabaseId,
     },
 }
 
@@ -146,11 +189,15 @@ pub struct Folder {
     shard: Shard,
     schema: Arc<Schema>,
     term: u64,
-    tree: Frontier,
     logs: BTreeMap<OwnerId, Log>,
-    pending: VecDeque<Found>,
-    /// Batches that waited behind a hole and are folded by the transaction under way.
-    released: Vec<Found>,
+    /// Whether `logs` has every owner of the shard of which anything is folded.
+    listed: bool,
+    pending: VecDeque<Arc<Found>>,
+    pending_bytes: usize,
+    /// Logs that may go on without another message: the last transaction was full, or an `Open` may be recorded by now.
+    unfinished: VecDeque<OwnerId>,
+    /// Logs of which a snapshot is being written, in their turn.
+    snapshots: VecDeque<OwnerId>,
     alarms: Vec<Alarm>,
 }
 
@@ -169,20 +216,19 @@ impl Folder {
         };
         // A lost answer raises the term twice, which harms nobody.
         let (term, _) = store.run_repeatable(work).await?;
-        let tree = Frontier::new();
-        let mut folder = Self {
+        Ok(Self {
             store,
             shard,
             schema,
             term,
-            tree,
             logs: BTreeMap::new(),
+            listed: false,
             pending: VecDeque::new(),
-            released: Vec::new(),
+            pending_bytes: 0,
+            unfinished: VecDeque::new(),
+            snapshots: VecDeque::new(),
             alarms: Vec::new(),
-        };
-        folder.reload().await?;
-        Ok(folder)
+        })
     }
 
     /// Takes a message of the stream, in the stream's order.
@@ -195,20 +241,27 @@ impl Folder {
                     named: batch.header.owner,
                 });
             }
-            Ok(batch) => self.pending.push_back(Found { owner, batch, bytes }),
+            Ok(batch) => {
+                self.pending_bytes += bytes.len();
+                self.pending.push_back(Arc::new(Found { owner, batch, bytes }));
+            }
         }
     }
 
-    /// Whether there is something to commit.
+    /// Whether a commit has something to do that is there already.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        !self.pending.is_empty() || !self.alarms.is_empty()
+        let goes_on = |owner| self.logs.get(owner).is_some_and(|log| !log.awaits_opening());
+        !self.pending.is_empty()
+            || !self.alarms.is_empty()
+            || !self.snapshots.is_empty()
+            || self.unfinished.iter().any(goes_on)
     }
 
     /// Bytes that wait to be committed: at some point the shell reads no further.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
-        self.pending.iter().map(|found| found.bytes.len()).sum()
+        self.pending_bytes
     }
 
     /// What is missing in the logs.
@@ -226,201 +279,111 @@ impl Folder {
     /// # Errors
     /// When another db folds the shard, or the store cannot be used; what was offered is still there then.
     pub async fn commit(&mut self) -> Result<Folded, FoldError> {
-        for _ in 0..ATTEMPTS {
-            let taken = self.take_pending();
-            match self.try_commit(&taken).await {
-                Ok(folded) => return Ok(folded),
-                Err(error) => {
-                    taken.into_iter().rev().for_each(|found| self.pending.push_front(found));
-                    let again = matches!(&error, FoldError::Store(source) if source.retry() != Retry::Never);
-                    if !again {
-                        return Err(error);
-                    }
-                    self.reload().await?;
+        let mut most = usize::MAX;
+        let mut failures = 0;
+        loop {
+            self.load_needed().await?;
+            let mut attempt = Attempt::new(self.store.begin(), most);
+            let Err(error) = self.run(&mut attempt).await else {
+                return Ok(self.settle(attempt));
+            };
+            let last = self.undo(&mut attempt);
+            failures += 1;
+            match (&error, last) {
+                (FoldError::Store(StoreError::TransactionTooLarge { .. }), Some(_)) if attempt.folded.batches > 1 => {
+                    most = attempt.folded.batches / 2;
                 }
+                (FoldError::Store(StoreError::TransactionTooLarge { bytes }), Some((owner, number))) => {
+                    self.halt(owner, number, *bytes);
+                }
+                (FoldError::Store(source), _) if source.retry() != Retry::Never && failures < ATTEMPTS => {
+                    if *source != StoreError::Conflict {
+                        let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
+                        self.store.backend().wait(pause).await;
+                    }
+                }
+                _ => return Err(error),
             }
         }
-        Err(FoldError::Store(StoreError::Conflict))
     }
 
     /// Records a hole that nobody filled (rule F4).
     ///
     /// # Errors
-    /// When the store cannot be used.
-    pub async fn name_hole(&self, missing: Missing) -> Result<(), StoreError> {
+    /// When another db folds the shard, or the store cannot be used.
+    pub async fn name_hole(&mut self, missing: Missing) -> Result<(), FoldError> {
         let hole = archive::Hole {
             after: missing.after,
             named: missing.named,
             until: missing.until,
         };
         let key = archive::hole_key(missing.owner, missing.first);
-        let work = |transaction: Transaction| {
-            let (key, value) = (key.clone(), hole.encode());
-            async move { transaction.set(&key, &value) }
+        let (key, value) = (key.as_slice(), hole.encode());
+        let (term, shard, value) = (self.term, self.shard, value.as_slice());
+        let work = |transaction: Transaction| async move {
+            check_lease(&transaction, shard, term).await?;
+            Ok::<_, FoldError>(transaction.set(key, value)?)
         };
-        self.store.run_repeatable(work).await.map(drop)
-    }
-
-    fn take_pending(&mut self) -> Vec<Found> {
-        let mut taken = Vec::new();
-        let mut bytes = 0;
-        while let Some(found) = self
-            .pending
-            .pop_front_if(|found| bytes == 0 || bytes + found.bytes.len() <= COMMIT_BYTES)
-        {
-            bytes += found.bytes.len();
-            taken.push(found);
-        }
-        taken
-    }
-
-    async fn try_commit(&mut self, taken: &[Found]) -> Result<Folded, FoldError> {
-        let transaction = self.store.begin();
-        self.check_lease(&transaction).await?;
-        let mut folded = Folded {
-            alarms: std::mem::take(&mut self.alarms),
-            ..Folded::default()
-        };
-        let result = self.write(&transaction, taken, &mut folded).await;
-        let result = match result {
-            Ok(()) => transaction.commit().await.map(drop).map_err(FoldError::from),
-            Err(error) => Err(error),
-        };
-        let released = std::mem::take(&mut self.released);
-        if result.is_err() {
-            for found in released {
-                self.logs.entry(found.owner).or_default().wait(found);
-            }
-            self.alarms = std::mem::take(&mut folded.alarms);
-        }
-        result.map(|()| folded)
-    }
-
-    async fn write(
-        &mut self,
-        transaction: &Transaction,
-        taken: &[Found],
-        folded: &mut Folded,
-    ) -> Result<(), FoldError> {
-        let mut ready = BTreeSet::new();
-        for found in taken {
-            if ready.insert(found.owner) {
-                self.ready(transaction, found.owner).await?;
-            }
-            let log = self.logs.get_mut(&found.owner).expect("invariant: a log is ready");
-            match log.judge(found) {
-                Verdict::Void => {}
-                Verdict::Waits => {
-                    log.wait(found.clone());
-                    // An opening before it may have been recorded since it was looked at.
-                    if let Some(next) = self.next_waiting(found.owner, folded) {
-                        self.fold_on(transaction, next, folded).await?;
-                    }
-                }
-                Verdict::Alarm(alarm) => folded.alarms.push(alarm),
-                Verdict::Next => self.fold_on(transaction, found.clone(), folded).await?,
-            }
-        }
-        let tree = archive::Tree {
-            size: self.tree.size(),
-            peaks: self.tree.peaks().to_vec(),
-        };
-        transaction.set(&archive::tree_key(self.shard), &tree.encode())?;
-        for (owner, log) in &mut self.logs {
-            if let Some(cursor) = log.write_moved(transaction, *owner)? {
-                folded.cursors.push((*owner, cursor));
-            }
+        self.store.run_repeatable(work).await?;
+        if let Some(log) = self.logs.get_mut(&missing.owner) {
+            log.name(missing.first);
         }
         Ok(())
     }
 
-    /// Folds a batch, and those that waited for it.
-    async fn fold_on(&mut self, transaction: &Transaction, found: Found, folded: &mut Folded) -> Result<(), FoldError> {
-        let owner = found.owner;
-        let mut next = Some(found);
-        while let Some(found) = next.take() {
-            self.archive(transaction, &found)?;
-            folded.batches += 1;
-            folded.events += u64::from(found.batch.header.events);
-            folded.bytes += found.bytes.len() as u64;
-            let log = self.logs.get_mut(&owner).expect("invariant: a log is ready");
-            let mut effects = Effects::default();
-            if let Err(impossible) = log.fold(&found.batch, |state, event| effects.note(state, event)) {
-                folded.alarms.push(Alarm::Impossible(impossible.to_string()));
-            }
-            effects
-                .write(transaction, &self.schema, &self.logs, &mut folded.alarms)
-                .await?;
-            next = self.next_waiting(owner, folded);
-        }
-        Ok(())
-    }
-
-    /// Of the batches that wait, the one whose turn has come.
-    fn next_waiting(&mut self, owner: OwnerId, folded: &mut Folded) -> Option<Found> {
-        let log = self.logs.get_mut(&owner).expect("invariant: a log is ready");
-        while let Some(waiting) = log.pop_waiting() {
-            match log.judge(&waiting) {
-                Verdict::Waits => {
-                    log.wait(waiting);
-                    return None;
-                }
-                Verdict::Next => {
-                    self.released.push(waiting.clone());
-                    return Some(waiting);
-                }
-                Verdict::Void => self.released.push(waiting),
-                Verdict::Alarm(alarm) => {
-                    self.released.push(waiting);
-                    folded.alarms.push(alarm);
-                }
+    fn settle(&mut self, attempt: Attempt) -> Folded {
+        for owner in &attempt.entered {
+            if let Some(log) = self.logs.get_mut(owner) {
+                log.keep();
             }
         }
-        None
+        self.unfinished = attempt.unfinished;
+        self.drop_idle_snapshots();
+        let mut folded = attempt.folded;
+        folded.alarms.splice(0..0, self.alarms.drain(..));
+        folded
     }
 
-    fn archive(&mut self, transaction: &Transaction, found: &Found) -> Result<(), StoreError> {
-        let leaf = LeafIndex(self.tree.size());
-        self.tree.push(found.batch.hash);
-        for (key, chunk) in chunks(&archive::leaf_key(self.shard, leaf), &found.bytes) {
-            transaction.set(&key, chunk)?;
+    /// Puts everything back as it was before the attempt; what is folded has to be read again. Says which batch the attempt
+    /// folded last.
+    fn undo(&mut self, attempt: &mut Attempt) -> Option<(OwnerId, BatchNumber)> {
+        for owner in std::mem::take(&mut attempt.entered) {
+            if let Some(log) = self.logs.get_mut(&owner) {
+                log.undo();
+            }
         }
-        let place = archive::place_key(found.owner, found.batch.header.number);
-        transaction.set(&place, &archive::encode_place(leaf))
+        for found in attempt.taken.drain(..).rev() {
+            self.pending_bytes += found.bytes.len();
+            self.pending.push_front(found);
+        }
+        self.drop_idle_snapshots();
+        attempt.last
     }
 
-    /// Makes sure that a log's state is in memory, and reads what may void its batches in this very transaction.
-    async fn ready(&mut self, transaction: &Transaction, owner: OwnerId) -> Result<(), FoldError> {
-        let store = self.store.clone();
-        let log = self.logs.entry(owner).or_default();
-        log.ready(&store, transaction, self.shard, owner).await
+    fn drop_idle_snapshots(&mut self) {
+        let logs = &self.logs;
+        let is_writing = |owner: &OwnerId| logs.get(owner).is_some_and(|log| log.snapshots.is_writing());
+        self.snapshots.retain(is_writing);
     }
 
-    async fn check_lease(&self, transaction: &Transaction) -> Result<(), FoldError> {
-        let value = transaction.get(&archive::lease_key(self.shard)).await?;
-        let lease = archive::FoldLease::decode(value.as_deref())?;
-        if lease.term == self.term {
-            Ok(())
-        } else {
-            Err(FoldError::Superseded {
-                shard: self.shard,
-                term: lease.term,
-            })
+    fn halt(&mut self, owner: OwnerId, number: BatchNumber, bytes: usize) {
+        self.alarms.push(Alarm::TooLarge { owner, number, bytes });
+        if let Some(log) = self.logs.get_mut(&owner) {
+            log.halt();
+            log.keep();
         }
     }
+}
 
-    /// Forgets what is in memory and reads the tree again; the logs follow when they are needed.
-    async fn reload(&mut self) -> Result<(), FoldError> {
-        let shard = self.shard;
-        let tree = self
-            .store
-            .read(|transaction| async move {
-                let value = transaction.get(&archive::tree_key(shard)).await?;
-                archive::Tree::decode(value.as_deref())
-            })
-            .await?;
-        self.tree = Frontier::resume(tree.size, tree.peaks).expect("invariant: decoding counts the peaks");
-        self.logs.values_mut().for_each(Log::forget);
+async fn check_lease(transaction: &Transaction, shard: Shard, term: u64) -> Result<(), FoldError> {
+    let value = transaction.get(&archive::lease_key(shard)).await?;
+    let lease = archive::FoldLease::decode(value.as_deref())?;
+    if lease.term == term {
         Ok(())
+    } else {
+        Err(FoldError::Superseded {
+            shard,
+            term: lease.term,
+        })
     }
 }

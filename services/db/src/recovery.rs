@@ -2,10 +2,15 @@
 //! all begin here.
 
 use annals_event::{Batch, Image, Impossible, Malformed, OwnerState, Reader};
-use annals_ids::{BatchNumber, LeafIndex, OwnerId, Part, Shard};
+use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, Part, Shard};
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,
-    layout::{archive, owners, owners::Cursor, read_chunks, snapshots},
+    layout::{
+        archive, owners,
+        owners::Cursor,
+        read_chunks,
+        snapshots::{self, Position},
+    },
 };
 use thiserror::Error;
 
@@ -14,6 +19,9 @@ const PAGE: usize = 256;
 
 /// Batches read in one transaction: well within the 5 s that one may last.
 const BATCHES_AT_ONCE: usize = 64;
+
+/// How often a snapshot is read that is replaced meanwhile, each time by a newer one that takes thousands of batches.
+const SNAPSHOT_READINGS: usize = 10;
 
 /// Why an owner's state could not be rebuilt.
 #[derive(Debug, Error)]
@@ -86,7 +94,8 @@ pub async fn recover(store: &Store, shard: Shard, owner: OwnerId, part: Part) ->
     Ok(Recovered { state, cursor })
 }
 
-/// The archived batches of an owner after `after`, in order, with their leaves; at most `limit`.
+/// The archived batches of an owner after `after`, in order, with their leaves: some of them, at most `limit`; none only
+/// where there are no more.
 ///
 /// # Errors
 /// When the store cannot be read or the archive has a gap.
@@ -136,7 +145,20 @@ pub async fn read_cursor(store: &Store, owner: OwnerId) -> Result<Cursor, StoreE
         .await
 }
 
-pub(crate) fn read_batch(owner: OwnerId, bytes: &[u8]) -> Result<Batch, RecoveryError> {
+/// Where an owner's newest snapshot is, if there is one.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) async fn read_position(store: &Store, owner: OwnerId) -> Result<Option<Position>, StoreError> {
+    store
+        .read(|transaction| async move {
+            let value = transaction.snapshot().get(&snapshots::position_key(owner)).await?;
+            value.map(|value| Position::decode(&value)).transpose()
+        })
+        .await
+}
+
+fn read_batch(owner: OwnerId, bytes: &[u8]) -> Result<Batch, RecoveryError> {
     Batch::read(bytes).map_err(|source| RecoveryError::Damaged {
         owner,
         what: "an archived batch".into(),
@@ -144,39 +166,56 @@ pub(crate) fn read_batch(owner: OwnerId, bytes: &[u8]) -> Result<Batch, Recovery
     })
 }
 
+/// The newest snapshot. It may take several transactions to read: nobody writes into its area before a newer one has taken
+/// its place, so it is whole if it has kept its place.
 async fn read_snapshot(store: &Store, owner: OwnerId, part: Part) -> Result<OwnerState, RecoveryError> {
-    let work = |transaction: Transaction| async move {
-        let own = read_chunks(&transaction, &snapshots::own_key(owner)).await?;
-        let mut images: Vec<(annals_ids::EntityId, Vec<u8>)> = Vec::new();
-        let mut range = snapshots::entities(owner);
-        loop {
-            let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
-            for (key, value) in &page.rows {
-                let entity = snapshots::entity_of(key)?;
-                match images.last_mut().filter(|(last, _)| *last == entity) {
-                    Some((_, bytes)) => bytes.extend_from_slice(value),
-                    None => images.push((entity, value.to_vec())),
-                }
-            }
-            match page.rows.last().filter(|_| page.more) {
-                Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
-                None => return Ok::<_, StoreError>((own, images)),
-            }
+    let failed = |source| RecoveryError::Store { owner, source };
+    let mut position = read_position(store, owner).await.map_err(failed)?;
+    for _ in 0..SNAPSHOT_READINGS {
+        let Some(found) = position else {
+            return Ok(OwnerState::new(owner, part));
+        };
+        let state = read_area(store, owner, found).await;
+        position = read_position(store, owner).await.map_err(failed)?;
+        if position == Some(found) {
+            return state;
         }
-    };
-    let (own, images) = store
-        .read(work)
-        .await
-        .map_err(|source| RecoveryError::Store { owner, source })?;
-    let Some(own) = own else {
-        return Ok(OwnerState::new(owner, part));
-    };
+    }
+    Err(failed(StoreError::Conflict))
+}
+
+async fn read_area(store: &Store, owner: OwnerId, at: Position) -> Result<OwnerState, RecoveryError> {
+    let failed = |source| RecoveryError::Store { owner, source };
+    let own_key = &snapshots::own_key(owner, at.area);
+    let own = store.read(|transaction| async move { read_chunks(&transaction, own_key).await });
+    let own = own.await.map_err(failed)?.unwrap_or_default();
     let damaged = |what: String| move |source| RecoveryError::Damaged { owner, what, source };
     let mut state = OwnerState::read_own(&own).map_err(damaged("the snapshot".into()))?;
-    for (entity, bytes) in images {
+    for (entity, bytes) in read_images(store, owner, at).await.map_err(failed)? {
         let mut reader = Reader::new(&bytes);
         let image = Image::read(&mut reader).and_then(|image| reader.finish("end of image").map(|()| image));
         state.restore(entity, image.map_err(damaged(format!("the image of entity {entity}")))?);
     }
     Ok(state)
+}
+
+async fn read_images(store: &Store, owner: OwnerId, at: Position) -> Result<Vec<(EntityId, Vec<u8>)>, StoreError> {
+    let mut images: Vec<(EntityId, Vec<u8>)> = Vec::new();
+    let mut range = snapshots::entities(owner, at.area);
+    loop {
+        let rows = &range;
+        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let page = store.read(read).await?;
+        for (key, value) in &page.rows {
+            let entity = snapshots::entity_of(key)?;
+            match images.last_mut().filter(|(last, _)| *last == entity) {
+                Some((_, bytes)) => bytes.extend_from_slice(value),
+                None => images.push((entity, value.to_vec())),
+            }
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(images),
+        }
+    }
 }

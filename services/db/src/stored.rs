@@ -57,6 +57,13 @@ impl StoredEntity {
         persistent.filter(held).filter_map(stored).collect()
     }
 
+    /// Its place in the index of identifiers, if it has an identifier.
+    fn place(&self, schema: &Schema) -> Option<Vec<u8>> {
+        let entity_type = schema.type_named(&self.entity_type)?;
+        let value = self.properties.get(&entity_type.identifier()?.name)?;
+        Some(database::identifier_key(entity_type.id, &identifier_bytes(value)?))
+    }
+
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -103,10 +110,16 @@ pub async fn read(transaction: &Transaction, id: DatabaseId) -> Result<Option<St
         .map_err(|error| StoreError::Corrupt(format!("entity {id} of the database: {error}").into()))
 }
 
-/// Writes an entity of the database, and its identifier's place in the index.
-///
-/// Returns the database id that has the identifier already, if another one has: the entity is written, but found under
-/// its id alone.
+/// What writing an entity came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Bytes that it takes.
+    pub(crate) bytes: usize,
+    /// Who has its identifier already, if another one has: it is found under its id alone.
+    pub(crate) holder: Option<DatabaseId>,
+}
+
+/// Writes an entity of the database, and its identifier's place in the index. `before` is what is there.
 ///
 /// # Errors
 /// As the transaction's reads and writes.
@@ -114,30 +127,34 @@ pub(crate) async fn write(
     transaction: &Transaction,
     schema: &Schema,
     id: DatabaseId,
+    before: Option<&StoredEntity>,
     stored: &StoredEntity,
-) -> Result<Option<DatabaseId>, StoreError> {
+) -> Result<Written, StoreError> {
     let key = database::entity_key(id);
+    let encoded = stored.encode();
     transaction.clear_range(&KeyRange::prefix(&key))?;
-    for (key, chunk) in chunks(&key, &stored.encode()) {
+    for (key, chunk) in chunks(&key, &encoded) {
         transaction.set(&key, chunk)?;
     }
-    let Some(entity_type) = schema.type_named(&stored.entity_type) else {
-        return Ok(None);
-    };
-    let identifier = entity_type
-        .identifier()
-        .and_then(|property| stored.properties.get(&property.name));
-    let Some(identifier) = identifier.and_then(identifier_bytes) else {
-        return Ok(None);
-    };
-    let key = database::identifier_key(entity_type.id, &identifier);
-    match transaction.get(&key).await? {
-        None => {
-            transaction.set(&key, &database::encode_id(id))?;
-            Ok(None)
-        }
-        Some(value) => Ok(Some(database::decode_id(&value)?).filter(|holder| *holder != id)),
+    let bytes = encoded.len();
+    let place = stored.place(schema);
+    let former = before
+        .and_then(|before| before.place(schema))
+        .filter(|former| Some(former) != place.as_ref());
+    if let Some(former) = former
+        && holder(transaction, &former).await? == Some(id)
+    {
+        transaction.clear(&former)?;
     }
+    let Some(place) = place else {
+        return Ok(Written { bytes, holder: None });
+    };
+    let holder = holder(transaction, &place).await?;
+    if holder.is_none() {
+        transaction.set(&place, &database::encode_id(id))?;
+    }
+    let holder = holder.filter(|holder| *holder != id);
+    Ok(Written { bytes, holder })
 }
 
 /// Finds an entity of the database by its identifier.
@@ -152,12 +169,12 @@ pub async fn find(
     let Some(identifier) = identifier_bytes(identifier) else {
         return Ok(None);
     };
-    let key = database::identifier_key(entity_type.id, &identifier);
-    transaction
-        .get(&key)
-        .await?
-        .map(|value| database::decode_id(&value))
-        .transpose()
+    holder(transaction, &database::identifier_key(entity_type.id, &identifier)).await
+}
+
+async fn holder(transaction: &Transaction, place: &[u8]) -> Result<Option<DatabaseId>, StoreError> {
+    let value = transaction.get(place).await?;
+    value.map(|value| database::decode_id(&value)).transpose()
 }
 
 /// Bytes of an identifier that the index looks at (rule D8).

@@ -148,8 +148,10 @@ async fn fold_all(
                         None => break,
                     }
                 }
-                let folded = fold.folder.commit().await?;
-                fold.announce(&folded).await;
+                while fold.folder.has_work() {
+                    let folded = fold.folder.commit().await?;
+                    fold.announce(&folded).await;
+                }
             }
             _ = upkeep.tick() => fold.keep_up().await,
         }

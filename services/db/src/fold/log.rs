@@ -1,215 +1,233 @@
 //! One log as db folds it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use annals_event::{Batch, Event, Impossible, OwnerState, Subject};
-use annals_ids::{BatchNumber, EntityId, Epoch, Hash, OwnerId, Shard};
+use annals_event::{Event, Impossible, OwnerState};
+use annals_ids::{BatchNumber, OwnerId, Shard};
+use annals_node::{
+    chain::{Candidates, Claim, Stand, Step},
+    writer::{KEPT_CEILING, Opening, Tip},
+};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction,
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
     layout::{
-        chunks,
+        archive,
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
-        snapshots,
     },
 };
 
-use super::{Alarm, FoldError, Found, Missing};
-use crate::recovery::{Recovered, recover};
+use super::{Alarm, FoldError, Found, Missing, snapshot::Snapshots};
+use crate::recovery::{Recovered, RecoveryError, read_position, recover};
 
-/// A snapshot is written after so many batches: what recovery has to replay at most, of the archive.
-const SNAPSHOT_BATCHES: u64 = 256;
+/// Bytes of batches that may wait behind a hole: all that the log's writer keeps, so that it stops before they are passed.
+/// Beyond that the newest are dropped; they come again as holes.
+const WAITING_BYTES: usize = KEPT_CEILING;
 
-/// Or after so many entities have changed, so that it stays small beside the store's limit.
-const SNAPSHOT_ENTITIES: usize = 1_024;
+/// Openings read at a time.
+const PAGE: usize = 256;
 
-/// Bytes of a snapshot that one transaction takes at most. A larger one waits; recovery then replays more.
-const SNAPSHOT_BYTES: usize = 4 << 20;
-
-/// Openings looked at: there are as many as take-overs since the log was folded last.
-const OPENINGS: usize = 1_000;
-
-/// What is to be done with a batch.
-#[derive(Debug)]
-pub(super) enum Verdict {
-    /// It is the next.
-    Next,
-    /// It is void, or folded already.
-    Void,
-    /// Others are missing before it, or it is an `Open` that the store may come to hold.
-    Waits,
-    /// It should not be there.
-    Alarm(Alarm),
+/// Whether the log's state is in memory.
+enum Held {
+    /// It is not, until it is needed.
+    Nothing,
+    /// It is, as of the cursor.
+    State(Box<OwnerState>),
+    /// Something stands against folding any further, and an alarm was raised. The log waits as it is.
+    Halted,
 }
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Log {
-    /// `None` until it is needed.
-    folded: Option<Recovered>,
+    held: Held,
+    cursor: Cursor,
+    /// As the transaction under way has them.
     record: Option<OwnerRecord>,
-    openings: Vec<OpeningRecord>,
-    /// Batches behind a hole, and openings that are not recorded yet, by number; void ones are sorted out when their turn comes.
-    waiting: BTreeMap<(BatchNumber, Epoch, Hash), Found>,
-    /// What the next snapshot must write; `None` after a restart, when nobody knows what has changed since the last one.
-    changed: Option<BTreeSet<EntityId>>,
-    snapshot: BatchNumber,
+    openings: Vec<Opening>,
+    candidates: Candidates<Arc<Found>>,
+    /// Those before the transaction under way.
+    before: Option<Candidates<Arc<Found>>>,
+    pub(super) snapshots: Snapshots,
+    /// The first batch of the hole that the store names, of the last one if it names several: a hole that is filled from its
+    /// front may be named again.
+    named: Option<BatchNumber>,
     moved: bool,
+    /// It was halted by the transaction under way.
+    halting: bool,
 }
 
 impl Log {
+    pub(super) fn new() -> Self {
+        Self {
+            held: Held::Nothing,
+            cursor: Cursor::default(),
+            record: None,
+            openings: Vec::new(),
+            candidates: Candidates::default(),
+            before: None,
+            snapshots: Snapshots::default(),
+            named: None,
+            moved: false,
+            halting: false,
+        }
+    }
+
     pub(super) fn state(&self) -> Option<&OwnerState> {
-        self.folded.as_ref().map(|folded| &folded.state)
+        match &self.held {
+            Held::State(state) => Some(state),
+            Held::Nothing | Held::Halted => None,
+        }
     }
 
-    pub(super) fn forget(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
-        *self = Self {
-            waiting,
-            ..Self::default()
-        };
-    }
-
-    pub(super) async fn ready(
+    /// Reads the log's state if it is not in memory. An alarm is raised where it cannot be rebuilt: the log is halted then.
+    pub(super) async fn load(
         &mut self,
         store: &Store,
+        shard: Shard,
+        owner: OwnerId,
+    ) -> Result<Option<Alarm>, FoldError> {
+        if !matches!(self.held, Held::Nothing) {
+            return Ok(None);
+        }
+        let record = store.read(|transaction| async move { read_record(&transaction, shard, owner).await });
+        let Some(record) = record.await? else { return Ok(None) };
+        let newest = read_position(store, owner).await?;
+        match recover(store, shard, owner, record.part).await {
+            Ok(Recovered { state, cursor }) => {
+                self.held = Held::State(Box::new(state));
+                self.cursor = cursor;
+                self.snapshots = Snapshots::after(newest);
+                self.named = read_named(store, owner).await?;
+                Ok(None)
+            }
+            Err(RecoveryError::Store { source, .. }) => Err(source.into()),
+            Err(unreadable) => {
+                self.held = Held::Halted;
+                Ok(Some(Alarm::Unreadable {
+                    owner,
+                    why: unreadable.to_string(),
+                }))
+            }
+        }
+    }
+
+    /// Takes part in a transaction: reads what may void its batches, and makes sure that the state in memory is that of the
+    /// store.
+    pub(super) async fn enter(
+        &mut self,
         transaction: &Transaction,
         shard: Shard,
         owner: OwnerId,
     ) -> Result<(), FoldError> {
-        let record = transaction.get(&owners::owner_key(owner)).await?;
-        self.record = record.map(|value| OwnerRecord::decode(&value)).transpose()?;
-        let Some(record) = self.record else { return Ok(()) };
-        if self.folded.is_none() {
-            let recovered = recover(store, shard, owner, record.part).await?;
-            self.folded = Some(recovered);
-            let position = transaction.get(&snapshots::position_key(owner)).await?;
-            self.snapshot = position.map_or(Ok(BatchNumber(0)), |value| snapshots::decode_position(&value))?;
-            self.changed = None;
+        self.before = Some(self.candidates.clone());
+        self.record = read_record(transaction, shard, owner).await?;
+        let is_known = self.record.is_some() && !matches!(self.held, Held::Halted);
+        if !is_known {
+            return Ok(());
         }
-        let cursor = self.cursor();
-        if !self.moved && Cursor::decode(transaction.get(&owners::cursor_key(owner)).await?.as_deref())? != cursor {
-            // Another transaction of ours was applied whose answer was lost.
+        let cursor = Cursor::decode(transaction.get(&owners::cursor_key(owner)).await?.as_deref())?;
+        if self.state().is_none() || cursor != self.cursor {
+            // It was granted since it was looked for, or a transaction of ours was applied whose answer was lost.
             return Err(FoldError::Store(StoreError::Conflict));
         }
-        let newer = KeyRange::new(
-            owners::opening_key(owner, cursor.epoch.next()),
-            owners::openings(owner).end,
-        );
-        let page = transaction.get_range(&newer, OPENINGS, Order::Forward).await?;
-        self.openings = page
-            .rows
-            .iter()
-            .map(|(_, value)| OpeningRecord::decode(value))
-            .collect::<Result<_, _>>()?;
+        self.openings = read_openings(transaction, owner, cursor).await?;
         Ok(())
     }
 
-    /// Rules F2 and E5.
-    pub(super) fn judge(&self, found: &Found) -> Verdict {
-        let (header, cursor) = (&found.batch.header, self.cursor());
-        let (owner, number) = (found.owner, header.number);
-        if number <= cursor.batch || header.epoch < cursor.epoch || (header.opens && header.epoch == cursor.epoch) {
-            return Verdict::Void;
+    /// The transaction was applied.
+    pub(super) fn keep(&mut self) {
+        self.before = None;
+        self.halting = false;
+    }
+
+    /// The transaction was not applied, or nobody knows: what it did in memory is undone, and what is folded has to be read
+    /// again.
+    pub(super) fn undo(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.candidates = before;
         }
-        // As a taker reads it (`annals_node::chain`): an `Open` that was not recorded before one of a higher epoch was is on
-        // nobody's chain, nor is one in whose stead another of its epoch was recorded.
-        let own = self.openings.iter().find(|opening| opening.epoch == header.epoch);
-        let overtaken = self.openings.iter().any(|opening| {
-            opening.epoch > header.epoch && (opening.number <= number || (header.opens && own.is_none()))
-        });
-        if overtaken || (header.opens && own.is_some_and(|opening| opening.hash != found.batch.hash)) {
-            return Verdict::Void;
+        if std::mem::take(&mut self.halting) || !matches!(self.held, Held::Halted) {
+            self.held = Held::Nothing;
         }
+        self.snapshots = Snapshots::default();
+        self.moved = false;
+    }
+
+    /// Stops folding this log for as long as this db lives.
+    pub(super) fn halt(&mut self) {
+        self.held = Held::Halted;
+        self.halting = true;
+    }
+
+    /// Takes a batch that the stream holds.
+    pub(super) fn take(&mut self, found: &Arc<Found>) -> Option<Alarm> {
+        let header = &found.batch.header;
         if self.record.is_none_or(|record| record.epoch < header.epoch) {
-            return Verdict::Alarm(Alarm::Ungranted { owner, number });
+            let (owner, number) = (found.owner, header.number);
+            return Some(Alarm::Ungranted { owner, number });
         }
-        if number > cursor.batch.next() || (header.opens && own.is_none()) {
-            return Verdict::Waits;
+        if header.number > self.cursor.batch {
+            self.candidates
+                .insert(Claim::of(header, found.batch.hash), Arc::clone(found));
         }
-        if header.previous != cursor.hash || (header.epoch > cursor.epoch && !header.opens) {
-            let (named, expected) = (header.previous, cursor.hash);
-            return Verdict::Alarm(Alarm::Contradiction {
-                owner,
-                number,
-                named,
-                expected,
-            });
+        while header.number > self.cursor.batch.next() && self.waiting_bytes() > WAITING_BYTES {
+            self.candidates.drop_last();
         }
-        // What fills a hole must be what its successor was chained to (rule F4).
-        let successors = self
-            .waiting
-            .range((number.next(), Epoch(0), Hash::ZERO)..=(number.next(), Epoch(u64::MAX), Hash([u8::MAX; 32])));
-        let valid = successors.filter(|(_, found)| !self.is_unrecorded(found));
-        let mut named = valid.map(|(_, found)| found.batch.header.previous).peekable();
-        match named.peek().copied() {
-            Some(expected) if named.all(|named| named != found.batch.hash) => Verdict::Alarm(Alarm::Contradiction {
-                owner,
-                number,
-                named: found.batch.hash,
-                expected,
-            }),
-            _ => Verdict::Next,
-        }
+        None
     }
 
-    pub(super) fn wait(&mut self, found: Found) {
-        let key = (found.batch.header.number, found.batch.header.epoch, found.batch.hash);
-        self.waiting.entry(key).or_insert(found);
+    fn waiting_bytes(&self) -> usize {
+        self.candidates.iter().map(|(_, found)| found.bytes.len()).sum()
     }
 
-    pub(super) fn pop_waiting(&mut self) -> Option<Found> {
-        self.waiting.pop_first().map(|(_, found)| found)
+    /// The batch after the cursor, or why there is none (rules F2, F4 and E5).
+    pub(super) fn step(&mut self) -> Step<Arc<Found>> {
+        if self.state().is_none() {
+            return Step::End;
+        }
+        let stand = stand(&self.cursor, &self.openings);
+        self.candidates.step(&stand)
+    }
+
+    /// Whether an `Open` may come next, as soon as the store holds it.
+    pub(super) fn awaits_opening(&self) -> bool {
+        self.state().is_some() && self.candidates.awaits_opening(&stand(&self.cursor, &self.openings))
     }
 
     pub(super) fn missing(&self, owner: OwnerId) -> Option<Missing> {
-        // An opening that nobody has recorded proves nothing: it may stand on what was given up.
-        let found = self.waiting.values().find(|found| !self.is_unrecorded(found))?;
-        let cursor = self.cursor();
-        (found.batch.header.number > cursor.batch.next()).then(|| Missing {
-            owner,
-            first: cursor.batch.next(),
-            until: found.batch.header.number,
-            after: cursor.hash,
-            named: found.batch.header.previous,
-        })
-    }
-
-    /// Whether a batch is an `Open` that the store does not hold.
-    fn is_unrecorded(&self, found: &Found) -> bool {
-        let header = &found.batch.header;
-        let recorded = |opening: &OpeningRecord| opening.epoch == header.epoch && opening.hash == found.batch.hash;
-        header.opens && !self.openings.iter().any(recorded)
+        self.state()?;
+        // Looking takes what comes next; so it is done on a copy, which is small where nothing is missing.
+        let mut candidates = self.candidates.clone();
+        match candidates.step(&stand(&self.cursor, &self.openings)) {
+            Step::Missing { first, after, behind } => Some(Missing {
+                owner,
+                first,
+                until: behind.number,
+                after,
+                named: behind.previous,
+            }),
+            Step::Next(..) | Step::Wrong { .. } | Step::End => None,
+        }
     }
 
     /// Folds the next batch into the state in memory. `before` sees each event and the state that it is about to change.
-    pub(super) fn fold(&mut self, batch: &Batch, before: impl FnMut(&OwnerState, &Event)) -> Result<(), Impossible> {
-        let folded = self.folded.as_mut().expect("invariant: the log is ready");
-        let tail = batch.tail();
-        folded.cursor = Cursor {
+    pub(super) fn fold(&mut self, found: &Found, before: impl FnMut(&OwnerState, &Event)) -> Result<(), Impossible> {
+        let Held::State(state) = &mut self.held else {
+            unreachable!("invariant: a batch comes next only where there is a state");
+        };
+        state.fold_with(&found.batch, before)?;
+        let tail = found.batch.tail();
+        self.cursor = Cursor {
             batch: tail.batch,
             hash: tail.hash,
             event: tail.event,
-            epoch: batch.header.epoch,
+            epoch: found.batch.header.epoch,
         };
+        self.snapshots.note(&found.batch);
         self.moved = true;
-        if let Some(changed) = &mut self.changed {
-            changed.extend(
-                batch
-                    .header
-                    .consumed
-                    .iter()
-                    .filter_map(|call| call.to.entity())
-                    .map(|(entity, _)| entity),
-            );
-            changed.extend(batch.events.iter().filter_map(|event| match event.subject {
-                Subject::Entity(entity, _) => Some(entity),
-                Subject::Owner => None,
-            }));
-        }
-        folded.state.fold_with(batch, before)
+        Ok(())
     }
 
-    /// Writes the cursor, and when it is due the snapshot, of a log that has moved on.
+    /// Writes the cursor of a log that has moved on, and takes away the names of holes that it has passed.
     pub(super) fn write_moved(
         &mut self,
         transaction: &Transaction,
@@ -218,61 +236,78 @@ impl Log {
         if !std::mem::take(&mut self.moved) {
             return Ok(None);
         }
-        let cursor = self.cursor();
-        transaction.set(&owners::cursor_key(owner), &cursor.encode())?;
-        let behind = cursor.batch.0 - self.snapshot.0;
-        let changed = self.changed.as_ref().map_or(0, BTreeSet::len);
-        if behind >= SNAPSHOT_BATCHES || changed >= SNAPSHOT_ENTITIES {
-            self.write_snapshot(transaction, owner)?;
+        transaction.set(&owners::cursor_key(owner), &self.cursor.encode())?;
+        if self.named.is_some() {
+            let passed = KeyRange::new(
+                archive::hole_key(owner, BatchNumber(0)),
+                archive::hole_key(owner, self.cursor.batch.next()),
+            );
+            transaction.clear_range(&passed)?;
+            self.named.take_if(|first| *first <= self.cursor.batch);
         }
-        Ok(Some(cursor))
+        Ok(Some(self.cursor))
     }
 
-    fn write_snapshot(&mut self, transaction: &Transaction, owner: OwnerId) -> Result<(), StoreError> {
-        let Some(folded) = &self.folded else { return Ok(()) };
-        let mut own = Vec::new();
-        folded.state.write_own(&mut own);
-        let mut images = Vec::new();
-        let mut size = own.len();
-        let everything = || folded.state.entities.keys().copied().collect();
-        for entity in self.changed.clone().unwrap_or_else(everything) {
-            let image = folded.state.entities.get(&entity).map(|image| {
-                let mut bytes = Vec::new();
-                image.write(&mut bytes);
-                bytes
-            });
-            size += image.as_ref().map_or(0, Vec::len);
-            images.push((entity, image));
-        }
-        if size > SNAPSHOT_BYTES {
-            return Ok(());
-        }
-        if self.changed.is_none() {
-            transaction.clear_range(&snapshots::entities(owner))?;
-        }
-        put(transaction, &snapshots::own_key(owner), Some(&own))?;
-        for (entity, image) in images {
-            put(transaction, &snapshots::entity_key(owner, entity), image.as_deref())?;
-        }
-        self.changed = Some(BTreeSet::new());
-        self.snapshot = folded.cursor.batch;
-        transaction.set(
-            &snapshots::position_key(owner),
-            &snapshots::encode_position(self.snapshot),
-        )
+    /// Remembers that the store names a hole.
+    pub(super) fn name(&mut self, first: BatchNumber) {
+        self.named = self.named.max(Some(first));
     }
 
-    fn cursor(&self) -> Cursor {
-        self.folded.as_ref().map(|folded| folded.cursor).unwrap_or_default()
+    /// Begins a snapshot if one is due. Whether it did.
+    pub(super) fn begin_snapshot(&mut self) -> bool {
+        match &self.held {
+            Held::State(state) => self.snapshots.begin_if_due(state),
+            Held::Nothing | Held::Halted => false,
+        }
     }
 }
 
-fn put(transaction: &Transaction, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
-    transaction.clear_range(&KeyRange::prefix(key))?;
-    if let Some(value) = value {
-        for (key, chunk) in chunks(key, value) {
-            transaction.set(&key, chunk)?;
+fn stand<'a>(cursor: &Cursor, openings: &'a [Opening]) -> Stand<'a> {
+    Stand {
+        tip: Tip {
+            number: cursor.batch,
+            hash: cursor.hash,
+        },
+        epoch: cursor.epoch,
+        openings,
+    }
+}
+
+/// The owner, if its log is in this shard.
+async fn read_record(
+    transaction: &Transaction,
+    shard: Shard,
+    owner: OwnerId,
+) -> Result<Option<OwnerRecord>, StoreError> {
+    let value = transaction.get(&owners::owner_key(owner)).await?;
+    let record = value.map(|value| OwnerRecord::decode(&value)).transpose()?;
+    Ok(record.filter(|record| record.shard == shard))
+}
+
+/// The openings of the cursor's epoch and later ones.
+async fn read_openings(transaction: &Transaction, owner: OwnerId, cursor: Cursor) -> Result<Vec<Opening>, StoreError> {
+    let mut range = KeyRange::new(owners::opening_key(owner, cursor.epoch), owners::openings(owner).end);
+    let mut openings = Vec::new();
+    loop {
+        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+        for (_, value) in &page.rows {
+            let OpeningRecord { epoch, number, hash } = OpeningRecord::decode(value)?;
+            openings.push(Opening { epoch, number, hash });
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(openings),
         }
     }
-    Ok(())
+}
+
+/// The first batch of the last hole that the store names in this log.
+async fn read_named(store: &Store, owner: OwnerId) -> Result<Option<BatchNumber>, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let page = transaction
+            .get_range(&archive::holes_of(owner), 1, Order::Reverse)
+            .await?;
+        page.rows.first().map(|(key, _)| archive::Hole::place(key)).transpose()
+    };
+    Ok(store.read(read).await?.map(|(_, first)| first))
 }

@@ -124,6 +124,36 @@ fn a_hole_is_named() {
 }
 
 #[test]
+fn a_branch_that_was_given_up_is_no_hole() {
+    let (log, openings) = (log(), openings());
+    // Opened on a batch 3 that the archive does not hold: nobody could record these, and they are still there.
+    let other = batch_behind(tip_of(&log[1]), Epoch(2), true, 70);
+    let branch = batch_behind(tip_of(&other), Epoch(3), true, 71);
+    let twig = batch_behind(tip_of(&branch), Epoch(4), true, 72);
+    assert_eq!(find(tip_of(&log[2]), &openings[..1], &[&branch, &twig]), Ok(vec![]));
+    assert_eq!(
+        find(tip_of(&log[2]), &openings, &[&twig, &branch, &log[3], &log[4]]),
+        Ok(vec![4, 5])
+    );
+}
+
+#[test]
+fn a_hole_is_filled_by_what_the_batch_behind_it_names() {
+    let (log, openings) = (log(), openings());
+    let [a, b, c, d] = [&log[0], &log[1], &log[2], &log[3]];
+    let wrong = &batch_behind(tip_of(a), Epoch(1), false, 80);
+    let missing = |batches: &[&FrozenBatch]| find(Tip::default(), &openings, batches).map_err(|hole| hole.missing.0);
+    assert_eq!(missing(&[a, wrong, c]), Err(2));
+    assert_eq!(missing(&[a, wrong, c, b]), Ok(vec![1, 2, 3]));
+    // Of two that are missing, only the second is known by what is behind it.
+    assert_eq!(missing(&[a, wrong, d]), Err(3));
+    assert_eq!(missing(&[a, wrong, c, d]), Err(2));
+    assert_eq!(missing(&[a, wrong, c, d, b]), Ok(vec![1, 2, 3, 4]));
+    // Nothing behind it says that it is wrong.
+    assert_eq!(missing(&[a, wrong]), Ok(vec![1, 2]));
+}
+
+#[test]
 fn strangers_are_on_no_chain() {
     let log = log();
     let mut stranger = log[0].bytes.clone();

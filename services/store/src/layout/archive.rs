@@ -38,6 +38,12 @@ pub fn leaf_key(shard: Shard, leaf: LeafIndex) -> Vec<u8> {
     key(0x07, &[&shard.0.to_be_bytes(), &leaf.0.to_be_bytes()])
 }
 
+/// All leaves of a shard, chunk by chunk.
+#[must_use]
+pub fn leaves(shard: Shard) -> KeyRange {
+    KeyRange::prefix(&key(0x07, &[&shard.0.to_be_bytes()]))
+}
+
 /// Key under which an archived batch's leaf is found.
 #[must_use]
 pub fn place_key(owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
@@ -89,6 +95,12 @@ pub fn hole_key(owner: OwnerId, first: BatchNumber) -> Vec<u8> {
 #[must_use]
 pub fn holes() -> KeyRange {
     KeyRange::prefix(&[0x13])
+}
+
+/// All named holes of an owner's log.
+#[must_use]
+pub fn holes_of(owner: OwnerId) -> KeyRange {
+    KeyRange::prefix(&key(0x13, &[&owner.0.to_be_bytes()]))
 }
 
 impl Tree {

@@ -11,9 +11,9 @@
 //! | `07` | shard:u16, leaf:u64, chunk:u16 | a batch | db |
 //! | `08` | owner:u32, batch:u64 | leaf:u64 | db |
 //! | `09` | shard:u16 | [`archive::Tree`] | db |
-//! | `0a` | owner:u32, 0, chunk:u16 | an owner's own state | db |
-//! | `0a` | owner:u32, 1, entity:u64, chunk:u16 | an entity's image | db |
-//! | `0b` | owner:u32 | where the snapshot stands: batch:u64 | db |
+//! | `0a` | owner:u32, area:u8, 0, chunk:u16 | an owner's own state | db |
+//! | `0a` | owner:u32, area:u8, 1, entity:u64, chunk:u16 | an entity's image | db |
+//! | `0b` | owner:u32 | [`snapshots::Position`] | db |
 //! | `0c` | database id:u64, chunk:u16 | [a stored entity](database) | db |
 //! | `0d` | type:u16, identifier | database id:u64 | db |
 //! | `0e` | database id:u64 | [`database::Checkout`] | db |

@@ -1,46 +1,62 @@
 //! Snapshots: an owner's state at a batch, its entities one by one.
+//!
+//! An owner has two areas. One holds its newest snapshot, whole, and is not touched; into the other the next one is written,
+//! in as many transactions as it takes. The last of them names that area and the batch in the owner's position.
 
 use annals_ids::{BatchNumber, EntityId, OwnerId};
 
-use super::fields::{Fields, key, number};
+use super::fields::{Fields, key};
 use crate::{KeyRange, StoreError};
 
-/// Key of the batch at which an owner's snapshot stands.
+/// One of the two places that an owner's snapshots take turns in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// The first.
+    First,
+    /// The second.
+    Second,
+}
+
+/// Where an owner's newest snapshot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The batch at which it stands.
+    pub batch: BatchNumber,
+    /// Where it lies.
+    pub area: Area,
+}
+
+/// Key of where an owner's newest snapshot is.
 #[must_use]
 pub fn position_key(owner: OwnerId) -> Vec<u8> {
     key(0x0b, &[&owner.0.to_be_bytes()])
 }
 
-/// The stored form of a position.
-#[must_use]
-pub fn encode_position(batch: BatchNumber) -> [u8; 8] {
-    batch.0.to_be_bytes()
-}
-
-/// Reads a position.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub fn decode_position(value: &[u8]) -> Result<BatchNumber, StoreError> {
-    number("a snapshot's position", value).map(BatchNumber)
-}
-
 /// Under which the chunks of an owner's own state are kept.
 #[must_use]
-pub fn own_key(owner: OwnerId) -> Vec<u8> {
-    key(0x0a, &[&owner.0.to_be_bytes(), &[0]])
+pub fn own_key(owner: OwnerId, area: Area) -> Vec<u8> {
+    key(0x0a, &[&owner.0.to_be_bytes(), &[area.byte(), 0]])
 }
 
 /// Under which the chunks of an entity's image are kept.
 #[must_use]
-pub fn entity_key(owner: OwnerId, entity: EntityId) -> Vec<u8> {
-    key(0x0a, &[&owner.0.to_be_bytes(), &[1], &entity.0.to_be_bytes()])
+pub fn entity_key(owner: OwnerId, area: Area, entity: EntityId) -> Vec<u8> {
+    key(
+        0x0a,
+        &[&owner.0.to_be_bytes(), &[area.byte(), 1], &entity.0.to_be_bytes()],
+    )
+}
+
+/// All that lies in an area.
+#[must_use]
+pub fn area(owner: OwnerId, area: Area) -> KeyRange {
+    KeyRange::prefix(&key(0x0a, &[&owner.0.to_be_bytes(), &[area.byte()]]))
 }
 
 /// All entities of an owner's snapshot, chunk by chunk.
 #[must_use]
-pub fn entities(owner: OwnerId) -> KeyRange {
-    KeyRange::prefix(&key(0x0a, &[&owner.0.to_be_bytes(), &[1]]))
+pub fn entities(owner: OwnerId, area: Area) -> KeyRange {
+    KeyRange::prefix(&key(0x0a, &[&owner.0.to_be_bytes(), &[area.byte(), 1]]))
 }
 
 /// The entity to which a chunk's key belongs.
@@ -48,9 +64,51 @@ pub fn entities(owner: OwnerId) -> KeyRange {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn entity_of(key: &[u8]) -> Result<EntityId, StoreError> {
-    let mut fields = Fields::of("a snapshot's key", key.get(6..).unwrap_or_default());
+    let mut fields = Fields::of("a snapshot's key", key.get(7..).unwrap_or_default());
     let entity = EntityId(fields.u64()?);
     fields.u16()?;
     fields.finish()?;
     Ok(entity)
+}
+
+impl Area {
+    /// The one in which the next snapshot goes.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+
+    fn byte(self) -> u8 {
+        match self {
+            Self::First => 0,
+            Self::Second => 1,
+        }
+    }
+}
+
+impl Position {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        [&self.batch.0.to_be_bytes()[..], &[self.area.byte()]].concat()
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("a snapshot's position", value);
+        let batch = BatchNumber(fields.u64()?);
+        let area = match fields.u8()? {
+            0 => Area::First,
+            1 => Area::Second,
+            _ => return Err(fields.corrupt()),
+        };
+        fields.finish()?;
+        Ok(Self { batch, area })
+    }
 }

@@ -10,6 +10,7 @@ use super::archive::{FoldLease, Hole, Tree};
 use super::database::{Account, Checkout};
 use super::director::{Counter, Realm, Term};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
+use super::snapshots::{Area, Position};
 use super::{archive, chunks, database, director, idempotency, owners, read_chunks, snapshots};
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
@@ -26,7 +27,7 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         archive::leaf_key(shard, LeafIndex(number)),
         archive::place_key(owner, batch),
         archive::tree_key(shard),
-        snapshots::entity_key(owner, EntityId(number)),
+        snapshots::entity_key(owner, Area::Second, EntityId(number)),
         snapshots::position_key(owner),
         database::entity_key(DatabaseId(number)),
         database::identifier_key(TypeId(shard.0), &hash.0),
@@ -112,7 +113,7 @@ proptest! {
                 owners::opening_key(owner, Epoch(number)),
                 archive::place_key(owner, BatchNumber(number)),
                 archive::hole_key(owner, BatchNumber(number)),
-                snapshots::entity_key(owner, EntityId(number)),
+                snapshots::entity_key(owner, Area::First, EntityId(number)),
             ]
         };
         for (one, two) in keys(one).into_iter().zip(keys(two)) {
@@ -128,11 +129,20 @@ proptest! {
         let own = of == key_of;
         prop_assert!(owners::owners().contains(&owners::owner_key(key_of)));
         prop_assert_eq!(owners::openings(of).contains(&owners::opening_key(key_of, Epoch(at))), own);
-        prop_assert_eq!(snapshots::entities(of).contains(&snapshots::entity_key(key_of, EntityId(at))), own);
-        prop_assert!(!snapshots::entities(of).contains(&snapshots::own_key(key_of)));
+        for area in [Area::First, Area::Second] {
+            let (image, itself) = (snapshots::entity_key(key_of, area, EntityId(at)), snapshots::own_key(key_of, area));
+            prop_assert_eq!(snapshots::entities(of, area).contains(&image), own);
+            prop_assert!(!snapshots::entities(of, area).contains(&itself));
+            prop_assert_eq!(snapshots::area(of, area).contains(&image), own);
+            prop_assert_eq!(snapshots::area(of, area).contains(&itself), own);
+            prop_assert!(!snapshots::area(of, area.other()).contains(&image));
+        }
         let places = archive::places_after(of, BatchNumber(after));
         prop_assert_eq!(places.contains(&archive::place_key(key_of, BatchNumber(at))), own && at > after);
         prop_assert!(archive::holes().contains(&archive::hole_key(key_of, BatchNumber(at))));
+        prop_assert_eq!(archive::holes_of(of).contains(&archive::hole_key(key_of, BatchNumber(at))), own);
+        prop_assert!(archive::leaves(Shard(4)).contains(&archive::leaf_key(Shard(4), LeafIndex(at))));
+        prop_assert!(!archive::leaves(Shard(4)).contains(&archive::leaf_key(Shard(5), LeafIndex(at))));
         prop_assert!(database::entities().contains(&database::entity_key(DatabaseId(at))));
     }
 
@@ -141,7 +151,7 @@ proptest! {
         prop_assert_eq!(owners::owner_of(&owners::owner_key(owner)), Ok(owner));
         let hole = archive::hole_key(owner, BatchNumber(number));
         prop_assert_eq!(Hole::place(&hole), Ok((owner, BatchNumber(number))));
-        let entity = [&snapshots::entity_key(owner, EntityId(number))[..], &chunk.to_be_bytes()].concat();
+        let entity = [&snapshots::entity_key(owner, Area::Second, EntityId(number))[..], &chunk.to_be_bytes()].concat();
         prop_assert_eq!(snapshots::entity_of(&entity), Ok(EntityId(number)));
         prop_assert!(owners::owner_of(b"").is_err() && Hole::place(b"\x13").is_err() && snapshots::entity_of(b"").is_err());
     }
@@ -171,8 +181,10 @@ proptest! {
         read_back(&hole, &hole.encode(), Hole::decode)?;
         let leaf = LeafIndex(term);
         read_back(&leaf, &archive::encode_place(leaf), archive::decode_place)?;
-        let position = BatchNumber(term);
-        read_back(&position, &snapshots::encode_position(position), snapshots::decode_position)?;
+        for area in [Area::First, Area::Second] {
+            let position = Position { batch: BatchNumber(term), area };
+            read_back(&position, &position.encode(), Position::decode)?;
+        }
     }
 
     #[test]

@@ -1,0 +1,330 @@
+//! One transaction of folding.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use annals_event::{Image, OwnerState, merkle::Frontier};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, LeafIndex, OwnerId, Part, Shard};
+use annals_node::chain::Step;
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::{
+        archive, chunks,
+        owners::{self, OwnerRecord},
+    },
+    limits,
+};
+
+use super::{
+    Alarm, FoldError, Folded, Folder, Found, check_lease,
+    effects::{self, Effect},
+    log::Log,
+};
+
+/// Bytes of batches and of what they write to the database that one transaction takes, give or take one batch.
+const FOLD_BYTES: usize = 3 << 20;
+
+/// Bytes of snapshots that one transaction takes beside them.
+const SNAPSHOT_BYTES: usize = 3 << 20;
+
+/// Bytes at which no snapshot is written beside what is folded: keys and conflict ranges need room too.
+const FULL_BYTES: usize = 6 << 20;
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+const _: () = assert!(FULL_BYTES + SNAPSHOT_BYTES < limits::TRANSACTION_BYTES);
+
+/// What a transaction has done so far.
+pub(super) struct Attempt {
+    transaction: Transaction,
+    tree: Frontier,
+    bytes: usize,
+    /// How many batches it folds at most.
+    most: usize,
+    /// Messages taken from those that wait, in order.
+    pub(super) taken: Vec<Arc<Found>>,
+    /// Logs whose state it depends on and may have changed.
+    pub(super) entered: BTreeSet<OwnerId>,
+    /// Logs to be looked at again by the next one.
+    pub(super) unfinished: VecDeque<OwnerId>,
+    /// The batch that was folded last.
+    pub(super) last: Option<(OwnerId, BatchNumber)>,
+    pub(super) folded: Folded,
+}
+
+impl Attempt {
+    pub(super) fn new(transaction: Transaction, most: usize) -> Self {
+        Self {
+            transaction,
+            tree: Frontier::new(),
+            bytes: 0,
+            most,
+            taken: Vec::new(),
+            entered: BTreeSet::new(),
+            unfinished: VecDeque::new(),
+            last: None,
+            folded: Folded::default(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= FOLD_BYTES || self.folded.batches >= self.most
+    }
+
+    fn archive(&mut self, shard: Shard, found: &Found) -> Result<(), StoreError> {
+        let leaf = LeafIndex(self.tree.size());
+        self.tree.push(found.batch.hash);
+        for (key, chunk) in chunks(&archive::leaf_key(shard, leaf), &found.bytes) {
+            self.transaction.set(&key, chunk)?;
+        }
+        let number = found.batch.header.number;
+        let place = archive::place_key(found.owner, number);
+        self.transaction.set(&place, &archive::encode_place(leaf))?;
+        self.last = Some((found.owner, number));
+        self.bytes += found.bytes.len();
+        self.folded.batches += 1;
+        self.folded.events += u64::from(found.batch.header.events);
+        self.folded.bytes += found.bytes.len() as u64;
+        Ok(())
+    }
+}
+
+impl Folder {
+    /// Reads what the next transaction needs, before it begins: that may take longer than a transaction may last.
+    pub(super) async fn load_needed(&mut self) -> Result<(), FoldError> {
+        let mut bytes = 0;
+        let next = self.pending.iter().take_while(|found| {
+            let fits = bytes < FOLD_BYTES;
+            bytes += found.bytes.len();
+            fits
+        });
+        let needed = next.map(|found| found.owner).chain(self.unfinished.iter().copied());
+        for owner in needed.collect::<BTreeSet<_>>() {
+            self.load(owner).await?;
+        }
+        Ok(())
+    }
+
+    async fn load(&mut self, owner: OwnerId) -> Result<(), FoldError> {
+        let log = self.logs.entry(owner).or_insert_with(Log::new);
+        self.alarms.extend(log.load(&self.store, self.shard, owner).await?);
+        Ok(())
+    }
+
+    pub(super) async fn run(&mut self, attempt: &mut Attempt) -> Result<(), FoldError> {
+        check_lease(&attempt.transaction, self.shard, self.term).await?;
+        let tree = attempt.transaction.get(&archive::tree_key(self.shard)).await?;
+        let tree = archive::Tree::decode(tree.as_deref())?;
+        attempt.tree = Frontier::resume(tree.size, tree.peaks).expect("invariant: decoding counts the peaks");
+        for owner in self.unfinished.clone() {
+            self.enter(attempt, owner).await?;
+            self.advance(attempt, owner).await?;
+        }
+        while !attempt.is_full()
+            && let Some(found) = self.pending.pop_front()
+        {
+            self.pending_bytes -= found.bytes.len();
+            attempt.taken.push(Arc::clone(&found));
+            self.enter(attempt, found.owner).await?;
+            let alarm = self.log(found.owner).take(&found);
+            attempt.folded.alarms.extend(alarm);
+            self.advance(attempt, found.owner).await?;
+        }
+        self.write_cursors(attempt)?;
+        self.write_snapshots(attempt)?;
+        attempt.transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn enter(&mut self, attempt: &mut Attempt, owner: OwnerId) -> Result<(), FoldError> {
+        if attempt.entered.insert(owner) {
+            let log = self.logs.entry(owner).or_insert_with(Log::new);
+            log.enter(&attempt.transaction, self.shard, owner).await?;
+        }
+        Ok(())
+    }
+
+    /// Folds what comes next in a log, as long as something does.
+    async fn advance(&mut self, attempt: &mut Attempt, owner: OwnerId) -> Result<(), FoldError> {
+        while !attempt.is_full() {
+            match self.log(owner).step() {
+                Step::Next(_, found) => self.fold(attempt, &found).await?,
+                Step::Wrong { claim, expected } => attempt.folded.alarms.push(Alarm::Contradiction {
+                    owner,
+                    number: claim.number,
+                    hash: claim.hash,
+                    expected,
+                }),
+                Step::Missing { .. } | Step::End => break,
+            }
+        }
+        let again = attempt.is_full() || self.log(owner).awaits_opening();
+        if again && !attempt.unfinished.contains(&owner) {
+            attempt.unfinished.push_back(owner);
+        }
+        Ok(())
+    }
+
+    async fn fold(&mut self, attempt: &mut Attempt, found: &Arc<Found>) -> Result<(), FoldError> {
+        let mut effects = Vec::new();
+        let log = self.log(found.owner);
+        if let Err(impossible) = log.fold(found, |state, event| effects.extend(Effect::of(state, event))) {
+            log.halt();
+            attempt.folded.alarms.push(Alarm::Impossible {
+                owner: found.owner,
+                number: found.batch.header.number,
+                why: impossible.to_string(),
+            });
+            return Ok(());
+        }
+        attempt.archive(self.shard, found)?;
+        for effect in effects {
+            self.carry_out(attempt, effect).await?;
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&mut self, attempt: &mut Attempt, effect: Effect) -> Result<(), FoldError> {
+        match effect {
+            Effect::Write {
+                entity,
+                database,
+                life,
+                base,
+            } => {
+                let at = base.base().and_then(|base| base.cell);
+                let cell = match at {
+                    Some(at) => self.find_cell(entity, at).await?,
+                    None => None,
+                };
+                let parts: Vec<&Image> = [Some(&*base), cell.as_ref()].into_iter().flatten().collect();
+                self.write_entity(attempt, database, &parts).await?;
+                effects::check_out_new(&attempt.transaction, database, life).await?;
+            }
+            Effect::GiveBack { database, life } => {
+                effects::give_back(&attempt.transaction, database, life).await?;
+            }
+            Effect::EndCell { entity, home, cell } => {
+                self.load(home).await?;
+                let base = self.log(home).state().and_then(|state| state.entities.get(&entity));
+                let database = base.and_then(Image::base).map(|base| base.database);
+                if let Some(database) = database.filter(|database| database.0 != 0) {
+                    self.write_entity(attempt, database, &[&cell]).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_entity(
+        &mut self,
+        attempt: &mut Attempt,
+        database: DatabaseId,
+        parts: &[&Image],
+    ) -> Result<(), FoldError> {
+        let (written, alarm) = effects::write(&attempt.transaction, &self.schema, database, parts).await?;
+        attempt.bytes += written.bytes;
+        attempt.folded.alarms.extend(alarm);
+        Ok(())
+    }
+
+    /// The cell part of an entity that its base takes to be at `at`: where it is real, or else on its way. Around a hole it
+    /// may seem to be real twice: then the newer one counts.
+    async fn find_cell(&mut self, entity: EntityId, at: OwnerId) -> Result<Option<Image>, FoldError> {
+        self.load_all().await?;
+        let real = self
+            .cells()
+            .filter_map(|state| Some((state.owner, state.entities.get(&entity)?)));
+        let newest = real.max_by_key(|(owner, image)| (image.history, *owner == at));
+        let mut departing = self.cells().flat_map(|state| state.departing.values());
+        let under_way = || departing.find_map(|(id, image)| (*id == entity).then_some(image));
+        Ok(newest.map(|(_, image)| image).or_else(under_way).cloned())
+    }
+
+    /// The states of cell owners.
+    fn cells(&self) -> impl Iterator<Item = &OwnerState> {
+        self.states().filter(|state| state.part == Part::Cell)
+    }
+
+    /// Reads every log of the shard that is not in memory.
+    async fn load_all(&mut self) -> Result<(), FoldError> {
+        if !self.listed {
+            for owner in read_owners(&self.store, self.shard).await? {
+                self.log(owner);
+            }
+            // Owners that are founded from here on have nothing folded before their first batch is seen.
+            self.listed = true;
+        }
+        let known: Vec<OwnerId> = self.logs.keys().copied().collect();
+        for owner in known {
+            self.load(owner).await?;
+        }
+        Ok(())
+    }
+
+    fn write_cursors(&mut self, attempt: &mut Attempt) -> Result<(), FoldError> {
+        for owner in &attempt.entered {
+            let log = self
+                .logs
+                .get_mut(owner)
+                .expect("invariant: a log that was entered is there");
+            let Some(cursor) = log.write_moved(&attempt.transaction, *owner)? else {
+                continue;
+            };
+            attempt.folded.cursors.push((*owner, cursor));
+            if log.begin_snapshot() {
+                self.snapshots.push_back(*owner);
+            }
+        }
+        if attempt.folded.batches > 0 {
+            let tree = archive::Tree {
+                size: attempt.tree.size(),
+                peaks: attempt.tree.peaks().to_vec(),
+            };
+            attempt
+                .transaction
+                .set(&archive::tree_key(self.shard), &tree.encode())?;
+        }
+        Ok(())
+    }
+
+    fn write_snapshots(&mut self, attempt: &mut Attempt) -> Result<(), FoldError> {
+        let mut left = SNAPSHOT_BYTES;
+        for owner in &self.snapshots {
+            if left == 0 || attempt.bytes >= FULL_BYTES {
+                break;
+            }
+            if let Some(log) = self.logs.get_mut(owner).filter(|log| log.snapshots.is_writing()) {
+                attempt.entered.insert(*owner);
+                let written = log.snapshots.write_piece(&attempt.transaction, *owner, left)?;
+                left = left.saturating_sub(written);
+            }
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, owner: OwnerId) -> &mut Log {
+        self.logs.entry(owner).or_insert_with(Log::new)
+    }
+}
+
+/// All owners of a shard.
+async fn read_owners(store: &Store, shard: Shard) -> Result<Vec<OwnerId>, StoreError> {
+    let mut found = Vec::new();
+    let mut range = owners::owners();
+    loop {
+        let rows = &range;
+        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let page = store.read(read).await?;
+        for (key, value) in &page.rows {
+            if OwnerRecord::decode(value)?.shard == shard {
+                found.push(owners::owner_of(key)?);
+            }
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(found),
+        }
+    }
+}
