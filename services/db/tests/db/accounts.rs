@@ -1,0 +1,127 @@
+//! Accounts and check-outs, with answers that are lost.
+
+use std::sync::Arc;
+
+use annals_db::{StoredEntity, accounts, find_stored};
+use annals_def::{Value, split_mix};
+use annals_ids::{DatabaseId, OwnerId, Part};
+use annals_store::{
+    MemoryStore, Store,
+    faults::{Call, Fault, FaultyStore},
+    immediate,
+};
+
+use crate::game;
+
+/// A store on which commits and their answers are lost now and then.
+fn faulty(store: &Store, seed: u64) -> Store {
+    let mut dice = split_mix(seed);
+    FaultyStore::wrap(store, move |call| match (call, dice() % 8) {
+        (Call::Commit, 0) => Fault::AnswerLost,
+        (Call::Commit, 1) => Fault::RequestLost,
+        (Call::Commit, 2) => Fault::LandsBeforeNext,
+        (Call::Commit, 3) => Fault::LandsAfterNext,
+        (_, 4) => Fault::Unavailable,
+        _ => Fault::None,
+    })
+}
+
+fn avatar(name: &str) -> StoredEntity {
+    StoredEntity {
+        entity_type: "Avatar".into(),
+        properties: [("name".to_owned(), Value::Unicode(name.to_owned()))].into(),
+    }
+}
+
+#[test]
+fn an_account_is_made_once_and_found() {
+    for seed in 0..50 {
+        let store = MemoryStore::new().store();
+        let faulty = faulty(&store, seed);
+        let schema = game::schema();
+        assert_eq!(immediate(accounts::find(&store, b"anna")), Ok(None));
+        let create = |name: &'static [u8], password: &'static str| {
+            let (faulty, schema) = (faulty.clone(), Arc::clone(&schema));
+            immediate(async move {
+                let entity = avatar(std::str::from_utf8(name).expect("a name"));
+                accounts::create(&faulty, name, password, &entity, &schema).await
+            })
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+        };
+        let anna = create(b"anna", "first");
+        assert_eq!(create(b"anna", "second"), anna, "seed {seed}: somebody was first");
+        let bert = create(b"bert", "third");
+        assert_ne!(anna.database, bert.database, "seed {seed}");
+        assert_eq!(
+            immediate(accounts::find(&store, b"anna")),
+            Ok(Some(anna.clone())),
+            "seed {seed}"
+        );
+        assert_eq!(
+            immediate(accounts::load(&store, anna.database)),
+            Ok(Some(avatar("anna"))),
+            "seed {seed}"
+        );
+        let (name, reading) = (Value::Unicode("anna".into()), store.begin());
+        let found = immediate(find_stored(&reading, game::avatar(), &name));
+        assert_eq!(found, Ok(Some(anna.database)), "seed {seed}");
+    }
+}
+
+#[test]
+fn an_entity_is_in_use_once() {
+    for seed in 0..50 {
+        let store = MemoryStore::new().store();
+        let faulty = faulty(&store, seed);
+        let check_out = |entity, owner| {
+            let checked_out = accounts::check_out(&faulty, DatabaseId(entity), OwnerId(owner));
+            immediate(checked_out).unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+        };
+        let first = check_out(7, 1);
+        assert_eq!(first.owner, OwnerId(1), "seed {seed}");
+        assert_eq!(check_out(7, 2), first, "seed {seed}: it is in use");
+        let other = check_out(8, 2);
+        assert_eq!(other.owner, OwnerId(2), "seed {seed}");
+        assert!(
+            other.number > first.number,
+            "seed {seed}: later lives have higher numbers"
+        );
+    }
+}
+
+#[test]
+fn what_is_stored_gives_each_part_what_it_holds_and_what_still_fits() {
+    let properties = [
+        ("name", Value::Unicode("anna".into())),
+        ("gold", Value::Int(5)),
+        ("hp", Value::Int(6)),
+        ("notes", Value::Int(7)),
+        ("baggage", Value::Int(8)),
+        ("of an older schema", Value::Int(9)),
+    ];
+    let stored = StoredEntity {
+        entity_type: "Avatar".into(),
+        properties: properties.map(|(name, value)| (name.to_owned(), value)).into(),
+    };
+    let read = StoredEntity::decode(&stored.encode());
+    assert_eq!(read.as_ref(), Ok(&stored));
+    let of = |part| stored.properties_of(game::avatar(), part);
+    let pairs = |names: &[(&str, Value)]| -> Vec<_> {
+        names
+            .iter()
+            .map(|(name, value)| (game::member(name), value.clone()))
+            .collect()
+    };
+    assert_eq!(
+        of(Part::Base),
+        pairs(&[("name", Value::Unicode("anna".into())), ("gold", Value::Int(5))])
+    );
+    assert_eq!(
+        of(Part::Cell),
+        pairs(&[("hp", Value::Int(6))]),
+        "a number is no blob any more"
+    );
+    for cut in 0..stored.encode().len() {
+        assert!(StoredEntity::decode(&stored.encode()[..cut]).is_err(), "cut at {cut}");
+    }
+}

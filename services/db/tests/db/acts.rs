@@ -1,0 +1,79 @@
+//! What entities do, one event each.
+
+use annals_def::Value;
+use annals_event::{BaseCreation, Body, CellCreation, Place};
+use annals_ids::{DatabaseId, EntityId, OwnerId, Part, Position, SpaceId};
+
+use crate::{game, realm::Realm};
+
+/// The base part of an entity begins: of the database's `database` in the life with this check-out, if those are not 0.
+pub(crate) fn begin_base(
+    realm: &mut Realm,
+    owner: OwnerId,
+    entity: EntityId,
+    name: &str,
+    (database, checkout): (u64, u64),
+) {
+    let creation = BaseCreation {
+        type_id: game::avatar().id,
+        database: DatabaseId(database),
+        checkout,
+        properties: game::properties(Part::Base, &[("name", Value::Unicode(name.to_owned()))]),
+    };
+    let created = Body::BaseCreated(Box::new(creation));
+    realm.scribe(owner).record(entity, false, created);
+}
+
+/// The cell part of an entity with a base begins.
+pub(crate) fn begin_cell(realm: &mut Realm, owner: OwnerId, entity: EntityId, home: OwnerId) {
+    let creation = CellCreation {
+        entity,
+        type_id: game::avatar().id,
+        home,
+        based: true,
+        place: place(1),
+        properties: game::properties(Part::Cell, &[("hp", Value::Int(100))]),
+        client: None,
+    };
+    let created = Body::CellCreated(Box::new(creation));
+    realm.scribe(owner).record(entity, false, created);
+}
+
+/// A property is assigned.
+pub(crate) fn set(realm: &mut Realm, owner: OwnerId, entity: EntityId, name: &str, value: Value) {
+    let changed = Body::Changed {
+        member: game::member(name),
+        path: Vec::new(),
+        value,
+    };
+    realm.scribe(owner).record(entity, true, changed);
+}
+
+/// The entity is to be written to the database.
+pub(crate) fn store(realm: &mut Realm, owner: OwnerId, entity: EntityId, database: u64) {
+    let database = DatabaseId(database);
+    realm.scribe(owner).record(entity, false, Body::Stored { database });
+}
+
+/// A part of an entity ends.
+pub(crate) fn end(realm: &mut Realm, owner: OwnerId, entity: EntityId) {
+    realm.scribe(owner).record(entity, false, Body::Destroyed);
+}
+
+/// The base hears where the cell part is.
+pub(crate) fn placed(realm: &mut Realm, owner: OwnerId, entity: EntityId, at: Option<OwnerId>) {
+    realm.scribe(owner).record(entity, false, Body::Placed(at));
+}
+
+/// Somewhere in the one space.
+pub(crate) fn place(at: usize) -> Place {
+    let position = Position {
+        x: at as f32,
+        ..Position::default()
+    };
+    Place {
+        space: SpaceId(1),
+        position,
+        ..Place::default()
+    }
+}

@@ -1,0 +1,436 @@
+//! What db makes of what should not be: an alarm, and the rest goes on.
+
+use annals_db::{Alarm, FoldError, Folded, Missing};
+use annals_def::Value;
+use annals_event::{Body, Cause, Event, FrozenBatch, Gathering, Imprint, Subject};
+use annals_ids::{BatchNumber, EntityId, Hash, OwnerId, Part, Tick, WallTime};
+use annals_store::{
+    Order, Row, Transaction, immediate,
+    layout::archive::{self, Hole},
+};
+
+use crate::{
+    acts,
+    realm::{Realm, SHARD},
+    scribe::REALM,
+};
+
+/// A realm with a base and a cell owner, of which db has folded everything.
+fn realm() -> (Realm, OwnerId, OwnerId) {
+    let mut realm = Realm::new(0);
+    let owners = (realm.found(Part::Base), realm.found(Part::Cell));
+    realm.fold(usize::MAX);
+    (realm, owners.0, owners.1)
+}
+
+/// Commits until there is nothing to do, whatever the alarms are about.
+fn commit_all(realm: &mut Realm) -> Folded {
+    let mut all = Folded::default();
+    while realm.db.has_work() {
+        let folded = immediate(realm.db.commit()).expect("the store answers");
+        all.batches += folded.batches;
+        all.alarms.extend(folded.alarms);
+    }
+    all
+}
+
+/// Offers what the stream has and db has not read, and commits.
+fn fold_all(realm: &mut Realm) -> Folded {
+    for (owner, bytes) in &realm.stream[realm.offered..] {
+        realm.db.offer(*owner, bytes.clone());
+    }
+    realm.offered = realm.stream.len();
+    commit_all(realm)
+}
+
+/// The batch that would come next in an owner's log, with an event in it that cannot happen.
+fn impossible(realm: &mut Realm, owner: OwnerId) -> FrozenBatch {
+    let scribe = realm.scribe(owner);
+    let imprint = Imprint {
+        realm: REALM.into(),
+        owner,
+        epoch: scribe.epoch,
+        schema: Hash([3; 32]),
+    };
+    let mut gathering = Gathering::default();
+    gathering.record(&Event {
+        subject: Subject::Entity(EntityId(99), scribe.state.part),
+        cause: Cause(0),
+        history: None,
+        body: Body::Destroyed,
+    });
+    gathering.freeze(&imprint, &mut scribe.tail(), Tick(9), WallTime(9), false)
+}
+
+#[test]
+fn what_is_no_batch_of_the_log_is_passed_over() {
+    let (mut realm, one, two) = realm();
+    realm.write(one, false);
+    let other = realm.stream.last().expect("it was written").1.clone();
+    realm.write_strange(two, other);
+    realm.write_strange(two, b"garbage".to_vec());
+    realm.write(two, false);
+    let folded = fold_all(&mut realm);
+    assert_eq!(folded.batches, 2);
+    let [Alarm::Misplaced { owner, named }, Alarm::Malformed { owner: of, .. }] = folded.alarms[..] else {
+        panic!("{:?}", folded.alarms);
+    };
+    assert_eq!((owner, named, of), (two, one, two));
+    realm.check();
+}
+
+#[test]
+fn an_epoch_that_was_not_granted_is_no_epoch() {
+    let (mut realm, one, _) = realm();
+    realm.write_ungranted(one);
+    realm.write(one, false);
+    let folded = fold_all(&mut realm);
+    let number = BatchNumber(2);
+    assert_eq!(folded.alarms, [Alarm::Ungranted { owner: one, number }]);
+    assert_eq!(folded.batches, 1);
+    realm.check();
+}
+
+#[test]
+fn an_open_waits_until_the_store_holds_it() {
+    let (mut realm, one, two) = realm();
+    realm.write(one, false);
+    realm.take_over(one);
+    assert_eq!(fold_all(&mut realm).batches, 1, "what was written before the Open");
+    assert!(!realm.db.has_work());
+    // The holder before gets one more in, and db folds it: the Open is given up.
+    realm.write(one, false);
+    assert_eq!(fold_all(&mut realm).batches, 1);
+    realm.record_open(one);
+    assert_eq!(fold_all(&mut realm).batches, 0, "neither Open is recorded");
+    realm.record_open(one);
+    // Another log's message is enough for db to look again.
+    realm.write(two, false);
+    let folded = fold_all(&mut realm);
+    assert_eq!((folded.batches, &folded.alarms[..]), (2, &[][..]));
+    realm.check();
+    assert_eq!(realm.archived_count(one), realm.owners[&one].chain.len());
+}
+
+#[test]
+fn a_wrong_fill_is_an_alarm_and_the_right_one_still_fits() {
+    let (mut realm, one, _) = realm();
+    realm.write(one, true);
+    realm.write(one, false);
+    assert_eq!(fold_all(&mut realm).batches, 0);
+    let (first, chain) = (BatchNumber(2), &realm.owners[&one].chain);
+    let hole = Missing {
+        owner: one,
+        first,
+        until: BatchNumber(3),
+        after: chain[0].batch.hash,
+        named: chain[1].batch.hash,
+    };
+    assert_eq!(realm.db.missing().collect::<Vec<_>>(), [hole]);
+
+    realm.fill_wrongly(one, first);
+    let folded = fold_all(&mut realm);
+    let (wrong, expected) = (*realm.forged.first().expect("one was forged"), hole.named);
+    let alarm = Alarm::Contradiction {
+        owner: one,
+        number: first,
+        hash: wrong,
+        expected,
+    };
+    assert_eq!((folded.batches, &folded.alarms[..]), (0, &[alarm][..]));
+
+    realm.fill(one, first);
+    assert_eq!(fold_all(&mut realm).batches, 2);
+    assert_eq!(realm.db.missing().count(), 0);
+    realm.check();
+}
+
+#[test]
+fn a_hole_of_two_is_filled_from_behind() {
+    let (mut realm, one, _) = realm();
+    [true, true, false].into_iter().for_each(|lose| realm.write(one, lose));
+    fold_all(&mut realm);
+    // The first could be anything; only the second, which the batch behind the hole names, says what it is.
+    realm.fill(one, BatchNumber(2));
+    assert_eq!(fold_all(&mut realm).batches, 0);
+    let missing: Vec<BatchNumber> = realm.db.missing().map(|hole| hole.first).collect();
+    assert_eq!(missing, [BatchNumber(3)]);
+    realm.fill(one, BatchNumber(3));
+    assert_eq!(fold_all(&mut realm).batches, 3);
+    realm.check();
+}
+
+#[test]
+fn an_open_that_nobody_has_recorded_shows_no_hole() {
+    let (mut realm, one, _) = realm();
+    [true, true].into_iter().for_each(|lose| realm.write(one, lose));
+    realm.take_over(one);
+    let folded = fold_all(&mut realm);
+    assert_eq!((folded.batches, folded.alarms.len()), (0, 0));
+    assert_eq!(realm.db.missing().count(), 0, "it may stand on what was given up");
+
+    realm.record_open(one);
+    realm.write(one, false);
+    assert_eq!(fold_all(&mut realm).batches, 0);
+    let missing: Vec<_> = realm.db.missing().map(|hole| (hole.first, hole.until)).collect();
+    assert_eq!(missing, [(BatchNumber(2), BatchNumber(4))]);
+    [2, 3]
+        .into_iter()
+        .for_each(|number| realm.fill(one, BatchNumber(number)));
+    assert_eq!(fold_all(&mut realm).batches, 4);
+    realm.check();
+}
+
+/// The holes that the store names in an owner's log, by their first batches.
+fn named(realm: &Realm, owner: OwnerId) -> Vec<(BatchNumber, Hole)> {
+    let read = |transaction: Transaction| async move {
+        let holes = archive::holes_of(owner);
+        transaction.get_range(&holes, 100, Order::Forward).await
+    };
+    let page = immediate(realm.store.read(read)).expect("the store answers");
+    let hole = |(key, value): &Row| {
+        let (_, first) = Hole::place(key).expect("a hole's key");
+        (first, Hole::decode(value).expect("a hole"))
+    };
+    page.rows.iter().map(hole).collect()
+}
+
+#[test]
+fn a_hole_that_was_named_is_so_no_longer_once_it_is_filled() {
+    let (mut realm, one, _) = realm();
+    realm.write(one, true);
+    realm.write(one, false);
+    fold_all(&mut realm);
+    let missing = realm.db.missing().next().expect("a hole");
+    immediate(realm.db.name_hole(missing)).expect("the store answers");
+    let hole = Hole {
+        after: missing.after,
+        named: missing.named,
+        until: BatchNumber(3),
+    };
+    assert_eq!(named(&realm, one), [(BatchNumber(2), hole)]);
+
+    // Another db knows of it too; and one that was superseded names nothing any more.
+    let mut former = realm.begin_db();
+    let refused = immediate(former.name_hole(Missing {
+        first: BatchNumber(9),
+        ..missing
+    }));
+    assert!(matches!(refused, Err(FoldError::Superseded { .. })), "{refused:?}");
+    realm.fill(one, BatchNumber(2));
+    assert_eq!(fold_all(&mut realm).batches, 2);
+    assert_eq!(named(&realm, one), []);
+}
+
+#[test]
+fn a_hole_that_was_named_again_as_it_closed_leaves_no_name() {
+    let (mut realm, one, _) = realm();
+    [true, true, false].into_iter().for_each(|lose| realm.write(one, lose));
+    fold_all(&mut realm);
+    for first in [2, 3].map(BatchNumber) {
+        let missing = realm.db.missing().next().expect("a hole");
+        assert_eq!(missing.first, first);
+        immediate(realm.db.name_hole(missing)).expect("the store answers");
+        realm.fill(one, first);
+        fold_all(&mut realm);
+    }
+    assert_eq!(realm.archived_count(one), realm.owners[&one].chain.len());
+    assert_eq!(named(&realm, one), []);
+}
+
+#[test]
+fn a_log_with_what_cannot_have_happened_stands_still_by_itself() {
+    let (mut realm, one, two) = realm();
+    realm.write(one, false);
+    let batch = impossible(&mut realm, one);
+    realm.stream.push((one, batch.bytes));
+    realm.write(two, false);
+    let folded = fold_all(&mut realm);
+    assert_eq!(folded.batches, 2, "what came before it, and the other log");
+    let [Alarm::Impossible { owner, number, why }] = &folded.alarms[..] else {
+        panic!("{:?}", folded.alarms);
+    };
+    assert_eq!((*owner, *number), (one, BatchNumber(3)));
+    assert!(why.contains("there is no such entity"), "{why}");
+    realm.check();
+    // It stays so, without another word, until a db begins that may know better.
+    realm.write(two, false);
+    let folded = fold_all(&mut realm);
+    assert_eq!((folded.batches, folded.alarms.len()), (1, 0));
+    realm.begin_db();
+    assert_eq!(fold_all(&mut realm).alarms.len(), 1);
+    realm.check();
+}
+
+#[test]
+fn a_log_whose_archive_is_damaged_stands_still_until_it_is_restored() {
+    let (mut realm, one, two) = realm();
+    [one, one, two].into_iter().for_each(|owner| realm.write(owner, false));
+    fold_all(&mut realm);
+    let key = archive::place_key(one, BatchNumber(2));
+    let change = |realm: &Realm, value: Option<Vec<u8>>| {
+        let work = |transaction: Transaction| {
+            let (key, value) = (key.clone(), value.clone());
+            async move {
+                match value {
+                    Some(value) => transaction.set(&key, &value),
+                    None => transaction.clear(&key),
+                }
+            }
+        };
+        immediate(realm.store.run_repeatable(work)).expect("the store answers");
+    };
+    let read = |transaction: Transaction| {
+        let key = key.clone();
+        async move { transaction.get(&key).await }
+    };
+    let place = immediate(realm.store.read(read))
+        .expect("the store answers")
+        .expect("it is archived");
+    change(&realm, None);
+    realm.begin_db();
+    [one, two].into_iter().for_each(|owner| realm.write(owner, false));
+    let folded = fold_all(&mut realm);
+    assert_eq!(folded.batches, 1);
+    let [Alarm::Unreadable { owner, why }] = &folded.alarms[..] else {
+        panic!("{:?}", folded.alarms);
+    };
+    assert_eq!(*owner, one);
+    assert!(why.contains("batch 2 of owner 1 is missing from the archive"), "{why}");
+
+    change(&realm, Some(place.to_vec()));
+    realm.begin_db();
+    let folded = fold_all(&mut realm);
+    assert_eq!((folded.batches, folded.alarms.len()), (1, 0));
+    realm.check();
+}
+
+/// Gives `count` entities, beginning with `first`, a cell part that holds 200 kB, and lets each be one of the database.
+fn burden(realm: &mut Realm, (base, cell): (OwnerId, OwnerId), first: u64, count: u64) {
+    for entity in (first..first + count).map(EntityId) {
+        acts::begin_base(realm, base, entity, "", (0, 0));
+        acts::placed(realm, base, entity, Some(cell));
+        acts::begin_cell(realm, cell, entity, base);
+        acts::set(realm, cell, entity, "baggage", Value::Bytes(vec![1; 200_000]));
+        realm.write(cell, false);
+    }
+    realm.write(base, false);
+}
+
+#[test]
+fn what_is_too_much_for_one_transaction_is_done_in_several() {
+    let (mut realm, base, cell) = realm();
+    // Twelve megabytes of batches, and then as much again that small batches write to the database.
+    burden(&mut realm, (base, cell), 1, 60);
+    for entity in 1..=60 {
+        acts::store(&mut realm, base, EntityId(entity), 1_000 + entity);
+        realm.write(base, false);
+    }
+    let batches = realm.stream.len() - realm.offered;
+    let folded = fold_all(&mut realm);
+    assert_eq!((folded.batches, folded.alarms.len()), (batches, 0));
+    let archive = realm.check();
+    realm.check_database(&archive);
+}
+
+#[test]
+fn what_waited_behind_a_hole_is_folded_in_several_transactions() {
+    let (mut realm, base, cell) = realm();
+    realm.write(cell, true);
+    burden(&mut realm, (base, cell), 1, 60);
+    assert_eq!(fold_all(&mut realm).batches, 1);
+    realm.fill(cell, BatchNumber(2));
+    assert_eq!(fold_all(&mut realm).batches, 61);
+    realm.check();
+}
+
+#[test]
+fn a_batch_that_writes_more_than_one_transaction_takes_is_named() {
+    let (mut realm, base, cell) = realm();
+    burden(&mut realm, (base, cell), 1, 60);
+    fold_all(&mut realm);
+    (1..=60).for_each(|entity| acts::store(&mut realm, base, EntityId(entity), 1_000 + entity));
+    realm.write(base, false);
+    realm.write(cell, false);
+    let folded = fold_all(&mut realm);
+    assert_eq!(folded.batches, 1, "that of the other log");
+    let [Alarm::TooLarge { owner, number, bytes }] = folded.alarms[..] else {
+        panic!("{:?}", folded.alarms);
+    };
+    assert_eq!((owner, number), (base, BatchNumber(3)));
+    assert!(bytes > 10_000_000, "{bytes}");
+    realm.check();
+}
+
+#[test]
+fn a_log_of_another_shard_is_none_of_this_one() {
+    let (mut realm, one, _) = realm();
+    let elsewhere = immediate(annals_db::Folder::begin(
+        realm.store.clone(),
+        annals_ids::Shard(SHARD.0 + 1),
+        crate::game::schema(),
+    ));
+    realm.write(one, false);
+    realm.db = elsewhere.expect("the store answers");
+    let folded = fold_all(&mut realm);
+    assert_eq!(folded.batches, 0);
+    assert!(
+        matches!(folded.alarms[..], [Alarm::Ungranted { .. }]),
+        "{:?}",
+        folded.alarms
+    );
+}
+
+#[test]
+fn alarms_are_raised_once_however_often_a_commit_fails() {
+    let (mut realm, one, _) = realm();
+    realm.write(one, true);
+    realm.write(one, false);
+    realm.fill_wrongly(one, BatchNumber(2));
+    realm.write_strange(one, b"garbage".to_vec());
+    realm.write_ungranted(one);
+    let mut raised = Vec::new();
+    realm.fail_one_in(2);
+    for (owner, bytes) in realm.stream[realm.offered..].iter().cloned() {
+        realm.db.offer(owner, bytes);
+    }
+    for _ in 0..50 {
+        if let Ok(folded) = immediate(realm.db.commit()) {
+            raised.extend(folded.alarms);
+        }
+    }
+    let kinds: Vec<&str> = raised
+        .iter()
+        .map(|alarm| match alarm {
+            Alarm::Malformed { .. } => "malformed",
+            Alarm::Contradiction { .. } => "contradiction",
+            Alarm::Ungranted { .. } => "ungranted",
+            _ => "another",
+        })
+        .collect();
+    assert_eq!(kinds, ["malformed", "contradiction", "ungranted"]);
+}
+
+#[test]
+fn what_waits_for_a_store_that_is_away_is_still_there() {
+    let (mut realm, one, _) = realm();
+    realm.write(one, false);
+    realm.fail_one_in(1);
+    let bytes = realm.stream.last().expect("it was written").1.clone();
+    realm.db.offer(one, bytes.clone());
+    for _ in 0..3 {
+        let refused = immediate(realm.db.commit());
+        assert!(matches!(refused, Err(FoldError::Store(_))), "{refused:?}");
+        assert_eq!(realm.db.pending_bytes(), bytes.len());
+    }
+    realm.fail_one_in(0);
+    assert_eq!(commit_all(&mut realm).batches, 1);
+    assert_eq!(realm.db.pending_bytes(), 0);
+    realm.check();
+}
+
+#[test]
+fn an_empty_store_has_an_empty_archive() {
+    let realm = Realm::new(0);
+    assert!(realm.check().leaves.is_empty());
+}

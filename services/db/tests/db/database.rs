@@ -1,0 +1,234 @@
+//! What events do to the database: entities that are written, found and given back.
+
+use annals_db::{Alarm, StoredEntity, accounts, find_stored};
+use annals_def::Value;
+use annals_event::Body;
+use annals_ids::{Address, DatabaseId, EntityId, OwnerId, Part};
+use annals_store::{Transaction, immediate, layout::database};
+
+use crate::{acts, game, realm::Realm};
+
+const ENTITY: EntityId = EntityId(50);
+const DATABASE: DatabaseId = DatabaseId(900);
+
+/// A realm with a base and two cell owners, and an entity with both parts, the cell part on the first of the two.
+fn realm() -> (Realm, OwnerId, [OwnerId; 2]) {
+    let mut realm = Realm::new(0);
+    let base = realm.found(Part::Base);
+    let cells = [realm.found(Part::Cell), realm.found(Part::Cell)];
+    acts::begin_base(&mut realm, base, ENTITY, "anna", (0, 0));
+    realm.write(base, false);
+    acts::begin_cell(&mut realm, cells[0], ENTITY, base);
+    realm.write(cells[0], false);
+    acts::placed(&mut realm, base, ENTITY, Some(cells[0]));
+    realm.write(base, false);
+    (realm, base, cells)
+}
+
+fn load(realm: &Realm) -> Option<StoredEntity> {
+    immediate(accounts::load(&realm.store, DATABASE)).expect("the store answers")
+}
+
+fn property(realm: &Realm, name: &str) -> Option<Value> {
+    load(realm)?.properties.get(name).cloned()
+}
+
+fn find(realm: &Realm, name: &str) -> Option<DatabaseId> {
+    let name = Value::Unicode(name.to_owned());
+    immediate(find_stored(&realm.store.begin(), game::avatar(), &name)).expect("the store answers")
+}
+
+fn is_in_use(realm: &Realm) -> bool {
+    let read = |transaction: Transaction| async move { transaction.get(&database::checkout_key(DATABASE)).await };
+    immediate(realm.store.read(read)).expect("the store answers").is_some()
+}
+
+#[test]
+fn the_persistent_properties_of_both_parts_are_written_and_no_others() {
+    let (mut realm, base, cells) = realm();
+    acts::set(&mut realm, base, ENTITY, "gold", Value::Int(5));
+    acts::set(&mut realm, base, ENTITY, "notes", Value::Int(6));
+    acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(7));
+    acts::set(&mut realm, cells[0], ENTITY, "threat", Value::Int(8));
+    realm.write(cells[0], false);
+    acts::store(&mut realm, base, ENTITY, DATABASE.0);
+    // What changes afterwards is not written, though it is in the same batch.
+    acts::set(&mut realm, base, ENTITY, "gold", Value::Int(-1));
+    realm.write(base, false);
+    assert_eq!(load(&realm), None);
+    realm.fold(usize::MAX);
+    let expected = [
+        ("baggage", Value::Bytes(Vec::new())),
+        ("gold", Value::Int(5)),
+        ("hp", Value::Int(7)),
+        ("name", Value::Unicode("anna".into())),
+    ];
+    let expected = StoredEntity {
+        entity_type: "Avatar".into(),
+        properties: expected.map(|(name, value)| (name.to_owned(), value)).into(),
+    };
+    assert_eq!(load(&realm), Some(expected));
+    assert_eq!(find(&realm, "anna"), Some(DATABASE));
+    assert!(
+        is_in_use(&realm),
+        "the life that made it one of the database's has it in use"
+    );
+}
+
+#[test]
+fn an_entity_that_ends_in_the_batch_that_stores_it_is_stored() {
+    let (mut realm, base, cells) = realm();
+    acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(7));
+    realm.write(cells[0], false);
+    acts::set(&mut realm, base, ENTITY, "gold", Value::Int(5));
+    acts::store(&mut realm, base, ENTITY, DATABASE.0);
+    acts::end(&mut realm, base, ENTITY);
+    realm.write(base, false);
+    realm.fold(usize::MAX);
+    assert_eq!(property(&realm, "gold"), Some(Value::Int(5)));
+    assert_eq!(property(&realm, "hp"), Some(Value::Int(7)));
+    assert!(!is_in_use(&realm), "the life has ended");
+}
+
+#[test]
+fn what_the_cell_part_held_when_it_ended_is_kept() {
+    let (mut realm, base, cells) = realm();
+    acts::store(&mut realm, base, ENTITY, DATABASE.0);
+    realm.write(base, false);
+    acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(7));
+    acts::end(&mut realm, cells[0], ENTITY);
+    realm.write(cells[0], false);
+    acts::placed(&mut realm, base, ENTITY, None);
+    acts::set(&mut realm, base, ENTITY, "gold", Value::Int(5));
+    acts::store(&mut realm, base, ENTITY, DATABASE.0);
+    acts::end(&mut realm, base, ENTITY);
+    realm.write(base, false);
+    realm.fold(usize::MAX);
+    assert_eq!(property(&realm, "hp"), Some(Value::Int(7)));
+    assert_eq!(property(&realm, "gold"), Some(Value::Int(5)));
+}
+
+#[test]
+fn a_cell_part_that_outlives_its_base_writes_nothing() {
+    let (mut realm, base, cells) = realm();
+    acts::store(&mut realm, base, ENTITY, DATABASE.0);
+    acts::end(&mut realm, base, ENTITY);
+    realm.write(base, false);
+    acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(-3));
+    acts::end(&mut realm, cells[0], ENTITY);
+    realm.write(cells[0], false);
+    realm.fold(usize::MAX);
+    assert_eq!(
+        property(&realm, "hp"),
+        Some(Value::Int(100)),
+        "a later life may have it by now"
+    );
+}
+
+#[test]
+fn the_cell_part_is_found_wherever_it_is_and_by_a_db_that_has_just_begun() {
+    let (mut realm, base, cells) = realm();
+    let store_now = |realm: &mut Realm, hp: i64| {
+        acts::store(realm, base, ENTITY, DATABASE.0);
+        realm.write(base, false);
+        realm.fold(usize::MAX);
+        // One that has the other logs not in memory; it reads only what the first has not folded.
+        realm.begin_db();
+        realm.offered = realm.stream.len();
+        assert_eq!(property(realm, "hp"), Some(Value::Int(hp)));
+    };
+    acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(1));
+    realm.write(cells[0], false);
+    store_now(&mut realm, 1);
+
+    // On its way: as it was when it left.
+    acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(2));
+    let image = realm.scribe(cells[0]).state.entities[&ENTITY].clone();
+    let number = realm
+        .scribe(cells[0])
+        .next_call(Address::Owner(cells[0]), Address::Owner(cells[1]));
+    let to = cells[1];
+    realm
+        .scribe(cells[0])
+        .record(ENTITY, false, Body::Offloaded { to, number });
+    realm.write(cells[0], false);
+    store_now(&mut realm, 2);
+
+    // Arrived, which its base has not heard of.
+    let (from, image) = (cells[0], Box::new(image));
+    realm
+        .scribe(cells[1])
+        .record(ENTITY, false, Body::Onloaded { from, number, image });
+    acts::set(&mut realm, cells[1], ENTITY, "hp", Value::Int(3));
+    realm.write(cells[1], false);
+    store_now(&mut realm, 3);
+    realm
+        .scribe(cells[0])
+        .record(ENTITY, false, Body::Departed { to, number });
+    realm.write(cells[0], false);
+    acts::set(&mut realm, cells[1], ENTITY, "hp", Value::Int(4));
+    realm.write(cells[1], false);
+    store_now(&mut realm, 4);
+}
+
+#[test]
+fn a_check_out_is_given_back_by_the_life_that_holds_it_alone() {
+    let (mut realm, base, _) = realm();
+    let check_out = |realm: &Realm, owner| {
+        immediate(accounts::check_out(&realm.store, DATABASE, owner)).expect("the store answers")
+    };
+    let first = check_out(&realm, base);
+    let lives = [EntityId(60), EntityId(61), EntityId(62)];
+    acts::begin_base(&mut realm, base, lives[0], "life", (DATABASE.0, first.number));
+    acts::store(&mut realm, base, lives[0], DATABASE.0);
+    acts::end(&mut realm, base, lives[0]);
+    realm.write(base, false);
+    realm.fold(usize::MAX);
+    assert!(!is_in_use(&realm));
+
+    let second = check_out(&realm, base);
+    assert!(second.number > first.number);
+    // Two lives that do not hold it end: one of the check-out before, one of none.
+    acts::begin_base(&mut realm, base, lives[1], "life", (DATABASE.0, first.number));
+    acts::end(&mut realm, base, lives[1]);
+    acts::begin_base(&mut realm, base, lives[2], "life", (0, 0));
+    acts::end(&mut realm, base, lives[2]);
+    realm.write(base, false);
+    realm.fold(usize::MAX);
+    assert_eq!(
+        check_out(&realm, OwnerId(99)),
+        second,
+        "it is still in use, where it was"
+    );
+}
+
+#[test]
+fn an_identifier_finds_who_has_it_now() {
+    let (mut realm, base, _) = realm();
+    let other = EntityId(51);
+    acts::begin_base(&mut realm, base, other, "anna", (0, 0));
+    acts::store(&mut realm, base, ENTITY, DATABASE.0);
+    acts::store(&mut realm, base, other, 901);
+    realm.write(base, false);
+    realm.fold(usize::MAX);
+    let taken = Alarm::IdentifierTaken {
+        database: DatabaseId(901),
+        holder: DATABASE,
+    };
+    assert_eq!(realm.alarms, [taken]);
+    assert_eq!(find(&realm, "anna"), Some(DATABASE));
+
+    // Who has it gives it up, and then the other one can have it.
+    acts::set(&mut realm, base, ENTITY, "name", Value::Unicode("berta".into()));
+    acts::store(&mut realm, base, ENTITY, DATABASE.0);
+    realm.write(base, false);
+    realm.fold(usize::MAX);
+    assert_eq!([find(&realm, "anna"), find(&realm, "berta")], [None, Some(DATABASE)]);
+    acts::store(&mut realm, base, other, 901);
+    acts::set(&mut realm, base, ENTITY, "name", Value::Unicode(String::new()));
+    acts::store(&mut realm, base, ENTITY, DATABASE.0);
+    realm.write(base, false);
+    realm.fold(usize::MAX);
+    let found = ["anna", "berta", ""].map(|name| find(&realm, name));
+    assert_eq!(found, [Some(DatabaseId(901)), None, None], "nobody is found by no name");
+}

@@ -1,0 +1,22 @@
+//! db through its public surface: logs of several owners, in every disorder that a stream can have, folded into a store in
+//! memory that fails as told, and compared with what was written.
+
+mod accounts;
+mod acts;
+mod agreement;
+mod alarms;
+mod database;
+mod game;
+mod generated;
+mod oracle;
+mod realm;
+mod scribe;
+mod snapshots;
+
+use annals_event::OwnerState;
+use annals_ids::Part;
+
+/// Whether a state is that of base parts.
+fn is_base(state: &OwnerState) -> bool {
+    state.part == Part::Base
+}

@@ -1,0 +1,261 @@
+//! What must hold of a store that db has folded into, read back from nothing but the store.
+
+use std::collections::BTreeMap;
+
+use annals_db::{StoredEntity, find_stored, read_archived, read_cursor, read_stored, recover};
+use annals_def::Value;
+use annals_event::{
+    Batch, Body, Image, OwnerState, Subject,
+    merkle::{Frontier, leaf_hash, node_hash},
+};
+use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, Part};
+use annals_store::{
+    immediate,
+    layout::{
+        archive::{self, Tree},
+        database::{self, Checkout},
+    },
+};
+
+use crate::{
+    game, is_base,
+    realm::{Realm, SHARD},
+};
+
+/// The archive: whose batch each leaf is.
+pub(crate) struct Archive {
+    pub(crate) leaves: Vec<(OwnerId, Batch)>,
+}
+
+impl Realm {
+    /// Reads the archive and holds it against what was written: each log a prefix of its chain, without a gap; each leaf some
+    /// batch; the tree that over the leaves; and the state at the cursor that of the writer then.
+    pub(crate) fn check(&self) -> Archive {
+        let seed = self.seed;
+        let mut leaves = BTreeMap::new();
+        for (owner, held) in &self.owners {
+            let archived = self.archived(*owner);
+            for (number, (leaf, bytes)) in archived.iter().enumerate() {
+                assert_eq!(
+                    *bytes,
+                    held.chain[number].batch.bytes,
+                    "seed {seed}: batch {} of owner {owner}",
+                    number + 1
+                );
+                let batch = Batch::read(bytes).expect("it was written");
+                assert!(leaves.insert(*leaf, (*owner, batch)).is_none(), "seed {seed}: {leaf:?}");
+            }
+            self.check_recovery(*owner, archived.len());
+        }
+        let indexes: Vec<u64> = leaves.keys().map(|leaf: &LeafIndex| leaf.0).collect();
+        let dense: Vec<u64> = (0..leaves.len() as u64).collect();
+        assert_eq!(indexes, dense, "seed {seed}: leaves");
+        let archive = Archive {
+            leaves: leaves.into_values().collect(),
+        };
+        self.check_tree(&archive);
+        archive
+    }
+
+    /// How many batches of a log are archived.
+    pub(crate) fn archived_count(&self, owner: OwnerId) -> usize {
+        self.archived(owner).len()
+    }
+
+    fn archived(&self, owner: OwnerId) -> Vec<(LeafIndex, Vec<u8>)> {
+        let mut archived = Vec::new();
+        loop {
+            let after = BatchNumber(archived.len() as u64);
+            let read = immediate(read_archived(&self.store, SHARD, owner, after, 50));
+            let read = read.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+            if read.is_empty() {
+                return archived;
+            }
+            archived.extend(read);
+        }
+    }
+
+    fn check_recovery(&self, owner: OwnerId, archived: usize) {
+        let (seed, held) = (self.seed, &self.owners[&owner]);
+        let cursor = immediate(read_cursor(&self.store, owner)).expect("a cursor");
+        assert_eq!(cursor.batch.0, archived as u64, "seed {seed}: owner {owner}");
+        let recovered = immediate(recover(&self.store, SHARD, owner, held.scribe.state.part));
+        let recovered = recovered.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(recovered.cursor, cursor, "seed {seed}: owner {owner}");
+        if let Some(newest) = archived.checked_sub(1) {
+            let written = &held.chain[newest];
+            assert_eq!(
+                (cursor.hash, cursor.epoch),
+                (written.batch.hash, written.batch.epoch),
+                "seed {seed}: owner {owner}"
+            );
+            assert_eq!(
+                recovered.state.hash(),
+                written.state,
+                "seed {seed}: the state of owner {owner} at batch {archived}"
+            );
+        }
+    }
+
+    fn check_tree(&self, archive: &Archive) {
+        let read = |key: Vec<u8>| {
+            let reading = self.store.read(|transaction| {
+                let key = key.clone();
+                async move { transaction.get(&key).await }
+            });
+            immediate(reading).expect("the store in memory answers")
+        };
+        let tree = Tree::decode(read(archive::tree_key(SHARD)).as_deref()).expect("a tree");
+        let leaves: Vec<Hash> = archive.leaves.iter().map(|(_, batch)| batch.hash).collect();
+        assert_eq!(tree.size, leaves.len() as u64, "seed {}", self.seed);
+        let frontier = Frontier::resume(tree.size, tree.peaks).expect("as many peaks as it takes");
+        assert_eq!(frontier.root(), root(&leaves), "seed {}: the tree's root", self.seed);
+    }
+
+    /// Holds the database against what the archive, in its order, asks for.
+    pub(crate) fn check_database(&self, archive: &Archive) {
+        let mut expected = Database::default();
+        for (owner, batch) in &archive.leaves {
+            expected.take(*owner, self.owners[owner].scribe.state.part, batch);
+        }
+        let seed = self.seed;
+        for (id, entity) in &expected.entities {
+            let reading = self.store.begin();
+            let stored = immediate(read_stored(&reading, *id)).expect("an entity");
+            let (left, right) = (stored.as_ref().map(brief), Some(brief(entity)));
+            assert!(
+                stored.as_ref() == Some(entity),
+                "seed {seed}: entity {id}: {left:?}, not {right:?}"
+            );
+            let held = immediate(reading.get(&database::checkout_key(*id))).expect("a check-out");
+            let held = held.map(|value| Checkout::decode(&value).expect("a check-out"));
+            assert_eq!(held, expected.checkouts.get(id).copied(), "seed {seed}: entity {id}");
+        }
+        let mut names: Vec<&Value> = expected.entities.values().filter_map(name_of).collect();
+        names.dedup();
+        for name in names {
+            let found = immediate(find_stored(&self.store.begin(), game::avatar(), name)).expect("an index");
+            assert_eq!(found, expected.found(name), "seed {seed}: {name:?}");
+        }
+    }
+}
+
+/// RFC 6962's definition, word for word, over hashes of leaves.
+fn root(leaves: &[Hash]) -> Hash {
+    match leaves {
+        [] => Frontier::new().root(),
+        [leaf] => *leaf,
+        _ => {
+            let split = leaves.len().next_power_of_two() / 2;
+            node_hash(root(&leaves[..split]), root(&leaves[split..]))
+        }
+    }
+}
+
+#[test]
+fn the_oracle_knows_a_leaf_from_a_node() {
+    assert_ne!(root(&[leaf_hash(b"a"), leaf_hash(b"b")]), leaf_hash(b"ab"));
+}
+
+/// The database as it should be, from the archive alone.
+#[derive(Default)]
+struct Database {
+    states: BTreeMap<OwnerId, OwnerState>,
+    entities: BTreeMap<DatabaseId, StoredEntity>,
+    checkouts: BTreeMap<DatabaseId, Checkout>,
+    /// Who came first to a name and has not left it since.
+    names: Vec<(Value, DatabaseId)>,
+}
+
+impl Database {
+    fn take(&mut self, owner: OwnerId, part: Part, batch: &Batch) {
+        let mut wanted: Vec<(Subject, Body, Image)> = Vec::new();
+        let state = self.states.entry(owner).or_insert_with(|| OwnerState::new(owner, part));
+        let noted = state.fold_with(batch, |state, event| {
+            let Subject::Entity(entity, _) = event.subject else {
+                return;
+            };
+            if let Some(image) = state.entities.get(&entity) {
+                wanted.push((event.subject, event.body.clone(), image.clone()));
+            }
+        });
+        noted.expect("what was archived folds");
+        for (subject, body, image) in wanted {
+            let Subject::Entity(entity, _) = subject else { continue };
+            match (body, image.base()) {
+                (Body::Stored { database }, Some(base)) => {
+                    let cells = self.states.values().filter(|state| !is_base(state));
+                    let real = cells
+                        .clone()
+                        .filter_map(|state| Some((state.owner, state.entities.get(&entity)?)));
+                    // Around a hole it may be real twice.
+                    let real = real.max_by_key(|(at, image)| (image.history, base.cell == Some(*at)));
+                    let real = real.map(|(_, image)| image);
+                    let under_way = cells.flat_map(|state| state.departing.values());
+                    let under_way = under_way.filter(|(id, _)| *id == entity).map(|(_, image)| image).next();
+                    let cell = base.cell.and_then(|_| real.or(under_way)).cloned();
+                    self.write(database, &image);
+                    cell.iter().for_each(|cell| self.write(database, cell));
+                    let number = base.checkout;
+                    self.checkouts.entry(database).or_insert(Checkout { owner, number });
+                }
+                (Body::Destroyed, Some(base)) => {
+                    let number = base.checkout;
+                    if self.checkouts.get(&base.database) == Some(&Checkout { owner, number }) {
+                        self.checkouts.remove(&base.database);
+                    }
+                }
+                (Body::Destroyed, None) => {
+                    let home = self.states.get(&image.home);
+                    let base = home.and_then(|home| home.entities.get(&entity)?.base());
+                    if let Some(database) = base.map(|base| base.database).filter(|id| id.0 != 0) {
+                        self.write(database, &image);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn write(&mut self, id: DatabaseId, part: &Image) {
+        let entity = self.entities.entry(id).or_default();
+        entity.entity_type = game::avatar().name.clone();
+        for property in game::avatar().properties.iter().filter(|property| property.persistent) {
+            if let Some(value) = part.properties.get(&property.index) {
+                entity.properties.insert(property.name.clone(), value.clone());
+            }
+        }
+        let name = name_of(entity).cloned();
+        self.names
+            .retain(|(known, holder)| *holder != id || Some(known) == name.as_ref());
+        if let Some(name) = name
+            && self.names.iter().all(|(known, _)| *known != name)
+        {
+            self.names.push((name, id));
+        }
+    }
+
+    fn found(&self, name: &Value) -> Option<DatabaseId> {
+        self.names
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, holder)| *holder)
+    }
+}
+
+/// An entity in few words.
+fn brief(entity: &StoredEntity) -> Vec<String> {
+    let value = |value: &Value| match value {
+        Value::Bytes(bytes) => format!("{} bytes", bytes.len()),
+        value => format!("{value:?}"),
+    };
+    let properties = entity.properties.iter();
+    properties
+        .map(|(name, held)| format!("{name}: {}", value(held)))
+        .collect()
+}
+
+fn name_of(entity: &StoredEntity) -> Option<&Value> {
+    let name = entity.properties.get("name")?;
+    (*name != Value::Unicode(String::new())).then_some(name)
+}

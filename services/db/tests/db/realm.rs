@@ -1,0 +1,352 @@
+//! A realm as db sees it: a store, a stream, and owners that write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use annals_db::{Alarm, FoldError, Folded, Folder};
+use annals_def::split_mix;
+use annals_director::{
+    Grants,
+    openings::{self, Recorded},
+};
+use annals_event::{FrozenBatch, Header, Tail};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, Part, ProcessId, Shard};
+use annals_store::{
+    MemoryStore, Store,
+    faults::{Call, Fault, FaultyStore},
+    immediate,
+    layout::{director::Term, owners::OpeningRecord},
+};
+
+use crate::{
+    game,
+    scribe::{Scribe, empty},
+};
+
+/// The shard of all logs.
+pub(crate) const SHARD: Shard = Shard(0);
+
+/// Who holds every owner.
+const PROCESS: ProcessId = ProcessId(1);
+
+/// A batch that is on an owner's chain for good.
+pub(crate) struct Written {
+    pub(crate) batch: FrozenBatch,
+    /// The hash of the state behind it.
+    pub(crate) state: Hash,
+}
+
+/// An owner, its log as it was written, and what of it is on its way.
+pub(crate) struct Owner {
+    pub(crate) scribe: Scribe,
+    pub(crate) chain: Vec<Written>,
+    /// The epoch that is granted.
+    granted: Epoch,
+    /// An `Open` that is in the stream and not recorded.
+    opening: Option<FrozenBatch>,
+    /// Batches that the stream has lost.
+    pub(crate) lost: BTreeMap<BatchNumber, Vec<u8>>,
+    /// Replaced holders that go on writing.
+    zombies: Vec<(Epoch, Tail)>,
+}
+
+/// Everything. Each seed gives one.
+pub(crate) struct Realm {
+    pub(crate) seed: u64,
+    dice: Box<dyn FnMut() -> u64>,
+    /// The store itself.
+    pub(crate) store: Store,
+    /// The store as db reaches it.
+    pub(crate) reached: Store,
+    /// One call of db to the store in so many fails; 0 for none.
+    odds: Arc<AtomicU64>,
+    grants: Grants,
+    pub(crate) owners: BTreeMap<OwnerId, Owner>,
+    pub(crate) stream: Vec<(OwnerId, Vec<u8>)>,
+    /// How much of the stream db was offered.
+    pub(crate) offered: usize,
+    pub(crate) db: Folder,
+    /// What db may raise an alarm about: hashes of batches that are not what they should be, and what is no batch at all.
+    pub(crate) forged: BTreeSet<Hash>,
+    strange: BTreeSet<OwnerId>,
+    pub(crate) alarms: Vec<Alarm>,
+    marks: u64,
+}
+
+impl Realm {
+    pub(crate) fn new(seed: u64) -> Self {
+        let store = MemoryStore::new().store();
+        let odds = Arc::new(AtomicU64::new(0));
+        let reached = FaultyStore::wrap(&store, fault_plan(seed, Arc::clone(&odds)));
+        let grants = immediate(Grants::lead(store.clone(), PROCESS, Term::default())).expect("nobody else leads");
+        let db = immediate(Folder::begin(reached.clone(), SHARD, game::schema())).expect("nothing fails yet");
+        Self {
+            seed,
+            dice: Box::new(split_mix(seed)),
+            store,
+            reached,
+            odds,
+            grants,
+            owners: BTreeMap::new(),
+            stream: Vec::new(),
+            offered: 0,
+            db,
+            forged: BTreeSet::new(),
+            strange: BTreeSet::new(),
+            alarms: Vec::new(),
+            marks: 1 << 32,
+        }
+    }
+
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
+        usize::try_from((self.dice)() % sides as u64).expect("few sides")
+    }
+
+    /// One of a few, or none if there are none.
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+        let place = self.roll(from.len().max(1));
+        from.get(place).cloned()
+    }
+
+    /// Lets one call of db to the store in `odds` fail.
+    pub(crate) fn fail_one_in(&mut self, odds: u64) {
+        self.odds.store(odds, Ordering::Relaxed);
+    }
+
+    /// Founds an owner, with its first `Open` recorded and in the stream.
+    pub(crate) fn found(&mut self, part: Part) -> OwnerId {
+        let grant = immediate(self.grants.found(part, SHARD, PROCESS)).expect("the director leads");
+        let owner = Owner {
+            scribe: Scribe::new(grant.owner, part),
+            chain: Vec::new(),
+            granted: grant.epoch,
+            opening: None,
+            lost: BTreeMap::new(),
+            zombies: Vec::new(),
+        };
+        self.owners.insert(grant.owner, owner);
+        self.append_open(grant.owner);
+        self.record_open(grant.owner);
+        grant.owner
+    }
+
+    pub(crate) fn owner(&mut self, owner: OwnerId) -> &mut Owner {
+        self.owners.get_mut(&owner).expect("it was founded")
+    }
+
+    pub(crate) fn scribe(&mut self, owner: OwnerId) -> &mut Scribe {
+        &mut self.owner(owner).scribe
+    }
+
+    /// The director grants the owner anew. Its holder, whoever was about to open it before, opens it behind what is there.
+    pub(crate) fn take_over(&mut self, owner: OwnerId) {
+        let grant = immediate(self.grants.grant(owner, PROCESS)).expect("the director leads");
+        self.owner(owner).granted = grant.epoch;
+        self.append_open(owner);
+    }
+
+    /// A taker appends its `Open`; an earlier one that was not recorded is given up.
+    fn append_open(&mut self, owner: OwnerId) {
+        let held = self.owner(owner);
+        let open = held.scribe.open(held.granted);
+        held.opening = Some(open.clone());
+        self.stream.push((owner, open.bytes));
+    }
+
+    /// A taker records its `Open` if it is still the end of the log; else it appends another one.
+    pub(crate) fn record_open(&mut self, owner: OwnerId) {
+        let seed = self.seed;
+        if !self.scribe(owner).is_idle() {
+            // The holder before gets one more batch in.
+            self.write(owner, false);
+        }
+        let held = self.owner(owner);
+        let Some(open) = held.opening.take() else { return };
+        let before = held.scribe.tail();
+        if open.previous != before.hash {
+            return self.append_open(owner);
+        }
+        let former = held.scribe.epoch;
+        held.scribe.take(&open);
+        if former != Epoch(0) {
+            held.zombies.push((former, before));
+        }
+        let record = OpeningRecord {
+            epoch: open.epoch,
+            number: open.number,
+            hash: open.hash,
+        };
+        self.keep(owner, open);
+        let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
+        let recorded = immediate(openings::record(&self.store, SHARD, owner, &[record], hash_of));
+        assert_eq!(recorded, Ok(Recorded::Yes), "seed {seed}: owner {owner}");
+    }
+
+    /// Closes a batch of the owner and appends it; with `lose` the stream loses it.
+    pub(crate) fn write(&mut self, owner: OwnerId, lose: bool) {
+        let held = self.owner(owner);
+        let batch = held.scribe.close();
+        let bytes = batch.bytes.clone();
+        if lose {
+            held.lost.insert(batch.number, bytes);
+        } else {
+            self.stream.push((owner, bytes));
+        }
+        self.keep(owner, batch);
+    }
+
+    fn keep(&mut self, owner: OwnerId, batch: FrozenBatch) {
+        let held = self.owner(owner);
+        let state = held.scribe.state.hash();
+        held.chain.push(Written { batch, state });
+    }
+
+    /// Whoever has a lost batch publishes it.
+    pub(crate) fn fill(&mut self, owner: OwnerId, number: BatchNumber) {
+        if let Some(bytes) = self.owner(owner).lost.remove(&number) {
+            self.stream.push((owner, bytes));
+        }
+    }
+
+    /// Somebody publishes something else in the place of a lost batch that one behind it, in the stream, tells from it.
+    pub(crate) fn fill_wrongly(&mut self, owner: OwnerId, number: BatchNumber) {
+        let mark = self.mark();
+        let held = self.owner(owner);
+        let newest = held.chain.len() as u64;
+        if (number.0 + 1..=newest).all(|behind| held.lost.contains_key(&BatchNumber(behind))) {
+            return;
+        }
+        let lost = Header::read(&held.lost[&number]).expect("an intact batch").0;
+        let mut tail = Tail {
+            batch: BatchNumber(number.0 - 1),
+            hash: lost.previous,
+            event: annals_ids::EventNumber(lost.first_event.0 - 1),
+        };
+        let wrong = empty(owner, lost.epoch, &mut tail, lost.opens, mark);
+        self.forge(owner, wrong);
+    }
+
+    /// A replaced holder appends one more batch.
+    pub(crate) fn write_void(&mut self, owner: OwnerId, which: usize) {
+        let mark = self.mark();
+        let held = self.owner(owner);
+        let count = held.zombies.len().max(1);
+        if let Some((epoch, tail)) = held.zombies.get_mut(which % count) {
+            let batch = empty(owner, *epoch, tail, false, mark);
+            self.stream.push((owner, batch.bytes));
+        }
+    }
+
+    /// Somebody appends an `Open` of an epoch that was never granted.
+    pub(crate) fn write_ungranted(&mut self, owner: OwnerId) {
+        let mark = self.mark();
+        let held = self.owner(owner);
+        let (epoch, mut tail) = (Epoch(held.granted.0 + 1_000), held.scribe.tail());
+        let batch = empty(owner, epoch, &mut tail, true, mark);
+        self.forge(owner, batch);
+    }
+
+    fn forge(&mut self, owner: OwnerId, batch: FrozenBatch) {
+        self.forged.insert(batch.hash);
+        self.strange.insert(owner);
+        self.stream.push((owner, batch.bytes));
+    }
+
+    /// What lands in an owner's log that is none of its batches.
+    pub(crate) fn write_strange(&mut self, owner: OwnerId, bytes: Vec<u8>) {
+        self.strange.insert(owner);
+        self.stream.push((owner, bytes));
+    }
+
+    fn mark(&mut self) -> u64 {
+        self.marks += 1;
+        self.marks
+    }
+
+    /// db reads on, `count` messages at most, and folds until there is nothing to do.
+    pub(crate) fn fold(&mut self, count: usize) {
+        let end = self.stream.len().min(self.offered.saturating_add(count));
+        for (owner, bytes) in &self.stream[self.offered..end] {
+            self.db.offer(*owner, bytes.clone());
+        }
+        self.offered = end;
+        let mut commits = 0;
+        while self.db.has_work() {
+            match self.commit() {
+                Ok(_) => {}
+                Err(FoldError::Store(error)) => panic!("seed {}: {error}", self.seed),
+                Err(error) => panic!("seed {}: {error}", self.seed),
+            }
+            commits += 1;
+            assert!(commits < 10_000, "seed {}: db never comes to rest", self.seed);
+        }
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<Folded, FoldError> {
+        let folded = immediate(self.db.commit())?;
+        for alarm in &folded.alarms {
+            self.judge(alarm);
+        }
+        self.alarms.extend(folded.alarms.iter().cloned());
+        Ok(folded)
+    }
+
+    /// Another db begins, and reads the stream from its first message that is left.
+    pub(crate) fn begin_db(&mut self) -> Folder {
+        self.offered = 0;
+        let db = immediate(Folder::begin(self.reached.clone(), SHARD, game::schema()));
+        let db = db.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+        std::mem::replace(&mut self.db, db)
+    }
+
+    /// An alarm must be about something strange that was done.
+    fn judge(&self, alarm: &Alarm) {
+        let known = match alarm {
+            Alarm::Contradiction { hash, .. } => self.forged.contains(hash),
+            Alarm::Malformed { owner, .. } | Alarm::Misplaced { owner, .. } | Alarm::Ungranted { owner, .. } => {
+                self.strange.contains(owner)
+            }
+            Alarm::IdentifierTaken { .. } => true,
+            Alarm::Impossible { .. }
+            | Alarm::Unreadable { .. }
+            | Alarm::TooLarge { .. }
+            | Alarm::UnknownType { .. } => false,
+        };
+        assert!(known, "seed {}: {alarm}", self.seed);
+    }
+
+    /// Everything that is owed comes: openings are recorded, holes filled, and db reads to the end.
+    pub(crate) fn settle(&mut self) {
+        self.fail_one_in(0);
+        let owners: Vec<OwnerId> = self.owners.keys().copied().collect();
+        for owner in owners {
+            while self.owner(owner).opening.is_some() {
+                self.record_open(owner);
+            }
+            let lost: Vec<BatchNumber> = self.owner(owner).lost.keys().copied().collect();
+            lost.into_iter().for_each(|number| self.fill(owner, number));
+            self.write(owner, false);
+        }
+        self.fold(usize::MAX);
+    }
+}
+
+/// What becomes of each of db's calls to the store.
+fn fault_plan(seed: u64, odds: Arc<AtomicU64>) -> impl FnMut(Call) -> Fault + Send + 'static {
+    let mut dice = split_mix(seed ^ 0xfau64.rotate_left(40));
+    move |call| {
+        let odds = odds.load(Ordering::Relaxed);
+        if odds == 0 || !dice().is_multiple_of(odds) {
+            return Fault::None;
+        }
+        match (call, dice() % 6) {
+            (Call::Commit, 0) => Fault::Conflict,
+            (Call::Commit, 1) => Fault::AnswerLost,
+            (Call::Commit, 2) => Fault::RequestLost,
+            (Call::Commit, 3) => Fault::LandsBeforeNext,
+            (Call::Commit, 4) => Fault::LandsAfterNext,
+            _ => Fault::Unavailable,
+        }
+    }
+}

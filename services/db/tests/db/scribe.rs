@@ -1,0 +1,140 @@
+//! Writes the log of one owner: whatever its state allows, as a core would.
+
+use annals_event::{Batch, Body, Cause, Consumed, Event, FrozenBatch, Gathering, Imprint, OwnerState, Subject, Tail};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Tick, WallTime};
+
+/// The realm's name in every batch.
+pub(crate) const REALM: &str = "test";
+
+/// A log that is being written, and the state that it folds into.
+pub(crate) struct Scribe {
+    pub(crate) state: OwnerState,
+    pub(crate) epoch: Epoch,
+    gathering: Gathering,
+    tail: Tail,
+    marks: u64,
+}
+
+impl Scribe {
+    pub(crate) fn new(owner: OwnerId, part: Part) -> Self {
+        Self {
+            state: OwnerState::new(owner, part),
+            epoch: Epoch(0),
+            gathering: Gathering::default(),
+            tail: Tail::default(),
+            marks: 0,
+        }
+    }
+
+    pub(crate) fn owner(&self) -> OwnerId {
+        self.state.owner
+    }
+
+    pub(crate) fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// Whether nothing was recorded since the last batch.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.gathering.is_empty()
+    }
+
+    /// Records what happens to a part of an entity.
+    pub(crate) fn record(&mut self, entity: EntityId, seen: bool, body: Body) {
+        let history = self
+            .state
+            .entities
+            .get(&entity)
+            .map_or(HistoryNumber(1), |image| image.history.next());
+        self.record_as(Subject::Entity(entity, self.state.part), seen.then_some(history), body);
+    }
+
+    /// Records what happens to the owner itself.
+    pub(crate) fn record_own(&mut self, body: Body) {
+        self.record_as(Subject::Owner, None, body);
+    }
+
+    fn record_as(&mut self, subject: Subject, history: Option<HistoryNumber>, body: Body) {
+        let event = Event {
+            subject,
+            cause: Cause(self.gathering.consumed()),
+            history,
+            body,
+        };
+        self.gathering.record(&event);
+        self.state.apply(&event).expect("the scribe does what its state allows");
+    }
+
+    /// Takes the next call on a link.
+    pub(crate) fn consume(&mut self, from: Address, to: Address) -> CallNumber {
+        let taken = self.state.links(to).and_then(|links| links.taken.get(&from));
+        let number = taken.map_or(CallNumber(1), |taken| taken.next());
+        let call = Consumed {
+            at: 0,
+            from,
+            to,
+            number,
+            trace: [7; 16],
+        };
+        self.gathering.consume(from, to, number, call.trace);
+        self.state.consume(&call).expect("the next number on its link");
+        number
+    }
+
+    /// The next number on the link from an address of this owner to another.
+    pub(crate) fn next_call(&self, from: Address, to: Address) -> CallNumber {
+        let sent = self.state.links(from).and_then(|links| links.sent.get(&to));
+        sent.map_or(CallNumber(1), |sent| sent.last.next())
+    }
+
+    /// Closes a batch with what was recorded.
+    pub(crate) fn close(&mut self) -> FrozenBatch {
+        let imprint = imprint(self.owner(), self.epoch);
+        let mark = self.mark();
+        let frozen = self
+            .gathering
+            .freeze(&imprint, &mut self.tail, Tick(mark), WallTime(mark), false);
+        self.follow(&frozen);
+        frozen
+    }
+
+    /// The `Open` of an epoch behind what was written so far. It is no part of the log before it was taken.
+    pub(crate) fn open(&mut self, epoch: Epoch) -> FrozenBatch {
+        let mut tail = self.tail;
+        empty(self.owner(), epoch, &mut tail, true, self.mark())
+    }
+
+    /// Goes on behind an `Open` that counts.
+    pub(crate) fn take(&mut self, open: &FrozenBatch) {
+        self.tail = Batch::read(&open.bytes).expect("an intact batch").tail();
+        self.epoch = open.epoch;
+        self.follow(open);
+    }
+
+    /// What folding a batch does beside its events, which were applied as they were recorded.
+    fn follow(&mut self, frozen: &FrozenBatch) {
+        let batch = Batch::read(&frozen.bytes).expect("an intact batch");
+        self.state.epoch = batch.header.epoch;
+        self.state.tick = batch.header.tick;
+        self.state.tail = batch.tail();
+    }
+
+    fn mark(&mut self) -> u64 {
+        self.marks += 1;
+        self.marks
+    }
+}
+
+/// An empty batch behind `tail`; `mark` makes it differ from any other.
+pub(crate) fn empty(owner: OwnerId, epoch: Epoch, tail: &mut Tail, opens: bool, mark: u64) -> FrozenBatch {
+    Gathering::default().freeze(&imprint(owner, epoch), tail, Tick(mark), WallTime(mark), opens)
+}
+
+fn imprint(owner: OwnerId, epoch: Epoch) -> Imprint {
+    Imprint {
+        realm: REALM.into(),
+        owner,
+        epoch,
+        schema: Hash([3; 32]),
+    }
+}
