@@ -1,8 +1,10 @@
-//! Batches, events and history numbers are dense, through every epoch and hand-over; the archive is a consistent cut, except
-//! where the stream lost its tail and several writers put theirs back in another order (rule F5).
+//! Batches, events and history numbers are dense, through every epoch and hand-over; whatever was taken was made, and before
+//! that in the archive's order, as long as the stream lost nothing that was put back or filled in later (rule F5).
 
-use annals_event::{Body, Link};
-use annals_ids::{BatchNumber, LeafIndex};
+use std::collections::BTreeSet;
+
+use annals_event::{Body, Link, Subject};
+use annals_ids::{Address, LeafIndex};
 
 use crate::{archive::Archive, plan::Fault, world::World};
 
@@ -38,15 +40,17 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             wrong.push(format!("leaf {leaf} where {expected} belongs"));
         }
     }
-    if !world.faults.contains_key(&Fault::LoseTail) {
-        wrong.extend(inconsistent_cuts(archive));
-    }
+    let lost = [Fault::LoseTail, Fault::LoseMessage]
+        .iter()
+        .any(|fault| world.faults.contains_key(fault));
+    wrong.extend(taken_before_made(archive, lost));
     wrong
 }
 
-/// Rule F5: whatever was taken was called before, in the archive's order.
-fn inconsistent_cuts(archive: &Archive) -> Vec<String> {
-    let mut called = std::collections::BTreeSet::new();
+/// Rule F5: whatever was taken is made in the archive, and before that in its order, unless batches were `put_back`.
+fn taken_before_made(archive: &Archive, put_back: bool) -> Vec<String> {
+    let mut made = BTreeSet::new();
+    let mut early = Vec::new();
     let mut wrong = Vec::new();
     for (owner, number) in archive.leaves.values() {
         let batch = archive.logs[owner].iter().find(|batch| batch.header.number == *number);
@@ -55,10 +59,10 @@ fn inconsistent_cuts(archive: &Archive) -> Vec<String> {
         for event in &batch.events {
             if let Body::Called { to, number, .. } = &event.body {
                 let from = match event.subject {
-                    annals_event::Subject::Owner => annals_ids::Address::Owner(*owner),
-                    annals_event::Subject::Entity(entity, part) => annals_ids::Address::of(entity, part),
+                    Subject::Owner => Address::Owner(*owner),
+                    Subject::Entity(entity, part) => Address::of(entity, part),
                 };
-                called.insert((Link { from, to: *to }, *number));
+                made.insert((Link { from, to: *to }, *number));
             }
         }
         for taken in &batch.header.consumed {
@@ -66,14 +70,21 @@ fn inconsistent_cuts(archive: &Archive) -> Vec<String> {
                 from: taken.from,
                 to: taken.to,
             };
-            let by_client = matches!(taken.from, annals_ids::Address::Client(_));
-            if !by_client && !called.contains(&(link, taken.number)) {
-                let BatchNumber(number) = number;
-                wrong.push(format!(
-                    "batch {number} of owner {owner} took call {} on {link} before it was archived as made",
-                    taken.number
-                ));
+            let by_client = matches!(taken.from, Address::Client(_));
+            if !by_client && !made.contains(&(link, taken.number)) {
+                early.push((*owner, *number, link, taken.number));
             }
+        }
+    }
+    for (owner, batch, link, call) in early {
+        if !made.contains(&(link, call)) {
+            wrong.push(format!(
+                "batch {batch} of owner {owner} took call {call} on {link}, which nobody made"
+            ));
+        } else if !put_back {
+            wrong.push(format!(
+                "batch {batch} of owner {owner} took call {call} on {link} before it was archived as made"
+            ));
         }
     }
     wrong
