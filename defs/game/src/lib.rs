@@ -18,7 +18,7 @@ use std::sync::Arc;
 use annals_def::{Schema, Value};
 use annals_event::{CallError, Outcome, Place};
 use annals_ids::{Direction, EntityId, MemberId, Part, Position, SpaceId, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Caller, Context, Denied};
+use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied};
 
 pub use account::CHOICE_MS;
 pub use puppet::{BODY_EVERY, EXTRA_MS, EXTRA_TURNS, Puppet, PuppetCounters, ROUND, TURN_MS};
@@ -80,6 +80,15 @@ impl Sample {
 }
 
 impl Behaviour for Sample {
+    /// The world is there before anybody comes: a space, which makes its monsters and chests.
+    fn bootstrap(&self) -> Option<Bootstrap> {
+        let space = self.schema.type_named("Space")?;
+        Some(Bootstrap {
+            type_id: space.id,
+            properties: Vec::new(),
+        })
+    }
+
     fn created(&self, context: &mut Context<'_>) {
         done(match self.kind(context) {
             (Kind::Avatar, Part::Base) => avatar::base_created(context),

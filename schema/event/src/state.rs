@@ -69,6 +69,8 @@ pub struct OwnerState {
     pub ended: BTreeSet<u64>,
     /// Space data.
     pub spaces: BTreeMap<SpaceId, BTreeMap<u16, Vec<u8>>>,
+    /// The entity with which the realm began, if it began here. It is remembered when that entity is long gone.
+    pub bootstrap: Option<EntityId>,
 }
 
 impl OwnerState {
@@ -89,6 +91,7 @@ impl OwnerState {
             databases: BTreeMap::new(),
             ended: BTreeSet::new(),
             spaces: BTreeMap::new(),
+            bootstrap: None,
         }
     }
 
@@ -218,6 +221,7 @@ impl OwnerState {
                 put_bytes(out, value);
             }
         }
+        put_number(out, self.bootstrap.map_or(0, |entity| entity.0));
     }
 
     /// Takes what [`OwnerState::write_own`] wrote; the entities are to be [added](OwnerState::restore).
@@ -263,6 +267,7 @@ impl OwnerState {
                 data.insert(reader.narrow("space data key")?, reader.bytes("space data")?.to_vec());
             }
         }
+        state.bootstrap = Some(EntityId(reader.number("bootstrap")?)).filter(|entity| entity.0 > 0);
         reader.finish("end of owner state")?;
         Ok(state)
     }
@@ -307,6 +312,12 @@ impl OwnerState {
                 Ok(())
             }
             Body::Refused { .. } => Ok(()),
+            Body::Bootstrapped { .. } if self.bootstrap.is_some() => Err("the realm has begun already"),
+            Body::Bootstrapped { entity } if !self.entities.contains_key(entity) => Err("there is no such entity"),
+            Body::Bootstrapped { entity } => {
+                self.bootstrap = Some(*entity);
+                Ok(())
+            }
             _ => apply_to_links(&mut self.links, body).unwrap_or(Err("it is not about an owner")),
         }
     }

@@ -79,7 +79,7 @@ impl Run {
             Address::Owner(PEER),
             Address::Cell(EntityId(9)),
         ][self.roll(3) as usize];
-        match self.roll(12) {
+        match self.roll(13) {
             0 => self.record(subject, history, changed(1, vec![], Value::Int(-5))),
             1 => self.record(subject, history, changed(2, vec![1], Value::Unicode("deep".into()))),
             2 => self.record(subject, history, invoked()),
@@ -91,6 +91,7 @@ impl Run {
             8 => self.consume(entity, &image),
             9 => self.hand_over(entity, image),
             10 => self.record(subject, None, Body::Destroyed),
+            11 => self.bootstrap(entity),
             _ => self.freeze(),
         }
     }
@@ -187,6 +188,13 @@ impl Run {
             None,
             Body::CellCreated(Box::new(creation)),
         );
+    }
+
+    fn bootstrap(&mut self, entity: EntityId) {
+        if self.state.bootstrap.is_some() {
+            return self.freeze();
+        }
+        self.record(Subject::Owner, None, Body::Bootstrapped { entity });
     }
 
     fn hand_over(&mut self, entity: EntityId, image: Image) {
@@ -316,6 +324,38 @@ fn no_flipped_bit_and_no_cut_goes_unnoticed() {
             }
         }
     }
+}
+
+#[test]
+fn a_realm_begins_once_and_with_an_entity_that_is_there() {
+    let begins = |entity| Event {
+        subject: Subject::Owner,
+        cause: Cause(0),
+        history: None,
+        body: Body::Bootstrapped {
+            entity: EntityId(entity),
+        },
+    };
+    let mut run = Run::new(1);
+    run.create();
+    let mut state = run.state;
+    assert!(state.clone().apply(&begins(2)).is_err(), "there is no entity 2");
+    state.apply(&begins(1)).expect("entity 1 is there");
+    assert_eq!(state.bootstrap, Some(EntityId(1)));
+    let subject = Subject::Entity(EntityId(1), Part::Cell);
+    let destroyed = Event {
+        subject,
+        body: Body::Destroyed,
+        ..begins(1)
+    };
+    state.apply(&destroyed).expect("it is there");
+    assert_eq!(
+        state.bootstrap,
+        Some(EntityId(1)),
+        "that it began is not forgotten with it"
+    );
+    let again = state.apply(&begins(1)).expect_err("it has begun");
+    assert!(again.to_string().contains("begun already"), "{again}");
 }
 
 #[test]

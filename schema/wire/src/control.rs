@@ -198,6 +198,9 @@ pub struct WireMap {
     /// The spaces.
     #[prost(message, repeated, tag = "2")]
     pub spaces: Vec<WireSpace>,
+    /// The base owner on which the realm begins; 0 if that is open.
+    #[prost(uint32, tag = "3")]
+    pub bootstrap: u32,
 }
 
 /// A space.
@@ -480,6 +483,7 @@ impl From<&SpaceMap> for WireMap {
         WireMap {
             version: map.version,
             spaces: spaces.collect(),
+            bootstrap: map.bootstrap.map_or(0, |owner| owner.0),
         }
     }
 }
@@ -505,6 +509,7 @@ impl From<&WireMap> for SpaceMap {
         SpaceMap {
             version: wire.version,
             spaces: spaces.collect(),
+            bootstrap: Some(OwnerId(wire.bootstrap)).filter(|owner| owner.0 > 0),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The map: which cell owner is responsible for which part of each space. The director draws it, everybody else follows
-//! the newest version they have heard of; nothing depends on all having the same one.
+//! The map: which cell owner is responsible for which part of each space, and which base owner the realm begins on. The
+//! director draws it, everybody else follows the newest version they have heard of; nothing depends on all having the same
+//! one.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ pub struct SpaceMap {
     pub version: u64,
     /// The spaces.
     pub spaces: BTreeMap<SpaceId, Space>,
+    /// The base owner that makes the entity with which the realm begins. Every version that names one names the same.
+    pub bootstrap: Option<OwnerId>,
 }
 
 /// One space.

@@ -28,13 +28,6 @@ pub enum BaseInput {
     /// The login service wants a session for an account. Answered by [`annals_node::Output::SessionOpened`]; asking again
     /// with the same ticket has the effect of once.
     OpenSession(OpenSession),
-    /// Make a base entity that has no client, with these properties and the defaults of the others.
-    Create {
-        /// Its type.
-        type_id: TypeId,
-        /// Properties of the base part that are not to have their defaults.
-        properties: Vec<(MemberId, Value)>,
-    },
     /// A connection's first frame.
     Hello {
         /// Which connection.

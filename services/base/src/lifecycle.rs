@@ -3,7 +3,7 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
-use annals_node::Desk;
+use annals_node::{Bootstrap, Desk};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
@@ -12,13 +12,29 @@ use annals_wire::{
 use crate::{admission::token, marks::Mark, role::BaseRole, view::Seen};
 
 impl BaseRole {
-    /// Takes a newer map, and makes the cell parts that waited for one.
+    /// Takes a newer map, and makes what waited for one: the cell parts, and what the realm begins with.
     pub(crate) fn redraw(&mut self, desk: &mut Desk, map: SpaceMap) {
         if self.map.as_ref().is_none_or(|known| known.version < map.version) {
+            let begins_here = map.bootstrap == Some(desk.owner());
             self.map = Some(map);
             std::mem::take(&mut self.unplaced)
                 .into_iter()
                 .for_each(|request| desk.request(request));
+            if begins_here && desk.state().bootstrap.is_none() {
+                self.bootstrap(desk);
+            }
+        }
+    }
+
+    /// Makes the entity with which the realm begins. That it did is recorded in the same input, and so in the same batch:
+    /// whoever takes the owner over finds both or neither.
+    fn bootstrap(&mut self, desk: &mut Desk) {
+        let Some(Bootstrap { type_id, properties }) = desk.bootstrap() else {
+            return;
+        };
+        match desk.create_base(type_id, properties, None) {
+            Ok(entity) => desk.record(Subject::Owner, false, Body::Bootstrapped { entity }),
+            Err(_) => self.counters.denied += 1,
         }
     }
 

@@ -121,11 +121,6 @@ impl Role for BaseRole {
         match input {
             BaseInput::Map(map) => self.redraw(desk, map),
             BaseInput::OpenSession(wanted) => self.open_session(desk, &wanted),
-            BaseInput::Create { type_id, properties } => {
-                if desk.create_base(type_id, properties, None).is_err() {
-                    self.counters.denied += 1;
-                }
-            }
             BaseInput::Hello {
                 connection,
                 hello,

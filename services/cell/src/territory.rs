@@ -151,6 +151,7 @@ mod tests {
         assert!(territory.redraw(SpaceMap {
             version: 3,
             spaces: [(SpaceId(1), space)].into(),
+            ..SpaceMap::default()
         }));
         territory
     }

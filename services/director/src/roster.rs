@@ -110,6 +110,13 @@ impl Roster {
         held.map(|(owner, _)| *owner)
     }
 
+    /// The first owner of these parts that was founded, whether or not its holder lives: the same for ever.
+    #[must_use]
+    pub fn first_owner(&self, part: Part) -> Option<OwnerId> {
+        let of_part = self.owners.iter().find(|(_, (held, _))| *held == part);
+        of_part.map(|(owner, _)| *owner)
+    }
+
     /// What is to be done at `now`: owners without a live holder go to the least loaded process that can hold them;
     /// processes without an owner get one of their own. The caller carries it out in the store and reports it by
     /// [`Roster::granted`]; what fails is decided again.
@@ -238,6 +245,22 @@ mod tests {
             process: ProcessId(2),
         };
         assert_eq!(roster.decide(seconds(103)), [grant]);
+    }
+
+    #[test]
+    fn the_first_owner_stays_the_first_whoever_dies_and_comes() {
+        let cell = (OwnerId(1), (Part::Cell, ProcessId(1)));
+        let base = (OwnerId(2), (Part::Base, ProcessId(2)));
+        let mut roster = Roster::new(seconds(0), BTreeMap::from([cell]));
+        assert_eq!(roster.first_owner(Part::Base), None);
+        roster.granted(base.0, Part::Base, ProcessId(2));
+        roster.granted(OwnerId(3), Part::Base, ProcessId(3));
+        roster.leave(ProcessId(2));
+        roster.hear(seconds(9), beat(3, Part::Base));
+        roster.decide(seconds(9));
+        assert_eq!(roster.first_owner(Part::Base), Some(base.0));
+        let next_director = Roster::new(seconds(20), BTreeMap::from([cell, base]));
+        assert_eq!(next_director.first_owner(Part::Base), Some(base.0));
     }
 
     #[test]

@@ -224,12 +224,15 @@ impl Leader {
         self.unheld.insert(grant.owner, monotonic());
     }
 
-    /// Divides the space once there are enough cells, and again whenever one has none of it.
+    /// Divides the space once there are enough cells, and again whenever one has none of it. Says on the same map on which
+    /// base owner the realm begins, as soon as there is one.
     async fn draw(&mut self) -> Result<(), GrantError> {
         let cells: Vec<OwnerId> = self.roster.live_owners(Part::Cell).collect();
         let drawn = self.map.spaces.get(&self.plan.space.space);
         let mapped = |owner: &OwnerId| drawn.is_some_and(|space| space.cells.iter().any(|cell| cell.owner == *owner));
-        if cells.len() < self.plan.cells || cells.iter().all(mapped) {
+        let bootstrap = self.map.bootstrap.or_else(|| self.roster.first_owner(Part::Base));
+        let is_drawn = cells.iter().all(mapped) && bootstrap == self.map.bootstrap;
+        if cells.len() < self.plan.cells || is_drawn {
             return Ok(());
         }
         // An owner whose holder has just died keeps its area: it will be granted to another.
@@ -237,7 +240,10 @@ impl Leader {
             .map(|space| space.cells.iter().map(|cell| cell.owner).collect())
             .unwrap_or_default();
         owners.extend(cells.iter().filter(|owner| !mapped(owner)));
-        let map = divide(self.plan.space, &owners, &self.map);
+        let map = SpaceMap {
+            bootstrap,
+            ..divide(self.plan.space, &owners, &self.map)
+        };
         self.grants.write_map(&control::encode(&WireMap::from(&map))).await?;
         tracing::info!(space = %self.plan.space.space, cells = owners.len(), version = map.version, "divided");
         self.map = map;

@@ -2,7 +2,7 @@
 
 use annals_def::Value;
 use annals_event::{CallError, Link, Outcome};
-use annals_ids::{Address, CallNumber, MemberId, OwnerId, SessionId, TimerId};
+use annals_ids::{Address, CallNumber, MemberId, OwnerId, SessionId, TimerId, TypeId};
 
 use crate::context::Context;
 
@@ -54,12 +54,29 @@ impl Answer {
     }
 }
 
+/// The base entity with which a realm begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bootstrap {
+    /// Its type.
+    pub type_id: TypeId,
+    /// Properties of the base part that are not to have their defaults.
+    pub properties: Vec<(MemberId, Value)>,
+}
+
 /// Behaviour of all entity types of a game, on bases and cells alike; [`Context`] tells which entity and part is meant.
 ///
 /// It need not be deterministic: what it did is in the log, and replay never runs it again. It keeps no state of its own
 /// between calls, because that would not survive the process; what must last is in properties, timers and the notes of
 /// awaited replies.
 pub trait Behaviour: Send + Sync {
+    /// What the realm begins with (`onBaseAppReady(isBootstrap)`): an entity that makes, once it is
+    /// [created](Behaviour::created), whatever else is to be there before anybody comes. It is made when the world has its
+    /// first cells, once in the realm's life: by then its `created` can ask for cell parts. A realm whose game had none gets
+    /// it when a newer game has.
+    fn bootstrap(&self) -> Option<Bootstrap> {
+        None
+    }
+
     /// The part has begun to exist.
     fn created(&self, _context: &mut Context<'_>) {}
 

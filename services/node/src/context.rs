@@ -5,7 +5,11 @@ use annals_event::{Audience, Awaiting, Body, Call, CallError, Image, Link, Outco
 use annals_ids::{Address, DatabaseId, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime};
 use thiserror::Error;
 
-use crate::{behaviour::Caller, desk::Desk, output::Request};
+use crate::{
+    behaviour::{Bootstrap, Caller},
+    desk::Desk,
+    output::Request,
+};
 
 /// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. A batch must fit one
 /// message on the bus with room to spare.
@@ -472,6 +476,12 @@ fn fits(value: &Value) -> Result<(), usize> {
 }
 
 impl Desk {
+    /// What the game has the realm begin with.
+    #[must_use]
+    pub fn bootstrap(&self) -> Option<Bootstrap> {
+        self.behaviour.bootstrap()
+    }
+
     /// Makes a base entity with these properties and the defaults of the others.
     ///
     /// # Errors

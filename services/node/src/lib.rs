@@ -22,7 +22,7 @@ mod showing;
 pub mod time;
 pub mod writer;
 
-pub use behaviour::{Answer, Behaviour, Caller};
+pub use behaviour::{Answer, Behaviour, Bootstrap, Caller};
 pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, MAX_VALUE_BYTES, check_args};
 pub use desk::Desk;
 pub use ids::{BLOCK, IdBlocks};

@@ -1,5 +1,6 @@
 //! What must be true of every run, a file for each promise. A checker returns what is wrong, in words.
 
+pub mod bootstrap;
 pub mod calls;
 pub mod ghosts;
 pub mod numbers;
@@ -13,11 +14,12 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 6] = [
+pub const ALL: [(&str, Check); 7] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
     ("one real per entity", one_real::check),
     ("ghosts converge", ghosts::check),
     ("replay equals live", replay::check),
+    ("the realm begins once", bootstrap::check),
 ];

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use annals_def::{Schema, Severity, Tree, Value, compile};
 use annals_event::{Audience, Place};
-use annals_ids::{MemberId, Part, Position, SpaceId, TimerId};
-use annals_node::{Answer, Behaviour, Caller, Context, Request};
+use annals_ids::{MemberId, Part, Position, SpaceId, TimerId, TypeId};
+use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Request};
 
 /// The one space.
 pub const SPACE: SpaceId = SpaceId(1);
@@ -47,6 +47,9 @@ const AVATAR: &str = r"<root>
     <echo> <Args> <id> UINT32 </id> </Args> <ReturnValues> <id> UINT32 </id> </ReturnValues> </echo>
   </BaseMethods>
 </root>";
+
+/// The one type.
+const AVATAR_TYPE: TypeId = TypeId(0);
 
 /// The compiled definitions.
 ///
@@ -153,6 +156,14 @@ impl Game {
 }
 
 impl Behaviour for Game {
+    /// An avatar that nobody plays, by which a checker sees that the realm began once.
+    fn bootstrap(&self) -> Option<Bootstrap> {
+        Some(Bootstrap {
+            type_id: AVATAR_TYPE,
+            properties: Vec::new(),
+        })
+    }
+
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
         let id = Self::number(args);
         let entity_type = context.entity_type();

@@ -107,9 +107,9 @@ fn call_everything(stage: &mut Stage, player: usize, dice: &mut dyn FnMut() -> u
 }
 
 /// Exposed methods that were called, by type and part.
-type Called = BTreeSet<(TypeId, Part, MemberId)>;
+pub(crate) type Called = BTreeSet<(TypeId, Part, MemberId)>;
 
-fn exposed(own: &EntityType) -> impl Iterator<Item = (Part, &Method)> {
+pub(crate) fn exposed(own: &EntityType) -> impl Iterator<Item = (Part, &Method)> {
     let base = own.base_methods.iter().map(|method| (Part::Base, method));
     let cell = own.cell_methods.iter().map(|method| (Part::Cell, method));
     let on = (own.parts.base, own.parts.cell);
@@ -119,7 +119,7 @@ fn exposed(own: &EntityType) -> impl Iterator<Item = (Part, &Method)> {
 }
 
 /// What of a world was not called. What has no base part has no client, and is not anybody's to call here.
-fn uncalled(schema: &Schema, called: &Called) -> Vec<String> {
+pub(crate) fn uncalled(schema: &Schema, called: &Called) -> Vec<String> {
     let with_client = schema.types().iter().filter(|found| found.parts.base);
     let all = with_client.flat_map(|found| exposed(found).map(move |(part, method)| (found, part, method)));
     let missing = all.filter(|(found, part, method)| !called.contains(&(found.id, *part, method.index)));

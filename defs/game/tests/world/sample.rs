@@ -3,12 +3,13 @@
 use std::{path::Path, sync::Arc};
 
 use annals_client::{Event, What};
-use annals_def::Value;
+use annals_def::{Exposure, Method, Value, generate, split_mix};
 use annals_event::Body;
-use annals_ids::{EntityId, Part};
+use annals_ids::{EntityId, OwnerId, Part, TypeId};
 use annals_sample::{CHOICE_MS, Sample};
 
 use crate::{
+    puppet::{Called, exposed, uncalled},
     schema,
     stage::{BASE, EAST, Stage, WEST},
 };
@@ -131,8 +132,10 @@ fn whoever_chooses_an_avatar_plays_that() {
     stage.pass(2 * CHOICE_MS);
     assert_eq!(seen(&stage, player, avatar, "name"), Some(text("Aldric")));
     assert_eq!(seen(&stage, player, avatar, "appearance"), Some(looks));
-    let avatars = stage.state(BASE).entities.values();
-    assert_eq!(avatars.count(), 2, "the account and one avatar");
+    assert_eq!(
+        (stage.count(&[BASE], "Account"), stage.count(&[BASE], "Avatar")),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -149,9 +152,8 @@ fn whoever_leaves_is_gone() {
     assert!(stage.players[leaves].core.has_ended());
     stage.pass(1_000);
     assert_eq!(
-        stage.state(BASE).entities.len(),
-        2,
-        "one account and one avatar are left"
+        (stage.count(&[BASE], "Account"), stage.count(&[BASE], "Avatar")),
+        (1, 1)
     );
 }
 
@@ -162,15 +164,14 @@ fn a_client_that_is_lost_leaves_no_avatar_behind() {
     avatar_of(&mut stage, player);
     stage.players[player].core.leave();
     stage.pass(40_000);
-    for owner in [BASE, WEST, EAST] {
-        assert!(stage.state(owner).entities.is_empty(), "on {owner}");
+    for entity_type in ["Account", "Avatar"] {
+        assert_eq!(stage.count(&[BASE, WEST, EAST], entity_type), 0, "{entity_type}");
     }
 }
 
 #[test]
 fn monsters_walk_and_can_be_struck() {
     let mut stage = stage();
-    stage.create("Space");
     let player = stage.join();
     avatar_of(&mut stage, player);
     let monster_type = stage.schema.type_named("Monster").unwrap().id;
@@ -204,9 +205,121 @@ fn monsters_walk_and_can_be_struck() {
 }
 
 #[test]
+fn the_world_is_there_once_whichever_process_is_lost_while_it_begins() {
+    const CELLS: [OwnerId; 2] = [WEST, EAST];
+    for later in (0..400).step_by(20).chain([600, 1_000]) {
+        for lost in [BASE, WEST, EAST] {
+            let mut stage = stage();
+            stage.pass(later);
+            stage.crash(lost);
+            stage.pass(20);
+            stage.crash(BASE);
+            let what = format!("{lost} lost after {later} ms");
+            stage.until(&what, |stage| stage.count(&CELLS, "Monster") == 12);
+            stage.pass(5_000);
+            let counts = |owners: &[OwnerId]| ["Space", "SpawnPoint", "Chest"].map(|name| stage.count(owners, name));
+            assert_eq!(counts(&[BASE]), [1, 4, 2], "{what}");
+            assert_eq!(counts(&CELLS), [1, 4, 2], "{what}");
+            let bodies = stage.batches().flat_map(|batch| batch.events);
+            let begun = bodies.filter(|event| matches!(event.body, Body::Bootstrapped { .. }));
+            assert_eq!(begun.count(), 1, "{what}");
+        }
+    }
+}
+
+/// Calls a method with generated arguments.
+fn call_with_any(
+    stage: &mut Stage,
+    player: usize,
+    entity: EntityId,
+    (type_id, part, method): (TypeId, Part, &Method),
+    dice: &mut dyn FnMut() -> u64,
+    driven: &mut Called,
+) {
+    let args = method.args.iter();
+    let args: Vec<Value> = args.map(|argument| generate(&argument.data_type, dice)).collect();
+    stage.call(player, entity, part, &method.name, &args);
+    driven.insert((type_id, part, method.index));
+}
+
+/// Calls what any client may call on all that a player sees beside itself. Returns whom it saw.
+fn call_others(
+    stage: &mut Stage,
+    player: usize,
+    dice: &mut dyn FnMut() -> u64,
+    driven: &mut Called,
+) -> Vec<(EntityId, TypeId)> {
+    let core = &stage.players[player].core;
+    let (own, _) = core.controls().unwrap();
+    let in_view = core.view(Part::Cell).entities().iter();
+    let others: Vec<(EntityId, TypeId)> = in_view
+        .map(|(entity, seen)| (*entity, seen.type_id))
+        .filter(|(entity, _)| *entity != own)
+        .collect();
+    let schema = Arc::clone(&stage.schema);
+    for &(entity, type_id) in &others {
+        let methods = schema.entity_type(type_id).unwrap().cell_methods.iter();
+        for method in methods.filter(|method| method.exposed == Exposure::AllClients) {
+            call_with_any(stage, player, entity, (type_id, Part::Cell, method), dice, driven);
+        }
+    }
+    others
+}
+
+#[test]
+fn players_find_something_to_call_every_exposed_method_on() {
+    let mut stage = stage();
+    let (one, other) = (stage.join(), stage.join());
+    let (mut dice, mut driven) = (split_mix(11), Called::new());
+    stage.until("it is shown its account", |stage| {
+        let core = &stage.players[one].core;
+        let view = core.view(Part::Base).entities();
+        core.controls().is_some_and(|(account, _)| view.contains_key(&account))
+    });
+    let (account, type_id) = stage.players[one].core.controls().unwrap();
+    let schema = Arc::clone(&stage.schema);
+    // Whoever has made an avatar is on the account no more.
+    for name in ["enterWorld", "createAvatar"] {
+        let method = schema.entity_type(type_id).unwrap().base_method_named(name).unwrap();
+        let what = (type_id, Part::Base, method);
+        call_with_any(&mut stage, one, account, what, &mut dice, &mut driven);
+    }
+    avatar_of(&mut stage, one);
+    avatar_of(&mut stage, other);
+    stage.until("there are monsters", |stage| {
+        stage.count(&[WEST, EAST], "Monster") == 12
+    });
+    stage.pass(1_000);
+    let others = call_others(&mut stage, one, &mut dice, &mut driven);
+    let (me, type_id) = stage.players[one].core.controls().unwrap();
+    let own = exposed(schema.entity_type(type_id).unwrap());
+    let (farewell, own): (Vec<_>, Vec<_>) = own.partition(|(_, method)| method.name == "logOff");
+    for (part, method) in own {
+        call_with_any(&mut stage, one, me, (type_id, part, method), &mut dice, &mut driven);
+    }
+    stage.pass(1_000);
+    assert_eq!(stage.players[one].core.unconfirmed_calls(), 0);
+    for (part, method) in farewell {
+        call_with_any(&mut stage, one, me, (type_id, part, method), &mut dice, &mut driven);
+    }
+    stage.pass(1_000);
+    assert!(stage.players[one].core.has_ended());
+    let missing = uncalled(&schema, &driven);
+    assert!(missing.is_empty(), "nobody could call {missing:?}");
+    let types = schema.types().iter();
+    let all = types.map(|found| found.exposed_base_methods().len() + found.exposed_cell_methods().len());
+    assert_eq!(driven.len(), all.sum::<usize>());
+    let refused = |event: &&Event| matches!(event, Event::CallRefused { .. } | Event::CallsLost { .. });
+    assert_eq!(stage.players[one].events.iter().find(refused), None);
+    let monster = schema.type_named("Monster").unwrap().id;
+    for (entity, _) in others.iter().filter(|(_, type_id)| *type_id == monster) {
+        assert_eq!(called(&stage, one, *entity, "onDamage").len(), 1, "monster {entity}");
+    }
+}
+
+#[test]
 fn the_world_goes_on_after_every_process_was_lost() {
     let mut stage = stage();
-    stage.create("Space");
     let (one, other) = (stage.join(), stage.join());
     let (me, you) = (avatar_of(&mut stage, one), avatar_of(&mut stage, other));
     stage.pass(3_000);

@@ -142,13 +142,6 @@ impl Stage {
         }
     }
 
-    /// Has the realm begin with an entity.
-    pub(crate) fn create(&mut self, entity_type: &str) {
-        let type_id = self.schema.type_named(entity_type).unwrap().id;
-        let properties = Vec::new();
-        self.give_base(BaseInput::Create { type_id, properties });
-    }
-
     /// Adds a client; it logs in as an account of its own.
     pub(crate) fn join(&mut self) -> usize {
         let number = self.players.len();
@@ -272,6 +265,13 @@ impl Stage {
             Some(cell) => cell.owner.state(),
             None => self.base.owner.state(),
         }
+    }
+
+    /// How many entities of a type are real on these owners.
+    pub(crate) fn count(&self, owners: &[OwnerId], entity_type: &str) -> usize {
+        let type_id = self.schema.type_named(entity_type).unwrap().id;
+        let images = owners.iter().flat_map(|owner| self.state(*owner).entities.values());
+        images.filter(|image| image.type_id == type_id).count()
     }
 
     /// All that was logged, by owner.
@@ -502,6 +502,7 @@ fn map() -> SpaceMap {
     SpaceMap {
         version: 1,
         spaces: [(WORLD, space)].into(),
+        bootstrap: Some(BASE),
     }
 }
 

@@ -231,6 +231,11 @@ pub enum Body {
         /// The entity of the database that this one stands for from now on, if it did not before.
         database: DatabaseId,
     },
+    /// The realm begins with this entity, which was made in the same input: once in the life of an owner.
+    Bootstrapped {
+        /// Which entity.
+        entity: EntityId,
+    },
 }
 
 impl Event {
@@ -328,6 +333,7 @@ impl Body {
             Body::Refused { .. } => "refused",
             Body::SpaceData { .. } => "space data",
             Body::Stored { .. } => "stored",
+            Body::Bootstrapped { .. } => "bootstrapped",
         }
     }
 
@@ -355,6 +361,7 @@ impl Body {
             Body::Refused { .. } => 20,
             Body::SpaceData { .. } => 21,
             Body::Stored { .. } => 22,
+            Body::Bootstrapped { .. } => 23,
         }
     }
 
@@ -369,6 +376,7 @@ impl Body {
             Body::CellCreated(creation) => creation.write(out),
             Body::Destroyed => {}
             Body::Stored { database } => put_number(out, database.0),
+            Body::Bootstrapped { entity } => put_number(out, entity.0),
             Body::Changed { member, path, value } => {
                 put_number(out, u64::from(member.0));
                 put_number(out, path.len() as u64);
@@ -469,6 +477,9 @@ impl Body {
             },
             22 => Body::Stored {
                 database: DatabaseId(reader.number("database id")?),
+            },
+            23 => Body::Bootstrapped {
+                entity: EntityId(reader.number("entity")?),
             },
             _ => return Err(wrong),
         })

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Sequence, Value};
 use annals_event::{Audience, Place};
 use annals_ids::{EntityId, MemberId, Part, Position, SpaceId, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Caller, Context, Request};
+use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Request};
 
 pub(crate) const ACCOUNT: TypeId = TypeId(0);
+pub(crate) const AVATAR: TypeId = TypeId(1);
+
+/// The motto of an entity that asks for a cell part as soon as it is created.
+pub(crate) const ROOTED: &str = "rooted";
 
 /// Where avatars appear.
 pub(crate) const PLACE: Place = Place {
@@ -66,7 +70,10 @@ fn exposed(name: &str, args: Vec<Argument>) -> Method {
 }
 
 /// The game's behaviour. What happens to an entity it writes to the entity's `trail`, one letter each.
-pub(crate) struct Game;
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Game {
+    pub(crate) bootstrap: Option<Bootstrap>,
+}
 
 impl Game {
     fn mark(context: &mut Context<'_>, letter: char) {
@@ -79,8 +86,15 @@ impl Game {
 }
 
 impl Behaviour for Game {
+    fn bootstrap(&self) -> Option<Bootstrap> {
+        self.bootstrap.clone()
+    }
+
     fn created(&self, context: &mut Context<'_>) {
         Self::mark(context, 'b');
+        if text(context.get("motto").unwrap()) == ROOTED {
+            context.request(create_cell(context.entity()));
+        }
     }
 
     fn restored(&self, context: &mut Context<'_>) {

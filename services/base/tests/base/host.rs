@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use annals_base::{BaseInput, BaseRole, OpenSession};
 use annals_def::Schema;
-use annals_event::{Batch, FrozenBatch, Header, Image, Imprint, OwnerState};
-use annals_ids::{Epoch, Hash, OwnerId, Part, SessionId, WallTime, WorldTime};
+use annals_event::{Batch, Call, FrozenBatch, Header, Image, Imprint, Link, OwnerState};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, MemberId, OwnerId, Part, SessionId, WallTime, WorldTime};
 use annals_node::{
     Beginning, ConnectionId, Input, NotOpened, Output, Owner,
     time::{Mono, Now},
@@ -13,7 +13,7 @@ use annals_node::{
 };
 use annals_wire::{
     CellArea, Space, SpaceMap,
-    bus::Envelope,
+    bus::{CallMessage, Envelope, Message},
     client::{CloseReason, Secret},
 };
 use std::sync::Arc;
@@ -44,6 +44,7 @@ pub(crate) enum Mood {
 
 pub(crate) struct Host {
     pub(crate) schema: Arc<Schema>,
+    pub(crate) game: Game,
     pub(crate) owner: Owner<BaseRole>,
     pub(crate) epoch: Epoch,
     /// The log, as appended.
@@ -64,11 +65,17 @@ impl Host {
     }
 
     pub(crate) fn without_map() -> Self {
+        Self::of(Game::default())
+    }
+
+    /// Of a realm with this game, before there is a map.
+    pub(crate) fn of(game: Game) -> Self {
         let schema = game::schema();
         let now = 1_000_000;
-        let owner = take_over(&schema, now, Epoch(1), &[]);
+        let owner = take_over((&schema, &game), now, Epoch(1), &[]);
         let mut host = Self {
             schema,
+            game,
             owner,
             epoch: Epoch(1),
             log: Vec::new(),
@@ -88,7 +95,7 @@ impl Host {
         self.epoch = self.epoch.next();
         self.mood = Mood::Answers;
         self.out.clear();
-        self.owner = take_over(&self.schema, self.now, self.epoch, &self.log);
+        self.owner = take_over((&self.schema, &self.game), self.now, self.epoch, &self.log);
         self.pass(2_000);
         self.role(BaseInput::Map(map()));
     }
@@ -101,6 +108,31 @@ impl Host {
     pub(crate) fn hear(&mut self, envelope: Envelope) {
         self.owner.handle(self.now(), Input::Bus(envelope));
         self.pump();
+    }
+
+    /// Has an entity of another owner call a method without arguments.
+    pub(crate) fn call(&mut self, entity: EntityId, method: MemberId) {
+        let caller = OwnerId(11);
+        let call = CallMessage {
+            link: Link {
+                from: Address::Base(EntityId(1)),
+                to: Address::Base(entity),
+            },
+            from_home: caller,
+            to_home: BASE,
+            number: CallNumber(1),
+            trace: [0; 16],
+            call: Call::Method {
+                method,
+                args: Vec::new(),
+                wants_reply: false,
+            },
+        };
+        self.hear(Envelope {
+            from: caller,
+            epoch: Epoch(1),
+            message: Message::Call(call),
+        });
     }
 
     /// Lets time pass in steps in which a batch can be closed and a timer can fire.
@@ -212,6 +244,7 @@ pub(crate) fn map() -> SpaceMap {
     SpaceMap {
         version: 1,
         spaces: [(PLACE.space, space)].into(),
+        bootstrap: Some(BASE),
     }
 }
 
@@ -235,7 +268,7 @@ fn fold(log: &[Vec<u8>]) -> OwnerState {
     state
 }
 
-fn take_over(schema: &Arc<Schema>, now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<BaseRole> {
+fn take_over((schema, game): (&Arc<Schema>, &Game), now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<BaseRole> {
     let state = fold(log);
     let beyond = log.iter().map(|bytes| frozen(bytes)).collect();
     let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
@@ -258,7 +291,7 @@ fn take_over(schema: &Arc<Schema>, now: u64, epoch: Epoch, log: &[Vec<u8>]) -> O
         durability: Durability::Log,
         ids: epoch.0 << 20..(epoch.0 + 1) << 20,
         schema: Arc::clone(schema),
-        behaviour: Arc::new(Game),
+        behaviour: Arc::new(game.clone()),
         dice: Box::new(seed),
     };
     Owner::take_over(now, role, beginning)

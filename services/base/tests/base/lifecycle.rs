@@ -279,22 +279,3 @@ fn who_leaves_is_seen_no_more() {
     assert_eq!(cell.parts[&avatar], None, "its witness is gone");
     assert_eq!(host.image(avatar).client, None);
 }
-
-#[test]
-fn a_realm_can_begin_with_entities_of_its_own() {
-    let mut host = Host::new();
-    let motto = (annals_ids::MemberId(2), Value::Unicode("first".into()));
-    let type_id = crate::game::ACCOUNT;
-    host.role(BaseInput::Create {
-        type_id,
-        properties: vec![motto],
-    });
-    let wrong = (annals_ids::MemberId(2), Value::UInt(1));
-    host.role(BaseInput::Create {
-        type_id,
-        properties: vec![wrong],
-    });
-    host.settle();
-    assert_eq!(host.folded().entities.len(), 1);
-    assert_eq!(host.owner.role().counters().denied, 1);
-}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
 mod admission;
+mod bootstrap;
 mod calls;
 mod cell;
 mod faults;

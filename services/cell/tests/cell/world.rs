@@ -435,5 +435,6 @@ fn three_cells() -> SpaceMap {
     SpaceMap {
         version: 1,
         spaces: [(SPACE, space)].into(),
+        ..SpaceMap::default()
     }
 }

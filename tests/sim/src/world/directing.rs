@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use annals_director::{Beat, Decision, Grant, Grants, Roster, SILENCE, SpacePlan, divide};
 use annals_ids::{OwnerId, Part, ProcessId};
 use annals_store::immediate;
+use annals_wire::SpaceMap;
 
 use super::{
     Step, World,
@@ -161,7 +162,9 @@ impl World {
             .map(|space| space.cells.iter().map(|cell| cell.owner).collect())
             .unwrap_or_default();
         let enough = cells.len() as u64 >= self.plan.cells;
-        if !enough || cells.iter().all(|owner| drawn.contains(owner)) {
+        let bootstrap = self.map.bootstrap.or_else(|| director.roster.first_owner(Part::Base));
+        let is_drawn = cells.iter().all(|owner| drawn.contains(owner)) && bootstrap == self.map.bootstrap;
+        if !enough || is_drawn {
             return;
         }
         let mut owners = drawn.clone();
@@ -172,7 +175,10 @@ impl World {
             aoi_radius: AOI_RADIUS,
             aoi_hysteresis: 5.0,
         };
-        self.map = divide(plan, &owners, &self.map);
+        self.map = SpaceMap {
+            bootstrap,
+            ..divide(plan, &owners, &self.map)
+        };
         let holds: Vec<Hold> = self
             .processes
             .values()
