@@ -380,7 +380,16 @@ fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
         .iter()
         .map(|found| found.exposed_base_methods().len() + found.exposed_cell_methods().len())
         .sum();
-    println!("  exposed methods driven {} of {exposed}", report.driven().len());
+    let undriven = report.undriven(schema);
+    let missing = if undriven.is_empty() {
+        String::new()
+    } else {
+        format!("; nobody called {}", undriven.join(", "))
+    };
+    println!(
+        "  exposed methods driven {} of {exposed}{missing}",
+        report.driven().len()
+    );
 }
 
 fn print_recovery(name: &str, recovery: &Recovery) {
