@@ -357,7 +357,14 @@ async fn open<R: Role>(
         }
         match driver.core().owner.stopped() {
             None => return heard.map(|heard| (driver, heard)),
-            Some(Stop::ReadAgain { .. }) => tracing::debug!(%owner, %epoch, "reading on: the log has grown meanwhile"),
+            Some(Stop::ReadAgain { .. }) => {
+                tracing::debug!(%owner, %epoch, "taking over again: the log has grown meanwhile");
+                let writer = driver.core().owner.writer();
+                if writer.kept(writer.tip().number).is_some() {
+                    // The second look found something else than the first: it may be the first that is not true any more.
+                    reading = Reading::default();
+                }
+            }
             Some(stop) => {
                 tracing::info!(%owner, %epoch, %stop, "not taken over");
                 return None;

@@ -102,6 +102,8 @@ struct Held<I> {
     commands: mpsc::Sender<Command<I>>,
     entities: Arc<AtomicU64>,
     task: JoinHandle<()>,
+    /// The version of the map that it was told.
+    map: u64,
 }
 
 impl<R> Keeper<R>
@@ -141,7 +143,7 @@ where
         loop {
             tokio::select! {
                 _ = beat.tick() => self.beat().await,
-                item = news.next() => self.spread(item).await,
+                item = news.next() => self.spread(item),
             }
         }
     }
@@ -164,9 +166,6 @@ where
         };
         if let Some(map) = &orders.map {
             self.map = SpaceMap::from(map);
-            for held in self.held.values() {
-                self.tell_map(&held.commands).await;
-            }
         }
         let granted: BTreeMap<OwnerId, &GrantOrder> = orders
             .grants
@@ -189,13 +188,14 @@ where
             let begun = self.held.contains_key(&owner) || self.ended.contains(&(owner, Epoch(grant.epoch)));
             // Without ids it was granted in an earlier term of the director: whoever lost it gets it anew.
             if !begun && grant.ids_to > grant.ids_from {
-                self.begin(owner, grant.clone()).await;
+                self.begin(owner, grant.clone());
             }
         }
+        self.tell_map();
     }
 
     /// Passes db's news on to those they concern.
-    async fn spread(&mut self, item: NewsItem) {
+    fn spread(&mut self, item: NewsItem) {
         match item {
             NewsItem::Cursors(news) => {
                 for (owner, number, hash, epoch) in news.cursors.iter().filter_map(control::CursorMoved::position) {
@@ -204,20 +204,21 @@ where
                             upto: Tip { number, hash },
                             epoch,
                         };
-                        // A holder that has just ended needs no news.
-                        let _ = held.commands.send(Command::Core(Input::Log(input))).await;
+                        // Who is behind or has just ended learns it from later news.
+                        let _ = held.commands.try_send(Command::Core(Input::Log(input)));
                     }
                 }
             }
             NewsItem::Want(want) => {
                 if let Some(held) = self.held.get(&OwnerId(want.owner)) {
-                    let _ = held.commands.send(Command::Refill(want.first..want.until)).await;
+                    // db asks again for what it does not get.
+                    let _ = held.commands.try_send(Command::Refill(want.first..want.until));
                 }
             }
         }
     }
 
-    async fn begin(&mut self, owner: OwnerId, grant: GrantOrder) {
+    fn begin(&mut self, owner: OwnerId, grant: GrantOrder) {
         let epoch = Epoch(grant.epoch);
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let entities = Arc::new(AtomicU64::new(0));
@@ -234,9 +235,6 @@ where
             entities: Arc::clone(&entities),
         };
         let task = tokio::spawn(hold(Arc::clone(&self.process), terms, self.trade.make, wires));
-        if self.map.version > 0 {
-            self.tell_map(&commands).await;
-        }
         self.holders.set(owner, Some(commands.clone()));
         self.held.insert(
             owner,
@@ -245,6 +243,7 @@ where
                 commands,
                 entities,
                 task,
+                map: 0,
             },
         );
     }
@@ -269,10 +268,14 @@ where
         }
     }
 
-    async fn tell_map(&self, commands: &mpsc::Sender<Command<R::Input>>) {
-        let input = Input::Role((self.trade.map)(self.map.clone()));
-        // A holder that has just ended needs no map.
-        let _ = commands.send(Command::Core(input)).await;
+    /// Tells the map to those that do not know it yet; whoever is behind gets it with a later beat.
+    fn tell_map(&mut self) {
+        for held in self.held.values_mut().filter(|held| held.map < self.map.version) {
+            let input = Input::Role((self.trade.map)(self.map.clone()));
+            if held.commands.try_send(Command::Core(input)).is_ok() {
+                held.map = self.map.version;
+            }
+        }
     }
 }
 
