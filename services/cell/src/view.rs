@@ -21,11 +21,9 @@ const QUIET: u64 = annals_event::HISTORY_KEPT as u64 / 2;
 /// take-over it takes a second or two until the neighbours have been heard.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// After so long without a frame an empty one is sent, so that a client that lost the last frame finds out; doubled each
-/// time, up to [`LONGEST_SILENCE`].
-const FIRST_SILENCE: Duration = Duration::from_secs(1);
-
-const LONGEST_SILENCE: Duration = Duration::from_secs(8);
+/// A client with nothing to be shown gets an empty frame this long after its last one. It tells it that the last one was
+/// the last, and that its cell is there.
+const EMPTY_FRAME_AFTER: Duration = Duration::from_secs(1);
 
 /// A view that a client has begun.
 #[derive(Debug)]
@@ -36,9 +34,8 @@ pub(crate) struct View {
     /// What the client has.
     glimpses: BTreeMap<EntityId, Glimpse>,
     begun: Mono,
-    /// When the last frame was made, and how long to wait for the next empty one.
+    /// When the last frame was made.
     spoke: Mono,
-    silence: Duration,
 }
 
 /// What a client has of one entity.
@@ -69,7 +66,6 @@ impl View {
             glimpses: known.iter().map(|&(entity, upto)| (entity, glimpse(upto))).collect(),
             begun: now,
             spoke: now,
-            silence: FIRST_SILENCE,
         }
     }
 
@@ -195,13 +191,10 @@ impl View {
     /// now and then so that the client finds out if it lost one.
     pub(crate) fn frames(&mut self, now: Mono, tick: Tick, items: Vec<ViewItem>) -> Vec<Vec<u8>> {
         if items.is_empty() {
-            let due = !self.is_open || now.since(self.spoke) >= self.silence;
+            let due = !self.is_open || now.since(self.spoke) >= EMPTY_FRAME_AFTER;
             if !due {
                 return Vec::new();
             }
-            self.silence = self.silence.saturating_mul(2).min(LONGEST_SILENCE);
-        } else {
-            self.silence = FIRST_SILENCE;
         }
         self.spoke = now;
         self.is_open = true;

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use crate::event::Millis;
 
-/// Milliseconds without news of the world that count as a silence: three ticks of a cell around which something moves.
-pub const SILENCE: u64 = 300;
+/// Milliseconds without news of the world that count as a silence: half as much again as a cell that has nothing to show lets
+/// pass between two frames.
+pub const SILENCE: u64 = 1_500;
 
 /// Silences that are remembered; older ones are forgotten first.
 const MAX_SILENCES: usize = 1_024;
@@ -54,16 +55,16 @@ mod tests {
     #[test]
     fn only_what_lasts_is_a_silence() {
         let mut hearing = Hearing::default();
-        for at in [5_000, 5_100, 5_399, 5_699, 6_000, 9_500] {
+        for at in [5_000, 5_100, 6_599, 8_099, 9_000, 12_500] {
             hearing.heard(Millis(at));
         }
         let silence = |from, to| Silence {
             from: Millis(from),
             to: Millis(to),
         };
-        let expected = [silence(5_399, 5_699), silence(5_699, 6_000), silence(6_000, 9_500)];
+        let expected = [silence(6_599, 8_099), silence(9_000, 12_500)];
         assert!(hearing.silences().iter().eq(&expected));
-        assert_eq!(hearing.last(), Some(Millis(9_500)));
+        assert_eq!(hearing.last(), Some(Millis(12_500)));
     }
 
     #[test]
