@@ -17,9 +17,10 @@ use annals_ids::{EntityId, Hash, HistoryNumber, MemberId, Part};
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
+pub use crate::archive::Fault;
 use crate::showings::{EXTENSION, Line, ParseLineError};
 use history::{Histories, History};
-pub use report::{CheckReport, Fault, Lost, MAX_NAMED, Why, Wrong};
+pub use report::{CheckReport, Lost, MAX_NAMED, Why, Wrong};
 
 /// Why nothing can be said.
 #[derive(Debug, Error)]

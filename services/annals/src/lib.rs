@@ -4,6 +4,7 @@
 //! transport and write down what they were shown, [`checker`] holds that against the archive. Not responsible for: anything
 //! a service does.
 
+pub mod archive;
 pub mod bots;
 pub mod check_command;
 pub mod checker;

@@ -2,21 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use annals_db::{RecoveryError, read_archived, read_cursor};
 use annals_def::{EntityType, Form, Path, Schema, Value, assign, encode};
 use annals_director::read_owners;
-use annals_event::{Batch, Body, Event, Subject, Tail};
+use annals_event::{Body, Event, Subject};
 use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, MemberId, OwnerId, Part, Shard, TypeId};
 use annals_store::{Store, StoreError};
 use annals_wire::client::value_hash;
 
-use super::report::{CheckReport, Fault, Wrong};
-
-/// Batches asked for at a time.
-const PAGE: usize = 64;
-
-/// Batches of one log that may be missing before the rest of it is not looked at any more.
-const MAX_MISSING: u64 = 10_000;
+use super::report::{CheckReport, Wrong};
+use crate::archive::LogWalk;
 
 /// All that others may see of every entity part there ever was.
 #[derive(Debug, Default)]
@@ -82,72 +76,18 @@ impl Histories {
         owner: OwnerId,
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
-        let end = read_cursor(store, owner).await?.batch;
-        let mut tail = Some(Tail::default());
-        let (mut after, mut limit, mut missing) = (BatchNumber(0), PAGE, 0);
-        while after < end {
-            let batches = match read_archived(store, shard, owner, after, limit).await {
-                Ok(batches) if batches.is_empty() => Err(after.next()),
-                Ok(batches) => Ok(batches),
-                Err(RecoveryError::Missing { batch, .. }) => Err(batch),
-                Err(RecoveryError::Store { source, .. }) => return Err(source),
-                // Reading the archive's rows decodes nothing.
-                Err(other) => return Err(StoreError::Corrupt(other.to_string().into())),
-            };
-            match batches {
-                Ok(batches) => {
-                    for (_, bytes) in batches {
-                        after = after.next();
-                        tail = self.take_batch(owner, after, tail, &bytes, report);
-                    }
-                    limit = PAGE;
-                }
-                Err(lost) if lost > after.next() => {
-                    limit = usize::try_from(lost.0 - after.0 - 1).unwrap_or(PAGE);
-                }
-                Err(lost) => {
-                    report.fault(owner, lost, Fault::Missing);
-                    (after, tail, limit) = (lost, None, PAGE);
-                    missing += 1;
-                    if missing == MAX_MISSING {
-                        report.fault(owner, lost.next(), Fault::TooMany);
-                        break;
-                    }
-                }
+        let mut walk = LogWalk::begin(store, shard, owner).await?;
+        while let Some(step) = walk.next().await? {
+            if let Some(fault) = step.fault {
+                report.fault(owner, step.number, fault);
+            }
+            let Some(batch) = step.batch else { continue };
+            self.batches += 1;
+            for event in batch.events {
+                self.take(owner, step.number, event, report);
             }
         }
         Ok(())
-    }
-
-    /// Takes a batch and returns what the next one must follow; `None` if that is not known.
-    fn take_batch(
-        &mut self,
-        owner: OwnerId,
-        number: BatchNumber,
-        tail: Option<Tail>,
-        bytes: &[u8],
-        report: &mut CheckReport,
-    ) -> Option<Tail> {
-        let batch = match Batch::read(bytes) {
-            Ok(batch) => batch,
-            Err(malformed) => {
-                report.fault(owner, number, Fault::Damaged(malformed.to_string()));
-                return None;
-            }
-        };
-        if batch.header.owner != owner || batch.header.number != number {
-            report.fault(owner, number, Fault::Misplaced);
-            return None;
-        }
-        if tail.is_some_and(|tail| !batch.follows(&tail)) {
-            report.fault(owner, number, Fault::Unchained);
-        }
-        self.batches += 1;
-        let tail = batch.tail();
-        for event in batch.events {
-            self.take(owner, number, event, report);
-        }
-        Some(tail)
     }
 
     fn take(&mut self, owner: OwnerId, batch: BatchNumber, event: Event, report: &mut CheckReport) {

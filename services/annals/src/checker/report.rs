@@ -4,6 +4,8 @@ use std::fmt;
 
 use annals_ids::{BatchNumber, EntityId, HistoryNumber, MemberId, OwnerId, Part};
 
+use crate::archive::Fault;
+
 /// Most findings of each kind that are named; more are counted.
 pub const MAX_NAMED: usize = 100;
 
@@ -72,21 +74,6 @@ pub enum Wrong {
         /// In which batches they are.
         places: [(OwnerId, BatchNumber); 2],
     },
-}
-
-/// What is wrong with an archived batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It is not there.
-    Missing,
-    /// So many are not there that the rest of the log was not read.
-    TooMany,
-    /// It was changed since it was archived.
-    Damaged(String),
-    /// Another batch is in its place.
-    Misplaced,
-    /// It does not name the hash of the batch before it.
-    Unchained,
 }
 
 /// What a check found. Clean if nothing is lost or wrong.
@@ -253,18 +240,6 @@ impl fmt::Display for Wrong {
                 f,
                 "event {number} of the {part} of entity {entity} is there twice: in batch {batch} of owner {owner} and in batch {later} of owner {other}"
             ),
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Missing => f.write_str("is missing; restore it from a backup"),
-            Fault::TooMany => f.write_str("and what follows was not read: too much of this log is missing"),
-            Fault::Damaged(what) => write!(f, "is not what was archived ({what}); restore it from a backup"),
-            Fault::Misplaced => f.write_str("is not there: another one is in its place"),
-            Fault::Unchained => f.write_str("does not continue the batch before it; one of the two was replaced"),
         }
     }
 }

@@ -1,0 +1,230 @@
+//! One log as it is archived, batch by batch, with whatever is wrong with it: the checker and `annals log` read it so.
+
+use std::{collections::VecDeque, fmt};
+
+use annals_db::{RecoveryError, read_archived, read_cursor};
+use annals_event::{Batch, Tail};
+use annals_ids::{BatchNumber, EventNumber, LeafIndex, OwnerId, Shard};
+use annals_store::{Store, StoreError, layout::owners::Cursor};
+
+/// Batches asked for at a time.
+const PAGE: usize = 64;
+
+/// Batches of one log that may be missing before the rest of it is not looked at any more.
+const MAX_MISSING: u64 = 10_000;
+
+/// What is wrong with an archived batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not there.
+    Missing,
+    /// So many are not there that the rest of the log was not read.
+    TooMany,
+    /// It was changed since it was archived.
+    Damaged(String),
+    /// Another batch is in its place.
+    Misplaced,
+    /// It does not name the hash of the batch before it.
+    Unchained,
+    /// Its events do not continue those of the batch before it.
+    Misnumbered {
+        /// The number that it gives its first event.
+        first: EventNumber,
+        /// The number that this event should have.
+        expected: EventNumber,
+    },
+}
+
+/// A batch that should be in the archive.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its number.
+    pub number: BatchNumber,
+    /// Its leaf, if the archive has one for it.
+    pub leaf: Option<LeafIndex>,
+    /// What is stored of it.
+    pub bytes: Vec<u8>,
+    /// The batch, if it can be read and is the one that belongs there.
+    pub batch: Option<Batch>,
+    /// What is wrong with it. A batch may be intact and yet not continue the one before.
+    pub fault: Option<Fault>,
+}
+
+/// Walks one log of an archive from front to back. What is wrong is part of what it finds; after a batch that is not as it
+/// should be, the next one is taken for what it says.
+#[derive(Clone)]
+pub struct LogWalk {
+    store: Store,
+    shard: Shard,
+    owner: OwnerId,
+    cursor: Cursor,
+    /// The last batch that was walked over.
+    reached: BatchNumber,
+    /// What the next batch must follow, if that is known.
+    tail: Option<Tail>,
+    read: VecDeque<(LeafIndex, Vec<u8>)>,
+    limit: usize,
+    missing: u64,
+}
+
+impl LogWalk {
+    /// From the first batch on.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn begin(store: &Store, shard: Shard, owner: OwnerId) -> Result<Self, StoreError> {
+        let mut walk = Self::after(store, shard, owner, BatchNumber(0)).await?;
+        walk.tail = Some(Tail::default());
+        Ok(walk)
+    }
+
+    /// From the batch after `reached` on; that one is taken for what it says.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn after(store: &Store, shard: Shard, owner: OwnerId, reached: BatchNumber) -> Result<Self, StoreError> {
+        Ok(Self {
+            cursor: read_cursor(store, owner).await?,
+            store: store.clone(),
+            shard,
+            owner,
+            reached,
+            tail: None,
+            read: VecDeque::new(),
+            limit: PAGE,
+            missing: 0,
+        })
+    }
+
+    /// Up to where the log is archived, as the store said last.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
+    /// The end of what was walked over, if its last batch was as it should be.
+    #[must_use]
+    pub fn tail(&self) -> Option<Tail> {
+        self.tail
+    }
+
+    /// Asks the store how far the log is archived by now, and goes on from where it was.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn extend(&mut self) -> Result<(), StoreError> {
+        self.cursor = read_cursor(&self.store, self.owner).await?;
+        Ok(())
+    }
+
+    /// The next batch; `None` at the end.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn next(&mut self) -> Result<Option<Step>, StoreError> {
+        loop {
+            let next = self.reached.next();
+            if let Some((leaf, bytes)) = self.read.pop_front() {
+                return Ok(Some(self.take(next, leaf, bytes)));
+            }
+            if self.reached >= self.cursor.batch || self.missing > MAX_MISSING {
+                return Ok(None);
+            }
+            match read_archived(&self.store, self.shard, self.owner, self.reached, self.limit).await {
+                Ok(batches) if !batches.is_empty() => {
+                    self.read = batches.into();
+                    self.limit = PAGE;
+                }
+                Ok(_) => return Ok(Some(self.lack(next, Fault::Missing))),
+                // What stands before it is read first.
+                Err(RecoveryError::Missing { batch, .. }) if batch > next => {
+                    self.limit = usize::try_from(batch.0 - next.0).unwrap_or(PAGE);
+                }
+                Err(RecoveryError::Missing { .. }) => return Ok(Some(self.lack(next, Fault::Missing))),
+                Err(RecoveryError::Store { source, .. }) => match source {
+                    StoreError::Corrupt(what) if self.limit == 1 => {
+                        return Ok(Some(self.lack(next, Fault::Damaged(what.to_string()))));
+                    }
+                    // Which of them it is shows when they are read one by one.
+                    StoreError::Corrupt(_) => self.limit = 1,
+                    source => return Err(source),
+                },
+                // Reading the archive's rows decodes nothing.
+                Err(other) => return Err(StoreError::Corrupt(other.to_string().into())),
+            }
+        }
+    }
+
+    fn lack(&mut self, number: BatchNumber, fault: Fault) -> Step {
+        self.missing += 1;
+        self.pass(number, None);
+        let fault = if self.missing > MAX_MISSING {
+            Fault::TooMany
+        } else {
+            fault
+        };
+        Step {
+            number,
+            leaf: None,
+            bytes: Vec::new(),
+            batch: None,
+            fault: Some(fault),
+        }
+    }
+
+    fn take(&mut self, number: BatchNumber, leaf: LeafIndex, bytes: Vec<u8>) -> Step {
+        let (batch, fault) = match Batch::read(&bytes) {
+            Err(malformed) => (None, Some(Fault::Damaged(malformed.to_string()))),
+            Ok(batch) if batch.header.owner != self.owner || batch.header.number != number => {
+                (None, Some(Fault::Misplaced))
+            }
+            Ok(batch) => {
+                let fault = self.tail.and_then(|tail| discontinuity(&batch, &tail));
+                (Some(batch), fault)
+            }
+        };
+        self.pass(number, batch.as_ref().map(Batch::tail));
+        Step {
+            number,
+            leaf: Some(leaf),
+            bytes,
+            batch,
+            fault,
+        }
+    }
+
+    fn pass(&mut self, number: BatchNumber, tail: Option<Tail>) {
+        self.reached = number;
+        self.tail = tail;
+        // What lies before it was read page by page; the next page may be a full one.
+        self.limit = PAGE;
+    }
+}
+
+/// Why a batch does not continue the log that ends in `tail`.
+fn discontinuity(batch: &Batch, tail: &Tail) -> Option<Fault> {
+    let (first, expected) = (batch.header.first_event, tail.event.next());
+    if batch.header.previous != tail.hash {
+        Some(Fault::Unchained)
+    } else if first != expected {
+        Some(Fault::Misnumbered { first, expected })
+    } else {
+        None
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Missing => f.write_str("is missing; restore it from a backup"),
+            Fault::TooMany => f.write_str("and what follows was not read: too much of this log is missing"),
+            Fault::Damaged(what) => write!(f, "is not what was archived ({what}); restore it from a backup"),
+            Fault::Misplaced => f.write_str("is not there: another one is in its place"),
+            Fault::Unchained => f.write_str("does not continue the batch before it; one of the two was replaced"),
+            Fault::Misnumbered { first, expected } => write!(
+                f,
+                "begins with event {first} where {expected} comes next; it, or the batch before it, was replaced"
+            ),
+        }
+    }
+}
