@@ -7,6 +7,7 @@ use serde::Serialize;
 
 pub mod log;
 pub mod store;
+pub mod tick;
 
 /// One measured figure. Names that checks rely on do not change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,7 +56,7 @@ impl Figure {
 pub type Subject = (&'static str, fn() -> Vec<Figure>);
 
 /// Everything there is to measure, in the order in which it is run.
-pub const SUBJECTS: &[Subject] = &[("log", log::run), ("store", store::run)];
+pub const SUBJECTS: &[Subject] = &[("log", log::run), ("store", store::run), ("tick", tick::run)];
 
 /// Figures as lines of a table.
 #[must_use]

@@ -1,0 +1,241 @@
+//! The tick: what it costs per entity as a cell grows, all of it at one density.
+//!
+//! One production cell core stands in a world of its own ([`crowd`]): its log acknowledges at once, and time passes when the
+//! bench says so. Everything the core does within a tick period is counted: clients' movements, timers and behaviour, the
+//! tick with its areas of interest and views, the closing of batches, and the gate.
+
+mod crowd;
+
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use crate::Figure;
+use crowd::{Crowd, Layout, SIGHT, TICK, WITNESS_EVERY};
+
+/// Sizes that are measured; the first is what the others are compared with.
+const SIZES: [usize; 5] = [1_000, 2_000, 4_000, 8_000, 16_000];
+
+/// Ticks before anything is measured: every client's view has begun by then, and every entity was logged where it is.
+const WARM_UP: u32 = 20;
+
+/// Entities times ticks that are measured at each size, so that each takes about as long.
+const MEASURED: usize = 320_000;
+
+/// Ticks of the bare loop, of which the shortest counts.
+const BARE_TICKS: usize = 50;
+
+/// Each size is measured so often in turn, and its least is taken: whatever else the machine does only ever adds.
+const TURNS: usize = 2;
+
+/// Measures all sizes, and the largest against the least that could be done.
+///
+/// # Panics
+/// When the cell does not do what a cell does.
+#[must_use]
+pub fn run() -> Vec<Figure> {
+    let mut measured: Vec<Option<Cost>> = SIZES.map(|_| None).into();
+    for _ in 0..TURNS {
+        for (size, known) in SIZES.iter().zip(&mut measured) {
+            let cost = measure(*size);
+            if known.as_ref().is_none_or(|known| cost.per_entity < known.per_entity) {
+                *known = Some(cost);
+            }
+        }
+    }
+    let costs: Vec<Cost> = measured.into_iter().flatten().collect();
+    let first = costs[0].per_entity;
+    let mut figures: Vec<Figure> = SIZES
+        .iter()
+        .zip(&costs)
+        .map(|(size, cost)| row(*size, cost, first))
+        .collect();
+    let (largest, cost) = (SIZES[SIZES.len() - 1], &costs[SIZES.len() - 1]);
+    figures.push(against_limit(largest, cost));
+    figures
+}
+
+/// What one size cost.
+struct Cost {
+    /// Microseconds per entity and tick.
+    per_entity: f64,
+    /// Milliseconds of a whole tick period, and of the longest step within one, which is the tick itself.
+    period: f64,
+    longest: f64,
+    /// What was sent and logged per tick period, bytes, and what a client sees.
+    sent: f64,
+    logged: f64,
+    seen: f64,
+}
+
+fn measure(size: usize) -> Cost {
+    let mut crowd = Crowd::new(&Layout::of(size));
+    for _ in 0..WARM_UP {
+        crowd.tick();
+    }
+    crowd.forget();
+    let ticks = MEASURED / size;
+    for _ in 0..ticks {
+        crowd.tick();
+    }
+    let (spent, per_tick) = (crowd.spent(), ticks as f64);
+    Cost {
+        per_entity: spent.all.as_secs_f64() * 1e6 / per_tick / size as f64,
+        period: spent.all.as_secs_f64() * 1e3 / per_tick,
+        longest: spent.longest.as_secs_f64() * 1e3,
+        sent: spent.sent as f64 / per_tick,
+        logged: spent.logged as f64 / per_tick,
+        seen: spent.moves as f64 / per_tick / (size / WITNESS_EVERY) as f64,
+    }
+}
+
+fn row(size: usize, cost: &Cost, first: f64) -> Figure {
+    Figure::against(
+        &format!("tick_cost_per_entity_{size}"),
+        cost.per_entity,
+        first,
+        "us",
+        format!(
+            "all move at every tick, 1 in {WITNESS_EVERY} has a client, which sees {:.0}; {:.1} ms of {} ms, longest step {:.1} ms, \
+             {:.0} kB sent and {:.0} kB logged per tick; baseline: {} entities, so 1 is linear",
+            cost.seen,
+            cost.period,
+            TICK.as_millis(),
+            cost.longest,
+            cost.sent * 1e-3,
+            cost.logged * 1e-3,
+            SIZES[0]
+        ),
+    )
+}
+
+/// The largest crowd against a loop over nothing but positions.
+fn against_limit(size: usize, cost: &Cost) -> Figure {
+    let (bare, seen) = bare(size);
+    Figure::against(
+        "tick_cost_vs_bare_loop",
+        cost.per_entity,
+        bare,
+        "us",
+        format!(
+            "{size} entities; baseline: a loop over flat arrays moves them, puts them into squares, and copies id and place of \
+             what each client sees ({seen:.0}) into a buffer: no log, no gate, no histories, no frames"
+        ),
+    )
+}
+
+/// Microseconds per entity and tick of the least that could be done, and what a client sees.
+fn bare(size: usize) -> (f64, f64) {
+    let Layout {
+        mut homes,
+        clients,
+        side,
+    } = Layout::of(size);
+    let places = &mut homes;
+    let mut squares = Squares::new(side);
+    let (mut out, mut copied) = (Vec::new(), 0);
+    let mut least = Duration::MAX;
+    for _ in 0..BARE_TICKS {
+        let began = Instant::now();
+        places.iter_mut().for_each(crowd::step);
+        squares.fill(places);
+        out.clear();
+        copied = clients.iter().map(|own| squares.look(places, *own, &mut out)).sum();
+        black_box(&out);
+        least = least.min(began.elapsed());
+    }
+    let seen = copied as f64 / clients.len() as f64;
+    (least.as_secs_f64() * 1e6 / size as f64, seen)
+}
+
+/// Indices of entities by the square they are in, a square being as wide as a client sees to one side.
+struct Squares {
+    across: usize,
+    /// Where each square's entities begin in `sorted`.
+    begins: Vec<usize>,
+    sorted: Vec<usize>,
+}
+
+impl Squares {
+    fn new(side: f32) -> Self {
+        Self {
+            across: index(side) + 1,
+            begins: Vec::new(),
+            sorted: Vec::new(),
+        }
+    }
+
+    fn fill(&mut self, places: &[[f32; 3]]) {
+        self.begins.clear();
+        self.begins.resize(self.across * self.across + 1, 0);
+        for place in places {
+            self.begins[square(self.across, place)] += 1;
+        }
+        let mut before = 0;
+        for begins in &mut self.begins {
+            before += *begins;
+            *begins = before;
+        }
+        self.sorted.resize(places.len(), 0);
+        for (entity, place) in places.iter().enumerate() {
+            let begins = &mut self.begins[square(self.across, place)];
+            *begins -= 1;
+            self.sorted[*begins] = entity;
+        }
+    }
+
+    /// Copies what is in view of one entity; how many that are.
+    fn look(&self, places: &[[f32; 3]], own: usize, out: &mut Vec<u8>) -> usize {
+        let [x, z, _] = places[own];
+        let mut seen = 0;
+        for row in index(z).saturating_sub(1)..=(index(z) + 1).min(self.across - 1) {
+            let first = row * self.across + index(x).saturating_sub(1);
+            let last = row * self.across + (index(x) + 1).min(self.across - 1);
+            for &entity in &self.sorted[self.begins[first]..self.begins[last + 1]] {
+                let place = &places[entity];
+                if entity != own && (place[0] - x).abs() <= SIGHT && (place[1] - z).abs() <= SIGHT {
+                    out.extend((entity as u64).to_le_bytes());
+                    place.iter().for_each(|axis| out.extend(axis.to_le_bytes()));
+                    seen += 1;
+                }
+            }
+        }
+        seen
+    }
+}
+
+fn square(across: usize, place: &[f32; 3]) -> usize {
+    index(place[1]) * across + index(place[0])
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positions in the bench are small and positive"
+)]
+fn index(axis: f32) -> usize {
+    (axis / SIGHT) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crowd_is_shown_what_the_bare_loop_sees() {
+        let size = 500;
+        let mut crowd = Crowd::new(&Layout::of(size));
+        for _ in 0..WARM_UP {
+            crowd.tick();
+        }
+        crowd.forget();
+        crowd.tick();
+        let spent = crowd.spent();
+        let (_, bare) = bare(size);
+        let seen = spent.moves as f64 / (size / WITNESS_EVERY) as f64;
+        assert!(bare > 40.0, "{bare} in view");
+        assert!((seen / bare - 1.0).abs() < 0.2, "{seen} are shown and {bare} in view");
+        assert!(spent.logged > 0 && spent.sent > 0);
+    }
+}

@@ -1,0 +1,439 @@
+//! A cell full of entities that walk in small circles, driven as its shell would drive it.
+
+use std::{
+    collections::VecDeque,
+    f32::consts::TAU,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals_cell::{CellInput, CellRole};
+use annals_def::{DataType, Distribution, EntityType, Property, Reach, Schema, Value, Volatile, split_mix};
+use annals_event::{Call, CellCreation, ClientLink, Imprint, Link, OwnerState, Place};
+use annals_ids::{
+    Address, CallNumber, Direction, EntityId, Epoch, MemberId, OwnerId, Part, Position, SessionId, SpaceId, TimerId,
+    TypeId, WallTime, WorldTime,
+};
+use annals_node::{
+    Answer, BLOCK, Beginning, Behaviour, Caller, Context, Input, Output, Owner,
+    time::{Mono, Now},
+    writer::{self, Action, Chain, Durability},
+};
+use annals_wire::{
+    CellArea, Space, SpaceMap,
+    bus::{CallMessage, Envelope, Message, ViewMessage},
+    client::ToClientDatagram,
+};
+
+/// How long a tick period is.
+pub(super) const TICK: Duration = annals_cell::TICK;
+
+/// One entity in so many has a client.
+pub(super) const WITNESS_EVERY: usize = 10;
+
+/// How far a client sees to each side, metres.
+pub(super) const SIGHT: f32 = 50.0;
+
+const HYSTERESIS: f32 = 5.0;
+
+/// How far entities' homes are apart, metres: some fifty are in view.
+const APART: f32 = 14.0;
+
+/// How long a step is, metres, and how many make a circle.
+const STEP: f32 = 0.5;
+const STEPS: f32 = 32.0;
+
+/// One step in so many changes a property that others see.
+const CHANGE_ODDS: u64 = 20;
+
+/// How late a shell wakes at least, and the time between two entities that are made, microseconds.
+const WAKING: u64 = 1_000;
+const SPAWNING: u64 = 100;
+
+const CELL: OwnerId = OwnerId(1);
+const BASE: OwnerId = OwnerId(2);
+const SPACE: SpaceId = SpaceId(1);
+const EPOCH: Epoch = Epoch(1);
+const WALKER: TypeId = TypeId(0);
+const PLAYER: TypeId = TypeId(1);
+
+/// Where everybody lives: at the crossings of a square grid, shaken a little.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// Where each begins: x, z and yaw.
+    pub(super) homes: Vec<[f32; 3]>,
+    /// Who has a client: nobody who lives so near the edge that less would be in view.
+    pub(super) clients: Vec<usize>,
+    /// How wide the world is, metres.
+    pub(super) side: f32,
+}
+
+impl Layout {
+    pub(super) fn of(size: usize) -> Self {
+        let across = (1..)
+            .find(|across| across * across >= size)
+            .expect("some square is as large");
+        let mut dice = split_mix(1);
+        let mut between = |least: f32, most: f32| least + (most - least) * f32::from((dice() >> 48) as u16) / 65_536.0;
+        let crossing = |at: usize| (at + 1) as f32 * APART;
+        let homes: Vec<[f32; 3]> = (0..size)
+            .map(|entity| {
+                let mut shaken = |at| crossing(at) + between(-APART / 3.0, APART / 3.0);
+                let (x, z) = (shaken(entity % across), shaken(entity / across));
+                [x, z, between(0.0, TAU)]
+            })
+            .collect();
+        let margin = SIGHT + APART;
+        let last = crossing(size / across - 1).min(crossing(across - 1));
+        let is_inside = |home: &[f32; 3]| {
+            home[..2]
+                .iter()
+                .all(|axis| (margin..=last + APART - margin).contains(axis))
+        };
+        let inside: Vec<usize> = (0..size).filter(|entity| is_inside(&homes[*entity])).collect();
+        let count = size / WITNESS_EVERY;
+        assert!(
+            inside.len() >= count,
+            "{size} entities are too few for clients that are not at the edge"
+        );
+        let clients = (0..count).map(|client| inside[client * inside.len() / count]).collect();
+        let side = crossing(across);
+        Self { homes, clients, side }
+    }
+}
+
+/// Everybody's step: forward and a little to the right.
+pub(super) fn step(place: &mut [f32; 3]) {
+    let [x, z, yaw] = place;
+    *x += yaw.sin() * STEP;
+    *z += yaw.cos() * STEP;
+    *yaw = (*yaw + TAU / STEPS) % TAU;
+}
+
+/// What the core was given time for and what came out of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// All the time.
+    pub(super) all: Duration,
+    /// The longest that one input took, with all that it led to.
+    pub(super) longest: Duration,
+    /// Bytes of the messages that left.
+    pub(super) sent: usize,
+    /// Bytes that were logged.
+    pub(super) logged: usize,
+    /// Movements that clients were told of.
+    pub(super) moves: usize,
+}
+
+/// What is kept of the log.
+#[derive(Debug, Default)]
+struct Log {
+    /// How many batches there are.
+    appended: u64,
+    /// The first.
+    opening: Vec<u8>,
+}
+
+/// See the module.
+pub(super) struct Crowd {
+    cell: Owner<CellRole>,
+    now: Mono,
+    log: Log,
+    /// Who walks as a client says, and where to.
+    players: Vec<(EntityId, [f32; 3])>,
+    moves: u64,
+    spent: Spent,
+}
+
+impl Crowd {
+    pub(super) fn new(layout: &Layout) -> Self {
+        let now = Mono(1_000_000);
+        let state = OwnerState::new(CELL, Part::Cell);
+        let role = CellRole::take_over(&state, now);
+        let schema = schema();
+        let beginning = Beginning {
+            chain: Chain::default(),
+            imprint: Imprint {
+                realm: "bench".to_owned(),
+                owner: CELL,
+                epoch: EPOCH,
+                schema: schema.fingerprint(),
+            },
+            durability: Durability::Log,
+            ids: BLOCK..2 * BLOCK,
+            schema,
+            behaviour: Arc::new(Walkers),
+            dice: Box::new(split_mix(1)),
+            state,
+        };
+        let mut crowd = Self {
+            cell: Owner::take_over(at(now), role, beginning),
+            now,
+            log: Log::default(),
+            players: Vec::new(),
+            moves: 0,
+            spent: Spent::default(),
+        };
+        crowd.give(Input::Role(CellInput::Map(map())));
+        crowd.populate(layout);
+        crowd
+    }
+
+    /// Lets one tick period pass: what clients say comes at its beginning, and the core is woken whenever it wants to be.
+    pub(super) fn tick(&mut self) {
+        let end = self.now.after(TICK);
+        self.moves += 1;
+        let mut players = std::mem::take(&mut self.players);
+        for (entity, place) in &mut players {
+            step(place);
+            self.say(ViewMessage::Moved {
+                session: SessionId(entity.0),
+                entity: *entity,
+                sequence: self.moves,
+                place: standing(place),
+            });
+        }
+        self.players = players;
+        while let Some(due) = self.cell.deadline(at(self.now)).filter(|due| *due <= end) {
+            // Shells wake a little late, never early.
+            self.now = Mono(due.0.max(self.now.0 + WAKING)).min(end);
+            self.give(Input::Time);
+            if self.now == end {
+                break;
+            }
+        }
+        self.now = end;
+        let (upto, epoch) = (self.cell.writer().tip(), EPOCH);
+        self.give(Input::Log(writer::Input::Archived { upto, epoch }));
+    }
+
+    /// Counts from here on.
+    pub(super) fn forget(&mut self) {
+        self.spent = Spent::default();
+    }
+
+    pub(super) fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    fn populate(&mut self, layout: &Layout) {
+        let mut clients = layout.clients.iter().copied().peekable();
+        for (index, home) in layout.homes.iter().enumerate() {
+            // Entities are made over some ticks, so that their timers do not all fire at once and batches fit the bus.
+            self.now = Mono(self.now.0 + SPAWNING);
+            if clients.next_if_eq(&index).is_some() {
+                self.create_player(*home);
+            } else {
+                self.give(Input::Role(CellInput::Create {
+                    type_id: WALKER,
+                    place: standing(home),
+                    properties: Vec::new(),
+                }));
+            }
+        }
+        let real = self.cell.state().entities.len();
+        assert_eq!(real, layout.homes.len(), "all of them were made");
+        let players: Vec<EntityId> = self.players.iter().map(|(entity, _)| *entity).collect();
+        for entity in players {
+            self.say(ViewMessage::Stamps {
+                session: SessionId(entity.0),
+                entity,
+                view: 1,
+                known: Vec::new(),
+            });
+        }
+    }
+
+    fn create_player(&mut self, home: [f32; 3]) {
+        let entity = EntityId(4 * BLOCK + self.players.len() as u64);
+        let client = ClientLink {
+            session: SessionId(entity.0),
+            proxy: BASE,
+        };
+        let creation = CellCreation {
+            entity,
+            type_id: PLAYER,
+            home: BASE,
+            based: true,
+            place: standing(&home),
+            properties: Vec::new(),
+            client: Some(client),
+        };
+        self.players.push((entity, home));
+        self.hear(Message::Call(CallMessage {
+            link: Link {
+                from: Address::Base(entity),
+                to: Address::Owner(CELL),
+            },
+            from_home: BASE,
+            to_home: CELL,
+            number: CallNumber(1),
+            trace: [0; 16],
+            call: Call::CreateCell(Box::new(creation)),
+        }));
+    }
+
+    fn say(&mut self, message: ViewMessage) {
+        self.hear(Message::View(message));
+    }
+
+    fn hear(&mut self, message: Message) {
+        self.give(Input::Bus(from_base(message)));
+    }
+
+    /// Gives the core an input, and everything that it leads to; the log answers at once, and so does the base.
+    fn give(&mut self, input: Input<CellInput>) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            let began = Instant::now();
+            let outputs = self.handle(input);
+            let took = began.elapsed();
+            self.spent.all += took;
+            self.spent.longest = self.spent.longest.max(took);
+            for output in outputs {
+                inputs.extend(self.deliver(output).map(Input::Bus));
+            }
+        }
+    }
+
+    /// One input as a shell handles it.
+    fn handle(&mut self, input: Input<CellInput>) -> Vec<Output> {
+        let now = at(self.now);
+        self.cell.handle(now, input);
+        while let Some(action) = self.cell.poll_log(now) {
+            let answer = match action {
+                Action::Append { batch, .. } => {
+                    self.log.appended += 1;
+                    self.spent.logged += batch.bytes.len();
+                    if batch.opens {
+                        self.log.opening.clone_from(&batch.bytes);
+                    }
+                    let sequence = self.log.appended;
+                    writer::Input::Appended { sequence }
+                }
+                Action::LookAgain => writer::Input::Looked {
+                    batches: vec![self.log.opening.clone()],
+                    last: Some((self.log.appended, self.log.opening.clone())),
+                },
+                Action::RecordOpening(_) => writer::Input::OpeningRecorded,
+                Action::ReadLast | Action::ConfirmEpoch => panic!("the log always answers"),
+            };
+            self.cell.handle(now, Input::Log(answer));
+        }
+        std::iter::from_fn(|| self.cell.poll_output(now)).collect()
+    }
+
+    /// Counts what left; gives the base's answer, if it has one.
+    fn deliver(&mut self, output: Output) -> Option<Envelope> {
+        let Output::Send { to, envelope } = output else {
+            panic!("a cell that makes few entities sends messages to its base and nothing else");
+        };
+        assert_eq!(to, BASE);
+        self.spent.sent += envelope.encode().len();
+        match envelope.message {
+            Message::Call(CallMessage { link, number, .. }) => Some(from_base(Message::Took { link, upto: number })),
+            Message::View(ViewMessage::Datagram { bytes, .. }) => {
+                if let Ok(ToClientDatagram::Moves(moves)) = ToClientDatagram::read(&bytes) {
+                    self.spent.moves += moves.moves.len();
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What everybody does who has no client.
+struct Walkers;
+
+impl Behaviour for Walkers {
+    fn created(&self, context: &mut Context<'_>) {
+        if context.entity_type().id == WALKER {
+            let period = u64::try_from(TICK.as_millis()).expect("a tick is short");
+            context.set_timer(period, period, 0);
+        }
+    }
+
+    fn call(&self, _context: &mut Context<'_>, _method: MemberId, _args: &[Value], _caller: &Caller) -> Answer {
+        Answer::DONE
+    }
+
+    fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
+        let Some(Place {
+            position, direction, ..
+        }) = context.place()
+        else {
+            return;
+        };
+        let mut place = [position.x, position.z, direction.yaw];
+        step(&mut place);
+        context.move_to(standing(&place));
+        let roll = context.roll();
+        if roll.is_multiple_of(CHANGE_ODDS) {
+            let health = Value::Int(i64::from((roll >> 48) as u16));
+            context.set("health", health).expect("a walker has health");
+        }
+    }
+}
+
+fn schema() -> Arc<Schema> {
+    let being = |name| {
+        let mut being = EntityType::new(name);
+        being.properties = vec![
+            Property::new("health", DataType::Int32, Distribution::AllClients),
+            Property::new("name", DataType::Unicode, Distribution::AllClients),
+        ];
+        being.volatile = Volatile {
+            position: Reach::Always,
+            yaw: Reach::Always,
+            ..Volatile::default()
+        };
+        being
+    };
+    let mut walker = being("Walker");
+    walker.parts.base = false;
+    Arc::new(Schema::new(vec![walker, being("Player")], Vec::new(), Vec::new()))
+}
+
+/// All of the space is the cell's.
+fn map() -> SpaceMap {
+    let space = Space {
+        cells: vec![CellArea::everywhere(CELL)],
+        aoi_radius: SIGHT,
+        aoi_hysteresis: HYSTERESIS,
+        ghost_distance: SIGHT,
+    };
+    SpaceMap {
+        version: 1,
+        spaces: [(SPACE, space)].into(),
+        ..SpaceMap::default()
+    }
+}
+
+fn from_base(message: Message) -> Envelope {
+    Envelope {
+        from: BASE,
+        epoch: EPOCH,
+        message,
+    }
+}
+
+fn standing(&[x, z, yaw]: &[f32; 3]) -> Place {
+    Place {
+        space: SPACE,
+        position: Position { x, y: 0.0, z },
+        direction: Direction {
+            yaw,
+            ..Direction::default()
+        },
+    }
+}
+
+fn at(mono: Mono) -> Now {
+    let milliseconds = mono.0 / 1_000;
+    Now {
+        mono,
+        wall: WallTime(milliseconds),
+        world: WorldTime(milliseconds),
+    }
+}
