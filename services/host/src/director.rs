@@ -271,6 +271,10 @@ impl Leader {
             }
             Some(DirectorAsk::PlaceSession(_)) => {
                 let owner = self.roster.place(Part::Base, &self.loads);
+                if let Some(owner) = owner {
+                    // Until the next beat says it: a rush of log-ins is not to end up in one place.
+                    *self.loads.entry(owner).or_default() += 1;
+                }
                 Some(control::encode(&self.locate(owner)))
             }
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
