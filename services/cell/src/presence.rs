@@ -35,8 +35,20 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// What a view needs to know of an entity, if there is anything of it here.
+    pub(crate) fn actor(&self, entity: EntityId) -> Option<Actor<'a>> {
+        let presence = self.presence(entity)?;
+        Some(Actor {
+            presence,
+            entity_type: self.desk.type_of(presence.type_id())?,
+            history: presence.history(),
+            whereabouts: self.whereabouts(entity)?,
+            is_acknowledged: self.desk.is_acknowledged(entity),
+        })
+    }
+
     /// Where an entity is.
-    pub(crate) fn whereabouts(&self, entity: EntityId) -> Option<Whereabouts> {
+    fn whereabouts(&self, entity: EntityId) -> Option<Whereabouts> {
         match self.desk.place(entity) {
             Some(place) => {
                 let known = self.sampling.whereabouts(entity).filter(|known| known.place == place);
@@ -49,7 +61,45 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// One entity.
+/// An entity as views need it.
+#[derive(Clone, Copy)]
+pub(crate) struct Actor<'a> {
+    pub(crate) presence: Presence<'a>,
+    pub(crate) entity_type: &'a EntityType,
+    /// The newest history number that is known of it here.
+    pub(crate) history: HistoryNumber,
+    pub(crate) whereabouts: Whereabouts,
+    /// Whether its beginning is in the log, so that it may be told of at all.
+    pub(crate) is_acknowledged: bool,
+}
+
+/// Everybody there is, looked up once in a tick for all the views that show them. Each is in as many views as there are
+/// clients around it, and mostly nothing is to be told but where it is.
+pub(crate) struct Cast<'a> {
+    /// Ascending; `actors` has as many.
+    entities: Vec<EntityId>,
+    actors: Vec<Actor<'a>>,
+}
+
+impl<'a> Cast<'a> {
+    pub(crate) fn of(scene: &Scene<'a>) -> Self {
+        let real = scene.desk.places().map(|(entity, _)| entity);
+        let ghosts = scene.ghosts.iter().map(|(entity, _)| entity);
+        let mut entities: Vec<EntityId> = real.chain(ghosts).collect();
+        entities.sort_unstable();
+        entities.dedup();
+        let mut actors = Vec::with_capacity(entities.len());
+        entities.retain(|entity| scene.actor(*entity).map(|actor| actors.push(actor)).is_some());
+        Self { entities, actors }
+    }
+
+    pub(crate) fn get(&self, entity: EntityId) -> Option<&Actor<'a>> {
+        let at = self.entities.binary_search(&entity).ok()?;
+        Some(&self.actors[at])
+    }
+}
+
+/// One entity as it is known here.
 #[derive(Clone, Copy)]
 pub(crate) enum Presence<'a> {
     /// It is real here, or on its way to another owner.

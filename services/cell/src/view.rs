@@ -1,17 +1,17 @@
 //! What one client is shown of everything around its entity, as frames (rule V3).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use annals_def::Volatile;
-use annals_event::{Body, Place};
+use annals_event::Body;
 use annals_ids::{EntityId, HistoryNumber, Part, Position, Tick};
 use annals_node::{Eyes, Frames, Showing, shown_upto, time::Mono};
 use annals_wire::client::{Move, Moves, ViewItem};
 
-use crate::presence::{Presence, Scene};
+use crate::{
+    presence::{Actor, Cast, Scene},
+    sampling::Whereabouts,
+};
 
 /// A client that has seen nothing of an entity for so many history numbers, because all concerned others, is told that
 /// time has passed, so that its stamp does not fall out of the history that is kept. Half of that history.
@@ -54,6 +54,17 @@ pub(crate) struct Own {
     pub(crate) entity: EntityId,
     /// Whether it was moved by somebody else than its client.
     pub(crate) displaced: bool,
+    /// Where it is.
+    pub(crate) position: Option<Position>,
+}
+
+/// What there is to be told to a client.
+#[derive(Debug, Default)]
+pub(crate) struct Sights {
+    /// What must arrive.
+    pub(crate) items: Vec<ViewItem>,
+    /// What is only worth having now.
+    pub(crate) moves: Vec<Move>,
 }
 
 impl View {
@@ -84,66 +95,58 @@ impl View {
         self.glimpses.keys().copied()
     }
 
-    /// What the client is to be told so that it has all of `target` and nothing else.
-    pub(crate) fn show(&mut self, scene: &Scene<'_>, own: Own, target: &BTreeSet<EntityId>) -> Vec<ViewItem> {
+    /// What the client is to be told so that it has all of `target`, which ascends, and nothing else.
+    pub(crate) fn show(&mut self, scene: &Scene<'_>, cast: &Cast<'_>, own: Own, target: &[EntityId]) -> Sights {
         let settling = self.is_settling(scene.desk.now().mono);
-        let mut items = Vec::new();
+        let mut sights = Sights::default();
         self.glimpses.retain(|&entity, _| {
-            let stays = target.contains(&entity) || (settling && scene.presence(entity).is_none());
+            let stays = target.binary_search(&entity).is_ok() || (settling && scene.presence(entity).is_none());
             if !stays {
-                items.push(ViewItem::Leave { entity });
+                sights.items.push(ViewItem::Leave { entity });
             }
             stays
         });
         for &entity in target {
-            self.show_one(scene, own, entity, &mut items);
+            if let Some(actor) = cast.get(entity) {
+                self.show_one(scene, own, (entity, actor), &mut sights);
+            }
         }
-        items
+        sights
     }
 
     /// What the client is to be told of one entity that it has, or is to have.
-    pub(crate) fn show_one(&mut self, scene: &Scene<'_>, own: Own, entity: EntityId, items: &mut Vec<ViewItem>) {
+    pub(crate) fn show_one(
+        &mut self,
+        scene: &Scene<'_>,
+        own: Own,
+        (entity, actor): (EntityId, &Actor<'_>),
+        sights: &mut Sights,
+    ) {
         let eyes = if entity == own.entity { Eyes::Own } else { Eyes::Others };
-        let Some(presence) = scene.presence(entity) else { return };
-        let Some(showing) = Showing::new(scene.desk.schema(), entity, presence.type_id(), eyes) else {
+        let Some(showing) = Showing::new(scene.desk.schema(), entity, actor.entity_type.id, eyes) else {
             return;
         };
-        let Some(whereabouts) = scene.whereabouts(entity) else {
-            return;
-        };
-        let (beat, place) = (scene.sampling.beat(), whereabouts.place);
+        let (beat, place) = (scene.sampling.beat(), actor.whereabouts.place);
         let Some(glimpse) = self.glimpses.get_mut(&entity) else {
-            items.push(ViewItem::Enter {
-                entity,
-                type_id: showing.client_type(),
-                place: Some((place.position, place.direction)),
-            });
-            let properties = showing.properties(presence.properties());
-            let upto = presence.history();
-            if upto != HistoryNumber(0) || !properties.is_empty() {
-                items.push(ViewItem::Refresh {
-                    entity,
-                    upto,
-                    properties,
-                });
-            }
+            enter(&showing, actor, &mut sights.items);
             let glimpse = Glimpse {
-                upto,
+                upto: actor.history,
                 placed: Some(beat),
             };
             self.glimpses.insert(entity, glimpse);
             return;
         };
-        let jumped = catch_up(&showing, &presence, &mut glimpse.upto, items);
+        let jumped = catch_up(&showing, actor, &mut glimpse.upto, &mut sights.items);
         let moved = match eyes {
             Eyes::Own => jumped || own.displaced,
             Eyes::Others => {
-                let untold = glimpse.placed.is_none_or(|told| told < whereabouts.since);
-                jumped || glimpse.placed.is_none() || (untold && !is_volatile(scene, &presence))
+                let untold = glimpse.placed.is_none_or(|told| told < actor.whereabouts.since);
+                // Where movements are worth only having now they are told as such; those of others for certain.
+                jumped || glimpse.placed.is_none() || (untold && !actor.entity_type.volatile.is_any())
             }
         };
         if moved {
-            items.push(ViewItem::Placed {
+            sights.items.push(ViewItem::Placed {
                 entity,
                 position: place.position,
                 direction: place.direction,
@@ -151,40 +154,19 @@ impl View {
         }
         if moved || glimpse.placed.is_none() {
             glimpse.placed = Some(beat);
+        } else if eyes == Eyes::Others && actor.is_acknowledged && is_seen_moving(actor, beat, own.position) {
+            sights.moves.push(Move {
+                entity,
+                position: place.position,
+                direction: place.direction,
+            });
         }
     }
 
-    /// Where those entities are that have moved and whose movements are volatile.
-    pub(crate) fn moves(&self, scene: &Scene<'_>, own: EntityId) -> Vec<Vec<u8>> {
-        let beat = scene.sampling.beat();
-        let Some(centre) = scene.whereabouts(own).map(|own| own.place.position) else {
-            return Vec::new();
-        };
-        let told = self.glimpses.iter().filter(|(entity, glimpse)| {
-            // One that was placed at this very tick has the newest place already.
-            **entity != own && glimpse.placed.is_none_or(|placed| placed < beat)
-        });
-        let moves = told
-            .filter_map(|(&entity, _)| {
-                let whereabouts = scene.whereabouts(entity).filter(|found| found.is_news(beat))?;
-                let Place {
-                    position, direction, ..
-                } = whereabouts.place;
-                let volatile = scene.desk.type_of(scene.presence(entity)?.type_id())?.volatile;
-                let told = covers(&volatile, distance(centre, position)) && scene.desk.is_acknowledged(entity);
-                told.then_some(Move {
-                    entity,
-                    position,
-                    direction,
-                })
-            })
-            .collect();
-        let moves = Moves {
-            view: self.frames.view(),
-            tick: scene.sampling.tick(),
-            moves,
-        };
-        moves.datagrams()
+    /// Puts movements into datagrams.
+    pub(crate) fn datagrams(&self, tick: Tick, moves: Vec<Move>) -> Vec<Vec<u8>> {
+        let view = self.frames.view();
+        Moves { view, tick, moves }.datagrams()
     }
 
     /// Puts items into frames. The first frame of a view may be empty, for it says that the view has begun; and one is sent
@@ -202,15 +184,28 @@ impl View {
     }
 }
 
+/// Tells of an entity that the client did not have.
+fn enter(showing: &Showing<'_>, actor: &Actor<'_>, items: &mut Vec<ViewItem>) {
+    let (entity, place) = (showing.entity(), actor.whereabouts.place);
+    items.push(ViewItem::Enter {
+        entity,
+        type_id: showing.client_type(),
+        place: Some((place.position, place.direction)),
+    });
+    let properties = showing.properties(actor.presence.properties());
+    if actor.history != HistoryNumber(0) || !properties.is_empty() {
+        items.push(ViewItem::Refresh {
+            entity,
+            upto: actor.history,
+            properties,
+        });
+    }
+}
+
 /// Tells what happened since `upto`, or everything if that is not known any more. Returns whether the entity was put
 /// somewhere meanwhile.
-fn catch_up(
-    showing: &Showing<'_>,
-    presence: &Presence<'_>,
-    upto: &mut HistoryNumber,
-    items: &mut Vec<ViewItem>,
-) -> bool {
-    let newest = presence.history();
+fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, upto: &mut HistoryNumber, items: &mut Vec<ViewItem>) -> bool {
+    let (newest, presence) = (actor.history, &actor.presence);
     if newest == *upto {
         return false;
     }
@@ -238,12 +233,11 @@ fn catch_up(
     jumped
 }
 
-/// Whether an entity's movements are worth only having now; those of others are told for certain.
-fn is_volatile(scene: &Scene<'_>, presence: &Presence<'_>) -> bool {
-    scene
-        .desk
-        .type_of(presence.type_id())
-        .is_some_and(|found| found.volatile.is_any())
+/// Whether an entity has just moved and its movements are told so far away.
+fn is_seen_moving(actor: &Actor<'_>, beat: u64, from: Option<Position>) -> bool {
+    let Whereabouts { place, .. } = actor.whereabouts;
+    let is_covered = |from| covers(&actor.entity_type.volatile, distance(from, place.position));
+    actor.whereabouts.is_news(beat) && from.is_some_and(is_covered)
 }
 
 /// Whether movements are told to somebody so far away: all of it as soon as any part of it is.

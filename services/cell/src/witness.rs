@@ -14,9 +14,9 @@ use annals_wire::{
 };
 
 use crate::{
-    presence::Scene,
+    presence::{Cast, Scene},
     role::CellRole,
-    view::{Own, View},
+    view::{Own, Sights, View},
 };
 
 /// How often a client that has not said what it has is asked for it: as often as it repeats what it says itself.
@@ -95,7 +95,13 @@ impl Witness {
     }
 
     /// Shows the client everything that is new to it.
-    pub(crate) fn show(&mut self, scene: &Scene<'_>, interest: &mut Interest, entity: EntityId) -> Letters {
+    pub(crate) fn show(
+        &mut self,
+        scene: &Scene<'_>,
+        cast: &Cast<'_>,
+        interest: &mut Interest,
+        entity: EntityId,
+    ) -> Letters {
         let now = scene.desk.now().mono;
         if let Some(Stamps { view, known }) = self.stamps.take() {
             self.view = Some(View::begin(view, &known, now));
@@ -110,30 +116,34 @@ impl Witness {
                 interest.keep(entity, known);
             });
         }
-        let mut target: BTreeSet<EntityId> = interest.seen(entity).collect();
-        target.insert(entity);
-        let items = view.show(scene, own, &target);
+        let mut target: Vec<EntityId> = interest.seen(entity).collect();
+        if let Err(at) = target.binary_search(&entity) {
+            target.insert(at, entity);
+        }
+        let Sights { items, moves } = view.show(scene, cast, own, &target);
         let mut letters = self.letters(scene, entity, items);
         letters.datagrams = self
             .view
             .as_ref()
-            .map_or_else(Vec::new, |view| view.moves(scene, entity));
+            .map_or_else(Vec::new, |view| view.datagrams(scene.sampling.tick(), moves));
         letters
     }
 
     /// Shows the client what has just happened to its own entity.
     pub(crate) fn show_own(&mut self, scene: &Scene<'_>, entity: EntityId) -> Option<Letters> {
         let own = self.own(scene, entity);
-        let view = self.view.as_mut()?;
-        let mut items = Vec::new();
-        view.show_one(scene, own, entity, &mut items);
-        (!items.is_empty()).then(|| self.letters(scene, entity, items))
+        let (view, actor) = (self.view.as_mut()?, scene.actor(entity)?);
+        let mut sights = Sights::default();
+        view.show_one(scene, own, (entity, &actor), &mut sights);
+        (!sights.items.is_empty()).then(|| self.letters(scene, entity, sights.items))
     }
 
     fn own(&self, scene: &Scene<'_>, entity: EntityId) -> Own {
+        let place = scene.desk.place(entity);
         Own {
             entity,
-            displaced: self.agreed != scene.desk.place(entity),
+            displaced: self.agreed != place,
+            position: place.map(|place| place.position),
         }
     }
 
@@ -277,11 +287,11 @@ impl CellRole {
             .filter_map(|(entity, place)| Some((entity, visible(desk.image(entity)?.type_id)?, place)));
         let elsewhere = self.ghosts.iter().filter(|(entity, _)| desk.image(*entity).is_none());
         let ghosts = elsewhere.filter_map(|(entity, ghost)| Some((entity, visible(ghost.type_id())?, ghost.place())));
-        let mut gone: BTreeSet<EntityId> = self.interest.bodies().collect();
         for (entity, appeal, place) in real.chain(ghosts) {
-            gone.remove(&entity);
             self.interest.place(entity, spot(&place), appeal);
         }
+        let is_gone = |entity: &EntityId| desk.place(*entity).is_none() && self.ghosts.get(*entity).is_none();
+        let gone: Vec<EntityId> = self.interest.bodies().filter(is_gone).collect();
         gone.into_iter().for_each(|entity| self.interest.remove(entity));
         let mut gone: BTreeSet<EntityId> = self.interest.observers().collect();
         for entity in self.witnesses.keys() {
@@ -304,8 +314,11 @@ impl CellRole {
             sampling: &self.sampling,
         };
         let mut letters = Vec::new();
-        for (entity, witness) in &mut self.witnesses {
-            letters.push((*entity, witness.show(&scene, &mut self.interest, *entity)));
+        if !self.witnesses.is_empty() {
+            let cast = Cast::of(&scene);
+            for (entity, witness) in &mut self.witnesses {
+                letters.push((*entity, witness.show(&scene, &cast, &mut self.interest, *entity)));
+            }
         }
         for (entity, letters) in letters {
             letters.send(desk, entity);

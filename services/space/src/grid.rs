@@ -1,7 +1,7 @@
 //! A uniform grid over one space: finds what may be near a position. It never misses anything, and whoever asks compares
-//! exactly.
+//! exactly; for that, what is compared stands in the grid itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use annals_ids::{EntityId, Position};
 
@@ -9,21 +9,34 @@ use annals_ids::{EntityId, Position};
 /// those that hold something are looked at, and a crowd of one per 10 m² puts a hundred into each.
 const SIDE: f32 = 32.0;
 
+/// What a coordinate or a distance may be off by rounding, as a share of the largest number that it was made of: some half
+/// units in the last place.
+const ROUNDING: f32 = 4.0 * f32::EPSILON;
+
 /// Squares that hold something, by column (x) and row (z).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Grid {
-    columns: BTreeMap<i32, BTreeMap<i32, BTreeSet<EntityId>>>,
+#[derive(Clone, Debug)]
+pub(crate) struct Grid<T> {
+    columns: BTreeMap<i32, BTreeMap<i32, BTreeMap<EntityId, T>>>,
 }
 
-impl Grid {
-    pub(crate) fn insert(&mut self, entity: EntityId, at: Position) {
+impl<T> Default for Grid<T> {
+    fn default() -> Self {
+        Self {
+            columns: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T> Grid<T> {
+    /// Puts an entity at a position; if it is in the same square already, what stood there of it is replaced.
+    pub(crate) fn insert(&mut self, entity: EntityId, at: Position, what: T) {
         let (column, row) = square(at);
         self.columns
             .entry(column)
             .or_default()
             .entry(row)
             .or_default()
-            .insert(entity);
+            .insert(entity, what);
     }
 
     pub(crate) fn remove(&mut self, entity: EntityId, at: Position) {
@@ -42,23 +55,23 @@ impl Grid {
         }
     }
 
-    pub(crate) fn relocate(&mut self, entity: EntityId, from: Position, to: Position) {
+    pub(crate) fn relocate(&mut self, entity: EntityId, from: Position, to: Position, what: T) {
         if square(from) != square(to) {
             self.remove(entity, from);
-            self.insert(entity, to);
         }
+        self.insert(entity, to, what);
     }
 
     /// Everything within `reach` metres on both axes, and some of what is beyond.
-    pub(crate) fn near(&self, at: Position, reach: f32) -> impl Iterator<Item = EntityId> {
-        // One square more on each side makes up for rounding far from the origin.
-        let least = |axis: f32| index(axis - reach).saturating_sub(1);
-        let most = |axis: f32| index(axis + reach).saturating_add(1);
+    pub(crate) fn near(&self, at: Position, reach: f32) -> impl Iterator<Item = (EntityId, &T)> {
+        let slack = |axis: f32| (axis.abs() + reach) * ROUNDING;
+        let least = |axis: f32| index(axis - reach - slack(axis));
+        let most = |axis: f32| index(axis + reach + slack(axis));
         let rows = least(at.z)..=most(at.z);
         self.columns
             .range(least(at.x)..=most(at.x))
             .flat_map(move |(_, column)| column.range(rows.clone()))
-            .flat_map(|(_, held)| held.iter().copied())
+            .flat_map(|(_, held)| held.iter().map(|(entity, what)| (*entity, what)))
     }
 }
 

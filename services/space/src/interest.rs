@@ -1,6 +1,6 @@
 //! Areas of interest, kept up to date against everything that moves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use annals_ids::{EntityId, Position, SpaceId};
 
@@ -66,7 +66,7 @@ struct Body {
 /// The bodies of one space.
 #[derive(Clone, Debug, Default)]
 struct Bodies {
-    grid: Grid,
+    grid: Grid<Body>,
     /// How many have which appeal radius (its bits; none is negative, so that they are in order), for the greatest.
     appeals: BTreeMap<u32, usize>,
 }
@@ -75,7 +75,8 @@ struct Bodies {
 struct Observer {
     spot: Spot,
     reach: Reach,
-    seen: BTreeSet<EntityId>,
+    /// Ascending.
+    seen: Vec<EntityId>,
 }
 
 impl Interest {
@@ -87,12 +88,12 @@ impl Interest {
         match before {
             Some(before) if before.spot.space == spot.space && before.appeal.to_bits() == appeal.to_bits() => {
                 let grid = &mut self.spaces.entry(spot.space).or_default().grid;
-                grid.relocate(entity, before.spot.position, spot.position);
+                grid.relocate(entity, before.spot.position, spot.position, body);
             }
             _ => {
                 before.into_iter().for_each(|before| self.take_out(entity, before));
                 let bodies = self.spaces.entry(spot.space).or_default();
-                bodies.grid.insert(entity, spot.position);
+                bodies.grid.insert(entity, spot.position, body);
                 *bodies.appeals.entry(appeal.to_bits()).or_default() += 1;
             }
         }
@@ -115,7 +116,7 @@ impl Interest {
         let observer = self.observers.entry(entity).or_insert_with(|| Observer {
             spot,
             reach,
-            seen: BTreeSet::new(),
+            seen: Vec::new(),
         });
         (observer.spot, observer.reach) = (spot, reach);
     }
@@ -137,8 +138,8 @@ impl Interest {
             return false;
         };
         let kept = observer != body && watching.holds(seen);
-        if kept {
-            watching.seen.insert(body);
+        if kept && let Err(at) = watching.seen.binary_search(&body) {
+            watching.seen.insert(at, body);
         }
         kept
     }
@@ -156,15 +157,18 @@ impl Interest {
     pub fn update(&mut self) -> Vec<Sighting> {
         let mut sightings = Vec::new();
         for (&id, observer) in &mut self.observers {
-            let now = look(&self.bodies, self.spaces.get(&observer.spot.space), id, observer);
+            let now = look(self.spaces.get(&observer.spot.space), id, observer);
+            let before = std::mem::replace(&mut observer.seen, now);
+            if before == observer.seen {
+                continue;
+            }
             let told = |change, body| Sighting {
                 observer: id,
                 change,
                 body,
             };
-            sightings.extend(observer.seen.difference(&now).map(|&body| told(Change::Left, body)));
-            sightings.extend(now.difference(&observer.seen).map(|&body| told(Change::Entered, body)));
-            observer.seen = now;
+            sightings.extend(missing(&before, &observer.seen).map(|body| told(Change::Left, body)));
+            sightings.extend(missing(&observer.seen, &before).map(|body| told(Change::Entered, body)));
         }
         sightings
     }
@@ -208,27 +212,28 @@ impl Observer {
     }
 }
 
-fn look(
-    bodies: &BTreeMap<EntityId, Body>,
-    space: Option<&Bodies>,
-    own: EntityId,
-    observer: &Observer,
-) -> BTreeSet<EntityId> {
+/// What an observer sees, ascending.
+fn look(space: Option<&Bodies>, own: EntityId, observer: &Observer) -> Vec<EntityId> {
     let Some(space) = space else {
-        return BTreeSet::new();
+        return Vec::new();
     };
     let greatest = space
         .appeals
         .last_key_value()
         .map_or(0.0, |(&bits, _)| f32::from_bits(bits));
     let Reach { radius, hysteresis } = observer.reach;
-    space
-        .grid
-        .near(observer.spot.position, radius + hysteresis + greatest)
-        .filter(|&body| body != own)
-        .filter(|body| {
-            let found = &bodies[body];
-            observer.catches(found) || (observer.seen.contains(body) && observer.holds(found))
-        })
-        .collect()
+    let mut seen = Vec::with_capacity(observer.seen.len());
+    for (entity, body) in space.grid.near(observer.spot.position, radius + hysteresis + greatest) {
+        let caught = observer.catches(body) || (observer.holds(body) && observer.seen.binary_search(&entity).is_ok());
+        if caught && entity != own {
+            seen.push(entity);
+        }
+    }
+    seen.sort_unstable();
+    seen
+}
+
+/// What is in the first and not in the other; both ascend.
+fn missing(of: &[EntityId], from: &[EntityId]) -> impl Iterator<Item = EntityId> {
+    of.iter().filter(|entity| from.binary_search(entity).is_err()).copied()
 }
