@@ -39,6 +39,11 @@ impl Hearing {
         self.last = Some(now);
     }
 
+    /// The view is over. Until another begins there is nothing to hear.
+    pub(crate) fn closed(&mut self) {
+        self.last = None;
+    }
+
     pub(crate) fn last(&self) -> Option<Millis> {
         self.last
     }
@@ -65,6 +70,9 @@ mod tests {
         let expected = [silence(6_599, 8_099), silence(9_000, 12_500)];
         assert!(hearing.silences().iter().eq(&expected));
         assert_eq!(hearing.last(), Some(Millis(12_500)));
+        hearing.closed();
+        hearing.heard(Millis(60_000));
+        assert!(hearing.silences().iter().eq(&expected));
     }
 
     #[test]

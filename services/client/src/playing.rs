@@ -14,6 +14,8 @@ impl ClientCore {
     pub(crate) fn controls_another(&mut self, entity: EntityId, type_id: TypeId) {
         self.views.base.clear(&mut self.events);
         self.views.cell.clear(&mut self.events);
+        // It may have no cell part, and so no view to be silent.
+        self.hearing.closed();
         self.events.push_back(Event::Controls { entity, type_id });
     }
 
