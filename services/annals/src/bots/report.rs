@@ -14,8 +14,10 @@ use hdrhistogram::Histogram;
 
 use super::repertoire::exposed;
 
-/// What interrupts play begins within this time after its cause, and a further interruption within this time after one has
-/// ended belongs to it.
+/// What interrupts play is noticed within this time after its cause, by the silence of a connection at the latest.
+const NOTICED_WITHIN: Duration = Duration::from_secs(4);
+
+/// A further interruption within this time after one has ended belongs to it.
 const BELONGS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The longest round trip that is told apart, microseconds.
@@ -168,7 +170,8 @@ impl BotReport {
         sorted.sort_by_key(|interruption| interruption.from);
         let mut until = None;
         for interruption in sorted {
-            let belongs = interruption.from <= until.unwrap_or(moment) + BELONGS_WITHIN;
+            let latest = until.map_or(moment + NOTICED_WITHIN, |until| until + BELONGS_WITHIN);
+            let belongs = interruption.from <= latest;
             match interruption.to {
                 Some(to) if to <= moment => {}
                 _ if !belongs => break,
@@ -342,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_what_began_with_the_moment_and_what_followed_at_once() {
+    fn a_gap_is_what_was_noticed_soon_after_the_moment_and_what_followed_at_once() {
         let began = Instant::now();
         let moment = began + Duration::from_secs(10);
         let of = |milliseconds| Gap::Of(Duration::from_millis(milliseconds));
@@ -351,7 +354,8 @@ mod tests {
             (&[(2_000, Some(9_000))], Gap::None),
             (&[(9_950, Some(13_200))], of(3_200)),
             (&[(10_900, Some(14_000))], of(4_000)),
-            (&[(11_500, Some(14_000))], Gap::None),
+            (&[(13_500, Some(15_000))], of(5_000)),
+            (&[(14_500, Some(15_000))], Gap::None),
             (
                 &[(13_500, Some(15_000)), (9_900, Some(13_000)), (17_000, Some(18_000))],
                 of(5_000),
