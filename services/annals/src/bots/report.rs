@@ -349,7 +349,7 @@ mod tests {
         let began = Instant::now();
         let moment = began + Duration::from_secs(10);
         let of = |milliseconds| Gap::Of(Duration::from_millis(milliseconds));
-        let cases: [(Silences<'_>, Gap); 8] = [
+        let cases: [(Silences<'_>, Gap); 9] = [
             (&[], Gap::None),
             (&[(2_000, Some(9_000))], Gap::None),
             (&[(9_950, Some(13_200))], of(3_200)),
