@@ -42,7 +42,9 @@ sim: ## run 1,000 simulated realms under faults (SEED=n repeats one)
 	@$(if $(SEED),ANNALS_SIM_SEED=$(SEED),ANNALS_SIM_SEEDS=$(SIM_SEEDS)) $(CARGO) test --locked --release -p annals-sim -- --nocapture
 
 bench: setup ## measure, print a table, write target/bench.json
-	@$(CARGO) run --locked --release --quiet -p annals-bench
+	@echo "bench: building (release)"
+	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host -p annals-sample -p annals-bench
+	@$(or $(CARGO_TARGET_DIR),target)/release/annals-bench
 
 lint: ## clippy on everything, warnings denied
 	@echo "lint: clippy"

@@ -3,9 +3,12 @@
 //! A figure without a baseline says little: machines differ, and so does the same machine from day to day. So every module
 //! measures the bare means beside what Annals makes of it, in one run, and reports the ratio.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 pub mod log;
+pub mod round_trip;
 pub mod store;
 pub mod tick;
 
@@ -52,11 +55,35 @@ impl Figure {
     }
 }
 
+/// What half, and all but one in a hundred, of some durations stayed within, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Percentiles {
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+}
+
+impl Percentiles {
+    pub(crate) fn of(durations: &[Duration]) -> Self {
+        let mut sorted = durations.to_vec();
+        sorted.sort_unstable();
+        let at = |share: usize| sorted[(sorted.len() * share / 100).min(sorted.len() - 1)].as_secs_f64() * 1e6;
+        Self {
+            p50: at(50),
+            p99: at(99),
+        }
+    }
+}
+
 /// What can be run by name, and what runs it.
 pub type Subject = (&'static str, fn() -> Vec<Figure>);
 
 /// Everything there is to measure, in the order in which it is run.
-pub const SUBJECTS: &[Subject] = &[("log", log::run), ("store", store::run), ("tick", tick::run)];
+pub const SUBJECTS: &[Subject] = &[
+    ("log", log::run),
+    ("store", store::run),
+    ("tick", tick::run),
+    ("round_trip", round_trip::run),
+];
 
 /// Figures as lines of a table.
 #[must_use]

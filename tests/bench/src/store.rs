@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use annals_store::embedded::EmbeddedStore;
 use annals_store::{Store, StoreError};
 
-use crate::Figure;
+use crate::{Figure, Percentiles};
 
 /// Transactions in flight at a time.
 const IN_FLIGHT: usize = 64;
@@ -122,14 +122,13 @@ async fn commits(embedded: &EmbeddedStore, in_flight: usize) -> Commits {
     for worker in workers {
         latencies.extend(worker.await.expect("no worker fails"));
     }
-    latencies.sort_unstable();
-    let percentile = |share: usize| latencies[latencies.len() * share / 100].as_secs_f64() * 1e3;
+    let Percentiles { p50, p99 } = Percentiles::of(&latencies);
     let commits = (after.commits - before.commits) as f64;
     Commits {
         per_second: commits / seconds,
         group: commits / (after.groups - before.groups) as f64,
-        p50: percentile(50),
-        p99: percentile(99),
+        p50: p50 * 1e-3,
+        p99: p99 * 1e-3,
     }
 }
 

@@ -1,0 +1,355 @@
+//! The round trip: from a bot through its base to its cell and back, in a realm of real processes, beside a bare request over
+//! the same bus.
+
+use std::{
+    fs::{self, File},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals_client::{Client, Config, Event, Trust, What, client_endpoint};
+use annals_def::{Schema, Value, check_dir};
+use annals_event::{Call, Link};
+use annals_host::{
+    child::{self, Child},
+    log::History,
+    nats::Bus,
+};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, MemberId, OwnerId, Part, Shard};
+use annals_wire::{
+    Subjects,
+    bus::{CallMessage, Envelope, Message},
+};
+use bytes::Bytes;
+use futures::StreamExt;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::{timeout, timeout_at};
+
+use crate::{Figure, Percentiles};
+
+/// The world, from the root of the repository: the sample's, whose avatars echo a number over base and cell.
+const WORLD: &str = "defs";
+
+/// Bots that measure at the same time, each with one call in flight.
+const BOTS: u64 = 8;
+
+/// Round trips of each bot before it measures, and then.
+const WARM_UP: u64 = 20;
+const MEASURED: u64 = 300;
+
+/// How long a bot waits between two round trips; a prime, so that it keeps no step with ticks.
+const PAUSE: Duration = Duration::from_millis(17);
+
+/// How long anything may take before there is nothing to measure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the bare requests go.
+const ECHO: &str = "bench.echo";
+
+/// Measures both, in turn.
+///
+/// # Panics
+/// When the realm's binaries are not built beside this one, or it does not come up: then there is nothing to measure.
+#[must_use]
+pub fn run() -> Vec<Figure> {
+    let directory = tempfile::tempdir_in(".").expect("a directory on the disk that is measured");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let realm = Realm::start(directory.path()).await;
+        let times = measure(&realm).await;
+        realm.stop().await;
+        figures(&times)
+    })
+}
+
+fn figures(times: &Times) -> Vec<Figure> {
+    let through = Percentiles::of(&times.through);
+    let bare = Percentiles::of(&times.bare);
+    let append = Percentiles::of(&times.append);
+    let row = |name: &str, value: f64, baseline: f64, append: f64| {
+        Figure::against(
+            &format!("round_trip_bot_base_cell_bot_{name}"),
+            value,
+            baseline,
+            "us",
+            format!(
+                "{BOTS} bots over QUIC, separate processes, two appends on the way (sync always; a bare one takes {append:.0}); \
+                 baseline: a NATS request of {} B and as large a reply",
+                request().len()
+            ),
+        )
+    };
+    vec![
+        row("p50", through.p50, bare.p50, append.p50),
+        row("p99", through.p99, bare.p99, append.p99),
+    ]
+}
+
+/// How long each took.
+#[derive(Debug, Default)]
+struct Times {
+    through: Vec<Duration>,
+    bare: Vec<Duration>,
+    append: Vec<Duration>,
+}
+
+/// What every bot needs.
+#[derive(Clone)]
+struct Means {
+    login: SocketAddr,
+    certificate: Hash,
+    schema: Arc<Schema>,
+    endpoint: quinn::Endpoint,
+    bus: Bus,
+    raw: History,
+}
+
+async fn measure(realm: &Realm) -> Times {
+    let answering = Bus::connect(&realm.nats, "bench-echo").await.expect("the bus answers");
+    let mut requests = answering.client().subscribe(ECHO).await.expect("it is subscribed");
+    answering.barrier().await.expect("the bus answers");
+    let echo = tokio::spawn(async move {
+        while let Some(request) = requests.next().await {
+            let reply = request.reply.expect("a request says where its answer goes");
+            answering
+                .client()
+                .publish(reply, request.payload)
+                .await
+                .expect("it is sent");
+        }
+    });
+    let bus = Bus::connect(&realm.nats, "bench").await.expect("the bus answers");
+    let raw = History::ensure(&bus, "raw", Shard(0), 1).await.expect("a stream");
+    let schema = check_dir(Path::new(WORLD)).0.expect("the sample's definitions compile");
+    let means = Means {
+        login: realm.login.0,
+        certificate: realm.login.1,
+        schema: Arc::new(schema),
+        endpoint: client_endpoint(realm.login.0).expect("a socket"),
+        bus,
+        raw,
+    };
+    let bots: Vec<_> = (0..BOTS)
+        .map(|number| tokio::spawn(play(means.clone(), number)))
+        .collect();
+    let mut times = Times::default();
+    for bot in bots {
+        let Times { through, bare, append } = bot.await.expect("no bot comes to grief");
+        times.through.extend(through);
+        times.bare.extend(bare);
+        times.append.extend(append);
+    }
+    echo.abort();
+    times
+}
+
+/// One bot: a round trip, a bare request, a bare append, and again.
+async fn play(means: Means, number: u64) -> Times {
+    let config = Config {
+        login: means.login,
+        trust: Trust::Pinned(means.certificate),
+        name: format!("bench{number}"),
+        password: "a password for benches".to_owned(),
+        schema: Arc::clone(&means.schema),
+        seed: number,
+    };
+    let mut client = Client::start(means.endpoint.clone(), config);
+    let (avatar, echoes) = timeout(PATIENCE, enter(&mut client, &means.schema))
+        .await
+        .expect("a bot gets its avatar");
+    let subject = Subjects::new("raw").log(
+        Shard(0),
+        OwnerId(u32::try_from(number + 1).expect("there are few bots")),
+    );
+    let request = request();
+    let mut times = Times::default();
+    for count in 0..WARM_UP + MEASURED {
+        let through = round_trip(&mut client, avatar, (count, echoes)).await;
+        let bare = timed(async {
+            let answer = means.bus.client().request(ECHO, request.clone()).await;
+            assert_eq!(answer.expect("it is answered").payload, request);
+        });
+        let bare = bare.await;
+        let append = timed(async {
+            let sent = means.raw.bus().jetstream().publish(subject.clone(), request.clone());
+            sent.await.expect("it is sent").await.expect("it is stored");
+        });
+        let append = append.await;
+        if count >= WARM_UP {
+            times.through.push(through);
+            times.bare.push(bare);
+            times.append.push(append);
+        }
+        // Whoever is not driven hears nothing and is taken for gone.
+        let until = tokio::time::Instant::now() + PAUSE;
+        while timeout_at(until, client.next())
+            .await
+            .is_ok_and(|event| event.is_some())
+        {}
+    }
+    client.leave();
+    while client.next().await.is_some() {}
+    times
+}
+
+/// Drives the client until it controls an avatar and sees it. Gives it, and the client method in which echoes come.
+async fn enter(client: &mut Client, schema: &Schema) -> (EntityId, MemberId) {
+    let avatar = schema.type_named("Avatar").expect("the sample has avatars");
+    let echoes = avatar.client_method_named("onPong").expect("avatars echo").index;
+    loop {
+        match client.next().await {
+            Some(Event::Ended(reason)) => panic!("a bot's session ended: {reason:?}"),
+            Some(_) => {}
+            None => panic!("a bot's session ended"),
+        }
+        let core = client.core();
+        if let Some((entity, type_id)) = core.controls()
+            && type_id == avatar.id
+            && core.view(Part::Cell).entities().contains_key(&entity)
+        {
+            return (entity, echoes);
+        }
+    }
+}
+
+/// From the call of the base's method to the call of the client's that answers it.
+async fn round_trip(client: &mut Client, avatar: EntityId, (number, echoes): (u64, MemberId)) -> Duration {
+    timed(async {
+        client
+            .call(avatar, Part::Base, "ping", &[Value::UInt(number)])
+            .expect("avatars can be called");
+        let wanted = What::Called {
+            method: echoes,
+            args: vec![Value::UInt(number)],
+        };
+        let echoed = async {
+            loop {
+                match client.next().await {
+                    Some(Event::Shown(showing)) if showing.entity == avatar && showing.what == wanted => return,
+                    Some(_) => {}
+                    None => panic!("a bot's session ended"),
+                }
+            }
+        };
+        timeout(PATIENCE, echoed).await.expect("an echo comes");
+    })
+    .await
+}
+
+async fn timed(work: impl Future<Output = ()>) -> Duration {
+    let began = Instant::now();
+    work.await;
+    began.elapsed()
+}
+
+/// What a base sends to a cell in such a round trip; bare requests are as large.
+fn request() -> Bytes {
+    let entity = EntityId(1 << 40);
+    let envelope = Envelope {
+        from: OwnerId(1),
+        epoch: Epoch(1),
+        message: Message::Call(CallMessage {
+            link: Link {
+                from: Address::Base(entity),
+                to: Address::Cell(entity),
+            },
+            from_home: OwnerId(1),
+            to_home: OwnerId(1),
+            number: CallNumber(100),
+            trace: [1; 16],
+            call: Call::Method {
+                method: MemberId(1),
+                args: vec![Value::UInt(100)],
+                wants_reply: false,
+            },
+        }),
+    };
+    envelope.encode().into()
+}
+
+/// A realm of one process per service, as `annals up` runs it.
+struct Realm {
+    up: Child,
+    login: (SocketAddr, Hash),
+    nats: String,
+}
+
+impl Realm {
+    async fn start(directory: &Path) -> Self {
+        let said = directory.join("said");
+        let file = File::create(&said).expect("a file is made");
+        let program = beside("annals");
+        let mut command = child::command(&program);
+        command
+            .args(["up", "--realm", "bench", "--world", WORLD, "--listen", "127.0.0.1:0"])
+            .arg("--data")
+            .arg(directory.join("realm"))
+            .stdin(Stdio::null())
+            .stderr(file.try_clone().expect("a file can be had twice"))
+            .stdout(file);
+        let mut up = Child::spawn(command).unwrap_or_else(|error| {
+            panic!(
+                "{} cannot be started ({error}); `make bench` builds it",
+                program.display()
+            )
+        });
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            let text = fs::read_to_string(&said).expect("what it said can be read");
+            if let Some((login, nats)) = addresses(&text) {
+                return Self { up, login, nats };
+            }
+            let ended = up.ended().expect("it can be looked at");
+            assert!(
+                ended.is_none() && Instant::now() < patience,
+                "the realm did not come up:\n{text}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn stop(mut self) {
+        let process = i32::try_from(self.up.id()).ok().and_then(Pid::from_raw);
+        kill_process(process.expect("a process has an id"), Signal::INT).expect("it runs");
+        let patience = Instant::now() + PATIENCE;
+        while self.up.ended().expect("it can be looked at").is_none() {
+            assert!(Instant::now() < patience, "the realm did not stop");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// Where to log in, whose certificate is met there, and where the nats-server is, from what `annals up` says.
+fn addresses(said: &str) -> Option<((SocketAddr, Hash), String)> {
+    let (_, login) = said.split_once("log in at ")?;
+    let (address, certificate) = login.lines().next()?.split_once(", certificate ")?;
+    let (_, nats) = said.split_once("\nnats ")?;
+    let (nats, _) = nats.split_once(", data in ")?;
+    Some(((address.parse().ok()?, certificate.parse().ok()?), nats.to_owned()))
+}
+
+fn beside(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("a program knows where it is");
+    own.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_once_all_of_them_are_there() {
+        let hash = Hash([7; 32]);
+        let said = format!("realm bench is up: log in at 127.0.0.1:7, certificate {hash}\nnats nats://127.0.0.1:4222");
+        assert_eq!(addresses(&said), None);
+        let said = format!("{said}, data in x\n");
+        let expected = (
+            ("127.0.0.1:7".parse().unwrap(), hash),
+            "nats://127.0.0.1:4222".to_owned(),
+        );
+        assert_eq!(addresses(&said), Some(expected));
+    }
+}
