@@ -55,8 +55,9 @@ pub struct Roster {
     members: BTreeMap<ProcessId, Member>,
     /// Who holds each owner, as the store has it.
     owners: BTreeMap<OwnerId, (Part, ProcessId)>,
-    /// Since when this director listens; before it has listened for [`SILENCE`], nobody's silence means anything.
-    since: Option<Duration>,
+    /// Until when nobody's silence means anything: this director has not listened for [`SILENCE`] yet, and there are owners
+    /// whose holders it has not heard.
+    learns_until: Duration,
 }
 
 impl Roster {
@@ -65,8 +66,8 @@ impl Roster {
     pub fn new(now: Duration, owners: BTreeMap<OwnerId, (Part, ProcessId)>) -> Self {
         Self {
             members: BTreeMap::new(),
+            learns_until: if owners.is_empty() { now } else { now + SILENCE },
             owners,
-            since: Some(now),
         }
     }
 
@@ -123,7 +124,7 @@ impl Roster {
     pub fn decide(&mut self, now: Duration) -> Vec<Decision> {
         self.members
             .retain(|_, member| now.saturating_sub(member.heard) < SILENCE);
-        let listened = self.since.is_some_and(|since| now.saturating_sub(since) >= SILENCE);
+        let listened = now >= self.learns_until;
         let mut load: BTreeMap<ProcessId, usize> = self.members.keys().map(|process| (*process, 0)).collect();
         let mut orphans = Vec::new();
         for (owner, (part, process)) in &self.owners {
@@ -245,6 +246,19 @@ mod tests {
             process: ProcessId(2),
         };
         assert_eq!(roster.decide(seconds(103)), [grant]);
+    }
+
+    #[test]
+    fn who_comes_late_to_a_new_realm_waits_for_nobody() {
+        let mut roster = Roster::new(seconds(100), BTreeMap::new());
+        roster.granted(OwnerId(10), Part::Cell, ProcessId(1));
+        roster.hear(seconds(101), beat(1, Part::Cell));
+        roster.hear(seconds(101), beat(2, Part::Cell));
+        let found = Decision::Found {
+            part: Part::Cell,
+            process: ProcessId(2),
+        };
+        assert_eq!(roster.decide(seconds(101)), [found]);
     }
 
     #[test]

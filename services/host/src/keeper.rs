@@ -235,7 +235,6 @@ where
             entities: Arc::clone(&entities),
         };
         let task = tokio::spawn(hold(Arc::clone(&self.process), terms, self.trade.make, wires));
-        self.holders.set(owner, Some(commands.clone()));
         self.held.insert(
             owner,
             Held {
@@ -268,12 +267,15 @@ where
         }
     }
 
-    /// Tells the map to those that do not know it yet; whoever is behind gets it with a later beat.
+    /// Tells the map to those that do not know it yet; whoever is behind gets it with a later beat. Only who knows the map can
+    /// be told anything else by the rest of the service: a player who came in before there is a world would not get into it.
     fn tell_map(&mut self) {
-        for held in self.held.values_mut().filter(|held| held.map < self.map.version) {
+        let uninformed = self.held.iter_mut().filter(|(_, held)| held.map < self.map.version);
+        for (owner, held) in uninformed {
             let input = Input::Role((self.trade.map)(self.map.clone()));
             if held.commands.try_send(Command::Core(input)).is_ok() {
                 held.map = self.map.version;
+                self.holders.set(*owner, Some(held.commands.clone()));
             }
         }
     }
