@@ -6,6 +6,7 @@
 mod driver;
 mod history;
 mod reader;
+mod standstill;
 
 pub use driver::{Driver, Holding, LogCore, Recording, Registry};
 pub use history::{Entry, Fault, History, Lane, ReadError, Reading, Verdict};

@@ -76,7 +76,7 @@ pub enum CallRefusal {
     #[error("this client may not call that method of that entity")]
     NotAllowed,
     /// The arguments do not fit the method.
-    #[error("the arguments do not fit the method")]
+    #[error("the arguments do not fit the method; check that client and realm have the same definitions")]
     BadArguments,
 }
 

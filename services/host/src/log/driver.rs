@@ -11,9 +11,12 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{Fault, History, Reading, Verdict};
+use super::{History, Reading, Verdict, standstill::Standstill};
 use crate::clock;
 use crate::nats::LinkState;
+
+/// Why an epoch is not confirmed, or an opening not recorded.
+const STORE_SILENT: &str = "the store does not answer; check that db runs";
 
 /// What became of an opening that was to be recorded (E3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,10 +110,14 @@ pub struct Driver<C> {
     link: watch::Receiver<LinkState>,
     /// The connection that the writer knows of; `None` while it knows of none.
     connection: Option<u64>,
-    question: Option<BoxFuture<'static, Input>>,
+    question: Option<BoxFuture<'static, Answer>>,
     /// When the question was put.
     asked: Mono,
+    standstill: Standstill,
 }
+
+/// What became of an action: what the writer is told, and why it is [`Input::Silent`] if it is.
+type Answer = Result<Input, String>;
 
 impl Driver<Writer> {
     /// What it decides by.
@@ -145,6 +152,7 @@ impl<C: LogCore> Driver<C> {
             connection,
             question: None,
             asked: clock::mono(),
+            standstill: Standstill::default(),
         };
         if driver.connection.is_none() {
             driver.tell(Input::Disconnected);
@@ -177,10 +185,7 @@ impl<C: LogCore> Driver<C> {
         tokio::select! {
             answer = answered => {
                 self.question = None;
-                if let Input::Appended { .. } = answer {
-                    self.core.appended(clock::mono().since(self.asked));
-                }
-                self.tell(answer);
+                self.answered(answer);
             }
             changed = self.link.changed() => match changed {
                 Ok(()) => self.watch_link(),
@@ -190,6 +195,22 @@ impl<C: LogCore> Driver<C> {
             () = reached(deadline) => {}
         }
         self.ask();
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        let (now, owner) = (clock::mono(), self.core.owner());
+        if let Ok(Input::Appended { .. }) = answer {
+            self.core.appended(now.since(self.asked));
+        }
+        match &answer {
+            Ok(Input::Appended { .. } | Input::EpochConfirmed) => self.standstill.ends(now, owner),
+            Ok(_) => {}
+            Err(why) => {
+                tracing::debug!(%owner, "{why}");
+                self.standstill.lasts(now, owner, why);
+            }
+        }
+        self.tell(answer.unwrap_or(Input::Silent));
     }
 
     /// Begins what the writer asks for.
@@ -260,57 +281,44 @@ async fn reached(deadline: Option<Mono>) {
     }
 }
 
-async fn append(history: History, owner: OwnerId, expect: u64, bytes: Bytes) -> Input {
+async fn append(history: History, owner: OwnerId, expect: u64, bytes: Bytes) -> Answer {
     match history.append(owner, expect, bytes).await {
-        Verdict::Appended(sequence) => Input::Appended { sequence },
-        Verdict::Rejected => Input::Rejected,
-        Verdict::Unknown(fault @ (Fault::Refused(_) | Fault::Broken(_))) => {
-            tracing::warn!(%owner, "{fault}");
-            Input::Silent
-        }
-        Verdict::Unknown(fault) => {
-            tracing::debug!(%owner, "{fault}");
-            Input::Silent
-        }
+        Verdict::Appended(sequence) => Ok(Input::Appended { sequence }),
+        Verdict::Rejected => Ok(Input::Rejected),
+        Verdict::Unknown(fault) => Err(fault.to_string()),
     }
 }
 
-async fn read_last(history: History, owner: OwnerId) -> Input {
+async fn read_last(history: History, owner: OwnerId) -> Answer {
     match history.last(owner).await {
-        Ok(last) => Input::Last(last.map(|entry| (entry.sequence, entry.bytes.into()))),
-        Err(error) => {
-            tracing::debug!(%owner, "{error}");
-            Input::Silent
-        }
+        Ok(last) => Ok(Input::Last(last.map(|entry| (entry.sequence, entry.bytes.into())))),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-async fn look_again(history: History, owner: OwnerId) -> Input {
+async fn look_again(history: History, owner: OwnerId) -> Answer {
     let mut reading = Reading::default();
     match history.read(owner, &mut reading).await {
-        Ok(()) => Input::Looked {
+        Ok(()) => Ok(Input::Looked {
             last: reading.last_message(),
             batches: reading.batches,
-        },
-        Err(error) => {
-            tracing::debug!(%owner, "{error}");
-            Input::Silent
-        }
+        }),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-async fn record(registry: Arc<dyn Registry>, owner: OwnerId, opening: Opening) -> Input {
+async fn record(registry: Arc<dyn Registry>, owner: OwnerId, opening: Opening) -> Answer {
     match registry.record(owner, opening).await {
-        Recording::Recorded => Input::OpeningRecorded,
-        Recording::Refused(why) => Input::OpeningRefused(why),
-        Recording::Unknown => Input::Silent,
+        Recording::Recorded => Ok(Input::OpeningRecorded),
+        Recording::Refused(why) => Ok(Input::OpeningRefused(why)),
+        Recording::Unknown => Err(STORE_SILENT.to_owned()),
     }
 }
 
-async fn confirm(registry: Arc<dyn Registry>, owner: OwnerId, epoch: Epoch) -> Input {
+async fn confirm(registry: Arc<dyn Registry>, owner: OwnerId, epoch: Epoch) -> Answer {
     match registry.confirm(owner, epoch).await {
-        Holding::Granted => Input::EpochConfirmed,
-        Holding::Lost => Input::EpochLost,
-        Holding::Unknown => Input::Silent,
+        Holding::Granted => Ok(Input::EpochConfirmed),
+        Holding::Lost => Ok(Input::EpochLost),
+        Holding::Unknown => Err(STORE_SILENT.to_owned()),
     }
 }

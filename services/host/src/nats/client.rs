@@ -270,8 +270,17 @@ fn pause_before(attempt: usize) -> Duration {
 
 fn note(report: &watch::Sender<LinkState>, event: &Event) {
     match event {
-        Event::Connected => report.send_modify(|state| *state = state.up()),
-        Event::Disconnected | Event::Closed => report.send_modify(|state| *state = state.down()),
+        Event::Connected => {
+            report.send_modify(|state| *state = state.up());
+            if report.borrow().connections() > 1 {
+                tracing::info!("connected to the bus again");
+            }
+        }
+        Event::Disconnected => {
+            report.send_modify(|state| *state = state.down());
+            tracing::warn!("the bus is away and tried again; check that the nats-server runs");
+        }
+        Event::Closed => report.send_modify(|state| *state = state.down()),
         Event::SlowConsumer(subscription) => {
             tracing::warn!(subscription, "messages were dropped: their reader is too slow");
         }
