@@ -52,8 +52,8 @@ pub struct BotPlan {
     pub schema: Arc<Schema>,
     /// How many bots.
     pub bots: usize,
-    /// How long they play, log-ins included.
-    pub duration: Duration,
+    /// Until when they play. It may be moved while they do.
+    pub until: watch::Receiver<Instant>,
     /// Makes them do the same again.
     pub seed: u64,
     /// The folder for what they were shown; it must be there.
@@ -96,7 +96,6 @@ struct Tally {
 /// [`BotReport::ended`] and [`BotReport::log_ins`].
 pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<BotsReport, BotsError> {
     let began = Instant::now();
-    let until = began + plan.duration;
     let (plan, tally) = (Arc::new(plan), Arc::new(Tally::default()));
     let mut playing = JoinSet::new();
     let mut endpoint = None;
@@ -108,7 +107,7 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
         let (plan, tally) = (Arc::clone(&plan), Arc::clone(&tally));
         playing.spawn(async move {
             sleep(Duration::from_secs(1) * u32::try_from(number).unwrap_or(u32::MAX) / LOG_INS_PER_SECOND).await;
-            let played = bot::play(&plan, number, endpoint, until, &tally).await;
+            let played = bot::play(&plan, number, endpoint, &tally).await;
             played.map(|report| (number, report))
         });
     }

@@ -2,14 +2,13 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use annals_def::check_dir;
 use annals_host::{
     config::Realm,
     process::{Settings, connect, remote_store},
     telemetry::Chain,
 };
 
-use crate::checker::check;
+use crate::{checker::check, world::compile};
 
 /// Compare what bots were shown with the archive.
 #[derive(Debug, clap::Args)]
@@ -31,9 +30,12 @@ pub struct Check {
 impl Check {
     /// Runs the check; the exit code is 0 if nothing is lost and nothing is missing.
     pub async fn run(self) -> ExitCode {
-        let Some(schema) = check_dir(&self.world).0 else {
-            eprintln!("the definitions in {} do not compile", self.world.display());
-            return ExitCode::from(2);
+        let schema = match compile(&self.world) {
+            Ok(schema) => schema,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::from(2);
+            }
         };
         let settings = Settings {
             realm: self.realm,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use annals_client::Trust;
-use annals_def::{Schema, Severity, Style, check_dir, render};
+use annals_def::Schema;
 use annals_host::{
     config::Realm as RealmName,
     health::discover,
@@ -30,7 +30,8 @@ use crate::{
     progress::{Progress, ProgressView},
     replay::owners,
     tamper::{Removed, TamperError, remove_one_event},
-    up::{Realm, RealmPlan, UpError},
+    up::{Claim, Realm, RealmPlan, UpError},
+    world::{WorldError, compile},
 };
 
 /// The realm's name.
@@ -77,8 +78,8 @@ pub struct Demo {
 /// Why there is nothing to report.
 #[derive(Debug, Error)]
 enum DemoError {
-    #[error("the definitions in {world} do not compile:\n{text}", world = world.display())]
-    World { world: PathBuf, text: String },
+    #[error(transparent)]
+    World(#[from] WorldError),
     #[error("{path} cannot be used", path = path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("the realm did not run")]
@@ -150,6 +151,8 @@ impl Demo {
             move |source| DemoError::File { path, source }
         };
         if self.data.exists() {
+            // Not under a realm that runs there.
+            Claim::take(&self.data)?;
             fs::remove_dir_all(&self.data).map_err(failed(&self.data))?;
         }
         let files = self.data.join("shown");
@@ -165,6 +168,8 @@ impl Demo {
         files: &Path,
     ) -> Result<(BotsReport, Vec<(&'static str, Instant)>), DemoError> {
         let duration = Duration::from_secs(self.duration);
+        let began = Instant::now();
+        let (_, until) = watch::channel(began + duration);
         let (address, certificate) = realm.login;
         let plan = BotPlan {
             login: address,
@@ -172,13 +177,12 @@ impl Demo {
             password: "a password for bots".to_owned(),
             schema: Arc::clone(schema),
             bots: self.bots,
-            duration,
+            until,
             seed: self.seed,
             files: files.to_owned(),
         };
         let (sender, progress) = watch::channel(Progress::default());
         let view = ProgressView::new(duration);
-        let began = Instant::now();
         let mut kills = Vec::new();
         let playing = bots::run(plan, sender);
         tokio::pin!(playing);
@@ -310,18 +314,6 @@ fn this_program(nats: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| PathBuf::from("annals")));
     command.env("ANNALS_REALM", REALM).env("ANNALS_NATS", nats);
     command
-}
-
-fn compile(world: &Path) -> Result<Arc<Schema>, DemoError> {
-    let (schema, diagnostics) = check_dir(world);
-    let broken = diagnostics.iter().any(|found| found.severity == Severity::Error);
-    match schema.filter(|_| !broken) {
-        Some(schema) => Ok(Arc::new(schema)),
-        None => Err(DemoError::World {
-            world: world.to_owned(),
-            text: render(&diagnostics, Style::Plain),
-        }),
-    }
 }
 
 /// The live state of each owner, from whoever holds it.

@@ -16,3 +16,4 @@ pub mod showings;
 pub mod tamper;
 pub mod up;
 pub mod up_command;
+pub mod world;

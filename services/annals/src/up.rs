@@ -2,7 +2,7 @@
 //! everything they keep and log in one folder.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions, TryLockError},
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -17,6 +17,8 @@ use annals_host::{
 use annals_ids::Hash;
 use thiserror::Error;
 
+use crate::world::{WorldError, compile};
+
 /// How long a realm may take until it answers log-ins.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -25,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Lines of a failed service's log that are shown.
 const SHOWN_LINES: usize = 12;
+
+/// The file in a realm's folder that is locked while the realm runs.
+const CLAIM: &str = "realm.lock";
 
 /// What is to run.
 #[derive(Clone, Debug)]
@@ -48,8 +53,17 @@ pub struct RealmPlan {
 /// Why a realm did not come up.
 #[derive(Debug, Error)]
 pub enum UpError {
+    /// The definitions.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// Another realm runs in its folder: its files must not be written twice.
+    #[error("a realm runs in {data} already; stop it, or name another folder with --data", data = data.display())]
+    Taken {
+        /// The folder.
+        data: PathBuf,
+    },
     /// The bus.
-    #[error("the private nats-server did not start")]
+    #[error("the private nats-server does not run")]
     Nats(#[from] ServerError),
     /// A file or folder.
     #[error("{path} cannot be used", path = path.display())]
@@ -87,10 +101,40 @@ pub enum UpError {
     },
 }
 
+/// A folder that is this realm's alone, until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct Claim {
+    /// The lock is the open file's.
+    _file: File,
+}
+
+impl Claim {
+    /// Claims a folder, which has to be there.
+    ///
+    /// # Errors
+    /// When a realm runs in it, or it cannot be written.
+    pub fn take(data: &Path) -> Result<Self, UpError> {
+        let path = data.join(CLAIM);
+        let failed = |source| UpError::File {
+            path: path.clone(),
+            source,
+        };
+        let file = File::create(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(UpError::Taken { data: data.to_owned() }),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+}
+
 /// One process of a realm.
 #[derive(Debug)]
 struct Member {
     name: String,
+    service: &'static str,
+    /// What it is started with beside what all are.
+    flags: Vec<String>,
     child: Child,
 }
 
@@ -101,6 +145,7 @@ pub struct Realm {
     /// Stopped last: everything else talks over it.
     members: Vec<Member>,
     nats: Server,
+    _claim: Claim,
     /// Where clients log in, and the fingerprint of the certificate they will see.
     pub login: (SocketAddr, Hash),
 }
@@ -111,11 +156,13 @@ impl Realm {
     /// # Errors
     /// When something is missing or does not come up; the message shows the end of its log.
     pub async fn start(plan: RealmPlan) -> Result<Self, UpError> {
+        compile(&plan.world)?;
         let logs = plan.data.join("logs");
         fs::create_dir_all(&logs).map_err(|source| UpError::File {
             path: logs.clone(),
             source,
         })?;
+        let claim = Claim::take(&plan.data)?;
         // An earlier run's address would be taken for this one's.
         let announced = plan.data.join("login.address");
         if announced.exists() {
@@ -133,20 +180,21 @@ impl Realm {
         let mut realm = Self {
             members: Vec::new(),
             nats,
+            _claim: claim,
             login: (nowhere, Hash::ZERO),
             plan,
         };
-        realm.spawn("db", "db", &[])?;
+        realm.add("db", "db", &[])?;
         let cells = realm.plan.cells.to_string();
-        realm.spawn("director", "director", &["--cells", &cells])?;
+        realm.add("director", "director", &["--cells", &cells])?;
         for number in 1..=realm.plan.bases {
-            realm.spawn("base", &format!("base-{number}"), &["--listen", "127.0.0.1:0"])?;
+            realm.add("base", &format!("base-{number}"), &["--listen", "127.0.0.1:0"])?;
         }
         for number in 1..=realm.plan.cells {
-            realm.spawn("cell", &format!("cell-{number}"), &[])?;
+            realm.add("cell", &format!("cell-{number}"), &[])?;
         }
         let listen = realm.plan.listen.to_string();
-        realm.spawn("login", "login", &["--listen", &listen])?;
+        realm.add("login", "login", &["--listen", &listen])?;
         realm.login = realm.ready(&announced).await?;
         Ok(realm)
     }
@@ -154,6 +202,11 @@ impl Realm {
     /// Where its nats-server is.
     pub fn nats(&self) -> String {
         self.nats.url()
+    }
+
+    /// The nats-server, to be paused, stopped and started again.
+    pub fn nats_server(&mut self) -> &mut Server {
+        &mut self.nats
     }
 
     /// What was planned.
@@ -179,11 +232,53 @@ impl Realm {
         }
     }
 
+    /// SIGTERM to one process, and waits until it has ended; how, or `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub async fn stop_one(&mut self, name: &str) -> io::Result<Option<ExitStatus>> {
+        match self.members.iter_mut().find(|member| member.name == name) {
+            Some(member) => member.child.stop().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// How a process ended, if it has; `None` too if there is none of that name.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn ended(&mut self, name: &str) -> io::Result<Option<ExitStatus>> {
+        match self.members.iter_mut().find(|member| member.name == name) {
+            Some(member) => member.child.ended(),
+            None => Ok(None),
+        }
+    }
+
+    /// Starts a process again that has ended, with the same flags and log; one that runs is killed first. `false` if there is
+    /// none of that name.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_again(&mut self, name: &str) -> Result<bool, UpError> {
+        let Some(index) = self.members.iter().position(|member| member.name == name) else {
+            return Ok(false);
+        };
+        let member = &mut self.members[index];
+        member.child.kill().map_err(|source| UpError::File {
+            path: self.plan.data.clone(),
+            source,
+        })?;
+        let (service, flags) = (member.service, member.flags.clone());
+        self.members[index].child = self.spawn(service, name, &flags)?;
+        Ok(true)
+    }
+
     /// The first process that ended although nobody killed it.
     ///
     /// # Errors
     /// [`UpError::Ended`] with the end of its log.
     pub fn watch(&mut self, killed: &[&str]) -> Result<(), UpError> {
+        self.nats.check()?;
         for member in &mut self.members {
             if killed.contains(&member.name.as_str()) {
                 continue;
@@ -221,20 +316,30 @@ impl Realm {
         Ok(())
     }
 
-    fn spawn(&mut self, service: &str, name: &str, extra: &[&str]) -> Result<(), UpError> {
-        let program = sibling(&format!("annals-{service}"));
+    fn add(&mut self, service: &'static str, name: &str, flags: &[&str]) -> Result<(), UpError> {
         let log = log_of(&self.plan.data, name);
-        let file = |path: &Path| {
-            File::create(path).map_err(|source| UpError::File {
-                path: path.to_owned(),
-                source,
-            })
-        };
-        let output = file(&log)?;
-        let errors = output.try_clone().map_err(|source| UpError::File {
-            path: log.clone(),
+        // What an earlier run said would be taken for this one's.
+        File::create(&log).map_err(|source| UpError::File { path: log, source })?;
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let child = self.spawn(service, name, &flags)?;
+        self.members.push(Member {
+            name: name.to_owned(),
+            service,
+            flags,
+            child,
+        });
+        Ok(())
+    }
+
+    fn spawn(&self, service: &str, name: &str, flags: &[String]) -> Result<Child, UpError> {
+        let program = sibling(&format!("annals-{service}"));
+        let path = log_of(&self.plan.data, name);
+        let failed = |source| UpError::File {
+            path: path.clone(),
             source,
-        })?;
+        };
+        let output = OpenOptions::new().append(true).open(&path).map_err(failed)?;
+        let errors = output.try_clone().map_err(failed)?;
         let mut command: Command = child::command(&program);
         command
             .args(["--realm", &self.plan.realm, "--nats", &self.nats.url()])
@@ -242,15 +347,10 @@ impl Realm {
             .arg(&self.plan.world)
             .arg("--data")
             .arg(&self.plan.data)
-            .args(extra)
+            .args(flags)
             .stdout(output)
             .stderr(errors);
-        let child = Child::spawn(command).map_err(|source| UpError::Start { program, source })?;
-        self.members.push(Member {
-            name: name.to_owned(),
-            child,
-        });
-        Ok(())
+        Child::spawn(command).map_err(|source| UpError::Start { program, source })
     }
 
     async fn ready(&mut self, announced: &Path) -> Result<(SocketAddr, Hash), UpError> {

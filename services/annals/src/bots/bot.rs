@@ -28,7 +28,6 @@ pub(super) async fn play(
     plan: &BotPlan,
     number: usize,
     endpoint: quinn::Endpoint,
-    until: Instant,
     tally: &Tally,
 ) -> Result<BotReport, BotsError> {
     let path = plan.files.join(format!("bot-{number:03}.{EXTENSION}"));
@@ -59,8 +58,10 @@ pub(super) async fn play(
     let played = loop {
         let client = Client::start(endpoint.clone(), config.clone());
         let session = Session::new(&mut bot, client, &mut file);
-        match session.play(until).await {
-            Ok(After::LogInAnew) if Instant::now() + AGAIN_AFTER < until + BACK_WITHIN => sleep(AGAIN_AFTER).await,
+        match session.play(&plan.until).await {
+            Ok(After::LogInAnew) if Instant::now() + AGAIN_AFTER < *plan.until.borrow() + BACK_WITHIN => {
+                sleep(AGAIN_AFTER).await;
+            }
             Ok(_) => break file.flush(),
             Err(error) => break Err(error),
         }

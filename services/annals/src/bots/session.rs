@@ -11,7 +11,10 @@ use std::{
 use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What};
 use annals_ids::{EntityId, MemberId, Part, Position, TypeId};
 use annals_wire::client::LoginRefusal;
-use tokio::time::{MissedTickBehavior, interval, timeout_at};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval, timeout_at},
+};
 
 use super::{
     bot::{BACK_WITHIN, Bot},
@@ -118,7 +121,7 @@ impl<'b, 'p> Session<'b, 'p> {
 
     /// Plays until the session ends or the time is over; then takes its leave. Who is interrupted at that moment waits for the
     /// end of it, for as long as [`BACK_WITHIN`].
-    pub(super) async fn play(mut self, until: Instant) -> io::Result<After> {
+    pub(super) async fn play(mut self, until: &watch::Receiver<Instant>) -> io::Result<After> {
         let mut step = interval(STEP);
         step.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut after = After::Nothing;
@@ -133,7 +136,7 @@ impl<'b, 'p> Session<'b, 'p> {
                     None => break,
                 },
                 _ = step.tick() => {
-                    let now = Instant::now();
+                    let (now, until) = (Instant::now(), *until.borrow());
                     if now < until {
                         self.act(now);
                     } else if now >= until + BACK_WITHIN || self.interrupted_since(now).is_none() {

@@ -100,8 +100,8 @@ pub enum ServerError {
     /// No free port was found.
     #[error("no free port on 127.0.0.1 between {} and {} for a nats-server; end what holds them", PORTS.start, PORTS.end)]
     NoPort,
-    /// It ended while starting.
-    #[error("nats-server ended while starting ({status}); its log {log} ends with:\n{tail}")]
+    /// It ended.
+    #[error("nats-server ended ({status}); its log {log} ends with:\n{tail}")]
     Ended {
         /// How it ended.
         status: ExitStatus,
@@ -227,13 +227,7 @@ impl Server {
     pub async fn ready(&mut self) -> Result<(), ServerError> {
         let patience = Instant::now() + START_PATIENCE;
         while Instant::now() < patience {
-            if let Some(status) = self.child.ended().map_err(process("watched"))? {
-                return Err(ServerError::Ended {
-                    status,
-                    log: self.files.log.clone(),
-                    tail: self.files.log_tail(),
-                });
-            }
+            self.check()?;
             if jetstream_answers(&self.url()).await {
                 return Ok(());
             }
@@ -244,6 +238,21 @@ impl Server {
             log: self.files.log.clone(),
             tail: self.files.log_tail(),
         })
+    }
+
+    /// Looks whether it still runs.
+    ///
+    /// # Errors
+    /// [`ServerError::Ended`] if it does not, with the end of its log.
+    pub fn check(&mut self) -> Result<(), ServerError> {
+        match self.child.ended().map_err(process("watched"))? {
+            None => Ok(()),
+            Some(status) => Err(ServerError::Ended {
+                status,
+                log: self.files.log.clone(),
+                tail: self.files.log_tail(),
+            }),
+        }
     }
 
     fn launch(program: &Path, options: &ServerOptions, member: &Member<'_>) -> Result<Self, ServerError> {
