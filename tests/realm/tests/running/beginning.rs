@@ -1,0 +1,85 @@
+//! A realm that is still beginning when somebody comes.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    time::Duration,
+};
+
+use annals::world::compile;
+use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_host::{
+    child::{Child, command},
+    nats::{Server, ServerOptions},
+};
+use annals_ids::Part;
+
+use crate::played::{alone, are_built, binary, repository, until, until_event};
+
+/// How long somebody stands at the door.
+const WAITS: Duration = Duration::from_secs(2);
+
+/// How long a realm may take to listen for log-ins.
+const LISTENS: Duration = Duration::from_secs(20);
+
+fn spawn(service: &str, nats: &str, data: &Path, flags: &[&str]) -> Child {
+    let mut command = command(binary(&format!("annals-{service}")).expect("it is built"));
+    let log = File::create(data.join(format!("{service}.log"))).expect("a log");
+    command
+        .args(["--realm", "beginning", "--nats", nats, "--world"])
+        .arg(repository().join("defs"))
+        .arg("--data")
+        .arg(data)
+        .args(flags)
+        .stderr(log);
+    Child::spawn(command).expect("it starts")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_before_there_is_a_world_waits_and_then_gets_into_it() {
+    if !are_built() {
+        return;
+    }
+    let _alone = alone().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path();
+    let server = Server::start(&ServerOptions::new(data.join("nats")))
+        .await
+        .expect("a nats-server");
+    let nats = server.url();
+    let start = |service: &str, flags: &[&str]| spawn(service, &nats, data, flags);
+    // The space is divided when both cells are there.
+    let _first = [
+        start("db", &[]),
+        start("director", &["--cells", "2"]),
+        start("base", &["--listen", "127.0.0.1:0"]),
+        start("cell", &[]),
+        start("login", &["--listen", "127.0.0.1:0"]),
+    ];
+    let announced = data.join("login.address");
+    let said = || fs::read_to_string(&announced).unwrap_or_default();
+    until(LISTENS, "log-ins to be listened for", || said().contains(' ')).await;
+    let said = said();
+    let (address, certificate) = said.split_once(' ').expect("address and certificate");
+    let login = address.parse().expect("an address");
+    let mut client = Client::start(
+        client_endpoint(login).expect("a socket"),
+        Config {
+            login,
+            trust: Trust::Pinned(certificate.parse().expect("a fingerprint")),
+            name: "early".to_owned(),
+            password: "the password".to_owned(),
+            schema: compile(&repository().join("defs")).expect("the sample compiles"),
+            seed: 7,
+        },
+    );
+    let early = tokio::time::timeout(WAITS, client.next()).await;
+    assert!(early.is_err(), "there is no world, and yet: {early:?}");
+    let _second = start("cell", &[]);
+    until_event(&mut client, "a log-in", |event| {
+        matches!(event, Event::Connected { .. })
+    })
+    .await;
+    let entered = |event: &Event| matches!(event, Event::Entered { part: Part::Cell, .. });
+    until_event(&mut client, "a sight of the world", entered).await;
+}

@@ -1,0 +1,11 @@
+//! What is done to a realm while people play in it: everything that comes from outside and is wrong, disks that fill, a bus
+//! that goes away, processes that are stopped. Real processes, as `annals up` runs them; the proof is that of the
+//! demonstration: what bots were shown against the archive.
+//!
+//! The binaries are those that the workspace's test build has made beside this test.
+
+mod bad_input;
+mod beginning;
+mod disks;
+mod played;
+mod strangers;

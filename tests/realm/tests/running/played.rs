@@ -1,0 +1,348 @@
+//! A realm in which bots play for as long as a test wants, and the proof afterwards.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals::{
+    bots::{self, BotPlan, BotsError, BotsReport},
+    checker::check,
+    progress::Progress,
+    replay::{owners, replay},
+    up::{Realm, RealmPlan},
+    world::compile,
+};
+use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_def::Schema;
+use annals_host::{
+    nats::{Bus, SyncPolicy},
+    process::{Settings, connect, remote_store, request},
+};
+use annals_ids::{BatchNumber, OwnerId};
+use annals_store::Store;
+use annals_wire::{Subjects, control::Inspected};
+use tempfile::TempDir;
+use tokio::{
+    process::Command,
+    sync::{Mutex, MutexGuard, watch},
+    task::JoinHandle,
+};
+
+use crate::disks::SmallDisk;
+
+/// One realm at a time: two would share two cores.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// The realm's name.
+const REALM: &str = "played";
+
+/// Bots that play in it.
+const BOTS: usize = 6;
+
+/// Events that they must be shown before they count as playing: each is shown several per second.
+const SHOWN: u64 = 20;
+
+/// How long a realm may take to come to itself.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Longer than any test: bots play until they are told to stop.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Between two looks at something that is waited for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// See the module.
+pub(crate) struct Played {
+    pub(crate) realm: Realm,
+    pub(crate) schema: Arc<Schema>,
+    /// Unmounted before their folders are removed.
+    disks: BTreeMap<&'static str, SmallDisk>,
+    folder: TempDir,
+    until: watch::Sender<Instant>,
+    progress: watch::Receiver<Progress>,
+    playing: JoinHandle<Result<BotsReport, BotsError>>,
+    began: Instant,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Waits for its turn.
+pub(crate) async fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().await
+}
+
+/// The folder of the repository.
+pub(crate) fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("two folders up").to_owned()
+}
+
+/// The path of a binary of ours; `None` where only this package was built.
+pub(crate) fn binary(name: &str) -> Option<PathBuf> {
+    let folder = std::env::current_exe().ok()?.parent()?.parent()?.to_owned();
+    Some(folder.join(name)).filter(|path| path.exists())
+}
+
+/// Whether all of them are there; says so if not.
+pub(crate) fn are_built() -> bool {
+    let services = ["", "-base", "-cell", "-db", "-director", "-login"];
+    let built = services.iter().all(|name| binary(&format!("annals{name}")).is_some());
+    if !built {
+        println!("SKIPPED: the services' binaries are not built; `make test` builds them");
+    }
+    built
+}
+
+/// Waits for something, and says what was waited for if it does not come.
+pub(crate) async fn within<F: Future>(patience: Duration, what: &str, waiting: F) -> F::Output {
+    match tokio::time::timeout(patience, waiting).await {
+        Ok(output) => output,
+        Err(_) => panic!("{what}: not within {} s", patience.as_secs()),
+    }
+}
+
+/// Runs a command to its end: how it ended, and all that it said.
+pub(crate) async fn run(command: &mut Command) -> (ExitStatus, String) {
+    let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = within(PATIENCE, "a command to end", running)
+        .await
+        .expect("it can be run");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status, String::from_utf8_lossy(&said).into_owned())
+}
+
+impl Played {
+    /// Starts a realm of the sample world, and bots in it. Below its folder small disks are mounted under these names, where
+    /// that is allowed.
+    pub(crate) async fn start(disks: &[&'static str]) -> Self {
+        let alone = alone().await;
+        let folder = tempfile::tempdir().expect("a folder for the realm");
+        let data = folder.path().join("realm");
+        let files = folder.path().join("shown");
+        fs::create_dir_all(&files).expect("a folder for what was shown");
+        fs::create_dir_all(&data).expect("a folder for the realm");
+        let mount = |name: &&'static str| Some((*name, SmallDisk::mount(&data.join(name))?));
+        let disks = disks.iter().filter_map(mount).collect();
+        let world = repository().join("defs");
+        let schema = compile(&world).expect("the sample compiles");
+        let plan = RealmPlan {
+            realm: REALM.to_owned(),
+            world,
+            data,
+            bases: 2,
+            cells: 2,
+            sync: SyncPolicy::Always,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        };
+        let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+        let (until, playing_until) = watch::channel(Instant::now() + LONG);
+        let (login, certificate) = realm.login;
+        let plan = BotPlan {
+            login,
+            trust: Trust::Pinned(certificate),
+            password: "a password for bots".to_owned(),
+            schema: Arc::clone(&schema),
+            bots: BOTS,
+            until: playing_until,
+            seed: 1,
+            files,
+        };
+        let (told, progress) = watch::channel(Progress::default());
+        let playing = tokio::spawn(bots::run(plan, told));
+        let mut played = Self {
+            realm,
+            schema,
+            disks,
+            folder,
+            until,
+            progress,
+            playing,
+            began: Instant::now(),
+            _alone: alone,
+        };
+        played.plays_on("the start").await;
+        played
+    }
+
+    /// The realm's folder.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.realm.plan().data.clone()
+    }
+
+    /// The small disk of this name, if it could be mounted.
+    pub(crate) fn disk(&self, name: &str) -> Option<&SmallDisk> {
+        self.disks.get(name)
+    }
+
+    /// Events that bots were shown so far.
+    pub(crate) fn shown(&self) -> u64 {
+        self.progress.borrow().shown
+    }
+
+    /// Sees that everybody plays, or plays again before long, and that every process runs and none has panicked.
+    pub(crate) async fn plays_on(&mut self, after: &str) {
+        let before = self.shown();
+        let playing = self
+            .progress
+            .wait_for(|now| now.shown >= before + SHOWN && now.connected == BOTS as u64);
+        let playing = tokio::time::timeout(PATIENCE, playing).await.is_ok();
+        let now = *self.progress.borrow();
+        assert!(
+            playing,
+            "after {after} not everybody plays on: {now}; the realm's logs:\n{}",
+            self.logs_ends()
+        );
+        self.realm
+            .watch(&[])
+            .unwrap_or_else(|error| panic!("after {after}: {error}"));
+        self.nothing_panicked(after);
+        println!(
+            "{:5.1} s: {after}: everybody plays on",
+            self.began.elapsed().as_secs_f32()
+        );
+    }
+
+    /// What a process has logged.
+    pub(crate) fn log_of(&self, name: &str) -> String {
+        let path = self.data().join("logs").join(format!("{name}.log"));
+        fs::read_to_string(path).unwrap_or_default()
+    }
+
+    /// A client of the realm.
+    pub(crate) fn client(&self, name: &str, password: &str) -> Client {
+        let (login, certificate) = self.realm.login;
+        let endpoint = client_endpoint(login).expect("a socket");
+        Client::start(
+            endpoint,
+            Config {
+                login,
+                trust: Trust::Pinned(certificate),
+                name: name.to_owned(),
+                password: password.to_owned(),
+                schema: Arc::clone(&self.schema),
+                seed: 7,
+            },
+        )
+    }
+
+    /// A connection to the realm's bus.
+    pub(crate) async fn bus(&self) -> (Bus, Subjects, Store) {
+        let settings = Settings {
+            realm: REALM.parse().expect("the realm's name is one"),
+            nats: self.realm.nats(),
+            replicas: 1,
+        };
+        let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
+        let store = remote_store(&bus, &subjects);
+        (bus, subjects, store)
+    }
+
+    /// Has the bots take their leave, and proves that nothing they were shown is lost, and that the archive replays to what
+    /// every owner is.
+    pub(crate) async fn prove(mut self) -> BotsReport {
+        self.until.send_replace(Instant::now());
+        let playing = within(PATIENCE * 2, "the bots to take their leave", &mut self.playing).await;
+        let report = playing.expect("bots do not panic").expect("bots can write");
+        println!("{report}");
+        assert_eq!(report.total(|bot| bot.malformed), 0, "frames that could not be read");
+        let (bus, subjects, store) = self.bus().await;
+        for owner in owners(&store).await.expect("the store answers") {
+            let live = inspect(&bus, &subjects, owner).await;
+            let replayed = replay_to(&store, owner, BatchNumber(live.batch)).await;
+            assert_eq!(
+                replayed, live.state,
+                "owner {owner} at batch {} is replayed to something else",
+                live.batch
+            );
+        }
+        let files = self.folder.path().join("shown");
+        let checked = check(&files, &store, &self.schema)
+            .await
+            .expect("the archive can be read");
+        println!("{checked}");
+        assert!(checked.is_clean(), "something that was shown is lost:\n{checked}");
+        assert!(checked.shown > 0 && checked.files == BOTS as u64);
+        self.nothing_panicked("everything");
+        self.realm.stop().await.expect("the realm stops");
+        report
+    }
+
+    fn nothing_panicked(&self, after: &str) {
+        for (name, log) in self.logs() {
+            let found = log.lines().find(|line| line.contains("panicked"));
+            assert!(found.is_none(), "after {after} {name} says: {found:?}");
+        }
+    }
+
+    fn logs(&self) -> Vec<(String, String)> {
+        let names = self.realm.members().map(|(name, _)| name.to_owned());
+        names.map(|name| (name.clone(), self.log_of(&name))).collect()
+    }
+
+    fn logs_ends(&self) -> String {
+        let mut text = String::new();
+        for (name, log) in self.logs() {
+            let lines: Vec<&str> = log.lines().collect();
+            let end = lines[lines.len().saturating_sub(8)..].join("\n");
+            text.push_str(&format!("--- {name}\n{end}\n"));
+        }
+        text
+    }
+}
+
+/// Waits until something is so, looking often.
+pub(crate) async fn until(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    within(patience, what, async {
+        while !is_so() {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+}
+
+/// Plays until something happens to a client.
+pub(crate) async fn until_event(client: &mut Client, what: &str, mut is_it: impl FnMut(&Event) -> bool) -> Event {
+    within(PATIENCE, what, async {
+        loop {
+            let event = client
+                .next()
+                .await
+                .unwrap_or_else(|| panic!("{what}: the client has ended"));
+            if is_it(&event) {
+                return event;
+            }
+        }
+    })
+    .await
+}
+
+async fn inspect(bus: &Bus, subjects: &Subjects, owner: OwnerId) -> Inspected {
+    within(PATIENCE, "an owner to be inspected", async {
+        loop {
+            match request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await {
+                Ok(inspected) => return inspected,
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
+    })
+    .await
+}
+
+/// The state's hash, once the archive holds the batch.
+async fn replay_to(store: &Store, owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
+    within(PATIENCE, "the archive to hold what an owner has logged", async {
+        loop {
+            match replay(store, owner, Some(batch)).await {
+                Ok(replayed) => return replayed.state.0.to_vec(),
+                Err(annals::replay::ReplayError::Short { .. }) => tokio::time::sleep(LOOK).await,
+                Err(error) => panic!("owner {owner}: {error}"),
+            }
+        }
+    })
+    .await
+}
