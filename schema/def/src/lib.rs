@@ -22,7 +22,9 @@ pub use data_type::{
     DataType, Field, FixedDict, Form, MAILBOX_SIZE, MAX_DEFAULT_VALUES, MAX_EMPTY_ELEMENTS, MAX_LENGTH, MAX_TYPE_DEPTH,
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
 };
-pub use diagnostic::{Diagnostic, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, nearest, render};
+pub use diagnostic::{
+    Diagnostic, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, nearest, render, to_json, to_sarif,
+};
 pub use generate::{Dice, generate, split_mix};
 pub use path::{AssignError, Path, assign};
 pub use schema::{

@@ -20,6 +20,8 @@ enum Commands {
     Demo(annals::demo_command::Demo),
     /// Compare what bots were shown with a realm's archive
     Check(annals::check_command::Check),
+    /// Check a world's definitions, and explain what is wrong
+    Defs(annals::defs_command::Defs),
     /// Read a realm's log
     Log(annals::log_command::Log),
 }
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
             Commands::Up(up) => up.run().await,
             Commands::Demo(demo) => demo.run().await,
             Commands::Check(check) => check.run().await,
+            Commands::Defs(defs) => defs.run(),
             Commands::Log(log) => log.run().await,
         }
     })

@@ -106,6 +106,7 @@ const COMPUTES: &[&str] = &[
     "miette",
     "prost",
     "quick-xml",
+    "serde_json",
     "sha2",
     "thiserror",
 ];

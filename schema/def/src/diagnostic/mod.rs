@@ -6,10 +6,12 @@
 mod lines;
 mod nearest;
 mod render;
+mod report;
 mod rule;
 
 pub use nearest::nearest;
 pub use render::{Style, render};
+pub use report::{to_json, to_sarif};
 pub use rule::{Rule, RuleText, Severity};
 
 use std::collections::BTreeMap;

@@ -246,7 +246,7 @@ impl fmt::Display for Rule {
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Note => "note",

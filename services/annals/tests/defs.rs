@@ -1,0 +1,129 @@
+//! `annals defs` as it is typed: what it prints, and its exit codes.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value as Json;
+
+const CLEAN: &str =
+    "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
+const ODD: &str = "<root> <Propertis/> </root>";
+const WRONG: &str =
+    "<root>\n\t<Properties>\n\t\t<hp> <Type> UINT9 </Type> <Flags> ALL_CLIENT </Flags> </hp>\n\t</Properties>\n</root>";
+
+/// A world of one type.
+fn world(definition: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::create_dir(dir.path().join("entity_defs")).expect("a folder");
+    fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> </root>").expect("a file");
+    fs::write(dir.path().join("entity_defs/Avatar.def"), definition).expect("a file");
+    dir
+}
+
+fn annals(dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+    command.arg("defs").args(arguments).current_dir(dir);
+    command.output().expect("the program runs")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+#[test]
+fn the_exit_code_tells_clean_wrong_and_nothing_to_check_apart() {
+    let clean = world(CLEAN);
+    let output = annals(clean.path(), &["check", "."]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(said(&output), ".: no problems\n");
+    let odd = world(ODD);
+    assert_eq!(annals(odd.path(), &["check", "."]).status.code(), Some(0));
+    assert_eq!(annals(odd.path(), &["check", "--strict", "."]).status.code(), Some(1));
+    let wrong = world(WRONG);
+    assert_eq!(annals(wrong.path(), &["check", "."]).status.code(), Some(1));
+    let nothing = annals(clean.path(), &["check", "no/such/folder"]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(said(&nothing).contains("D0001"));
+    assert_eq!(annals(clean.path(), &["check"]).status.code(), Some(2));
+}
+
+#[test]
+fn every_problem_is_shown_with_its_place_and_what_to_write_instead() {
+    let output = annals(world(WRONG).path(), &["check", "."]);
+    let said = said(&output);
+    for part in [
+        "error[D0201]: there is no type `UINT9`\n --> entity_defs/Avatar.def:3:15\n",
+        "help: did you mean `UINT8`?",
+        "error[D0302]: there is no distribution `ALL_CLIENT`\n --> entity_defs/Avatar.def:3:37\n",
+        "help: did you mean `ALL_CLIENTS`?",
+        "2 errors\n",
+    ] {
+        assert!(said.contains(part), "no {part} in\n{said}");
+    }
+}
+
+#[test]
+fn json_says_the_same() {
+    let output = annals(world(WRONG).path(), &["check", ".", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Json = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["counts"]["error"], 2);
+    let first = &report["problems"][0];
+    assert_eq!(first["code"], "D0201");
+    assert_eq!(first["file"], "entity_defs/Avatar.def");
+    assert_eq!(
+        (&first["line"], &first["column"], &first["endColumn"]),
+        (&3.into(), &15.into(), &20.into())
+    );
+    assert_eq!(first["help"], "did you mean `UINT8`?");
+}
+
+#[test]
+fn sarif_has_what_the_standard_requires() {
+    let dir = world(WRONG);
+    for (folder, prefix) in [
+        (".", String::new()),
+        (
+            dir.path().to_str().expect("text"),
+            format!("file://{}/", dir.path().display()),
+        ),
+    ] {
+        let output = annals(dir.path(), &["check", folder, "--format", "sarif"]);
+        let log: Json = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(log["version"], "2.1.0");
+        let run = &log["runs"][0];
+        let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
+        let results = run["results"].as_array().expect("results");
+        assert_eq!(results.len(), 2);
+        for result in results {
+            let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().expect("a number")).expect("small")];
+            assert_eq!(rule["id"], result["ruleId"]);
+            assert_eq!(result["level"], "error");
+            assert!(result["message"]["text"].is_string());
+            let location = &result["locations"][0]["physicalLocation"];
+            assert_eq!(
+                location["artifactLocation"]["uri"],
+                format!("{prefix}entity_defs/Avatar.def")
+            );
+            let region = &location["region"];
+            assert_eq!(region["startLine"], 3);
+            assert!(region["endColumn"].as_u64() > region["startColumn"].as_u64());
+        }
+    }
+}
+
+#[test]
+fn a_rule_is_explained_and_a_slip_is_recognised() {
+    let dir = world(CLEAN);
+    let output = annals(dir.path(), &["explain", "D0201"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said(&output).starts_with("D0201: there is no such type\n"));
+    let slip = annals(dir.path(), &["explain", "D9201"]);
+    assert_eq!(slip.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&slip.stderr).contains("did you mean"));
+    let all = said(&annals(dir.path(), &["explain"]));
+    assert!(all.lines().count() > 80, "{all}");
+}
