@@ -90,7 +90,7 @@ pub const SUBJECTS: &[Subject] = &[
 pub fn table(figures: &[Figure]) -> String {
     let number = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |value| format!("{value:.digits$}"));
     let mut lines = vec![format!(
-        "{:<28} {:>12} {:>12} {:>8}  {:<10} note",
+        "{:<34} {:>10} {:>10} {:>7}  {:<9} note",
         "name", "value", "baseline", "ratio", "unit"
     )];
     lines.extend(figures.iter().map(|figure| {
@@ -101,7 +101,7 @@ pub fn table(figures: &[Figure]) -> String {
         );
         let ratio = number(figure.ratio, 2);
         format!(
-            "{:<28} {value:>12} {baseline:>12} {ratio:>8}  {:<10} {}",
+            "{:<34} {value:>10} {baseline:>10} {ratio:>7}  {:<9} {}",
             figure.name, figure.unit, figure.note
         )
     }));

@@ -19,6 +19,7 @@ use annals_host::{
     nats::Bus,
 };
 use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, MemberId, OwnerId, Part, Shard};
+use annals_node::writer::PACE;
 use annals_wire::{
     Subjects,
     bus::{CallMessage, Envelope, Message},
@@ -76,8 +77,9 @@ fn figures(times: &Times) -> Vec<Figure> {
             baseline,
             "us",
             format!(
-                "{BOTS} bots over QUIC, separate processes, two appends on the way (sync always; a bare one takes {append:.0}); \
-                 baseline: a NATS request of {} B and as large a reply",
+                "{BOTS} bots over QUIC, separate processes, two batches logged on the way, each closed at least {} ms after the one \
+                 before it (sync always; a bare append takes {append:.0}); baseline: a NATS request of {} B and as large a reply",
+                PACE.as_millis(),
                 request().len()
             ),
         )

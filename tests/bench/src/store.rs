@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use annals_store::embedded::EmbeddedStore;
@@ -13,11 +12,11 @@ use crate::{Figure, Percentiles};
 /// Transactions in flight at a time.
 const IN_FLIGHT: usize = 64;
 
-/// How long each part is measured.
-const MEASURED: Duration = Duration::from_secs(3);
-
-/// How long each part runs before it is measured.
-const WARM_UP: Duration = Duration::from_millis(500);
+/// How long each part runs before it is measured, and is measured. They take turns, so that a busy moment of the disk falls
+/// on all.
+const WARM_UP: Duration = Duration::from_millis(200);
+const MEASURED: Duration = Duration::from_millis(800);
+const TURNS: u32 = 4;
 
 /// Value written by each commit, in bytes; its key adds 16.
 const VALUE_BYTES: usize = 100;
@@ -32,11 +31,16 @@ const KEY_BYTES: usize = 16;
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let directory = tempfile::tempdir_in(".").expect("a directory on the disk that is measured");
-    let bare = bare_syncs(&directory.path().join("bare"));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let embedded = EmbeddedStore::open(&directory.path().join("store")).expect("a new store");
-    let one = runtime.block_on(commits(&embedded, 1));
-    let many = runtime.block_on(commits(&embedded, IN_FLIGHT));
+    let mut file = File::create(directory.path().join("bare")).expect("a file is made");
+    let (mut bare, mut one, mut many) = (0.0, Commits::default(), Commits::default());
+    for _ in 0..TURNS {
+        bare += bare_syncs(&mut file) / f64::from(TURNS);
+        runtime.block_on(one.run(&embedded, 1));
+        runtime.block_on(many.run(&embedded, IN_FLIGHT));
+    }
+    let (one, many) = (one.rate(), many.rate());
     let bytes = KEY_BYTES + VALUE_BYTES;
     vec![
         Figure::against(
@@ -60,19 +64,8 @@ pub fn run() -> Vec<Figure> {
     ]
 }
 
-/// What one measurement gave.
-struct Commits {
-    per_second: f64,
-    /// Commits in a group, on average.
-    group: f64,
-    /// Latencies, in milliseconds.
-    p50: f64,
-    p99: f64,
-}
-
 /// Appends and syncs, one after the other; gives how many in a second.
-fn bare_syncs(path: &Path) -> f64 {
-    let mut file = File::create(path).expect("a file is made");
+fn bare_syncs(file: &mut File) -> f64 {
     let bytes = [7; KEY_BYTES + VALUE_BYTES];
     let mut sync_until = |end: Instant| {
         let mut count = 0_u32;
@@ -89,47 +82,70 @@ fn bare_syncs(path: &Path) -> f64 {
     f64::from(sync_until(start + MEASURED)) / start.elapsed().as_secs_f64()
 }
 
-async fn commits(embedded: &EmbeddedStore, in_flight: usize) -> Commits {
-    let warm = Instant::now() + WARM_UP;
-    let end = warm + MEASURED;
-    let workers: Vec<_> = (0..in_flight)
-        .map(|worker| {
-            let store = embedded.store();
-            tokio::spawn(async move {
-                let mut latencies = Vec::new();
-                for commit in 0_u64.. {
-                    let start = Instant::now();
-                    if start >= end {
-                        break;
-                    }
-                    one_commit(&store, worker, commit).await.expect("it commits");
-                    if start >= warm {
-                        latencies.push(start.elapsed());
-                    }
-                }
-                latencies
-            })
-        })
-        .collect();
-    tokio::time::sleep_until(warm.into()).await;
-    let before = embedded.written();
-    let start = Instant::now();
-    tokio::time::sleep_until(end.into()).await;
-    let after = embedded.written();
-    let seconds = start.elapsed().as_secs_f64();
+/// What was measured in all turns.
+#[derive(Debug, Default)]
+struct Commits {
+    commits: u64,
+    groups: u64,
+    time: Duration,
+    latencies: Vec<Duration>,
+}
 
+/// What they gave.
+struct Rate {
+    per_second: f64,
+    /// Commits in a group, on average.
+    group: f64,
+    /// Latencies, in milliseconds.
+    p50: f64,
+    p99: f64,
+}
+
+impl Commits {
+    /// One turn.
+    async fn run(&mut self, embedded: &EmbeddedStore, in_flight: usize) {
+        let warm = Instant::now() + WARM_UP;
+        let end = warm + MEASURED;
+        let work = |worker| commit_until(embedded.store(), worker, (warm, end));
+        let workers: Vec<_> = (0..in_flight).map(|worker| tokio::spawn(work(worker))).collect();
+        tokio::time::sleep_until(warm.into()).await;
+        let before = embedded.written();
+        let start = Instant::now();
+        tokio::time::sleep_until(end.into()).await;
+        let after = embedded.written();
+        self.time += start.elapsed();
+        self.commits += after.commits - before.commits;
+        self.groups += after.groups - before.groups;
+        for worker in workers {
+            self.latencies.extend(worker.await.expect("no worker fails"));
+        }
+    }
+
+    fn rate(&self) -> Rate {
+        let Percentiles { p50, p99 } = Percentiles::of(&self.latencies);
+        Rate {
+            per_second: self.commits as f64 / self.time.as_secs_f64(),
+            group: self.commits as f64 / self.groups as f64,
+            p50: p50 * 1e-3,
+            p99: p99 * 1e-3,
+        }
+    }
+}
+
+/// One worker's commits, one after the other; how long each took that began after `warm`.
+async fn commit_until(store: Store, worker: usize, (warm, end): (Instant, Instant)) -> Vec<Duration> {
     let mut latencies = Vec::new();
-    for worker in workers {
-        latencies.extend(worker.await.expect("no worker fails"));
+    for commit in 0_u64.. {
+        let start = Instant::now();
+        if start >= end {
+            break;
+        }
+        one_commit(&store, worker, commit).await.expect("it commits");
+        if start >= warm {
+            latencies.push(start.elapsed());
+        }
     }
-    let Percentiles { p50, p99 } = Percentiles::of(&latencies);
-    let commits = (after.commits - before.commits) as f64;
-    Commits {
-        per_second: commits / seconds,
-        group: commits / (after.groups - before.groups) as f64,
-        p50: p50 * 1e-3,
-        p99: p99 * 1e-3,
-    }
+    latencies
 }
 
 /// Reads a key and writes it: another key each time, among a thousand of this worker.
