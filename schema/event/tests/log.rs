@@ -327,6 +327,26 @@ fn no_flipped_bit_and_no_cut_goes_unnoticed() {
 }
 
 #[test]
+fn numbers_that_nothing_comes_before_or_after_are_refused() {
+    let imprint = Imprint {
+        realm: "test".into(),
+        owner: OwnerId(1),
+        epoch: Epoch(1),
+        schema: Hash::ZERO,
+    };
+    let first = Gathering::default().freeze(&imprint, &mut Tail::default(), Tick(1), WallTime(1), true);
+    // Version, flags, the realm's name behind its length, owner and epoch come before the two numbers.
+    let number = 2 + 1 + imprint.realm.len() + 4 + 8;
+    for (place, bad) in [(number, 0), (number, u64::MAX), (number + 8, 0)] {
+        let mut bytes = first.bytes.clone();
+        bytes[place..place + 8].copy_from_slice(&bad.to_le_bytes());
+        assert!(Batch::read(&bytes).is_err(), "{bad} at byte {place}");
+        assert!(Header::read(&bytes).is_err(), "{bad} at byte {place}");
+    }
+    assert!(Batch::read(&first.bytes).is_ok());
+}
+
+#[test]
 fn a_realm_begins_once_and_with_an_entity_that_is_there() {
     let begins = |entity| Event {
         subject: Subject::Owner,

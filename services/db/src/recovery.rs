@@ -84,11 +84,11 @@ pub async fn recover(store: &Store, shard: Shard, owner: OwnerId, part: Part) ->
             return Err(RecoveryError::Missing { owner, batch: next });
         }
         for (_, bytes) in batches {
-            let batch = read_batch(owner, &bytes)?;
-            if batch.header.number > cursor.batch {
+            // More may have been archived meanwhile. What a batch says its number is does not end this: it may be damaged.
+            if state.tail.batch >= cursor.batch {
                 break;
             }
-            state.fold(&batch)?;
+            state.fold(&read_batch(owner, &bytes)?)?;
         }
     }
     Ok(Recovered { state, cursor })

@@ -11,8 +11,9 @@
 //! address  = kind:u8 (0 owner, 1 base, 2 cell, 3 client)  id:number
 //! events   = (length:number event)*               `events` times, `events_length` bytes in all
 //! ```
-//! Integers are little-endian, `number` is LEB128, `bytes` is a number and as many bytes. The batch's hash is the RFC
-//! 6962 leaf hash of the header; `events_root` is the RFC 6962 tree hash over the events' bytes without their lengths.
+//! Integers are little-endian, the type `number` is LEB128, `bytes` is a number and as many bytes; batches and
+//! events are numbered from 1. The batch's hash is the RFC 6962 leaf hash of the header; `events_root` is the RFC 6962 tree
+//! hash over the events' bytes without their lengths.
 
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, Epoch, EventNumber, Hash, OwnerId, SessionId, Tick, WallTime,
@@ -285,6 +286,12 @@ impl Header {
             opens: flags & FLAG_OPENS != 0,
             consumed: Vec::new(),
         };
+        // Numbers begin at 1, and none is reached that has no successor.
+        let last = header.first_event.0.checked_add(u64::from(header.events));
+        let is_numbered = header.number.0 > 0 && header.number.0 < u64::MAX && header.first_event.0 > 0;
+        if !is_numbered || last.is_none() {
+            return Err(reader.malformed("batch or event number"));
+        }
         let count = reader.count(22, "consumed count")?;
         for _ in 0..count {
             header.consumed.push(Consumed {
