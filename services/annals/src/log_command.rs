@@ -1,16 +1,22 @@
-//! `annals log`.
+//! `annals log`: look into a realm's log, whether the realm runs or not.
 
-use std::process::ExitCode;
-
-use annals_host::{
-    config::Realm,
-    process::{Settings, connect, remote_store},
-    telemetry::Chain,
+use std::{
+    io::{self, Write, stdout},
+    path::PathBuf,
+    process::ExitCode,
 };
-use annals_ids::{BatchNumber, LogPosition, OwnerId};
-use annals_store::Store;
 
-use crate::replay::{owners, replay};
+use annals_host::{config::Realm, process::Settings, telemetry::Chain};
+use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId};
+use annals_store::StoreError;
+use thiserror::Error;
+
+use crate::{
+    replay::{Extent, ReplayError, owners, replay},
+    source::{Source, SourceError},
+    tail::{Tail, TailError, TailPlan},
+    verify::{VerifyError, verify},
+};
 
 /// Read a realm's log.
 #[derive(Debug, clap::Args)]
@@ -23,62 +29,170 @@ pub struct Log {
     /// The realm's nats-server
     #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
     nats: String,
+    /// Read the data directory of a realm that does not run, instead of a realm that does
+    #[arg(long, global = true)]
+    data: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
-    /// Fold the whole archive anew, in this process, and print each owner's state hash
+    /// Check that the log is whole, in one piece and replays; exit code 1 names what is wrong, 2 is that nothing can be said
+    Verify,
+    /// Print the newest events, one a line
+    Tail {
+        /// How many
+        #[arg(short = 'n', long = "events", default_value_t = 20)]
+        events: usize,
+        /// Only of this owner's log; may be given several times
+        #[arg(long, value_parser = |text: &str| text.parse().map(OwnerId))]
+        owner: Vec<OwnerId>,
+        /// Only those of this entity
+        #[arg(long, value_parser = |text: &str| text.parse().map(EntityId))]
+        entity: Option<EntityId>,
+        /// Go on with new events as they come, until interrupted
+        #[arg(long, short = 'f')]
+        follow: bool,
+    },
+    /// Fold the whole log anew, in this process, and print each owner's state hash
     Replay {
         /// Stop at this position, OWNER@BATCH; all owners to their ends if none is given
         #[arg(long, value_parser = position)]
         at: Vec<LogPosition>,
+        /// Of a realm that runs: go on with what its log holds beyond the archive. Of a data directory that is done anyway
+        #[arg(long)]
+        beyond: bool,
     },
+}
+
+/// Why a command did not do what it was to.
+#[derive(Debug, Error)]
+enum LogError {
+    #[error("there is no log to read")]
+    Source(#[from] SourceError),
+    #[error("nothing was verified")]
+    Verify(#[from] VerifyError),
+    #[error("the log was not replayed")]
+    Replay(#[from] ReplayError),
+    #[error("the log was not printed")]
+    Tail(#[from] TailError),
+    #[error("the owners could not be read")]
+    Store(#[from] StoreError),
+    #[error("nobody takes what is printed")]
+    Print(#[from] io::Error),
 }
 
 impl Log {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        let settings = Settings {
-            realm: self.realm,
-            nats: self.nats,
-            replicas: 1,
-        };
-        let (bus, subjects) = match connect(&settings, "log").await {
-            Ok(connected) => connected,
+        // Nothing can be said of a log that cannot be read; what does not replay is a finding.
+        match self.read().await {
+            Ok(code) => code,
+            // Whoever reads has seen enough.
+            Err(LogError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error @ (LogError::Replay(_) | LogError::Tail(_))) => {
+                eprintln!("{}", Chain(&error));
+                ExitCode::FAILURE
+            }
             Err(error) => {
                 eprintln!("{}", Chain(&error));
-                return ExitCode::FAILURE;
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    async fn read(self) -> Result<ExitCode, LogError> {
+        let source = match &self.data {
+            Some(data) => Source::directory(data, &self.realm).await?,
+            None => {
+                let settings = Settings {
+                    realm: self.realm,
+                    nats: self.nats,
+                    replicas: 1,
+                };
+                Source::running(&settings).await?
             }
         };
-        let store = remote_store(&bus, &subjects);
-        match self.command {
-            Commands::Replay { at } => replay_all(&store, at).await,
+        let code = match self.command {
+            Commands::Verify => {
+                let report = verify(&source).await?;
+                writeln!(stdout(), "{report}")?;
+                if report.is_clean() {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                }
+            }
+            Commands::Tail {
+                events,
+                owner,
+                entity,
+                follow,
+            } => {
+                let plan = TailPlan {
+                    events,
+                    owners: owner,
+                    entity,
+                };
+                if follow && self.data.is_some() {
+                    return Err(TailError::NothingToFollow.into());
+                }
+                print_tail(&source, plan, follow).await?;
+                ExitCode::SUCCESS
+            }
+            Commands::Replay { at, beyond } => {
+                let extent = if beyond || self.data.is_some() {
+                    Extent::Log
+                } else {
+                    Extent::Archive
+                };
+                replay_all(&source, at, extent).await?;
+                ExitCode::SUCCESS
+            }
+        };
+        if let Some(note) = &source.note {
+            writeln!(stdout(), "note: {note}")?;
+        }
+        Ok(code)
+    }
+}
+
+async fn print_tail(source: &Source, plan: TailPlan, follow: bool) -> Result<(), LogError> {
+    let mut tail = Tail::read(source, plan).await?;
+    for line in tail.lines() {
+        writeln!(stdout(), "{line}")?;
+    }
+    if !follow {
+        return Ok(());
+    }
+    loop {
+        for line in tail.follow(source).await? {
+            writeln!(stdout(), "{line}")?;
         }
     }
 }
 
-async fn replay_all(store: &Store, at: Vec<LogPosition>) -> ExitCode {
-    let wanted = if at.is_empty() {
-        match owners(store).await {
-            Ok(owners) => owners.into_iter().map(|owner| (owner, None)).collect::<Vec<_>>(),
-            Err(error) => {
-                eprintln!("{}", Chain(&error));
-                return ExitCode::FAILURE;
-            }
-        }
+async fn replay_all(source: &Source, at: Vec<LogPosition>, extent: Extent) -> Result<(), LogError> {
+    let wanted: Vec<(OwnerId, Option<BatchNumber>)> = if at.is_empty() {
+        let owners = owners(&source.store).await?;
+        owners.into_iter().map(|owner| (owner, None)).collect()
     } else {
         at.into_iter().map(|at| (at.owner, Some(at.batch))).collect()
     };
     for (owner, until) in wanted {
-        match replay(store, owner, until).await {
-            Ok(replayed) => println!("{} {} {} events", replayed.at, replayed.state, replayed.events),
-            Err(error) => {
-                eprintln!("{}", Chain(&error));
-                return ExitCode::FAILURE;
-            }
+        let replayed = replay(source, owner, until, extent).await?;
+        write!(
+            stdout(),
+            "{} {} {} events",
+            replayed.at,
+            replayed.state,
+            replayed.events
+        )?;
+        if replayed.archived < replayed.at.batch {
+            write!(stdout(), ", archived up to batch {}", replayed.archived)?;
         }
+        writeln!(stdout())?;
     }
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 fn position(text: &str) -> Result<LogPosition, String> {

@@ -1,39 +1,66 @@
-//! Replay: what an archive's batches fold into, in a process that never ran them (rule F9).
+//! Replay: what a log folds into, in a process that never ran it (rule F9).
 
-use annals_db::{RecoveryError, read_archived};
+use annals_director::read_owners;
 use annals_event::{Batch, Impossible, Malformed, OwnerState};
-use annals_host::process::SHARD;
+use annals_host::log::{ReadError, Reading};
 use annals_ids::{BatchNumber, Hash, LogPosition, OwnerId};
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
-/// Batches read at a time.
-const AT_ONCE: usize = 64;
+use crate::{
+    archive::{Fault, LogWalk},
+    source::{BeyondError, Source},
+};
 
-/// Why an archive could not be replayed.
+/// How much of a log is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// What db has archived.
+    Archive,
+    /// That, and what the log holds beyond it.
+    Log,
+}
+
+/// Why a log could not be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// The store.
-    #[error("the owners could not be read")]
-    Store(#[from] StoreError),
-    /// The archive.
     #[error("the archive could not be read")]
-    Archive(#[from] RecoveryError),
-    /// A batch is damaged.
-    #[error("the batch after {after} is damaged")]
+    Store(#[from] StoreError),
+    /// The log.
+    #[error("the log beyond the archive could not be read")]
+    Log(#[from] ReadError),
+    /// What is beyond the archive.
+    #[error("what lies beyond the archive could not be put together")]
+    Beyond(#[from] BeyondError),
+    /// There is no such owner.
+    #[error("the realm has no owner {0}; `annals log verify` lists those that it has")]
+    UnknownOwner(OwnerId),
+    /// A batch of the archive is not as it should be.
+    #[error("the archive does not replay: batch {} of owner {} {fault}", at.batch, at.owner)]
+    Faulty {
+        /// Which batch.
+        at: LogPosition,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// A batch beyond the archive is damaged.
+    #[error("batch {} of owner {}, beyond the archive, is damaged", .at.batch, .at.owner)]
     Damaged {
-        /// The last that was intact.
-        after: LogPosition,
+        /// Which batch.
+        at: LogPosition,
         /// What is wrong.
         #[source]
         source: Malformed,
     },
     /// A batch cannot have happened.
-    #[error("the archive does not replay")]
+    #[error("the log does not replay")]
     Impossible(#[from] Impossible),
-    /// The archive ends before the position that was asked for.
-    #[error("the archive of owner {owner} ends at batch {last}; batch {wanted} is not in it")]
+    /// The log ends before the position that was asked for.
+    #[error("the {what} of owner {owner} ends at batch {last}; batch {wanted} is not in it")]
     Short {
+        /// What was replayed.
+        what: &'static str,
         /// Whose.
         owner: OwnerId,
         /// Its last batch.
@@ -48,43 +75,81 @@ pub enum ReplayError {
 pub struct Replayed {
     /// Where the replay stopped.
     pub at: LogPosition,
+    /// Up to where of that it is archived.
+    pub archived: BatchNumber,
     /// The state's hash there.
     pub state: Hash,
     /// How many events were applied.
     pub events: u64,
 }
 
-/// Replays an owner's whole log up to `until`, or to its end.
+/// Replays an owner's log from its beginning up to `until`, or to its end.
 ///
 /// # Errors
-/// When the archive cannot be read, or does not replay.
-pub async fn replay(store: &Store, owner: OwnerId, until: Option<BatchNumber>) -> Result<Replayed, ReplayError> {
-    let records = annals_director::read_owners(store).await?;
-    let part = records.get(&owner).map_or(annals_ids::Part::Base, |record| record.part);
-    let mut state = OwnerState::new(owner, part);
-    'reading: loop {
-        let batches = read_archived(store, SHARD, owner, state.tail.batch, AT_ONCE).await?;
-        if batches.is_empty() {
-            break;
-        }
-        for (_, bytes) in batches {
-            if until.is_some_and(|until| state.tail.batch >= until) {
-                break 'reading;
+/// When the log cannot be read, or does not replay.
+pub async fn replay(
+    source: &Source,
+    owner: OwnerId,
+    until: Option<BatchNumber>,
+    extent: Extent,
+) -> Result<Replayed, ReplayError> {
+    let records = read_owners(&source.store).await?;
+    let record = records.get(&owner).ok_or(ReplayError::UnknownOwner(owner))?;
+    let mut reading = Reading::default();
+    if extent == Extent::Log {
+        source.read_log(owner, &mut reading).await?;
+    }
+    // Begun after the log was read: what was trimmed from it is archived by now.
+    let mut walk = LogWalk::begin(&source.store, record.shard, owner).await?;
+    let mut state = OwnerState::new(owner, record.part);
+    let is_there = |state: &OwnerState| until.is_some_and(|until| state.tail.batch >= until);
+    while !is_there(&state)
+        && let Some(step) = walk.next().await?
+    {
+        let at = LogPosition {
+            owner,
+            batch: step.number,
+        };
+        match (step.fault, step.batch) {
+            (None, Some(batch)) => state.fold(&batch)?,
+            (fault, _) => {
+                let fault = fault.unwrap_or(Fault::Missing);
+                return Err(ReplayError::Faulty { at, fault });
             }
-            let after = LogPosition {
-                owner,
-                batch: state.tail.batch,
-            };
-            let batch = Batch::read(&bytes).map_err(|source| ReplayError::Damaged { after, source })?;
-            state.fold(&batch)?;
+        }
+    }
+    let archived = state.tail.batch;
+    if extent == Extent::Log && !is_there(&state) {
+        for frozen in source.beyond(owner, walk.cursor(), &reading).await? {
+            if is_there(&state) {
+                break;
+            }
+            if frozen.number > state.tail.batch {
+                let at = LogPosition {
+                    owner,
+                    batch: frozen.number,
+                };
+                let batch = Batch::read(&frozen.bytes).map_err(|source| ReplayError::Damaged { at, source })?;
+                state.fold(&batch)?;
+            }
         }
     }
     let last = state.tail.batch;
     if let Some(wanted) = until.filter(|wanted| last < *wanted) {
-        return Err(ReplayError::Short { owner, last, wanted });
+        let what = match extent {
+            Extent::Archive => "archive",
+            Extent::Log => "log",
+        };
+        return Err(ReplayError::Short {
+            what,
+            owner,
+            last,
+            wanted,
+        });
     }
     Ok(Replayed {
         at: LogPosition { owner, batch: last },
+        archived,
         state: state.hash(),
         events: state.tail.event.0,
     })
@@ -95,5 +160,5 @@ pub async fn replay(store: &Store, owner: OwnerId, until: Option<BatchNumber>) -
 /// # Errors
 /// When the store cannot be read.
 pub async fn owners(store: &Store) -> Result<Vec<OwnerId>, StoreError> {
-    Ok(annals_director::read_owners(store).await?.into_keys().collect())
+    Ok(read_owners(store).await?.into_keys().collect())
 }

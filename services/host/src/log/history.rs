@@ -9,6 +9,7 @@ use annals_node::writer::PATIENCE;
 use annals_wire::Subjects;
 use async_nats::client::RequestErrorKind;
 use async_nats::jetstream::consumer::{DeliverPolicy, push};
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::response::Response;
 use async_nats::jetstream::stream::{
@@ -154,10 +155,9 @@ impl History {
     /// When it cannot be made, or stands with another configuration.
     pub async fn ensure(bus: &Bus, realm: &str, shard: Shard, replicas: usize) -> Result<Self, StreamError> {
         let subjects = Subjects::new(realm);
-        let name = format!("annals_{realm}_history_{shard}");
         let stream = bus
             .ensure_stream(Config {
-                name: name.clone(),
+                name: stream_name(realm, shard),
                 subjects: vec![subjects.logs(shard), subjects.fills(shard)],
                 retention: RetentionPolicy::Limits,
                 discard: DiscardPolicy::New,
@@ -168,13 +168,30 @@ impl History {
                 ..Config::default()
             })
             .await?;
-        Ok(Self {
+        Ok(Self::of(bus, realm, shard, stream))
+    }
+
+    /// The stream of a realm's shard as it stands, for whoever only reads; `None` when there is none.
+    ///
+    /// # Errors
+    /// When the server does not say.
+    pub async fn find(bus: &Bus, realm: &str, shard: Shard) -> Result<Option<Self>, StreamError> {
+        let name = stream_name(realm, shard);
+        match bus.jetstream().get_stream(&name).await {
+            Ok(stream) => Ok(Some(Self::of(bus, realm, shard, stream))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(source) => Err(StreamError::Read { stream: name, source }),
+        }
+    }
+
+    fn of(bus: &Bus, realm: &str, shard: Shard, stream: Stream) -> Self {
+        Self {
             bus: bus.clone(),
             stream,
-            name,
-            subjects,
+            name: stream_name(realm, shard),
+            subjects: Subjects::new(realm),
             shard,
-        })
+        }
     }
 
     /// The connection it is reached by.
@@ -473,5 +490,16 @@ impl History {
             .into_iter()
             .find(|lane| self.subject(*lane, owner) == subject)
             .map(|lane| (lane, owner))
+    }
+}
+
+fn stream_name(realm: &str, shard: Shard) -> String {
+    format!("annals_{realm}_history_{shard}")
+}
+
+fn is_absent(error: &GetStreamError) -> bool {
+    match error.kind() {
+        GetStreamErrorKind::JetStream(error) => error.error_code() == ErrorCode::STREAM_NOT_FOUND,
+        _ => false,
     }
 }

@@ -1,0 +1,378 @@
+//! Where a realm's log is read from: a realm that runs, or the data directory of one that does not.
+//!
+//! Nothing is changed by reading. Of a data directory's nats-server, whose store holds what db has not archived, a copy is
+//! started: the server itself would tidy up what it finds.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use annals_db::{RecoveryError, read_archived};
+use annals_def::{Schema, SchemaDecodeError};
+use annals_director::read_owners;
+use annals_event::{FrozenBatch, Header};
+use annals_host::{
+    config::Realm,
+    log::{History, ReadError, Reading},
+    nats::{Bus, ConnectError, Server, ServerError, ServerOptions, StreamError},
+    process::{SHARD, Settings, connect, remote_store},
+};
+use annals_ids::{BatchNumber, OwnerId, WallTime};
+use annals_node::{
+    chain::{Hole, assemble},
+    writer::{Opening, Tip},
+};
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction,
+    embedded::{EmbeddedStore, OpenError},
+    key_after,
+    layout::{
+        director,
+        owners::{self, Cursor, OpeningRecord},
+        read_chunks,
+    },
+};
+use annals_wire::Subjects;
+use tempfile::TempDir;
+use thiserror::Error;
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// How often a log is read that loses its tail meanwhile.
+const READINGS: usize = 3;
+
+/// Why there is no log to read.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// No connection.
+    #[error("the realm cannot be reached; for one that does not run, name its data directory with --data")]
+    Connect(#[from] ConnectError),
+    /// The stream does not answer.
+    #[error("the realm's log cannot be read")]
+    Stream(#[from] StreamError),
+    /// The server has no such realm.
+    #[error("the nats-server on {nats} has no log of a realm {realm}: name the realm with --realm")]
+    NoLog {
+        /// Where.
+        nats: String,
+        /// The realm.
+        realm: Realm,
+    },
+    /// The folder is none of a realm.
+    #[error("{} is not the data directory of a realm: there is no store in it", .0.display())]
+    NoRealm(PathBuf),
+    /// A realm runs on it.
+    #[error("{} is in use by a realm that runs; read its log with --nats {nats} instead of --data", data.display())]
+    InUse {
+        /// The data directory.
+        data: PathBuf,
+        /// The address of the realm's nats-server, as far as the directory tells.
+        nats: String,
+        /// What the store says.
+        #[source]
+        source: OpenError,
+    },
+    /// The store cannot be opened.
+    #[error("the store cannot be opened")]
+    Open(#[from] OpenError),
+    /// The store cannot be read.
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
+    /// The archive cannot be read.
+    #[error("the archive cannot be read")]
+    Archive(#[from] RecoveryError),
+    /// The nats-server's store cannot be copied.
+    #[error("the nats-server's store in {} cannot be copied to a temporary folder (TMPDIR says where)", path.display())]
+    Copy {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The copy cannot be served.
+    #[error("no nats-server could be started on a copy of {}", path.display())]
+    Serve {
+        /// Of what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: ServerError,
+    },
+    /// The realm's schema cannot be read.
+    #[error("the schema in the store is damaged: restore it from a backup")]
+    Schema(#[from] SchemaDecodeError),
+}
+
+/// Why what lies beyond the archive could not be had.
+#[derive(Debug, Error)]
+pub enum BeyondError {
+    /// The stream.
+    #[error("the log beyond the archive could not be read")]
+    Log(#[from] ReadError),
+    /// The store.
+    #[error("the openings could not be read")]
+    Store(#[from] StoreError),
+    /// Batches are missing.
+    #[error(transparent)]
+    Hole(#[from] Hole),
+}
+
+/// What a realm is, as its store says.
+#[derive(Debug)]
+pub struct About {
+    /// When it began.
+    pub began: WallTime,
+    /// Its schema.
+    pub schema: Schema,
+}
+
+/// A realm's log, open for reading.
+pub struct Source {
+    /// The archive and all that belongs to it.
+    pub store: Store,
+    /// What the log holds, where there is something beyond the archive.
+    pub history: Option<History>,
+    /// The realm's bus, where it runs.
+    pub live: Option<(Bus, Subjects)>,
+    /// Up to where this reaches, if that is less than one would think.
+    pub note: Option<String>,
+    /// Serves the history for as long as it is read.
+    _copy: Option<ServedCopy>,
+}
+
+/// A nats-server on a copy of another's store. It is stopped before the copy is removed.
+struct ServedCopy {
+    server: Server,
+    _folder: TempDir,
+}
+
+impl Source {
+    /// The archive in a store, and nothing else.
+    #[must_use]
+    pub fn archive(store: Store) -> Self {
+        Self {
+            store,
+            history: None,
+            live: None,
+            note: None,
+            _copy: None,
+        }
+    }
+
+    /// A realm that runs.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub async fn running(settings: &Settings) -> Result<Self, SourceError> {
+        let (bus, subjects) = connect(settings, "log").await?;
+        let Some(history) = History::find(&bus, settings.realm.as_str(), SHARD).await? else {
+            return Err(SourceError::NoLog {
+                nats: settings.nats.clone(),
+                realm: settings.realm.clone(),
+            });
+        };
+        Ok(Self {
+            history: Some(history),
+            live: Some((bus.clone(), subjects.clone())),
+            ..Self::archive(remote_store(&bus, &subjects))
+        })
+    }
+
+    /// The data directory of a realm that does not run: its embedded store, and what its private nats-server's store holds
+    /// beyond. `realm` is asked for only where nothing is archived that would tell.
+    ///
+    /// # Errors
+    /// When it is none, when a realm runs on it, or when it cannot be read.
+    pub async fn directory(data: &Path, realm: &Realm) -> Result<Self, SourceError> {
+        let directory = data.join("store");
+        // Opening would make it.
+        if !directory.join("rows").is_dir() {
+            return Err(SourceError::NoRealm(data.to_owned()));
+        }
+        let store = match EmbeddedStore::open(&directory) {
+            Ok(store) => store.store(),
+            Err(source @ OpenError::Held { .. }) => {
+                return Err(SourceError::InUse {
+                    data: data.to_owned(),
+                    nats: served_at(data),
+                    source,
+                });
+            }
+            Err(other) => return Err(other.into()),
+        };
+        let mut source = Self::archive(store);
+        let kept = data.join("nats").join("store");
+        if !kept.is_dir() {
+            source.note = Some("there is no nats-server's store beside it: this is the archive alone".to_owned());
+            return Ok(source);
+        }
+        let (copy, history) = match serve_copy(&kept, &source.realm_name(realm).await?).await {
+            Ok(served) => served,
+            Err(SourceError::Serve { source: reason, .. }) if is_without_program(&reason) => {
+                source.note = Some(format!("this is the archive alone: {reason}"));
+                return Ok(source);
+            }
+            Err(other) => return Err(other),
+        };
+        if history.is_none() {
+            source.note = Some("its nats-server's store has no log of the realm: this is the archive alone".to_owned());
+        }
+        source.history = history;
+        source._copy = Some(copy);
+        Ok(source)
+    }
+
+    /// What the realm is; `None` if nobody ever began it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn about(&self) -> Result<Option<About>, SourceError> {
+        let work = |transaction: Transaction| async move {
+            let snapshot = transaction.snapshot();
+            let Some(value) = snapshot.get(&director::realm_key()).await? else {
+                return Ok(None);
+            };
+            let realm = director::Realm::decode(&value)?;
+            let schema = read_chunks(&transaction, &director::schema_key(realm.schema)).await?;
+            Ok::<_, StoreError>(Some((realm.began, schema.unwrap_or_default())))
+        };
+        match self.store.read(work).await? {
+            Some((began, schema)) => Ok(Some(About {
+                began,
+                schema: Schema::decode(&schema)?,
+            })),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads an owner's log to its end, if there is one beside the archive. Read on with the same `reading` later.
+    ///
+    /// # Errors
+    /// When the stream does not answer.
+    pub async fn read_log(&self, owner: OwnerId, reading: &mut Reading) -> Result<(), ReadError> {
+        let Some(history) = &self.history else { return Ok(()) };
+        for _ in 1..READINGS {
+            match history.read(owner, reading).await {
+                Err(ReadError::Shrunk { .. }) => *reading = Reading::default(),
+                result => return result,
+            }
+        }
+        history.read(owner, reading).await
+    }
+
+    /// What an owner's log holds beyond its archive, as its taker would find it (rule E1): `archived` is where the archive
+    /// ended after the log was read, so that whatever was trimmed meanwhile is in it.
+    ///
+    /// # Errors
+    /// When something is missing, or the store does not answer.
+    pub async fn beyond(
+        &self,
+        owner: OwnerId,
+        archived: Cursor,
+        reading: &Reading,
+    ) -> Result<Vec<FrozenBatch>, BeyondError> {
+        let tip = Tip {
+            number: archived.batch,
+            hash: archived.hash,
+        };
+        let openings: Vec<Opening> = read_openings(&self.store, owner)
+            .await?
+            .into_iter()
+            .map(|OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash })
+            .collect();
+        let chain = assemble(owner, tip, &openings, reading.batches.iter().cloned(), reading.last)?;
+        Ok(chain.beyond)
+    }
+
+    /// The name of the realm, as its first archived batch gives it.
+    async fn realm_name(&self, otherwise: &Realm) -> Result<Realm, SourceError> {
+        for (owner, record) in read_owners(&self.store).await? {
+            let first = match read_archived(&self.store, record.shard, owner, BatchNumber(0), 1).await {
+                Ok(first) => first,
+                // What is wrong with the archive is for others to say.
+                Err(RecoveryError::Missing { .. }) => continue,
+                Err(other) => return Err(other.into()),
+            };
+            let header = first.first().and_then(|(_, bytes)| Header::read(bytes).ok());
+            if let Some(name) = header.and_then(|(header, _)| header.realm.parse().ok()) {
+                return Ok(name);
+            }
+        }
+        Ok(otherwise.clone())
+    }
+}
+
+/// All openings of an owner that the store holds, by epoch.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<OpeningRecord>, StoreError> {
+    let work = |transaction: Transaction| async move {
+        let mut found = Vec::new();
+        let mut range = owners::openings(owner);
+        loop {
+            let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
+            for (_, value) in &page.rows {
+                found.push(OpeningRecord::decode(value)?);
+            }
+            match page.rows.last().filter(|_| page.more) {
+                Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+                None => return Ok(found),
+            }
+        }
+    };
+    store.read(work).await
+}
+
+/// Starts a nats-server on a copy of the store in `kept`, and looks for the realm's log there.
+async fn serve_copy(kept: &Path, realm: &Realm) -> Result<(ServedCopy, Option<History>), SourceError> {
+    let failed = |source| SourceError::Copy {
+        path: kept.to_owned(),
+        source,
+    };
+    let folder = TempDir::with_prefix("annals-log-").map_err(failed)?;
+    copy_folder(kept, &folder.path().join("store")).map_err(failed)?;
+    let server = Server::start(&ServerOptions::new(folder.path())).await;
+    let server = server.map_err(|source| SourceError::Serve {
+        path: kept.to_owned(),
+        source,
+    })?;
+    let copy = ServedCopy {
+        server,
+        _folder: folder,
+    };
+    let bus = Bus::connect(&copy.server.url(), "annals-log").await?;
+    let history = History::find(&bus, realm.as_str(), SHARD).await?;
+    Ok((copy, history))
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_without_program(error: &ServerError) -> bool {
+    matches!(error, ServerError::Binary(_))
+}
+
+/// The address of a data directory's own nats-server, as its configuration says; else what an operator has to put there.
+fn served_at(data: &Path) -> String {
+    let configuration = fs::read_to_string(data.join("nats").join("nats.conf")).unwrap_or_default();
+    let port = configuration.lines().find_map(|line| line.strip_prefix("port: "));
+    port.map_or_else(
+        || "nats://HOST:PORT".to_owned(),
+        |port| format!("nats://127.0.0.1:{port}"),
+    )
+}

@@ -1,0 +1,329 @@
+//! The newest events of a realm's logs, in the words of its definitions, and new ones as they come.
+//!
+//! ```text
+//! line = OWNER@BATCH "#" EVENT  WORLD-TIME  SUBJECT ":" WHAT ["(history" NUMBER ")"] ["by call" NUMBER "of" SENDER]
+//! ```
+//! World time is the time since the realm began, by the wall clock of the event's writer. Logs are printed in its order;
+//! within one log, order is the log's.
+
+mod follow;
+mod names;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use annals_db::{RecoveryError, recover};
+use annals_director::read_owners;
+use annals_event::{Batch, Event, Header, Subject};
+use annals_host::log::{ReadError, Reading};
+use annals_ids::{BatchNumber, EntityId, Epoch, EventNumber, Hash, LogPosition, OwnerId, WallTime};
+use annals_store::{StoreError, layout::owners::OwnerRecord};
+use thiserror::Error;
+
+use crate::{
+    archive::LogWalk,
+    source::{BeyondError, Source, SourceError},
+};
+use follow::Following;
+use names::{Names, mentioned};
+
+/// Batches of a log that are looked at together, going backwards.
+const PAGE: u64 = 64;
+
+/// Batches before those that are printed in which the creation of what they are about is looked for: a quarter of an hour
+/// of a busy cell. What is not found there is printed by number.
+const LOOK_BACK: u64 = 8_192;
+
+/// What is to be printed.
+#[derive(Clone, Debug, Default)]
+pub struct TailPlan {
+    /// How many events.
+    pub events: usize,
+    /// Of whose logs; of all if none is given.
+    pub owners: Vec<OwnerId>,
+    /// Of which entity.
+    pub entity: Option<EntityId>,
+}
+
+/// Why nothing can be printed.
+#[derive(Debug, Error)]
+pub enum TailError {
+    /// The store.
+    #[error("the archive could not be read")]
+    Store(#[from] StoreError),
+    /// The log.
+    #[error("the log beyond the archive could not be read")]
+    Log(#[from] ReadError),
+    /// The realm.
+    #[error("it could not be read what the realm is")]
+    Source(#[from] SourceError),
+    /// There is no such owner.
+    #[error("the realm has no owner {0}; `annals log verify` lists those that it has")]
+    UnknownOwner(OwnerId),
+    /// Nothing new can come.
+    #[error("nothing new comes into the log of a realm that does not run: leave --follow out")]
+    NothingToFollow,
+}
+
+/// The newest events.
+pub struct Tail {
+    plan: TailPlan,
+    began: WallTime,
+    names: Names,
+    rows: Vec<Row>,
+    /// What is wrong with what was read.
+    notes: Vec<String>,
+    following: Following,
+}
+
+/// An event, and where it was found.
+#[derive(Clone, Debug)]
+struct Row {
+    header: Arc<Header>,
+    number: EventNumber,
+    event: Event,
+}
+
+/// The end of a log, as far as it was read.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    batch: BatchNumber,
+    hash: Hash,
+    epoch: Epoch,
+}
+
+impl Tail {
+    /// Reads the newest events.
+    ///
+    /// # Errors
+    /// When the logs cannot be read.
+    pub async fn read(source: &Source, plan: TailPlan) -> Result<Self, TailError> {
+        let owners = read_owners(&source.store).await?;
+        if let Some(unknown) = plan.owners.iter().find(|owner| !owners.contains_key(owner)) {
+            return Err(TailError::UnknownOwner(*unknown));
+        }
+        let about = source.about().await?;
+        let mut tail = Self {
+            plan,
+            began: about.as_ref().map_or(WallTime(0), |about| about.began),
+            names: Names::new(about.map(|about| about.schema)),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            following: Following::default(),
+        };
+        let mut looked = BTreeMap::new();
+        for (&owner, record) in &owners {
+            let (rows, first) = tail.read_owner(source, owner, record).await?;
+            tail.rows.extend(rows);
+            looked.insert(owner, first);
+        }
+        // A stable sort: within a log the order stays.
+        tail.rows.sort_by_key(|row| row.header.wall);
+        let surplus = tail.rows.len().saturating_sub(tail.plan.events);
+        tail.rows.drain(..surplus);
+        tail.find_types(source, &owners, &looked).await?;
+        Ok(tail)
+    }
+
+    /// What is to be printed of what was read.
+    pub fn lines(&mut self) -> Vec<String> {
+        let mut lines: Vec<String> = self.notes.drain(..).map(|note| format!("note: {note}")).collect();
+        for row in self.rows.drain(..) {
+            lines.push(line(&self.names, self.began, &row));
+        }
+        lines
+    }
+
+    /// Waits for what comes next. Nothing is lost when the waiting is given up.
+    ///
+    /// # Errors
+    /// When there is no log, or the store does not answer.
+    pub async fn follow(&mut self, source: &Source) -> Result<Vec<String>, TailError> {
+        if !self.following.has_begun() {
+            // What happens from here on may be about anybody.
+            for (owner, record) in read_owners(&source.store).await? {
+                self.learn_state(source, owner, &record).await?;
+            }
+        }
+        let batches = self.following.next(source, &mut self.notes).await?;
+        for batch in batches {
+            batch.events.iter().for_each(|event| self.names.learn(event));
+            let rows = self.rows_of(batch);
+            self.rows.extend(rows);
+        }
+        Ok(self.lines())
+    }
+
+    /// The newest events of one log that are wanted, and the first batch that was looked at for them.
+    async fn read_owner(
+        &mut self,
+        source: &Source,
+        owner: OwnerId,
+        record: &OwnerRecord,
+    ) -> Result<(Vec<Row>, BatchNumber), TailError> {
+        let mut reading = Reading::default();
+        source.read_log(owner, &mut reading).await?;
+        // Read after the log: what was trimmed from it is archived by now.
+        let cursor = LogWalk::begin(&source.store, record.shard, owner).await?.cursor();
+        let mut end = End {
+            batch: cursor.batch,
+            hash: cursor.hash,
+            epoch: cursor.epoch,
+        };
+        let mut rows = Vec::new();
+        match source.beyond(owner, cursor, &reading).await {
+            Ok(beyond) => {
+                for batch in beyond.iter().filter_map(|frozen| Batch::read(&frozen.bytes).ok()) {
+                    end = End {
+                        batch: batch.header.number,
+                        hash: batch.hash,
+                        epoch: batch.header.epoch,
+                    };
+                    batch.events.iter().for_each(|event| self.names.learn(event));
+                    rows.extend(self.rows_of(batch));
+                }
+            }
+            Err(BeyondError::Hole(hole)) => self.notes.push(hole.to_string()),
+            Err(BeyondError::Store(error)) => return Err(error.into()),
+            Err(BeyondError::Log(error)) => return Err(error.into()),
+        }
+        self.following.begin(owner, end);
+        let mut first = cursor.batch.next();
+        while rows.len() < self.plan.events && first.0 > 1 && self.wants(owner) {
+            let (earlier, batches) = self.page_before(source, record, owner, first).await?;
+            first = earlier;
+            let mut before: Vec<Row> = batches.into_iter().flat_map(|batch| self.rows_of(batch)).collect();
+            before.append(&mut rows);
+            rows = before;
+        }
+        Ok((rows, first))
+    }
+
+    /// The archived batches of some page before `first`, and where that page begins.
+    async fn page_before(
+        &mut self,
+        source: &Source,
+        record: &OwnerRecord,
+        owner: OwnerId,
+        first: BatchNumber,
+    ) -> Result<(BatchNumber, Vec<Batch>), StoreError> {
+        let after = BatchNumber((first.0 - 1).saturating_sub(PAGE));
+        let mut walk = LogWalk::after(&source.store, record.shard, owner, after).await?;
+        let mut batches = Vec::new();
+        while let Some(step) = walk.next().await? {
+            if step.number >= first {
+                break;
+            }
+            if let Some(fault) = step.fault {
+                self.notes
+                    .push(format!("batch {} of owner {owner} {fault}", step.number));
+            }
+            if let Some(batch) = step.batch {
+                batch.events.iter().for_each(|event| self.names.learn(event));
+                batches.push(batch);
+            }
+        }
+        Ok((after.next(), batches))
+    }
+
+    /// Finds out of what types the entities are that are printed: from the states at hand, then from the log before.
+    async fn find_types(
+        &mut self,
+        source: &Source,
+        owners: &BTreeMap<OwnerId, OwnerRecord>,
+        looked: &BTreeMap<OwnerId, BatchNumber>,
+    ) -> Result<(), TailError> {
+        for (&owner, record) in owners {
+            if self.unknown(None).is_empty() {
+                return Ok(());
+            }
+            self.learn_state(source, owner, record).await?;
+        }
+        // What is no more is in no state.
+        for (&owner, record) in owners {
+            let mut first = looked.get(&owner).copied().unwrap_or_default();
+            let last = first.0.saturating_sub(LOOK_BACK);
+            while first.0 > last.max(1) && !self.unknown(Some(owner)).is_empty() {
+                (first, _) = self.page_before(source, record, owner, first).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns of what types an owner's entities are.
+    async fn learn_state(&mut self, source: &Source, owner: OwnerId, record: &OwnerRecord) -> Result<(), TailError> {
+        match recover(&source.store, record.shard, owner, record.part).await {
+            Ok(recovered) => self.names.learn_state(&recovered.state),
+            Err(RecoveryError::Store { source, .. }) => return Err(source.into()),
+            // Names are missing then, and `annals log verify` says why.
+            Err(error) => self.notes.push(error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Entities that are to be printed, of one owner or of all, and whose type is not known.
+    fn unknown(&self, of: Option<OwnerId>) -> BTreeSet<EntityId> {
+        let rows = self
+            .rows
+            .iter()
+            .filter(|row| of.is_none_or(|owner| row.header.owner == owner));
+        rows.flat_map(|row| mentioned(&row.event))
+            .filter(|entity| !self.names.knows(*entity))
+            .collect()
+    }
+
+    /// The events of a batch that are wanted.
+    fn rows_of(&self, batch: Batch) -> Vec<Row> {
+        if !self.wants(batch.header.owner) {
+            return Vec::new();
+        }
+        let header = Arc::new(batch.header);
+        let numbered = (header.first_event.0..).map(EventNumber).zip(batch.events);
+        let wanted = numbered.filter(|(_, event)| {
+            let entity = self.plan.entity;
+            entity.is_none_or(|entity| matches!(event.subject, Subject::Entity(found, _) if found == entity))
+        });
+        wanted
+            .map(|(number, event)| Row {
+                header: Arc::clone(&header),
+                number,
+                event,
+            })
+            .collect()
+    }
+
+    fn wants(&self, owner: OwnerId) -> bool {
+        self.plan.owners.is_empty() || self.plan.owners.contains(&owner)
+    }
+}
+
+/// An event in a line.
+fn line(names: &Names, began: WallTime, row: &Row) -> String {
+    let Row { header, number, event } = row;
+    let at = LogPosition {
+        owner: header.owner,
+        batch: header.number,
+    };
+    let mut text = format!(
+        "{at} #{number}  {}  {}: {}",
+        clock(header.wall.0.saturating_sub(began.0)),
+        names.subject(event.subject),
+        names.event(event)
+    );
+    if let Some(history) = event.history {
+        text.push_str(&format!(" (history {history})"));
+    }
+    let cause = (event.cause.0 as usize).checked_sub(1);
+    if let Some(cause) = cause.and_then(|index| header.consumed.get(index)) {
+        text.push_str(&format!(" by call {} of {}", cause.number, names.address(cause.from)));
+    }
+    text
+}
+
+/// Milliseconds as hours, minutes, seconds.
+fn clock(ms: u64) -> String {
+    let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}.{:03}", ms % 1_000)
+}

@@ -1,0 +1,112 @@
+//! Logs as they grow.
+
+use std::collections::BTreeMap;
+
+use annals_event::{Batch, Header};
+use annals_host::log::Reader;
+use annals_ids::OwnerId;
+use annals_node::{
+    chain::{Candidates, Claim, Stand, Step},
+    writer::{Opening, Tip},
+};
+use annals_store::layout::owners::OpeningRecord;
+use bytes::Bytes;
+
+use super::{End, TailError};
+use crate::source::{Source, read_openings};
+
+/// Batches that may wait behind a hole. Beyond that the newest are dropped, and what comes after them is not printed.
+const MAX_WAITING: usize = 10_000;
+
+/// The logs of a realm, each from where it was read to.
+#[derive(Default)]
+pub(super) struct Following {
+    reader: Option<Reader>,
+    logs: BTreeMap<OwnerId, Log>,
+}
+
+#[derive(Default)]
+struct Log {
+    end: End,
+    openings: Vec<Opening>,
+    waiting: Candidates<Bytes>,
+}
+
+impl Following {
+    /// A log is read up to here.
+    pub(super) fn begin(&mut self, owner: OwnerId, end: End) {
+        self.logs.entry(owner).or_default().end = end;
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// The batches that the next message of the stream completes, void ones left out; often none.
+    pub(super) async fn next(&mut self, source: &Source, notes: &mut Vec<String>) -> Result<Vec<Batch>, TailError> {
+        let history = source.history.as_ref().ok_or(TailError::NothingToFollow)?;
+        let reader = self.reader.get_or_insert_with(|| Reader::new(history, 1));
+        let entry = reader.next().await;
+        let Ok((header, hash)) = Header::read(&entry.bytes) else {
+            notes.push(format!("a message of owner {}'s log is not a batch", entry.owner));
+            return Ok(Vec::new());
+        };
+        let log = self.logs.entry(entry.owner).or_default();
+        if header.owner != entry.owner || header.number <= log.end.batch {
+            return Ok(Vec::new());
+        }
+        log.waiting.insert(Claim::of(&header, hash), entry.bytes);
+        if log.waiting.iter().count() > MAX_WAITING {
+            log.waiting.drop_last();
+        }
+        log.advance(source, entry.owner, notes).await
+    }
+}
+
+impl Log {
+    async fn advance(
+        &mut self,
+        source: &Source,
+        owner: OwnerId,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Batch>, TailError> {
+        let mut batches = Vec::new();
+        let mut asked = false;
+        loop {
+            let stand = Stand {
+                tip: Tip {
+                    number: self.end.batch,
+                    hash: self.end.hash,
+                },
+                epoch: self.end.epoch,
+                openings: &self.openings,
+            };
+            match self.waiting.step(&stand) {
+                Step::Next(claim, bytes) => {
+                    self.end = End {
+                        batch: claim.number,
+                        hash: claim.hash,
+                        epoch: claim.epoch,
+                    };
+                    match Batch::read(&bytes) {
+                        Ok(batch) => batches.push(batch),
+                        Err(error) => notes.push(format!("batch {} of owner {owner}: {error}", claim.number)),
+                    }
+                }
+                Step::Wrong { claim, .. } => notes.push(format!(
+                    "batch {} of owner {owner} (hash {}) is not what belongs there",
+                    claim.number, claim.hash
+                )),
+                // Whether an `Open` counts, and what it voids, only the store says.
+                Step::End if !asked && self.waiting.awaits_opening(&stand) => {
+                    asked = true;
+                    let records = read_openings(&source.store, owner).await?;
+                    let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
+                    self.openings = records.into_iter().map(opening).collect();
+                }
+                // db asks for what is missing, and it comes as a fill.
+                Step::End | Step::Missing { .. } => return Ok(batches),
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Events in the words of a world's definitions.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use annals_def::{DataType, EntityType, Method, Schema, Value};
+use annals_event::{Audience, Body, Call, Event, OwnerState, Place, Subject};
+use annals_ids::{Address, EntityId, MemberId, Part, TypeId};
+
+/// What is known of the world that a log is about.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    schema: Option<Schema>,
+    types: BTreeMap<EntityId, TypeId>,
+}
+
+impl Names {
+    pub(super) fn new(schema: Option<Schema>) -> Self {
+        Self {
+            schema,
+            types: BTreeMap::new(),
+        }
+    }
+
+    /// Whether it is known of what type an entity is.
+    pub(super) fn knows(&self, entity: EntityId) -> bool {
+        self.types.contains_key(&entity)
+    }
+
+    /// Learns the types of all entities of a state.
+    pub(super) fn learn_state(&mut self, state: &OwnerState) {
+        let real = state.entities.iter().map(|(entity, image)| (*entity, image.type_id));
+        let departing = state.departing.values().map(|(entity, image)| (*entity, image.type_id));
+        self.types.extend(real.chain(departing));
+    }
+
+    /// Learns what an event tells of types.
+    pub(super) fn learn(&mut self, event: &Event) {
+        let told = match (&event.body, event.subject) {
+            (Body::BaseCreated(creation), Subject::Entity(entity, _)) => Some((entity, creation.type_id)),
+            (Body::CellCreated(creation), _) => Some((creation.entity, creation.type_id)),
+            (Body::Onloaded { image, .. }, Subject::Entity(entity, _)) => Some((entity, image.type_id)),
+            (Body::Called { call, .. }, _) => match call {
+                Call::CreateCell(creation) => Some((creation.entity, creation.type_id)),
+                Call::Onload { entity, image } => Some((*entity, image.type_id)),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.types.extend(told);
+    }
+
+    /// Whose state an event changes.
+    pub(super) fn subject(&self, subject: Subject) -> String {
+        match subject {
+            Subject::Owner => "owner".to_owned(),
+            Subject::Entity(entity, part) => {
+                let name = self.entity_type(entity).map_or("entity", |found| found.name.as_str());
+                format!("{name} {entity} {part}")
+            }
+        }
+    }
+
+    /// What happened.
+    pub(super) fn event(&self, event: &Event) -> String {
+        let entity_type = match event.subject {
+            Subject::Entity(entity, _) => self.entity_type(entity),
+            Subject::Owner => None,
+        };
+        match &event.body {
+            Body::BaseCreated(creation) if creation.database.0 == 0 => "created".to_owned(),
+            Body::BaseCreated(creation) => format!(
+                "created from entity {} of the database, check-out {}",
+                creation.database, creation.checkout
+            ),
+            Body::CellCreated(creation) => format!("created at {}", place(&creation.place)),
+            Body::Changed { member, path, value } => {
+                format!("{} = {value}", property(entity_type, *member, path))
+            }
+            Body::Invoked { method, args, audience } => {
+                let found = entity_type.and_then(|found| found.client_methods.get(usize::from(method.0)));
+                let audience = match audience {
+                    Audience::Own => "its own client",
+                    Audience::Others => "the other clients",
+                    Audience::All => "all clients",
+                };
+                format!("{} on {audience}", invocation(found, *method, args))
+            }
+            Body::Moved(at) => format!("at {}", place(at)),
+            Body::Called { to, number, call, .. } => {
+                format!("calls {} ({number}): {}", self.address(*to), self.call(*to, call))
+            }
+            Body::SpaceData { space, key, value } => {
+                format!("space {space}: data {key} is {} bytes", value.len())
+            }
+            Body::Stored { database } => format!("stored as entity {database} of the database"),
+            body => self.link(body),
+        }
+    }
+
+    /// An end of a link.
+    pub(super) fn address(&self, address: Address) -> String {
+        match address.entity() {
+            Some((entity, part)) => self.subject(Subject::Entity(entity, part)),
+            None => address.to_string(),
+        }
+    }
+
+    /// What only concerns calls, clients, timers and hand-over.
+    fn link(&self, body: &Body) -> String {
+        match body {
+            Body::Confirmed { to, upto, lost: false } => format!("{} took calls up to {upto}", self.address(*to)),
+            Body::Confirmed { to, upto, lost: true } => {
+                format!("{} is gone; calls up to {upto} are lost", self.address(*to))
+            }
+            Body::Awaits { to, number, .. } => format!("awaits the reply to call {number} of {}", self.address(*to)),
+            Body::Resumed { to, number } => format!("awaits call {number} of {} no longer", self.address(*to)),
+            Body::TimerSet { timer, at } => format!("timer {timer} set for {} ms", at.due),
+            Body::TimerGone { timer } => format!("timer {timer} gone"),
+            Body::ClientSet(Some(client)) => format!("has client session {} of owner {}", client.session, client.proxy),
+            Body::ClientSet(None) => "has no client".to_owned(),
+            Body::Placed(Some(owner)) => format!("its cell part is at owner {owner}"),
+            Body::Placed(None) => "its cell part is no more".to_owned(),
+            Body::Offloaded { to, number } => format!("handed over to owner {to} in call {number}"),
+            Body::Departed { to, number } => format!("arrived at owner {to}, handed over in call {number}"),
+            Body::Returned { to, number } => format!("refused by owner {to}, handed over in call {number}"),
+            Body::Onloaded { from, number, .. } => format!("taken over from owner {from} in call {number}"),
+            Body::Refused { from, number } => format!("not taken over from owner {from} in call {number}"),
+            other => other.name().to_owned(),
+        }
+    }
+
+    fn call(&self, to: Address, call: &Call) -> String {
+        match call {
+            Call::Method { method, args, .. } => {
+                let entity_type = to
+                    .entity()
+                    .and_then(|(entity, part)| Some((self.entity_type(entity)?, part)));
+                let methods = entity_type.map(|(found, part)| match part {
+                    Part::Base => &found.base_methods,
+                    Part::Cell => &found.cell_methods,
+                });
+                let found = methods.and_then(|methods| methods.get(usize::from(method.0)));
+                invocation(found, *method, args)
+            }
+            Call::Exposed { member, .. } => format!("exposed method {member}"),
+            Call::Reply {
+                of,
+                outcome: Ok(values),
+            } => format!("reply to call {of}: ({})", list(values)),
+            Call::Reply { of, outcome: Err(why) } => format!("reply to call {of}: {why}"),
+            Call::CreateCell(creation) => {
+                let cell = Subject::Entity(creation.entity, Part::Cell);
+                format!("create {} at {}", self.subject(cell), place(&creation.place))
+            }
+            Call::DestroyCell => "cease".to_owned(),
+            Call::Placed(Some(owner)) => format!("the cell part is at owner {owner}"),
+            Call::Placed(None) => "the cell part is no more".to_owned(),
+            Call::Witness(Some(client)) => format!("serve client session {}", client.session),
+            Call::Witness(None) => "serve no client".to_owned(),
+            Call::Onload { entity, .. } => format!("take over {}", self.subject(Subject::Entity(*entity, Part::Cell))),
+            Call::Arrived { of } => format!("what came in call {of} is real here"),
+            Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
+        }
+    }
+
+    fn entity_type(&self, entity: EntityId) -> Option<&EntityType> {
+        self.schema.as_ref()?.entity_type(*self.types.get(&entity)?)
+    }
+}
+
+/// The entities that an event speaks of.
+pub(super) fn mentioned(event: &Event) -> impl Iterator<Item = EntityId> {
+    let subject = match event.subject {
+        Subject::Entity(entity, _) => Some(entity),
+        Subject::Owner => None,
+    };
+    let called = match &event.body {
+        Body::Called { to, .. } => to.entity().map(|(entity, _)| entity),
+        _ => None,
+    };
+    subject.into_iter().chain(called)
+}
+
+/// A property, or the place within it that the path leads to: `appearance.hair[2]`.
+fn property(entity_type: Option<&EntityType>, member: MemberId, path: &[u32]) -> String {
+    let property = entity_type.and_then(|found| found.property(member));
+    let mut text = property.map_or_else(|| format!("property {member}"), |found| found.name.clone());
+    let mut data_type = property.map(|found| &found.data_type);
+    for &step in path {
+        let field = match data_type {
+            Some(DataType::FixedDict(dict)) => dict.fields.get(step as usize),
+            _ => None,
+        };
+        data_type = match (field, data_type) {
+            (Some(field), _) => Some(&field.data_type),
+            (None, Some(DataType::Array(sequence))) => Some(&sequence.of),
+            _ => None,
+        };
+        // Writing to a string does not fail.
+        let _ = match field {
+            Some(field) => write!(text, ".{}", field.name),
+            None => write!(text, "[{step}]"),
+        };
+    }
+    text
+}
+
+fn invocation(method: Option<&Method>, member: MemberId, args: &[Value]) -> String {
+    let name = method.map_or_else(|| format!("method {member}"), |method| method.name.clone());
+    format!("{name}({})", list(args))
+}
+
+fn list(values: &[Value]) -> String {
+    values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn place(place: &Place) -> String {
+    let at = place.position;
+    format!("({:.1}, {:.1}, {:.1}) in space {}", at.x, at.y, at.z, place.space)
+}

@@ -1,0 +1,263 @@
+//! Verifying a realm's log: that it is whole, in one piece, and replays.
+//!
+//! All logs of the archive are walked side by side in the order in which they were archived, and folded as db and takers
+//! fold them; then what lies beyond the archive. What is held against one another: each batch's bytes and its hashes, the
+//! chain, the numbers of events, openings, the Merkle tree, history numbers and calls across logs, the newest snapshots,
+//! and in a realm that runs the states of those who hold its owners.
+//!
+//! Without a checkpoint kept elsewhere nothing tells an archive that was written anew from the beginning.
+
+mod leaves;
+mod log;
+mod numbers;
+mod report;
+mod spans;
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use annals_db::RecoveryError;
+use annals_director::read_owners;
+use annals_event::{Batch, Header};
+use annals_host::{
+    log::{ReadError, Reading},
+    process::request,
+};
+use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::archive::{self, Hole, Tree},
+};
+use annals_wire::control::Inspected;
+use thiserror::Error;
+
+use crate::{
+    archive::Step,
+    source::{BeyondError, Source},
+};
+use leaves::Leaves;
+use log::Log;
+use numbers::Numbers;
+pub use numbers::Taken;
+pub use report::{Finding, MAX_NAMED, OpeningFault, OwnerReport, VerifyReport};
+pub use spans::Seen;
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// Why nothing can be said.
+#[derive(Debug, Error)]
+pub enum VerifyError {
+    /// The store.
+    #[error("the archive could not be read")]
+    Store(#[from] StoreError),
+    /// The log.
+    #[error("the log beyond the archive could not be read")]
+    Log(#[from] ReadError),
+    /// The archive.
+    #[error("an owner could not be rebuilt")]
+    Recovery(#[from] RecoveryError),
+}
+
+/// Verifies all logs of a realm. Changes nothing.
+///
+/// # Errors
+/// When they cannot be read at all; what is wrong with them is in the report.
+pub async fn verify(source: &Source) -> Result<VerifyReport, VerifyError> {
+    let mut report = VerifyReport::default();
+    // Read before the owners and their cursors, so that every leaf of it is in some log that is walked over.
+    let mut trees = read_trees(&source.store).await?;
+    let owners = read_owners(&source.store).await?;
+    let mut numbers = Numbers::default();
+    let mut logs = BTreeMap::new();
+    for (&owner, record) in &owners {
+        let mut log = Log::begin(source, owner, record).await?;
+        log.held = inspect(source, owner).await;
+        logs.insert(owner, log);
+    }
+    let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
+    for shard in shards {
+        let leaves = Leaves::new(shard, trees.remove(&shard).unwrap_or_default());
+        walk_shard(shard, &mut logs, leaves, &mut numbers, &mut report).await?;
+    }
+    for log in logs.values_mut() {
+        log.end_archive(&mut report);
+    }
+    name_holes(&source.store, &mut report).await?;
+    for log in logs.values_mut() {
+        go_on(source, log, &mut numbers, &mut report).await?;
+    }
+    if source.live.is_some() && numbers.is_unsettled() {
+        // Logs were read one after the other while all of them grew: what the later ones build upon is there by now.
+        for log in logs.values_mut() {
+            read_later(source, log, &mut numbers, &mut report).await?;
+        }
+    }
+    numbers.finish(&mut report);
+    for (owner, log) in logs {
+        let summary = log.finish(&source.store, &mut report).await?;
+        report.owners.insert(owner, summary);
+    }
+    Ok(report)
+}
+
+/// Walks the archived logs of a shard side by side, in the order of their leaves.
+async fn walk_shard(
+    shard: Shard,
+    logs: &mut BTreeMap<OwnerId, Log>,
+    mut leaves: Leaves,
+    numbers: &mut Numbers,
+    report: &mut VerifyReport,
+) -> Result<(), VerifyError> {
+    let mut due: Vec<OwnerId> = logs
+        .iter()
+        .filter(|(_, log)| log.shard == shard)
+        .map(|(owner, _)| *owner)
+        .collect();
+    // What has no leaf comes at once.
+    let mut heads: BTreeMap<(Option<LeafIndex>, OwnerId), Step> = BTreeMap::new();
+    loop {
+        while let Some(owner) = due.pop() {
+            let log = logs.get_mut(&owner).expect("invariant: an owner that is due has a log");
+            if let Some(step) = log.walk.next().await? {
+                heads.insert((step.leaf, owner), step);
+            }
+        }
+        let Some(((leaf, owner), step)) = heads.pop_first() else {
+            break;
+        };
+        due.push(owner);
+        let at = LogPosition {
+            owner,
+            batch: step.number,
+        };
+        // A batch whose events were changed still has its leaf, the header.
+        if let (Some(leaf), Ok((_, hash))) = (leaf, Header::read(&step.bytes)) {
+            leaves.take(leaf, hash, at, report);
+        }
+        if let Some(batch) = &step.batch {
+            numbers.take(owner, batch, report);
+        }
+        let log = logs.get_mut(&owner).expect("invariant: a batch was read of a log");
+        log.take_archived(&step, report).await?;
+    }
+    leaves.finish(report);
+    Ok(())
+}
+
+/// Goes on with what a log holds beyond the archive, if it is there to be read.
+async fn go_on(
+    source: &Source,
+    log: &mut Log,
+    numbers: &mut Numbers,
+    report: &mut VerifyReport,
+) -> Result<(), VerifyError> {
+    if source.history.is_none() {
+        return Ok(());
+    }
+    let mut reading = Reading::default();
+    source.read_log(log.owner, &mut reading).await?;
+    // What was trimmed from the log is archived by now.
+    log.walk.extend().await?;
+    while let Some(step) = log.walk.next().await? {
+        if let Some(batch) = &step.batch {
+            numbers.take(log.owner, batch, report);
+        }
+        log.take_archived(&step, report).await?;
+    }
+    let beyond = match source.beyond(log.owner, log.walk.cursor(), &reading).await {
+        Ok(beyond) => beyond,
+        Err(BeyondError::Log(error)) => return Err(error.into()),
+        Err(BeyondError::Store(error)) => return Err(error.into()),
+        Err(BeyondError::Hole(hole)) => {
+            let (owner, why) = (log.owner, hole.to_string());
+            report.find(Finding::Beyond { owner, why });
+            return Ok(());
+        }
+    };
+    // A page of the archive may have held more than its cursor named.
+    let reached = log.reached();
+    for frozen in beyond.iter().filter(|frozen| frozen.number > reached) {
+        match Batch::read(&frozen.bytes) {
+            Ok(batch) => {
+                numbers.take(log.owner, &batch, report);
+                log.take_beyond(&batch, report).await?;
+            }
+            Err(malformed) => {
+                let (owner, why) = (log.owner, format!("batch {}: {malformed}", frozen.number));
+                report.find(Finding::Beyond { owner, why });
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads on in a log, for what others build upon.
+async fn read_later(
+    source: &Source,
+    log: &mut Log,
+    numbers: &mut Numbers,
+    report: &mut VerifyReport,
+) -> Result<(), VerifyError> {
+    let reached = log.reached();
+    let mut reading = Reading::default();
+    source.read_log(log.owner, &mut reading).await?;
+    log.walk.extend().await?;
+    while let Some(step) = log.walk.next().await? {
+        if let Some(batch) = step.batch.filter(|_| step.number > reached) {
+            numbers.take_later(log.owner, &batch, report);
+        }
+    }
+    let archived = log.walk.cursor();
+    // A hole was reported when the log was read first, or will be when somebody looks again.
+    let beyond = source.beyond(log.owner, archived, &reading).await.unwrap_or_default();
+    for frozen in beyond.iter().filter(|frozen| frozen.number > reached) {
+        if let Ok(batch) = Batch::read(&frozen.bytes) {
+            numbers.take_later(log.owner, &batch, report);
+        }
+    }
+    Ok(())
+}
+
+/// What the process that holds an owner says its state is; `None` if nobody says so.
+async fn inspect(source: &Source, owner: OwnerId) -> Option<(BatchNumber, Hash)> {
+    let (bus, subjects) = source.live.as_ref()?;
+    let inspected = request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await;
+    let inspected = inspected.ok()?;
+    Some((BatchNumber(inspected.batch), Hash(inspected.state.try_into().ok()?)))
+}
+
+/// The stored trees of all shards.
+async fn read_trees(store: &Store) -> Result<BTreeMap<Shard, Tree>, StoreError> {
+    let mut trees = BTreeMap::new();
+    for record in read_owners(store).await?.into_values() {
+        let shard = record.shard;
+        let read = |transaction: Transaction| async move {
+            let value = transaction.snapshot().get(&archive::tree_key(shard)).await?;
+            Tree::decode(value.as_deref())
+        };
+        if let Entry::Vacant(entry) = trees.entry(shard) {
+            entry.insert(store.read(read).await?);
+        }
+    }
+    Ok(trees)
+}
+
+/// Rule F4: what is lost is reported by every reader.
+async fn name_holes(store: &Store, report: &mut VerifyReport) -> Result<(), StoreError> {
+    let mut range = archive::holes();
+    loop {
+        let rows = &range;
+        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let page = store.read(read).await?;
+        for (key, value) in &page.rows {
+            let (owner, first) = Hole::place(key)?;
+            let until = Hole::decode(value)?.until;
+            report.find(Finding::NamedHole { owner, first, until });
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(()),
+        }
+    }
+}

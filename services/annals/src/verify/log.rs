@@ -1,0 +1,277 @@
+//! One log while it is verified.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_db::{RecoveryError, recover};
+use annals_event::{Batch, Header, OwnerState, Reader, Subject, Tail, latest::event::Event};
+use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, LogPosition, OwnerId, Shard};
+use annals_store::{
+    Store, StoreError,
+    layout::owners::{OpeningRecord, OwnerRecord},
+};
+
+use super::{
+    VerifyError,
+    report::{Finding, OpeningFault, OwnerReport, VerifyReport},
+};
+use crate::{
+    archive::{LogWalk, Step},
+    source::{Source, read_openings},
+};
+
+/// A log, up to where it was verified.
+pub(super) struct Log {
+    pub(super) owner: OwnerId,
+    pub(super) shard: Shard,
+    pub(super) walk: LogWalk,
+    /// What the holder of the owner has, and at which batch.
+    pub(super) held: Option<(BatchNumber, Hash)>,
+    store: Store,
+    openings: BTreeMap<Epoch, OpeningRecord>,
+    opened: BTreeSet<Epoch>,
+    epoch: Epoch,
+    /// The last intact batch.
+    end: Tail,
+    /// The last batch, intact or not.
+    reached: BatchNumber,
+    /// What it replays to; `None` once something stands against that.
+    state: Option<OwnerState>,
+    /// What recovery gives at the cursor, or why it gives nothing.
+    recovered: Result<(BatchNumber, Hash), String>,
+    /// Whether a batch of it was at fault.
+    faulty: bool,
+    summary: OwnerReport,
+}
+
+impl Log {
+    /// A log of which nothing was looked at.
+    pub(super) async fn begin(source: &Source, owner: OwnerId, record: &OwnerRecord) -> Result<Self, VerifyError> {
+        let store = source.store.clone();
+        let recovered = match recover(&store, record.shard, owner, record.part).await {
+            Ok(recovered) => Ok((recovered.cursor.batch, recovered.state.hash())),
+            Err(RecoveryError::Store { source, .. }) if !matches!(source, StoreError::Corrupt(_)) => {
+                return Err(source.into());
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        Ok(Self {
+            owner,
+            shard: record.shard,
+            walk: LogWalk::begin(&store, record.shard, owner).await?,
+            held: None,
+            openings: openings(&store, owner).await?,
+            store,
+            opened: BTreeSet::new(),
+            epoch: Epoch(0),
+            end: Tail::default(),
+            reached: BatchNumber(0),
+            state: Some(OwnerState::new(owner, record.part)),
+            recovered,
+            faulty: false,
+            summary: OwnerReport {
+                part: record.part,
+                batches: 0,
+                events: 0,
+                bytes: 0,
+                beyond: 0,
+                epochs: 0,
+                state: None,
+                compared: false,
+            },
+        })
+    }
+
+    /// The last batch that was looked at.
+    pub(super) fn reached(&self) -> BatchNumber {
+        self.reached
+    }
+
+    /// Takes the next batch of the archive, if it is there.
+    pub(super) async fn take_archived(&mut self, step: &Step, report: &mut VerifyReport) -> Result<(), StoreError> {
+        if let Some(fault) = &step.fault {
+            self.faulty = true;
+            self.state = None;
+            report.find(Finding::Batch {
+                at: self.at(step.number),
+                fault: fault.clone(),
+                subjects: if step.batch.is_none() {
+                    salvage(&step.bytes)
+                } else {
+                    Vec::new()
+                },
+            });
+        }
+        if let Some(batch) = &step.batch {
+            self.summary.batches += 1;
+            self.summary.events += batch.events.len() as u64;
+            self.summary.bytes += step.bytes.len() as u64;
+            self.take(batch, report).await?;
+        }
+        self.reached = step.number;
+        Ok(())
+    }
+
+    /// Takes the next batch beyond the archive.
+    pub(super) async fn take_beyond(&mut self, batch: &Batch, report: &mut VerifyReport) -> Result<(), StoreError> {
+        self.summary.beyond += 1;
+        self.take(batch, report).await?;
+        self.reached = batch.header.number;
+        Ok(())
+    }
+
+    /// The archive is walked over: its cursor has to be there.
+    pub(super) fn end_archive(&mut self, report: &mut VerifyReport) {
+        let cursor = self.walk.cursor();
+        let Some(tail) = self.walk.tail().filter(|tail| tail.batch == cursor.batch) else {
+            if self.end.batch < cursor.batch {
+                self.lose(cursor.batch, cursor.event, report);
+                self.epoch = cursor.epoch;
+                self.end = Tail {
+                    batch: cursor.batch,
+                    hash: cursor.hash,
+                    event: cursor.event,
+                };
+            }
+            return;
+        };
+        if (tail.hash, tail.event, self.epoch) != (cursor.hash, cursor.event, cursor.epoch) {
+            report.find(Finding::Cursor {
+                at: self.at(cursor.batch),
+            });
+        }
+    }
+
+    /// Everything was looked at.
+    pub(super) async fn finish(mut self, store: &Store, report: &mut VerifyReport) -> Result<OwnerReport, StoreError> {
+        self.openings = openings(store, self.owner).await?;
+        let absent =
+            |opening: &&OpeningRecord| opening.number <= self.end.batch && !self.opened.contains(&opening.epoch);
+        for opening in self.openings.values().filter(absent).filter(|_| !self.faulty) {
+            report.find(Finding::Opening {
+                at: self.at(opening.number),
+                epoch: opening.epoch,
+                fault: OpeningFault::Absent,
+            });
+        }
+        if let Err(why) = self.recovered
+            && !self.faulty
+        {
+            let owner = self.owner;
+            report.find(Finding::Unrecoverable { owner, why });
+        }
+        self.summary.epochs = self.opened.len() as u64;
+        self.summary.state = self.state.as_ref().map(|state| (state.tail.batch, state.hash()));
+        Ok(self.summary)
+    }
+
+    async fn take(&mut self, batch: &Batch, report: &mut VerifyReport) -> Result<(), StoreError> {
+        let number = batch.header.number;
+        let is_gap = number > self.end.batch.next();
+        if is_gap {
+            let before = BatchNumber(number.0.saturating_sub(1));
+            self.lose(
+                before,
+                EventNumber(batch.header.first_event.0.saturating_sub(1)),
+                report,
+            );
+        }
+        self.check_opening(batch, is_gap, report).await?;
+        self.epoch = batch.header.epoch;
+        self.end = batch.tail();
+        let at = self.at(number);
+        let Some(state) = &mut self.state else { return Ok(()) };
+        if let Err(why) = state.fold(batch) {
+            self.state = None;
+            self.faulty = true;
+            report.find(Finding::Impossible { at, why });
+            return Ok(());
+        }
+        if let Ok((recovered, hash)) = self.recovered
+            && recovered == number
+            && hash != state.hash()
+        {
+            report.find(Finding::Snapshot { at });
+        }
+        if let Some((held, hash)) = self.held
+            && held == number
+        {
+            self.summary.compared = true;
+            if hash != state.hash() {
+                report.find(Finding::Holder { at });
+            }
+        }
+        Ok(())
+    }
+
+    /// Rules E5 and F2: an epoch begins with the batch that the store has as its opening.
+    async fn check_opening(
+        &mut self,
+        batch: &Batch,
+        is_gap: bool,
+        report: &mut VerifyReport,
+    ) -> Result<(), StoreError> {
+        let Header { epoch, number, .. } = batch.header;
+        let fault = if batch.header.opens {
+            self.opened.insert(epoch);
+            if !self.openings.contains_key(&epoch) {
+                // It may have been recorded since they were read.
+                self.openings = openings(&self.store, self.owner).await?;
+            }
+            match self.openings.get(&epoch) {
+                None => Some(OpeningFault::Unrecorded),
+                Some(opening) if opening.number != number || opening.hash != batch.hash => Some(OpeningFault::Other),
+                Some(_) if epoch <= self.epoch => Some(OpeningFault::Unopened),
+                Some(_) => None,
+            }
+        } else {
+            let goes_on = epoch == self.epoch || (is_gap && epoch > self.epoch);
+            (!goes_on).then_some(OpeningFault::Unopened)
+        };
+        if let Some(fault) = fault {
+            let at = self.at(number);
+            report.find(Finding::Opening { at, epoch, fault });
+        }
+        Ok(())
+    }
+
+    /// Names the events between the last intact batch and what is there again.
+    fn lose(&self, last: BatchNumber, last_event: EventNumber, report: &mut VerifyReport) {
+        let first = self.end.event.next();
+        if first <= last_event {
+            report.find(Finding::EventsLost {
+                owner: self.owner,
+                batches: (self.end.batch.next(), last),
+                events: (first, last_event),
+            });
+        }
+    }
+
+    fn at(&self, batch: BatchNumber) -> LogPosition {
+        LogPosition {
+            owner: self.owner,
+            batch,
+        }
+    }
+}
+
+async fn openings(store: &Store, owner: OwnerId) -> Result<BTreeMap<Epoch, OpeningRecord>, StoreError> {
+    let records = read_openings(store, owner).await?;
+    Ok(records.into_iter().map(|opening| (opening.epoch, opening)).collect())
+}
+
+/// What the events of a damaged batch are about, as far as they can be read: each once.
+fn salvage(bytes: &[u8]) -> Vec<Subject> {
+    let Ok((header, _)) = Header::read(bytes) else {
+        return Vec::new();
+    };
+    let Some(begin) = bytes.len().checked_sub(header.events_length as usize) else {
+        return Vec::new();
+    };
+    let mut reader = Reader::new(&bytes[begin..]);
+    let mut subjects = BTreeSet::new();
+    for _ in 0..header.events {
+        let Ok(event) = reader.bytes("event") else { break };
+        subjects.extend(Event::read(event).map(|event| event.subject));
+    }
+    subjects.into_iter().collect()
+}

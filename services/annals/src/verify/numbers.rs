@@ -1,0 +1,169 @@
+//! History numbers, and calls that were made and taken, across all logs: dense, and once each (rules V1, C1 and C2, F5).
+
+use std::collections::BTreeMap;
+
+use annals_event::{Batch, Body, Link, Subject};
+use annals_ids::{Address, CallNumber, EntityId, EventNumber, HistoryNumber, LogPosition, OwnerId, Part};
+
+use super::{
+    report::{Finding, VerifyReport},
+    spans::Spans,
+};
+
+/// Calls that may wait for the batch that made them. In archive order there are few, unless whole logs are missing.
+const MAX_EARLY: usize = 1_000_000;
+
+/// What is numbered across logs, as far as it was seen.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    histories: BTreeMap<(EntityId, Part), Spans>,
+    made: BTreeMap<Link, Spans>,
+    taken: BTreeMap<Link, Spans>,
+    /// Calls that were taken, and made by no batch that was seen before.
+    early: Vec<Taken>,
+}
+
+/// A call that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// In which batch.
+    pub at: LogPosition,
+    /// The event that comes after it, the first of its effects if it has any.
+    pub event: EventNumber,
+    /// On which link.
+    pub link: Link,
+    /// Which call.
+    pub number: CallNumber,
+}
+
+impl Numbers {
+    /// Takes note of a batch.
+    pub(super) fn take(&mut self, owner: OwnerId, batch: &Batch, report: &mut VerifyReport) {
+        self.note_made(owner, batch, report);
+        for (entity, part, number) in histories(batch) {
+            self.note_history(owner, batch, (entity, part, number), report);
+        }
+        let at = LogPosition {
+            owner,
+            batch: batch.header.number,
+        };
+        for consumed in &batch.header.consumed {
+            let link = Link {
+                from: consumed.from,
+                to: consumed.to,
+            };
+            let taken = Taken {
+                at,
+                event: EventNumber(batch.header.first_event.0 + u64::from(consumed.at)),
+                link,
+                number: consumed.number,
+            };
+            let spans = self.taken.entry(link).or_default();
+            if let Some(before) = spans.insert(consumed.number.0, owner, at.batch) {
+                report.find(Finding::TakenTwice { taken, before });
+            }
+            // What a client calls is in no log before it is taken (rule C8).
+            let by_client = matches!(consumed.from, Address::Client(_));
+            if !by_client && !self.is_made(&taken) && self.early.len() < MAX_EARLY {
+                self.early.push(taken);
+            }
+        }
+    }
+
+    /// Takes note of a batch that was appended while others were being read: only what those others build upon.
+    pub(super) fn take_later(&mut self, owner: OwnerId, batch: &Batch, report: &mut VerifyReport) {
+        self.note_made(owner, batch, report);
+        for (entity, part, number) in histories(batch) {
+            let spans = self.histories.get(&(entity, part));
+            if spans.is_some_and(|spans| number.0 < spans.newest()) {
+                self.note_history(owner, batch, (entity, part, number), report);
+            }
+        }
+    }
+
+    /// Whether something may be explained by what was appended while it was being read.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.early.iter().any(|taken| !self.is_made(taken))
+            || self.histories.values().any(|spans| spans.first_gap().is_some())
+    }
+
+    /// What is missing now that everything was seen.
+    pub(super) fn finish(&self, report: &mut VerifyReport) {
+        report.parts = self.histories.len() as u64;
+        for (&(entity, part), spans) in &self.histories {
+            if let Some((first, until)) = spans.first_gap() {
+                report.find(Finding::HistoryHole {
+                    entity,
+                    part,
+                    first: HistoryNumber(first),
+                    until: HistoryNumber(until),
+                });
+            }
+        }
+        for &taken in self.early.iter().filter(|taken| !self.is_made(taken)) {
+            report.find(Finding::Unmade(taken));
+        }
+    }
+
+    fn is_made(&self, taken: &Taken) -> bool {
+        self.made
+            .get(&taken.link)
+            .is_some_and(|spans| spans.contains(taken.number.0))
+    }
+
+    fn note_made(&mut self, owner: OwnerId, batch: &Batch, report: &mut VerifyReport) {
+        for (event, body) in (batch.header.first_event.0..).zip(&batch.events) {
+            let Body::Called { to, number, .. } = &body.body else {
+                continue;
+            };
+            let from = match body.subject {
+                Subject::Owner => Address::Owner(owner),
+                Subject::Entity(entity, part) => Address::of(entity, part),
+            };
+            let link = Link { from, to: *to };
+            let made = Taken {
+                at: LogPosition {
+                    owner,
+                    batch: batch.header.number,
+                },
+                event: EventNumber(event),
+                link,
+                number: *number,
+            };
+            let spans = self.made.entry(link).or_default();
+            if let Some(before) = spans.insert(number.0, owner, batch.header.number) {
+                report.find(Finding::MadeTwice { made, before });
+            }
+        }
+    }
+
+    fn note_history(
+        &mut self,
+        owner: OwnerId,
+        batch: &Batch,
+        (entity, part, number): (EntityId, Part, HistoryNumber),
+        report: &mut VerifyReport,
+    ) {
+        let spans = self.histories.entry((entity, part)).or_default();
+        if let Some(before) = spans.insert(number.0, owner, batch.header.number) {
+            report.find(Finding::HistoryTwice {
+                entity,
+                part,
+                number,
+                at: LogPosition {
+                    owner,
+                    batch: batch.header.number,
+                },
+                before,
+            });
+        }
+    }
+}
+
+/// The history numbers of a batch.
+fn histories(batch: &Batch) -> impl Iterator<Item = (EntityId, Part, HistoryNumber)> {
+    batch.events.iter().filter_map(|event| match event.subject {
+        Subject::Entity(entity, part) => Some((entity, part, event.history?)),
+        Subject::Owner => None,
+    })
+}

@@ -1,0 +1,442 @@
+//! What verifying a realm's log found.
+
+use std::{collections::BTreeMap, fmt};
+
+use annals_event::{Impossible, Subject};
+use annals_ids::{
+    Address, BatchNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, OwnerId, Part,
+    Shard,
+};
+
+use super::{numbers::Taken, spans::Seen};
+use crate::archive::Fault;
+
+/// Most findings that are named; more are counted.
+pub const MAX_NAMED: usize = 100;
+
+/// Entity parts of a damaged batch that are named.
+const MAX_SUBJECTS: usize = 8;
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A batch of the archive.
+    Batch {
+        /// Which.
+        at: LogPosition,
+        /// What is wrong with it.
+        fault: Fault,
+        /// What its events are about, as far as they can still be read.
+        subjects: Vec<Subject>,
+    },
+    /// Events that are in no intact batch.
+    EventsLost {
+        /// Of whose log.
+        owner: OwnerId,
+        /// The batches in which they should be, the last included.
+        batches: (BatchNumber, BatchNumber),
+        /// The events, the last included.
+        events: (EventNumber, EventNumber),
+    },
+    /// A batch and what the store says of its epoch's opening.
+    Opening {
+        /// Which batch.
+        at: LogPosition,
+        /// Of which epoch.
+        epoch: Epoch,
+        /// What is wrong.
+        fault: OpeningFault,
+    },
+    /// A batch holds what cannot have happened.
+    Impossible {
+        /// Which batch.
+        at: LogPosition,
+        /// What stands against it.
+        why: Impossible,
+    },
+    /// The cursor names another end of the archive.
+    Cursor {
+        /// Where the archive ends.
+        at: LogPosition,
+    },
+    /// The state from the newest snapshot on is not what the whole log replays to.
+    Snapshot {
+        /// At which position.
+        at: LogPosition,
+    },
+    /// Nobody could take the owner over.
+    Unrecoverable {
+        /// Which owner.
+        owner: OwnerId,
+        /// Why not.
+        why: String,
+    },
+    /// The state of the running realm is not what its log replays to.
+    Holder {
+        /// At which position.
+        at: LogPosition,
+    },
+    /// The log beyond the archive does not continue it.
+    Beyond {
+        /// Whose log.
+        owner: OwnerId,
+        /// What is wrong.
+        why: String,
+    },
+    /// A hole that nobody filled, as db recorded it (rule F4).
+    NamedHole {
+        /// In whose log.
+        owner: OwnerId,
+        /// The first batch that is missing.
+        first: BatchNumber,
+        /// The first that is there again.
+        until: BatchNumber,
+    },
+    /// History numbers are missing.
+    HistoryHole {
+        /// Of which entity.
+        entity: EntityId,
+        /// Of which part.
+        part: Part,
+        /// The first that is missing.
+        first: HistoryNumber,
+        /// The first that is there again.
+        until: HistoryNumber,
+    },
+    /// A history number has two events.
+    HistoryTwice {
+        /// Of which entity.
+        entity: EntityId,
+        /// Of which part.
+        part: Part,
+        /// Which number.
+        number: HistoryNumber,
+        /// The batch with the second.
+        at: LogPosition,
+        /// Where the first is.
+        before: Seen,
+    },
+    /// A call was taken, and nobody made it (rule F5).
+    Unmade(Taken),
+    /// A call was taken twice.
+    TakenTwice {
+        /// The second time.
+        taken: Taken,
+        /// Where it was taken first.
+        before: Seen,
+    },
+    /// A call's number was given twice.
+    MadeTwice {
+        /// The second time.
+        made: Taken,
+        /// Where it was given first.
+        before: Seen,
+    },
+    /// Two batches have the same leaf.
+    LeafTwice {
+        /// In which shard.
+        shard: Shard,
+        /// Which leaf.
+        leaf: LeafIndex,
+        /// The second batch.
+        at: LogPosition,
+    },
+    /// A leaf is in no log.
+    LeafMissing {
+        /// In which shard.
+        shard: Shard,
+        /// The first such leaf.
+        leaf: LeafIndex,
+        /// How many leaves the tree has.
+        leaves: u64,
+    },
+    /// The stored edge of the tree is not that of the leaves.
+    Edge {
+        /// In which shard.
+        shard: Shard,
+        /// How many leaves the tree has.
+        leaves: u64,
+    },
+}
+
+/// What a batch and the store say of an opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpeningFault {
+    /// The batch opens an epoch, and the store has no opening of it.
+    Unrecorded,
+    /// The store has another opening of that epoch.
+    Other,
+    /// The batch is of an epoch that no batch before it opened, or that had ended.
+    Unopened,
+    /// The store has an opening at this batch, which is none.
+    Absent,
+}
+
+/// What was verified of one owner.
+#[derive(Clone, Debug)]
+pub struct OwnerReport {
+    /// Which parts it holds.
+    pub part: Part,
+    /// Intact batches in the archive.
+    pub batches: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Batches beyond the archive.
+    pub beyond: u64,
+    /// Epochs that were opened.
+    pub epochs: u64,
+    /// What the log replays to, and where; `None` where something stands against it.
+    pub state: Option<(BatchNumber, Hash)>,
+    /// Whether the state of whoever holds the owner was compared.
+    pub compared: bool,
+}
+
+/// What verifying found. Clean if nothing is wrong.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyReport {
+    /// Owner by owner.
+    pub owners: BTreeMap<OwnerId, OwnerReport>,
+    /// Leaves of all shards.
+    pub leaves: u64,
+    /// By shard, how many leaves its tree has and its root, where it is that of the leaves.
+    pub roots: BTreeMap<Shard, (u64, Hash)>,
+    /// Entity parts that others may see something of.
+    pub parts: u64,
+    /// The first findings.
+    pub findings: Vec<Finding>,
+    /// How many they are in all.
+    pub count: u64,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn find(&mut self, finding: Finding) {
+        self.count += 1;
+        if self.findings.len() < MAX_NAMED {
+            self.findings.push(finding);
+        }
+    }
+}
+
+impl fmt::Display for VerifyReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (owner, report) in &self.owners {
+            writeln!(f, "owner {owner}: {report}")?;
+        }
+        for (shard, (leaves, root)) in &self.roots {
+            writeln!(f, "shard {shard}: {leaves} leaves, root {root}")?;
+        }
+        for finding in &self.findings {
+            writeln!(f, "WRONG: {finding}")?;
+        }
+        if self.count > self.findings.len() as u64 {
+            writeln!(f, "and {} more", self.count - self.findings.len() as u64)?;
+        }
+        let total = |figure: fn(&OwnerReport) -> u64| self.owners.values().map(figure).sum::<u64>();
+        write!(
+            f,
+            "{} logs, {} batches and {} events archived, {} batches beyond, {} entity parts that others may see: ",
+            self.owners.len(),
+            total(|owner| owner.batches),
+            total(|owner| owner.events),
+            total(|owner| owner.beyond),
+            self.parts,
+        )?;
+        match self.count {
+            0 => f.write_str("nothing is wrong"),
+            1 => f.write_str("1 thing is WRONG"),
+            count => write!(f, "{count} things are WRONG"),
+        }
+    }
+}
+
+impl fmt::Display for OwnerReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            part,
+            batches,
+            events,
+            bytes,
+            beyond,
+            epochs,
+            ..
+        } = self;
+        write!(
+            f,
+            "{part}, {batches} batches, {events} events, {bytes} bytes, {epochs} epochs"
+        )?;
+        if *beyond > 0 {
+            write!(f, ", {beyond} batches beyond the archive")?;
+        }
+        match self.state {
+            Some((batch, hash)) => write!(f, "; state at batch {batch}: {hash}")?,
+            None => f.write_str("; does not replay")?,
+        }
+        if self.compared {
+            f.write_str(", as its holder has it")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Batch { at, fault, subjects } => {
+                write!(f, "batch {} of owner {} {fault}", at.batch, at.owner)?;
+                subjects_of(f, subjects)
+            }
+            Self::EventsLost { owner, batches, events } => write!(
+                f,
+                "events {} to {} of owner {owner} are in no intact batch ({} to {}); restore them from a backup",
+                events.0, events.1, batches.0, batches.1
+            ),
+            Self::Opening { at, epoch, fault } => {
+                write!(f, "batch {} of owner {}, epoch {epoch}: {fault}", at.batch, at.owner)
+            }
+            Self::Impossible { at, why } => write!(
+                f,
+                "batch {} of owner {} cannot have happened: {why}; it was edited, or this is a defect",
+                at.batch, at.owner
+            ),
+            Self::Cursor { at } => write!(
+                f,
+                "the archive of owner {} ends with batch {}, and its cursor names another hash, event or epoch there; \
+                 the batch or the cursor was edited",
+                at.owner, at.batch
+            ),
+            Self::Snapshot { at } => write!(
+                f,
+                "the state of owner {} at batch {}, rebuilt from its snapshot, is not what the whole log replays to; \
+                 the snapshot was edited, or this is a defect",
+                at.owner, at.batch
+            ),
+            Self::Unrecoverable { owner, why } => write!(f, "owner {owner} could not be taken over: {why}"),
+            Self::Holder { at } => write!(
+                f,
+                "the process that holds owner {} has another state at batch {} than its log replays to; keep the log, \
+                 kill the process so that another takes over, and report it: this is a defect",
+                at.owner, at.batch
+            ),
+            Self::Beyond { owner, why } => write!(
+                f,
+                "the log of owner {owner} beyond its archive: {why}; verify again in a minute, db may still get it"
+            ),
+            Self::NamedHole { owner, first, until } => write!(
+                f,
+                "batches {first} to {} of owner {owner} were lost by the log, and nobody had them any more",
+                until.0.saturating_sub(1)
+            ),
+            _ => self.fmt_across(f),
+        }
+    }
+}
+
+impl Finding {
+    /// Those that are about more than one log.
+    fn fmt_across(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HistoryHole {
+                entity,
+                part,
+                first,
+                until,
+            } => write!(
+                f,
+                "event {first} of the history of the {part} of entity {entity} is in no log, and {until} is"
+            ),
+            Self::HistoryTwice {
+                entity,
+                part,
+                number,
+                at,
+                before,
+            } => write!(
+                f,
+                "event {number} of the history of the {part} of entity {entity} is there twice: in batch {} of owner {} \
+                 and in {before}",
+                at.batch, at.owner
+            ),
+            Self::Unmade(taken) => write!(
+                f,
+                "{taken} was taken, and nobody made it: the log of {} has lost a batch, or one was put in",
+                taken.link.from
+            ),
+            Self::TakenTwice { taken, before } => write!(f, "{taken} was taken before, in {before}"),
+            Self::MadeTwice { made, before } => write!(f, "{made} was made before, in {before}"),
+            Self::LeafTwice { shard, leaf, at } => write!(
+                f,
+                "leaf {leaf} of shard {shard} is given to batch {} of owner {} and to another batch",
+                at.batch, at.owner
+            ),
+            Self::LeafMissing { shard, leaf, leaves } => write!(
+                f,
+                "leaf {leaf} of shard {shard} is in no log, so that the tree's edge ({leaves} leaves) cannot be compared"
+            ),
+            Self::Edge { shard, leaves } => write!(
+                f,
+                "the tree of shard {shard} ({leaves} leaves) is not that of the archived batches; one of them was \
+                 replaced with all that follows, or the edge was edited"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for OpeningFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unrecorded => {
+                "it opens the epoch, and the store has no such opening; it should never have been folded"
+            }
+            Self::Other => "the store has another opening of this epoch; one of the two was edited",
+            Self::Unopened => "the epoch was not opened before it, or had ended; it should never have been folded",
+            Self::Absent => "the store has the epoch's opening here, and the batch is none; one of the two was edited",
+        })
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.batches {
+            (first, last) if first == last => write!(f, "batch {first}")?,
+            (first, last) => write!(f, "one of the batches {first} to {last}")?,
+        }
+        write!(f, " of owner {}", self.owner)
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "batch {} of owner {}, event {}: call {} on {}",
+            self.at.batch, self.at.owner, self.event, self.number, self.link
+        )
+    }
+}
+
+fn subjects_of(f: &mut fmt::Formatter<'_>, subjects: &[Subject]) -> fmt::Result {
+    for (index, subject) in subjects.iter().take(MAX_SUBJECTS).enumerate() {
+        f.write_str(if index == 0 {
+            "; what can be read of it is about the "
+        } else {
+            ", the "
+        })?;
+        match subject {
+            Subject::Owner => f.write_str("owner itself")?,
+            Subject::Entity(entity, part) => write!(f, "{}", Address::of(*entity, *part))?,
+        }
+    }
+    match subjects.len().saturating_sub(MAX_SUBJECTS) {
+        0 => Ok(()),
+        more => write!(f, " and {more} others"),
+    }
+}

@@ -1,0 +1,121 @@
+//! Dense numbers, as the runs in which they were seen.
+
+use std::collections::BTreeMap;
+
+use annals_ids::{BatchNumber, OwnerId};
+
+/// Numbers from 1 on, with the places in which they were seen: small where they are as dense as they should be.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    /// By the first number of each run.
+    runs: BTreeMap<u64, Run>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    last: u64,
+    seen: Seen,
+}
+
+/// Where numbers were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// In whose log.
+    pub owner: OwnerId,
+    /// In the first of these batches, in the last, or between them.
+    pub batches: (BatchNumber, BatchNumber),
+}
+
+impl Spans {
+    /// Adds a number; if it was there already, says where.
+    pub(super) fn insert(&mut self, number: u64, owner: OwnerId, batch: BatchNumber) -> Option<Seen> {
+        if let Some((_, run)) = self.runs.range_mut(..=number).next_back() {
+            if number <= run.last {
+                return Some(run.seen);
+            }
+            if number == run.last + 1 && owner == run.seen.owner {
+                run.last = number;
+                run.seen.batches.0 = run.seen.batches.0.min(batch);
+                run.seen.batches.1 = run.seen.batches.1.max(batch);
+                return None;
+            }
+        }
+        let seen = Seen {
+            owner,
+            batches: (batch, batch),
+        };
+        self.runs.insert(number, Run { last: number, seen });
+        None
+    }
+
+    pub(super) fn contains(&self, number: u64) -> bool {
+        let before = self.runs.range(..=number).next_back();
+        before.is_some_and(|(_, run)| number <= run.last)
+    }
+
+    /// The highest number; 0 if there is none.
+    pub(super) fn newest(&self) -> u64 {
+        self.runs.last_key_value().map_or(0, |(_, run)| run.last)
+    }
+
+    /// The first number that is missing and the first that is there again.
+    pub(super) fn first_gap(&self) -> Option<(u64, u64)> {
+        let mut expected = 1;
+        for (&first, run) in &self.runs {
+            if first > expected {
+                return Some((expected, first));
+            }
+            expected = run.last + 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use annals_def::split_mix;
+
+    use super::*;
+
+    const OWNER: OwnerId = OwnerId(1);
+
+    #[test]
+    fn agree_with_a_set_of_numbers() {
+        for seed in 0..50 {
+            let mut dice = split_mix(seed);
+            let (mut spans, mut set) = (Spans::default(), BTreeSet::new());
+            for batch in 1..200 {
+                let number = dice() % 100 + 1;
+                let owner = OwnerId(u32::from(dice().is_multiple_of(4)));
+                let before = spans.insert(number, owner, BatchNumber(batch));
+                assert_eq!(before.is_none(), set.insert(number), "seed {seed}: {number}");
+                let gap = (1..=set.last().copied().unwrap_or(0)).find(|number| !set.contains(number));
+                assert_eq!(spans.first_gap().map(|(first, _)| first), gap, "seed {seed}");
+                assert_eq!(Some(spans.newest()), set.last().copied(), "seed {seed}");
+                assert!(
+                    (1..=101).all(|number| spans.contains(number) == set.contains(&number)),
+                    "seed {seed}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_one_row_and_says_where_it_was_seen() {
+        let mut spans = Spans::default();
+        for number in 1..=1_000 {
+            assert_eq!(spans.insert(number, OWNER, BatchNumber(number / 10)), None);
+        }
+        assert_eq!(spans.runs.len(), 1);
+        let seen = Seen {
+            owner: OWNER,
+            batches: (BatchNumber(0), BatchNumber(100)),
+        };
+        assert_eq!(spans.insert(500, OwnerId(2), BatchNumber(7)), Some(seen));
+        assert_eq!(spans.first_gap(), None);
+        spans.insert(1_003, OWNER, BatchNumber(101));
+        assert_eq!(spans.first_gap(), Some((1_001, 1_003)));
+    }
+}

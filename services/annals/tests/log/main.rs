@@ -1,0 +1,6 @@
+//! `annals log` on generated realms: whole ones, and ones that somebody or something has damaged.
+
+#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+
+mod verify;
+mod world;

@@ -1,0 +1,495 @@
+//! Verifying: a whole archive is clean, and each thing that can be done to one is named.
+
+use annals::{
+    archive::Fault,
+    source::Source,
+    verify::{Finding, OpeningFault, VerifyReport, verify},
+};
+use annals_def::split_mix;
+use annals_event::{FrozenBatch, Subject};
+use annals_ids::{Address, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part};
+use annals_store::{
+    MemoryStore,
+    layout::{
+        archive::{self, Hole, Tree},
+        chunks,
+        owners::{self, Cursor, OpeningRecord},
+        snapshots::{self, Area, Position},
+    },
+};
+
+use super::world::{SHARD, World};
+
+const STEPS: usize = 120;
+
+async fn world(seed: u64) -> World {
+    World::generate(MemoryStore::new().store(), seed, STEPS).await
+}
+
+async fn verified(world: &World) -> VerifyReport {
+    verify(&Source::archive(world.store.clone())).await.unwrap()
+}
+
+fn at(batch: &FrozenBatch) -> LogPosition {
+    LogPosition {
+        owner: batch.owner,
+        batch: batch.number,
+    }
+}
+
+/// Asserts that something was found, and that the text names it.
+#[track_caller]
+fn assert_found(report: &VerifyReport, finding: &Finding, named: &[String]) {
+    let text = report.to_string();
+    assert!(report.findings.contains(finding), "{finding:?} is not in\n{text}");
+    assert!(!report.is_clean() && text.contains("WRONG"), "{text}");
+    for name in named {
+        assert!(text.contains(name), "{name} is not named in\n{text}");
+    }
+}
+
+fn batch_named(batch: &FrozenBatch) -> String {
+    format!("batch {} of owner {}", batch.number, batch.owner)
+}
+
+#[tokio::test]
+async fn generated_realms_are_clean_and_replay_to_what_their_cores_had() {
+    for seed in 0..20 {
+        let world = world(seed).await;
+        let report = verified(&world).await;
+        assert!(report.is_clean(), "seed {seed}: {report}");
+        assert_eq!(report.leaves, world.frozen.len() as u64, "seed {seed}");
+        for log in &world.logs {
+            let state = report.owners[&log.owner].state;
+            assert_eq!(state, Some((log.state.tail.batch, log.state.hash())), "seed {seed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_batch_is_named_with_its_events_and_what_others_lack() {
+    for seed in 0..10 {
+        let world = world(seed).await;
+        let (batch, entity, number) = world.a_change();
+        world
+            .edit(&archive::leaf_key(SHARD, world.leaf(&batch).await), None)
+            .await;
+        let report = verified(&world).await;
+        println!("seed {seed}:\n{report}\n");
+        let missing = Finding::Batch {
+            at: at(&batch),
+            fault: Fault::Missing,
+            subjects: Vec::new(),
+        };
+        assert_found(&report, &missing, &[batch_named(&batch)]);
+        let lost = |finding: &Finding| {
+            matches!(finding, Finding::EventsLost { owner, batches, .. }
+                if *owner == batch.owner && *batches == (batch.number, batch.number))
+        };
+        let is_last = world.last(batch.owner) == batch.number;
+        assert!(is_last || report.findings.iter().any(lost), "seed {seed}: {report}");
+        let hole = |finding: &Finding| matches!(finding, Finding::HistoryHole { entity: found, first, .. } if (*found, *first) == (entity, number));
+        let later = world.logs.iter().filter_map(|log| log.state.entities.get(&entity));
+        let is_newest = later.map(|image| image.history).max() == Some(number);
+        assert!(is_newest || report.findings.iter().any(hole), "seed {seed}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_end_is_named_by_the_cursor() {
+    let world = world(3).await;
+    let batch = world.frozen.last().unwrap();
+    world
+        .edit(&archive::leaf_key(SHARD, world.leaf(batch).await), None)
+        .await;
+    world.edit(&archive::place_key(batch.owner, batch.number), None).await;
+    let report = verified(&world).await;
+    let missing = Finding::Batch {
+        at: at(batch),
+        fault: Fault::Missing,
+        subjects: Vec::new(),
+    };
+    assert_found(&report, &missing, &[batch_named(batch)]);
+    let leaf = LeafIndex(world.frozen.len() as u64 - 1);
+    let leaves = world.frozen.len() as u64;
+    let shard = SHARD;
+    assert_found(&report, &Finding::LeafMissing { shard, leaf, leaves }, &[]);
+}
+
+#[tokio::test]
+async fn a_changed_byte_anywhere_is_named_with_its_batch() {
+    let world = world(4).await;
+    let mut dice = split_mix(4);
+    for batch in &world.frozen {
+        let leaf = world.leaf(batch).await;
+        let mut changed = batch.bytes.clone();
+        let place = dice() as usize % changed.len();
+        changed[place] ^= 1 << (dice() % 8);
+        world.replace(leaf, &changed).await;
+        let report = verified(&world).await;
+        // A header that was changed and still reads is noticed by the batch that names its hash, or by the cursor.
+        let next = LogPosition {
+            batch: batch.number.next(),
+            ..at(batch)
+        };
+        let names = |finding: &Finding| match finding {
+            Finding::Batch { at: found, .. } | Finding::Opening { at: found, .. } => {
+                *found == at(batch) || *found == next
+            }
+            Finding::Cursor { at: found } => *found == at(batch),
+            _ => false,
+        };
+        assert!(
+            report.findings.iter().any(names),
+            "byte {place} of {}: {report}",
+            batch_named(batch)
+        );
+        world.replace(leaf, &batch.bytes).await;
+    }
+    assert!(verified(&world).await.is_clean());
+}
+
+#[tokio::test]
+async fn a_damaged_batch_tells_whom_it_was_about() {
+    let world = world(5).await;
+    let (batch, entity, _) = world.a_change();
+    let mut changed = batch.bytes.clone();
+    // The value at the end of its one event: still an event, and not the one that was hashed.
+    *changed.last_mut().unwrap() ^= 1;
+    world.replace(world.leaf(&batch).await, &changed).await;
+    let report = verified(&world).await;
+    let damaged = |finding: &Finding| match finding {
+        Finding::Batch {
+            at: found,
+            fault,
+            subjects,
+        } => {
+            *found == at(&batch)
+                && matches!(fault, Fault::Damaged(_))
+                && subjects[..] == [Subject::Entity(entity, Part::Cell)]
+        }
+        _ => false,
+    };
+    assert!(report.findings.iter().any(damaged), "{report}");
+    assert!(
+        report.to_string().contains(&format!("cell of entity {entity}")),
+        "{report}"
+    );
+    // The header is what was archived, and the header is the leaf.
+    let tree = |finding: &Finding| matches!(finding, Finding::Edge { .. } | Finding::LeafMissing { .. });
+    assert!(!report.findings.iter().any(tree), "{report}");
+}
+
+#[tokio::test]
+async fn swapped_batches_are_both_named() {
+    let world = world(6).await;
+    let (first, ..) = world.a_change();
+    let second = world
+        .frozen
+        .iter()
+        .find(|other| other.owner == first.owner && other.number == first.number.next());
+    let second = second.unwrap();
+    let (one, two) = (world.leaf(&first).await, world.leaf(second).await);
+    let swapped = |report: &VerifyReport| {
+        for batch in [&first, second] {
+            let misplaced = Finding::Batch {
+                at: at(batch),
+                fault: Fault::Misplaced,
+                subjects: Vec::new(),
+            };
+            let found = report.findings.iter().any(|finding| match finding {
+                Finding::Batch { at, fault, .. } => {
+                    Finding::Batch {
+                        at: *at,
+                        fault: fault.clone(),
+                        subjects: Vec::new(),
+                    } == misplaced
+                }
+                _ => false,
+            });
+            assert!(found, "{} is not named in\n{report}", batch_named(batch));
+        }
+    };
+    world.replace(one, &second.bytes).await;
+    world.replace(two, &first.bytes).await;
+    swapped(&verified(&world).await);
+    world.replace(one, &first.bytes).await;
+    world.replace(two, &second.bytes).await;
+    assert!(verified(&world).await.is_clean());
+    let place = |batch: &FrozenBatch| archive::place_key(batch.owner, batch.number);
+    world.edit(&place(&first), Some(&archive::encode_place(two))).await;
+    world.edit(&place(second), Some(&archive::encode_place(one))).await;
+    swapped(&verified(&world).await);
+}
+
+#[tokio::test]
+async fn a_batch_in_two_places_is_named() {
+    let world = world(7).await;
+    let (batch, ..) = world.a_change();
+    let other = world.frozen.iter().find(|other| other.owner != batch.owner).unwrap();
+    let leaf = world.leaf(other).await;
+    world
+        .edit(
+            &archive::place_key(batch.owner, batch.number),
+            Some(&archive::encode_place(leaf)),
+        )
+        .await;
+    let report = verified(&world).await;
+    let twice = |finding: &Finding| matches!(finding, Finding::LeafTwice { leaf: found, .. } if *found == leaf);
+    assert!(report.findings.iter().any(twice), "{report}");
+}
+
+#[tokio::test]
+async fn a_wrong_tree_edge_is_named() {
+    let world = world(8).await;
+    let key = archive::tree_key(SHARD);
+    let good = world.row(&key).await.unwrap();
+    let leaves = world.frozen.len() as u64;
+    for peak in 0..Tree::decode(Some(&good)).unwrap().peaks.len() {
+        let mut tree = Tree::decode(Some(&good)).unwrap();
+        tree.peaks[peak].0[7] ^= 1;
+        world.edit(&key, Some(&tree.encode())).await;
+        let report = verified(&world).await;
+        let shard = SHARD;
+        assert_eq!(
+            report.findings,
+            [Finding::Edge { shard, leaves }],
+            "peak {peak}: {report}"
+        );
+    }
+    world.edit(&key, Some(&good)).await;
+    assert!(verified(&world).await.is_clean());
+}
+
+#[tokio::test]
+async fn a_last_batch_that_was_replaced_with_its_cursor_is_told_by_the_tree() {
+    let mut world = world(9).await;
+    world.change(0, *world.logs[0].state.entities.keys().next().unwrap(), 3);
+    world.archive().await;
+    let last = world.frozen.last().unwrap().clone();
+    let leaf = world.leaf(&last).await;
+    // The same batch with another wall time: everything that it names is right.
+    let mut forged = last.bytes.clone();
+    let header_end = forged.len() - annals_event::Header::read(&forged).unwrap().0.events_length as usize;
+    let wall = header_end - 32 * 3 - 8 - 1;
+    forged[wall] ^= 1;
+    let hash = annals_event::Header::read(&forged).unwrap().1;
+    world.replace(leaf, &forged).await;
+    let key = owners::cursor_key(last.owner);
+    let cursor = Cursor::decode(world.row(&key).await.as_deref()).unwrap();
+    world.edit(&key, Some(&Cursor { hash, ..cursor }.encode())).await;
+    let report = verified(&world).await;
+    let leaves = world.frozen.len() as u64;
+    assert_eq!(report.findings, [Finding::Edge { shard: SHARD, leaves }], "{report}");
+}
+
+#[tokio::test]
+async fn an_edited_cursor_is_named() {
+    let world = world(10).await;
+    let owner = world.logs[1].owner;
+    let key = owners::cursor_key(owner);
+    let good = Cursor::decode(world.row(&key).await.as_deref()).unwrap();
+    let event = EventNumber(good.event.0 + 1);
+    world.edit(&key, Some(&Cursor { event, ..good }.encode())).await;
+    let report = verified(&world).await;
+    let batch = good.batch;
+    assert_found(
+        &report,
+        &Finding::Cursor {
+            at: LogPosition { owner, batch },
+        },
+        &[],
+    );
+}
+
+#[tokio::test]
+async fn a_history_number_that_is_there_twice_is_named_with_both_places() {
+    let mut world = world(11).await;
+    // Somewhere else the same avatar is made once more, and its level changes for the first time once more.
+    let (batch, entity, _) = world.a_change();
+    let log = world
+        .logs
+        .iter()
+        .position(|log| !log.state.entities.contains_key(&entity))
+        .unwrap();
+    let twin = world.creation(log, entity);
+    let first = HistoryNumber(1);
+    let events = [
+        world.event(entity, None, 0, twin),
+        world.event(entity, Some(first), 0, world.changed("level", 9)),
+    ];
+    let forged = world.freeze(log, &[], &events, false);
+    world.force(&forged).await;
+    let report = verified(&world).await;
+    let twice = report.findings.iter().find_map(|finding| match finding {
+        Finding::HistoryTwice {
+            entity: found,
+            part: Part::Cell,
+            number,
+            at: found_at,
+            before,
+        } if *found == entity && *number == first && *found_at == at(&forged) => Some(*before),
+        _ => None,
+    });
+    let before = twice.unwrap_or_else(|| panic!("{report}"));
+    assert!(before.batches.0 <= before.batches.1, "{batch:?}");
+    assert!(report.to_string().contains(&batch_named(&forged)), "{report}");
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_made_is_named_with_its_link() {
+    for seed in 0..5 {
+        let mut world = world(seed).await;
+        let log = (0..3).find(|log| !world.logs[*log].state.entities.is_empty()).unwrap();
+        let entity = *world.logs[log].state.entities.keys().next().unwrap();
+        let (from, to) = (Address::Cell(EntityId(99_999)), Address::Cell(entity));
+        let history = world.next_history(log, entity);
+        let effect = world.event(entity, Some(history), 1, world.changed("level", 77));
+        let forged = world.freeze(log, &[(from, to, CallNumber(1))], &[effect], false);
+        world.force(&forged).await;
+        let report = verified(&world).await;
+        let [Finding::Unmade(taken)] = &report.findings[..] else {
+            panic!("seed {seed}: {report}")
+        };
+        assert_eq!((taken.at, taken.link.from, taken.link.to), (at(&forged), from, to));
+        assert_eq!(taken.event, world.logs[log].state.tail.event.next());
+        let text = report.to_string();
+        let named = format!(
+            "event {}: call 1 on cell of entity 99999 → cell of entity {entity}",
+            taken.event
+        );
+        assert!(text.contains(&batch_named(&forged)) && text.contains(&named), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_a_lost_batch_made_is_missed_by_its_receiver() {
+    let mut world = World::new(MemoryStore::new().store()).await;
+    world.create(0);
+    world.create(1);
+    let [caller, called] = [0, 1].map(|log| *world.logs[log].state.entities.keys().next().unwrap());
+    world.call(0, caller, 1, called);
+    world.archive().await;
+    let made = world.frozen[world.frozen.len() - 3].clone();
+    world
+        .edit(&archive::leaf_key(SHARD, world.leaf(&made).await), None)
+        .await;
+    let report = verified(&world).await;
+    let unmade =
+        |finding: &Finding| matches!(finding, Finding::Unmade(taken) if taken.link.from == Address::Cell(caller));
+    assert!(report.findings.iter().any(unmade), "{report}");
+}
+
+#[tokio::test]
+async fn openings_that_are_edited_or_gone_are_named() {
+    let mut world = world(12).await;
+    world.reopen(2).await;
+    world.change_somebody(2);
+    world.archive().await;
+    let owner = world.logs[2].owner;
+    let epoch = world.logs[2].imprint.epoch;
+    let key = owners::opening_key(owner, epoch);
+    let good = world.row(&key).await.unwrap();
+    let opening = OpeningRecord::decode(&good).unwrap();
+    let at = LogPosition {
+        owner,
+        batch: opening.number,
+    };
+    world.edit(&key, None).await;
+    let fault = OpeningFault::Unrecorded;
+    assert_found(&verified(&world).await, &Finding::Opening { at, epoch, fault }, &[]);
+    let other = OpeningRecord {
+        hash: Hash([9; 32]),
+        ..opening
+    };
+    world.edit(&key, Some(&other.encode())).await;
+    let fault = OpeningFault::Other;
+    assert_found(&verified(&world).await, &Finding::Opening { at, epoch, fault }, &[]);
+    world.edit(&key, Some(&good)).await;
+    let never = OpeningRecord {
+        epoch: epoch.next(),
+        ..opening
+    };
+    world
+        .edit(&owners::opening_key(owner, never.epoch), Some(&never.encode()))
+        .await;
+    let (epoch, fault) = (never.epoch, OpeningFault::Absent);
+    assert_found(&verified(&world).await, &Finding::Opening { at, epoch, fault }, &[]);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_differs_from_the_log_is_named() {
+    let mut world = world(13).await;
+    let log = (0..3).find(|log| !world.logs[*log].state.entities.is_empty()).unwrap();
+    let state = world.logs[log].state.clone();
+    let owner = state.owner;
+    let entity = *state.entities.keys().next().unwrap();
+    let write = async |world: &World, level: Option<u64>| {
+        let transaction = world.store.begin();
+        let mut own = Vec::new();
+        state.write_own(&mut own);
+        for (key, chunk) in chunks(&snapshots::own_key(owner, Area::First), &own) {
+            transaction.set(&key, chunk).unwrap();
+        }
+        for (id, image) in &state.entities {
+            let mut image = image.clone();
+            if let (Some(level), true) = (level, *id == entity) {
+                let level = annals_def::Value::UInt(level);
+                let member = world
+                    .schema
+                    .type_named("Avatar")
+                    .unwrap()
+                    .property_named("level")
+                    .unwrap()
+                    .index;
+                image.properties.insert(member, level);
+            }
+            let mut bytes = Vec::new();
+            image.write(&mut bytes);
+            for (key, chunk) in chunks(&snapshots::entity_key(owner, Area::First, *id), &bytes) {
+                transaction.set(&key, chunk).unwrap();
+            }
+        }
+        let position = Position {
+            batch: state.tail.batch,
+            area: Area::First,
+        };
+        transaction
+            .set(&snapshots::position_key(owner), &position.encode())
+            .unwrap();
+        transaction.commit().await.unwrap();
+    };
+    write(&world, None).await;
+    world.append(log, &[], &[]);
+    world.archive().await;
+    assert!(verified(&world).await.is_clean());
+    write(&world, Some(199)).await;
+    let report = verified(&world).await;
+    let batch = world.logs[log].state.tail.batch;
+    assert_eq!(
+        report.findings,
+        [Finding::Snapshot {
+            at: LogPosition { owner, batch }
+        }],
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn a_hole_that_db_has_named_is_reported() {
+    let world = world(14).await;
+    let owner = world.logs[0].owner;
+    let (first, until) = (world.last(owner).next(), world.last(owner).next().next());
+    let hole = Hole {
+        after: Hash([1; 32]),
+        named: Hash([2; 32]),
+        until,
+    };
+    world.edit(&archive::hole_key(owner, first), Some(&hole.encode())).await;
+    let report = verified(&world).await;
+    assert_eq!(
+        report.findings,
+        [Finding::NamedHole { owner, first, until }],
+        "{report}"
+    );
+}

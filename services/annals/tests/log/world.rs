@@ -1,0 +1,433 @@
+//! A generated realm: logs as cores write them, and ways to damage what db made of them.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use annals_db::Folder;
+use annals_def::{Schema, Value, check_dir, split_mix};
+use annals_director::{Grants, openings};
+use annals_event::{
+    Batch, Body, Call, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, OwnerState, Place, Subject,
+    merkle::Frontier,
+};
+use annals_ids::{
+    Address, BatchNumber, CallNumber, EntityId, Epoch, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, ProcessId,
+    Shard, Tick, TypeId, WallTime,
+};
+use annals_store::{
+    KeyRange, Store,
+    layout::{
+        archive::{self, Tree},
+        chunks,
+        owners::{self, Cursor, OpeningRecord},
+    },
+};
+
+pub(crate) const SHARD: Shard = Shard(0);
+pub(crate) const REALM: &str = "test";
+
+/// Owners of a realm, cells all of them.
+const OWNERS: usize = 3;
+
+/// A call that was consumed: on which link, and which.
+pub(crate) type Taken = (Address, Address, CallNumber);
+
+/// One owner and its log so far.
+pub(crate) struct OwnerLog {
+    pub(crate) owner: OwnerId,
+    pub(crate) imprint: Imprint,
+    pub(crate) state: OwnerState,
+}
+
+pub(crate) struct World {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) store: Store,
+    pub(crate) logs: Vec<OwnerLog>,
+    /// All batches, in the order in which they were appended.
+    pub(crate) frozen: Vec<FrozenBatch>,
+    grants: Grants,
+    archived: usize,
+    openings: BTreeMap<OwnerId, Vec<OpeningRecord>>,
+    entities: u64,
+}
+
+impl World {
+    /// A realm whose owners have opened their logs.
+    pub(crate) async fn new(store: Store) -> Self {
+        let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
+        let schema = Arc::new(check_dir(&defs).0.expect("the sample compiles"));
+        let seen = Grants::watch(&store).await.unwrap();
+        let grants = Grants::lead(store.clone(), ProcessId(1), seen).await.unwrap();
+        grants
+            .begin_realm(WallTime(1_000), schema.fingerprint(), &schema.encode())
+            .await
+            .unwrap();
+        let mut world = Self {
+            logs: Vec::new(),
+            frozen: Vec::new(),
+            archived: 0,
+            openings: BTreeMap::new(),
+            entities: 0,
+            schema,
+            store,
+            grants,
+        };
+        for index in 0..OWNERS {
+            let grant = world.grants.found(Part::Cell, SHARD, ProcessId(1)).await.unwrap();
+            let imprint = Imprint {
+                realm: REALM.into(),
+                owner: grant.owner,
+                epoch: Epoch(0),
+                schema: world.schema.fingerprint(),
+            };
+            world.logs.push(OwnerLog {
+                owner: grant.owner,
+                imprint,
+                state: OwnerState::new(grant.owner, Part::Cell),
+            });
+            world.open(index);
+        }
+        world
+    }
+
+    /// A realm in which `steps` things have happened, all of them archived.
+    pub(crate) async fn generate(store: Store, seed: u64, steps: usize) -> Self {
+        let mut world = Self::new(store).await;
+        world.play(seed, steps).await;
+        world.archive().await;
+        world
+    }
+
+    /// Lets things happen.
+    pub(crate) async fn play(&mut self, seed: u64, steps: usize) {
+        let mut dice = split_mix(seed);
+        for log in 0..OWNERS {
+            self.create(log);
+        }
+        for _ in 0..steps {
+            let log = dice() as usize % OWNERS;
+            let other = (log + 1 + dice() as usize % (OWNERS - 1)) % OWNERS;
+            let held: Vec<EntityId> = self.logs[log].state.entities.keys().copied().collect();
+            let Some(&entity) = held.get(dice() as usize % held.len().max(1)) else {
+                self.create(log);
+                continue;
+            };
+            match dice() % 12 {
+                0 => self.create(log),
+                1 => self.append(log, &[], &[]),
+                2 => self.reopen(log).await,
+                3 | 4 => self.hand_over(log, entity, other),
+                5..=7 => {
+                    let there = self.logs[other].state.entities.keys().next().copied();
+                    if let Some(there) = there {
+                        self.call(log, entity, other, there);
+                    }
+                }
+                _ => self.change(log, entity, dice() % 200),
+            }
+        }
+    }
+
+    /// An avatar is made.
+    pub(crate) fn create(&mut self, log: usize) {
+        self.entities += 1;
+        let entity = EntityId(100 + self.entities);
+        let creation = self.creation(log, entity);
+        self.append(log, &[], &[self.event(entity, None, 0, creation)]);
+    }
+
+    pub(crate) fn creation(&self, log: usize, entity: EntityId) -> Body {
+        let properties = &self.schema.type_named("Avatar").unwrap().properties;
+        let on_cell = properties.iter().filter(|property| property.distribution.on_cell());
+        Body::CellCreated(Box::new(CellCreation {
+            entity,
+            type_id: self.avatar(),
+            home: self.logs[log].owner,
+            based: false,
+            place: Place::default(),
+            properties: on_cell
+                .map(|property| (property.index, property.default.clone()))
+                .collect(),
+            client: None,
+        }))
+    }
+
+    /// An avatar's level changes.
+    pub(crate) fn change(&mut self, log: usize, entity: EntityId, level: u64) {
+        let history = self.next_history(log, entity);
+        let change = self.changed("level", level);
+        self.append(log, &[], &[self.event(entity, Some(history), 0, change)]);
+    }
+
+    /// Somebody's level changes, who is made first if there is nobody.
+    pub(crate) fn change_somebody(&mut self, log: usize) -> EntityId {
+        if self.logs[log].state.entities.is_empty() {
+            self.create(log);
+        }
+        let entity = *self.logs[log].state.entities.keys().next().unwrap();
+        self.change(log, entity, 42);
+        entity
+    }
+
+    pub(crate) fn changed(&self, property: &str, value: u64) -> Body {
+        Body::Changed {
+            member: self.member(property),
+            path: Vec::new(),
+            value: Value::UInt(value),
+        }
+    }
+
+    /// An avatar calls another elsewhere, whose level changes then; the caller is told that it was taken.
+    pub(crate) fn call(&mut self, log: usize, caller: EntityId, other: usize, called: EntityId) {
+        let (from, to) = (Address::Cell(caller), Address::Cell(called));
+        let number = next_call(&self.logs[log].state, from, to);
+        let method = self.schema.type_named("Avatar").unwrap().cell_methods[0].index;
+        let call = Body::Called {
+            to,
+            home: self.logs[other].owner,
+            number,
+            call: Call::Method {
+                method,
+                args: Vec::new(),
+                wants_reply: false,
+            },
+        };
+        self.append(log, &[], &[self.event(caller, None, 0, call)]);
+        let history = self.next_history(other, called);
+        let change = self.changed("level", number.0 % 200);
+        self.append(
+            other,
+            &[(from, to, number)],
+            &[self.event(called, Some(history), 1, change)],
+        );
+        let confirmed = Body::Confirmed {
+            to,
+            upto: number,
+            lost: false,
+        };
+        self.append(log, &[], &[self.event(caller, None, 0, confirmed)]);
+    }
+
+    /// An avatar is handed over (rules H1 to H4).
+    pub(crate) fn hand_over(&mut self, log: usize, entity: EntityId, other: usize) {
+        let (from, to) = (self.logs[log].owner, self.logs[other].owner);
+        let (here, there) = (Address::Owner(from), Address::Owner(to));
+        let number = next_call(&self.logs[log].state, here, there);
+        let history = self.next_history(log, entity);
+        let offloaded = self.event(entity, Some(history), 0, Body::Offloaded { to, number });
+        let mut ahead = self.logs[log].state.clone();
+        ahead.apply(&offloaded).unwrap();
+        let image = Box::new(ahead.departing[&(to, number)].1.clone());
+        let carried = Call::Onload {
+            entity,
+            image: image.clone(),
+        };
+        self.append(log, &[], &[offloaded, owners_call(there, to, number, carried)]);
+        let onloaded = self.event(entity, None, 1, Body::Onloaded { from, number, image });
+        let answer = next_call(&self.logs[other].state, there, here);
+        let arrived = owners_call(here, from, answer, Call::Arrived { of: number });
+        self.append(other, &[(here, there, number)], &[onloaded, arrived]);
+        let departed = self.event(entity, None, 1, Body::Departed { to, number });
+        let confirmed = Event {
+            subject: Subject::Owner,
+            cause: Cause(0),
+            history: None,
+            body: Body::Confirmed {
+                to: there,
+                upto: number,
+                lost: false,
+            },
+        };
+        self.append(log, &[(there, here, answer)], &[departed, confirmed]);
+    }
+
+    /// A next epoch is granted and begins.
+    pub(crate) async fn reopen(&mut self, log: usize) {
+        self.grants.grant(self.logs[log].owner, ProcessId(1)).await.unwrap();
+        self.open(log);
+    }
+
+    fn open(&mut self, log: usize) {
+        let imprint = &mut self.logs[log].imprint;
+        imprint.epoch = imprint.epoch.next();
+        let batch = self.freeze(log, &[], &[], true);
+        self.openings.entry(batch.owner).or_default().push(OpeningRecord {
+            epoch: batch.epoch,
+            number: batch.number,
+            hash: batch.hash,
+        });
+        self.keep(log, batch);
+    }
+
+    /// Appends a batch; it has to be one that can have happened.
+    pub(crate) fn append(&mut self, log: usize, taken: &[Taken], events: &[Event]) {
+        let batch = self.freeze(log, taken, events, false);
+        self.keep(log, batch);
+    }
+
+    /// A batch that continues a log, which stays as it is.
+    pub(crate) fn freeze(&self, log: usize, taken: &[Taken], events: &[Event], opens: bool) -> FrozenBatch {
+        let OwnerLog { imprint, state, .. } = &self.logs[log];
+        let mut gathering = Gathering::default();
+        for &(from, to, number) in taken {
+            gathering.consume(from, to, number, [0; 16]);
+        }
+        events.iter().for_each(|event| gathering.record(event));
+        let wall = WallTime(1_000 + 50 * self.frozen.len() as u64);
+        gathering.freeze(imprint, &mut state.tail.clone(), Tick(1), wall, opens)
+    }
+
+    fn keep(&mut self, log: usize, batch: FrozenBatch) {
+        self.logs[log].state.fold(&Batch::read(&batch.bytes).unwrap()).unwrap();
+        self.frozen.push(batch);
+    }
+
+    /// Has db archive everything.
+    pub(crate) async fn archive(&mut self) {
+        self.record_openings().await;
+        let mut folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema))
+            .await
+            .unwrap();
+        for batch in &self.frozen[self.archived..] {
+            folder.offer(batch.owner, batch.bytes.clone());
+        }
+        while folder.has_work() {
+            let folded = folder.commit().await.unwrap();
+            assert_eq!(folded.alarms, [], "the generated logs are as they should be");
+        }
+        self.archived = self.frozen.len();
+    }
+
+    pub(crate) async fn record_openings(&self) {
+        for (&owner, records) in &self.openings {
+            openings::record(&self.store, SHARD, owner, records, |bytes| {
+                Batch::read(bytes).ok().map(|batch| batch.hash)
+            })
+            .await
+            .unwrap();
+        }
+    }
+
+    /// Puts a batch behind what is archived, as db would: db itself takes none that cannot have happened.
+    pub(crate) async fn force(&mut self, batch: &FrozenBatch) {
+        let read = Batch::read(&batch.bytes).unwrap();
+        let transaction = self.store.begin();
+        let stored = transaction.get(&archive::tree_key(SHARD)).await.unwrap();
+        let Tree { size, peaks } = Tree::decode(stored.as_deref()).unwrap();
+        let mut tree = Frontier::resume(size, peaks).unwrap();
+        tree.push(batch.hash);
+        let tree = Tree {
+            size: tree.size(),
+            peaks: tree.peaks().to_vec(),
+        };
+        transaction.set(&archive::tree_key(SHARD), &tree.encode()).unwrap();
+        for (key, chunk) in chunks(&archive::leaf_key(SHARD, LeafIndex(size)), &batch.bytes) {
+            transaction.set(&key, chunk).unwrap();
+        }
+        let place = archive::place_key(batch.owner, batch.number);
+        transaction
+            .set(&place, &archive::encode_place(LeafIndex(size)))
+            .unwrap();
+        let cursor = Cursor {
+            batch: batch.number,
+            hash: batch.hash,
+            event: read.tail().event,
+            epoch: batch.epoch,
+        };
+        transaction
+            .set(&owners::cursor_key(batch.owner), &cursor.encode())
+            .unwrap();
+        transaction.commit().await.unwrap();
+    }
+
+    /// Changes a row of the store, or takes all rows with that prefix away.
+    pub(crate) async fn edit(&self, key: &[u8], value: Option<&[u8]>) {
+        let transaction = self.store.begin();
+        transaction.clear_range(&KeyRange::prefix(key)).unwrap();
+        if let Some(value) = value {
+            transaction.set(key, value).unwrap();
+        }
+        transaction.commit().await.unwrap();
+    }
+
+    /// Puts other bytes in the place of a leaf.
+    pub(crate) async fn replace(&self, leaf: LeafIndex, bytes: &[u8]) {
+        let key = archive::leaf_key(SHARD, leaf);
+        let transaction = self.store.begin();
+        transaction.clear_range(&KeyRange::prefix(&key)).unwrap();
+        for (key, chunk) in chunks(&key, bytes) {
+            transaction.set(&key, chunk).unwrap();
+        }
+        transaction.commit().await.unwrap();
+    }
+
+    pub(crate) async fn row(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.store.begin().get(key).await.unwrap().map(|value| value.to_vec())
+    }
+
+    pub(crate) async fn leaf(&self, batch: &FrozenBatch) -> LeafIndex {
+        let row = self.row(&archive::place_key(batch.owner, batch.number)).await;
+        archive::decode_place(&row.unwrap()).unwrap()
+    }
+
+    /// An archived batch in the middle of things that others may see, which changes one avatar's level.
+    pub(crate) fn a_change(&self) -> (FrozenBatch, EntityId, HistoryNumber) {
+        let changes = self.frozen.iter().filter_map(|frozen| {
+            let batch = Batch::read(&frozen.bytes).unwrap();
+            match batch.events.as_slice() {
+                [
+                    Event {
+                        subject: Subject::Entity(entity, _),
+                        history: Some(number),
+                        body: Body::Changed { .. },
+                        ..
+                    },
+                ] => Some((frozen.clone(), *entity, *number)),
+                _ => None,
+            }
+        });
+        let changes: Vec<_> = changes.collect();
+        changes[changes.len() / 2].clone()
+    }
+
+    pub(crate) fn event(&self, entity: EntityId, history: Option<HistoryNumber>, cause: u32, body: Body) -> Event {
+        Event {
+            subject: Subject::Entity(entity, Part::Cell),
+            cause: Cause(cause),
+            history,
+            body,
+        }
+    }
+
+    pub(crate) fn next_history(&self, log: usize, entity: EntityId) -> HistoryNumber {
+        self.logs[log].state.entities[&entity].history.next()
+    }
+
+    /// The last batch of an owner.
+    pub(crate) fn last(&self, owner: OwnerId) -> BatchNumber {
+        let last = self.frozen.iter().rev().find(|batch| batch.owner == owner);
+        last.unwrap().number
+    }
+
+    fn avatar(&self) -> TypeId {
+        self.schema.type_named("Avatar").expect("the sample has avatars").id
+    }
+
+    fn member(&self, name: &str) -> MemberId {
+        let avatar = self.schema.type_named("Avatar").unwrap();
+        avatar.property_named(name).unwrap().index
+    }
+}
+
+fn next_call(state: &OwnerState, from: Address, to: Address) -> CallNumber {
+    let sent = state.links(from).and_then(|links| links.sent.get(&to));
+    sent.map_or(CallNumber(1), |sent| sent.last.next())
+}
+
+fn owners_call(to: Address, home: OwnerId, number: CallNumber, call: Call) -> Event {
+    Event {
+        subject: Subject::Owner,
+        cause: Cause(0),
+        history: None,
+        body: Body::Called { to, home, number, call },
+    }
+}
