@@ -37,6 +37,8 @@ use annals_wire::Subjects;
 use tempfile::TempDir;
 use thiserror::Error;
 
+use crate::up::{Claim, UpError};
+
 /// Rows read at a time.
 const PAGE: usize = 256;
 
@@ -70,10 +72,10 @@ pub enum SourceError {
         data: PathBuf,
         /// The address of the realm's nats-server, as far as the directory tells.
         nats: String,
-        /// What the store says.
-        #[source]
-        source: OpenError,
     },
+    /// Nobody can be kept from starting a realm on it meanwhile.
+    #[error(transparent)]
+    Claim(UpError),
     /// The store cannot be opened.
     #[error("the store cannot be opened")]
     Open(#[from] OpenError),
@@ -141,6 +143,8 @@ pub struct Source {
     pub note: Option<String>,
     /// Serves the history for as long as it is read.
     _copy: Option<ServedCopy>,
+    /// Keeps realms from starting on a data directory that is read.
+    _claim: Option<Claim>,
 }
 
 /// A nats-server on a copy of another's store. It is stopped before the copy is removed.
@@ -159,6 +163,7 @@ impl Source {
             live: None,
             note: None,
             _copy: None,
+            _claim: None,
         }
     }
 
@@ -192,18 +197,21 @@ impl Source {
         if !directory.join("rows").is_dir() {
             return Err(SourceError::NoRealm(data.to_owned()));
         }
+        let in_use = || SourceError::InUse {
+            data: data.to_owned(),
+            nats: served_at(data),
+        };
+        let claim = Claim::take(data).map_err(|error| match error {
+            UpError::Taken { .. } => in_use(),
+            other => SourceError::Claim(other),
+        })?;
         let store = match EmbeddedStore::open(&directory) {
             Ok(store) => store.store(),
-            Err(source @ OpenError::Held { .. }) => {
-                return Err(SourceError::InUse {
-                    data: data.to_owned(),
-                    nats: served_at(data),
-                    source,
-                });
-            }
+            Err(OpenError::Held { .. }) => return Err(in_use()),
             Err(other) => return Err(other.into()),
         };
         let mut source = Self::archive(store);
+        source._claim = Some(claim);
         let kept = data.join("nats").join("store");
         if !kept.is_dir() {
             source.note = Some("there is no nats-server's store beside it: this is the archive alone".to_owned());

@@ -16,7 +16,7 @@ use std::{
 
 use annals_db::{RecoveryError, recover};
 use annals_director::read_owners;
-use annals_event::{Batch, Event, Header, Subject};
+use annals_event::{Batch, Consumed, Event, Header, Subject};
 use annals_host::log::{ReadError, Reading};
 use annals_ids::{BatchNumber, EntityId, Epoch, EventNumber, Hash, LogPosition, OwnerId, WallTime};
 use annals_store::{StoreError, layout::owners::OwnerRecord};
@@ -92,6 +92,20 @@ struct End {
     batch: BatchNumber,
     hash: Hash,
     epoch: Epoch,
+}
+
+impl Row {
+    /// The call that the event came from.
+    fn cause(&self) -> Option<&Consumed> {
+        let index = (self.event.cause.0 as usize).checked_sub(1)?;
+        self.header.consumed.get(index)
+    }
+
+    /// The entities that are named when it is printed.
+    fn mentioned(&self) -> impl Iterator<Item = EntityId> {
+        let sender = self.cause().and_then(|call| call.from.entity());
+        mentioned(&self.event).chain(sender.map(|(entity, _)| entity))
+    }
 }
 
 impl Tail {
@@ -269,7 +283,7 @@ impl Tail {
             .rows
             .iter()
             .filter(|row| of.is_none_or(|owner| row.header.owner == owner));
-        rows.flat_map(|row| mentioned(&row.event))
+        rows.flat_map(Row::mentioned)
             .filter(|entity| !self.names.knows(*entity))
             .collect()
     }
@@ -315,8 +329,7 @@ fn line(names: &Names, began: WallTime, row: &Row) -> String {
     if let Some(history) = event.history {
         text.push_str(&format!(" (history {history})"));
     }
-    let cause = (event.cause.0 as usize).checked_sub(1);
-    if let Some(cause) = cause.and_then(|index| header.consumed.get(index)) {
+    if let Some(cause) = row.cause() {
         text.push_str(&format!(" by call {} of {}", cause.number, names.address(cause.from)));
     }
     text

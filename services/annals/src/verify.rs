@@ -199,7 +199,7 @@ async fn read_later(
     numbers: &mut Numbers,
     report: &mut VerifyReport,
 ) -> Result<(), VerifyError> {
-    let reached = log.reached();
+    let mut reached = log.reached();
     let mut reading = Reading::default();
     source.read_log(log.owner, &mut reading).await?;
     log.walk.extend().await?;
@@ -207,11 +207,15 @@ async fn read_later(
         if let Some(batch) = step.batch.filter(|_| step.number > reached) {
             numbers.take_later(log.owner, &batch, report);
         }
+        reached = reached.max(step.number);
     }
-    let archived = log.walk.cursor();
     // A hole was reported when the log was read first, or will be when somebody looks again.
-    let beyond = source.beyond(log.owner, archived, &reading).await.unwrap_or_default();
-    for frozen in beyond.iter().filter(|frozen| frozen.number > reached) {
+    let beyond = source.beyond(log.owner, log.walk.cursor(), &reading).await;
+    for frozen in beyond
+        .unwrap_or_default()
+        .iter()
+        .filter(|frozen| frozen.number > reached)
+    {
         if let Ok(batch) = Batch::read(&frozen.bytes) {
             numbers.take_later(log.owner, &batch, report);
         }

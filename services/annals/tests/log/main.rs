@@ -2,5 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
+mod carrier;
+mod directory;
+mod live;
+mod tail;
 mod verify;
 mod world;

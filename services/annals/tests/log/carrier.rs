@@ -1,0 +1,83 @@
+//! A generated realm's logs on a real nats-server.
+
+use std::{collections::BTreeMap, path::Path};
+
+use annals_event::FrozenBatch;
+use annals_host::{
+    config::Realm,
+    log::{History, Verdict},
+    nats::{Bus, Server, ServerOptions},
+    process::Settings,
+};
+use annals_ids::OwnerId;
+use annals_store::{Store, remote};
+use annals_wire::Subjects;
+use bytes::Bytes;
+
+use super::world::{REALM, SHARD, World};
+
+pub(crate) struct Carrier {
+    pub(crate) server: Server,
+    pub(crate) history: History,
+    bus: Bus,
+    sent: usize,
+    last: BTreeMap<OwnerId, u64>,
+}
+
+impl Carrier {
+    /// A private server in a folder, with the stream of the realm. Of the world's batches, `archived` are not sent.
+    pub(crate) async fn start(folder: &Path, archived: usize) -> Self {
+        let server = Server::start(&ServerOptions::new(folder)).await.unwrap();
+        let bus = Bus::connect(&server.url(), "test").await.unwrap();
+        let history = History::ensure(&bus, REALM, SHARD, 1).await.unwrap();
+        Self {
+            server,
+            history,
+            bus,
+            sent: archived,
+            last: BTreeMap::new(),
+        }
+    }
+
+    /// Appends what is not appended yet.
+    pub(crate) async fn append_all(&mut self, world: &World) {
+        for batch in &world.frozen[self.sent..] {
+            self.append(batch).await;
+        }
+        self.sent = world.frozen.len();
+    }
+
+    /// Leaves out a batch that comes next.
+    pub(crate) fn skip(&mut self) {
+        self.sent += 1;
+    }
+
+    /// Appends a batch, whatever it is; its sequence.
+    pub(crate) async fn append(&mut self, batch: &FrozenBatch) -> u64 {
+        let last = self.last.entry(batch.owner).or_default();
+        let bytes = Bytes::copy_from_slice(&batch.bytes);
+        let Verdict::Appended(sequence) = self.history.append(batch.owner, *last, bytes).await else {
+            panic!("batch {} of owner {} is not appended", batch.number, batch.owner)
+        };
+        *last = sequence;
+        sequence
+    }
+
+    /// Serves the realm's store, as its db would.
+    pub(crate) fn serve(&self, store: Store) {
+        let (client, subject) = (self.bus.client().clone(), Subjects::new(REALM).service("store"));
+        tokio::spawn(async move {
+            remote::serve(client, subject, store, std::future::pending())
+                .await
+                .unwrap();
+        });
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            realm: REALM.parse::<Realm>().unwrap(),
+            nats: self.server.url(),
+            replicas: 1,
+        }
+    }
+}
