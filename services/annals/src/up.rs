@@ -301,11 +301,17 @@ impl Realm {
         Ok(())
     }
 
-    /// Stops everything, what was started last first.
+    /// Stops everything in order: first those who let people in and grant, so that nothing is taken over that is about to be
+    /// stopped as well, and the store last.
     ///
     /// # Errors
     /// What the operating system says.
     pub async fn stop(mut self) -> Result<(), UpError> {
+        let grants = |member: &Member| member.service == "director";
+        if let Some(director) = self.members.iter().position(grants) {
+            let last = self.members.len() - 1;
+            self.members[director..last].rotate_left(1);
+        }
         while let Some(mut member) = self.members.pop() {
             member.child.stop().await.map_err(|source| UpError::File {
                 path: self.plan.data.clone(),

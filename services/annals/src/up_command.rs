@@ -2,7 +2,11 @@
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
-use annals_host::{nats::SyncPolicy, telemetry::Chain};
+use annals_host::{
+    nats::SyncPolicy,
+    process::{stop_signal, stopped},
+    telemetry::Chain,
+};
 
 use crate::up::{Realm, RealmPlan, UpError};
 
@@ -78,9 +82,11 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
         println!("  {name}: process {id}");
     }
     println!("Ctrl-C stops it");
+    let stop = stopped(stop_signal());
+    tokio::pin!(stop);
     loop {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => break,
+            () = &mut stop => break,
             () = tokio::time::sleep(LOOK) => realm.watch(&[])?,
         }
     }

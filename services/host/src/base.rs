@@ -116,13 +116,9 @@ pub async fn run(
         asked: BTreeMap::new(),
         next: 1,
     };
-    tokio::select! {
-        ended = keeper.run() => ended?,
-        () = service.run(arrivals, heard, requests) => {}
-        () = process::stopped(stop) => {}
-    }
+    let (kept, ()) = tokio::join!(keeper.run(stop), service.run(arrivals, heard, requests));
     edge.shut_down().await;
-    Ok(())
+    Ok(kept?)
 }
 
 /// What joins connections, holders and the login service.
@@ -138,6 +134,7 @@ struct Service {
 }
 
 impl Service {
+    /// Serves until the keeper and its holders have ended and their last word is passed on.
     async fn run(
         mut self,
         mut arrivals: mpsc::Receiver<EdgeEvent>,
@@ -147,9 +144,11 @@ impl Service {
         loop {
             tokio::select! {
                 Some(event) = arrivals.recv() => self.arrive(event),
-                Some(notice) = heard.recv() => self.hear(notice).await,
+                notice = heard.recv() => match notice {
+                    Some(notice) => self.hear(notice).await,
+                    None => return,
+                },
                 Some(request) = requests.next() => self.open(request).await,
-                else => return,
             }
         }
     }

@@ -47,10 +47,7 @@ pub async fn run(
         address: String::new(),
     };
     let keeper = Keeper::new(process, trade, notices);
-    let drained = async { while unused.recv().await.is_some() {} };
-    tokio::select! {
-        ended = keeper.run() => Ok(ended?),
-        () = drained => Ok(()),
-        () = process::stopped(stop) => Ok(()),
-    }
+    let unread = async { while unused.recv().await.is_some() {} };
+    let (kept, ()) = tokio::join!(keeper.run(stop), unread);
+    Ok(kept?)
 }

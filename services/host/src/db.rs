@@ -26,7 +26,7 @@ use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::{
-    health::DiscoveryError,
+    health::{DiscoveryError, Readiness},
     log::{Entry, History, Lane, Reader},
     nats::{Bus, ConnectError, StreamError},
     process::{self, SHARD, Settings},
@@ -84,10 +84,11 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) ->
     let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
     let stopping = process::stopped(process::stop_signal());
     let metrics = Arc::new(Metrics::default());
-    let _announcement = process::announce(&bus, settings, "db", &metrics).await?;
+    let (_announcement, readiness) = process::announce(&bus, settings, "db", &metrics).await?;
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
     let answering = answer_all(&bus, &subjects, &store, schema);
     let folding = fold_all(&bus, &subjects, &history, &store, schema, &metrics);
+    readiness.send_replace(Readiness::Ready);
     tracing::info!(directory = %directory.display(), "serving the store");
     tokio::select! {
         ended = serving => Ok(ended?),

@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::{
     clock,
-    health::DiscoveryError,
+    health::{DiscoveryError, Readiness},
     nats::{Bus, ConnectError},
     process::{self, BEAT, SHARD, Settings},
     telemetry::{Chain, Metrics},
@@ -52,18 +52,31 @@ pub enum DirectorError {
     Grant(#[from] GrantError),
 }
 
-/// Runs a director: leads, or stands by.
+/// Runs a director until the process is asked to stop: leads, or stands by.
 ///
 /// # Errors
 /// When the bus cannot be joined, or the realm runs on another schema.
 pub async fn run(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Result<(), DirectorError> {
+    let stop = process::stop_signal();
+    tokio::select! {
+        ended = direct(settings, schema, plan) => ended,
+        () = process::stopped(stop) => Ok(()),
+    }
+}
+
+async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Result<(), DirectorError> {
     let (bus, subjects) = process::connect(settings, "director").await?;
     let store = process::remote_store(&bus, &subjects);
-    let _announcement = process::announce(&bus, settings, "director", &Arc::new(Metrics::default())).await?;
+    let (_announcement, readiness) =
+        process::announce(&bus, settings, "director", &Arc::new(Metrics::default())).await?;
     // Registered processes are numbered by the director; directors tell themselves apart by chance.
     let id = ProcessId(u64::from_le_bytes(process::random()) | 1 << 63);
     loop {
+        readiness.send_replace(Readiness::Waiting {
+            reason: "another director leads, or may do so".to_owned(),
+        });
         let grants = stand_by(&store, id).await;
+        readiness.send_replace(Readiness::Ready);
         match lead(&bus, &subjects, grants, schema, plan).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
@@ -187,6 +200,13 @@ impl Leader {
 
     async fn beat(&mut self) -> Result<(), GrantError> {
         self.grants.beat().await?;
+        self.decide().await?;
+        self.grant_unheld().await?;
+        self.draw().await
+    }
+
+    /// Founds and grants what the roster says.
+    async fn decide(&mut self) -> Result<(), GrantError> {
         for decision in self.roster.decide(monotonic()) {
             let (grant, process) = match decision {
                 Decision::Found { part, process } => (self.grants.found(part, SHARD, process).await?, process),
@@ -194,8 +214,7 @@ impl Leader {
             };
             self.granted(&grant, process);
         }
-        self.grant_unheld().await?;
-        self.draw().await
+        Ok(())
     }
 
     /// Grants anew what its holder, though it lives, has not held for too long.
@@ -261,6 +280,14 @@ impl Leader {
         };
         Ok(match request.ask {
             Some(DirectorAsk::Register(register)) => Some(control::encode(&self.register(&register).await?)),
+            Some(DirectorAsk::Beat(beat)) if beat.leaving => {
+                let process = ProcessId(beat.process);
+                tracing::info!(%process, service = beat.service, "left");
+                self.roster.leave(process);
+                // Nobody need wait for it to be silent.
+                self.decide().await?;
+                Some(control::encode(&Orders::default()))
+            }
             Some(DirectorAsk::Beat(beat)) => Some(control::encode(&self.hear(&beat))),
             Some(DirectorAsk::MoreIds(_)) => {
                 let ids = self.grants.more_ids().await?;
@@ -313,10 +340,6 @@ impl Leader {
             "cell" => Some(Part::Cell),
             _ => None,
         };
-        if beat.leaving {
-            self.roster.leave(process);
-            return Orders::default();
-        }
         let address = Some(beat.address.clone()).filter(|address| !address.is_empty());
         let owners = beat.holds.iter().map(|held| OwnerId(held.owner)).collect();
         self.roster.hear(

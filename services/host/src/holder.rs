@@ -26,7 +26,7 @@ use annals_wire::{
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     clock,
@@ -97,6 +97,19 @@ pub enum Command<I> {
     /// db lacks batches from the first of these numbers to before the second: whatever of them is kept is published again
     /// (rule F4). It shows nothing to anybody that the log has not held, so no gate is in its way.
     Refill(std::ops::Range<u64>),
+    /// It is to end in order: what has happened is logged and shown, and nothing more happens.
+    Finish,
+}
+
+/// How far a holder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The owner is being taken over.
+    Taking,
+    /// It is held.
+    Open,
+    /// It is held, and its log has taken nothing for so long that nothing is shown.
+    Stuck,
 }
 
 /// What a holder's task is driven by and reports to.
@@ -109,6 +122,8 @@ pub struct Wires<I> {
     pub notices: Notices,
     /// How many entities are real here, for the director.
     pub entities: Arc<AtomicU64>,
+    /// How far the holder is.
+    pub stage: watch::Sender<Stage>,
 }
 
 /// An owner and its clock, as the log's driver sees it.
@@ -191,6 +206,14 @@ pub async fn hold<R>(
         if let Some(settled) = inspections.is_asked().then(|| driver.core().owner.settled()).flatten() {
             inspections.answer(&process, settled).await;
         }
+        let stage = if driver.stands_still() {
+            Stage::Stuck
+        } else {
+            Stage::Open
+        };
+        wires
+            .stage
+            .send_if_modified(|known| std::mem::replace(known, stage) != stage);
         let real = driver.core().owner.state().entities.len() as u64;
         wires.entities.store(real, Ordering::Relaxed);
         let deadline = driver.core().owner.deadline(process.clock.now());
@@ -202,11 +225,38 @@ pub async fn hold<R>(
             command = wires.commands.recv() => match command {
                 Some(Command::Core(input)) => driver.core_mut().handle(input),
                 Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
+                Some(Command::Finish) => return finish(&process, driver, wires).await,
                 None => return,
             },
             () = driver.step() => {}
             () = inspections.wait() => {}
             () = until(deadline) => driver.core_mut().handle(Input::Time),
+        }
+    }
+}
+
+/// Ends in order: gets what has happened into the log and shows it, and takes nothing more but what the log has to say.
+async fn finish<R>(process: &Arc<Process>, mut driver: Driver<Held<R>>, mut wires: Wires<R::Input>)
+where
+    R: Role,
+    R::Input: Send + 'static,
+{
+    let owner = driver.core().owner.state().owner;
+    loop {
+        while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
+            send(process, owner, output, &wires).await;
+        }
+        if driver.core().owner.is_at_rest() || driver.core().owner.stopped().is_some() {
+            return;
+        }
+        tokio::select! {
+            () = driver.step() => {}
+            command = wires.commands.recv() => match command {
+                Some(Command::Core(input @ Input::Log(_))) => driver.core_mut().handle(input),
+                // Calls come again, to whoever holds the owner next; the rest is not worth keeping.
+                Some(Command::Core(_) | Command::Refill(_) | Command::Finish) => {}
+                None => return,
+            },
         }
     }
 }

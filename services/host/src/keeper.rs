@@ -5,6 +5,7 @@ use std::sync::{
     Arc, PoisonError, RwLock,
     atomic::{AtomicU64, Ordering},
 };
+use std::time::Duration;
 
 use annals_event::OwnerState;
 use annals_ids::{Epoch, OwnerId};
@@ -18,11 +19,18 @@ use annals_wire::{
     control::{self, CursorNews, GrantOrder, Holding, Want},
 };
 use futures::StreamExt;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::holder::{COMMANDS, Command, Notice, Notices, Terms, Wires, hold};
-use crate::process::{BEAT, Process};
+use crate::health::Readiness;
+use crate::holder::{COMMANDS, Command, Notice, Notices, Stage, Terms, Wires, hold};
+use crate::process::{self, BEAT, Presence, Process};
+
+/// How long what is held may take to be ended in order. A log that works needs milliseconds.
+const DRAIN_WITHIN: Duration = Duration::from_secs(4);
+
+/// How often ending holders are looked at.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What is the same for all owners of a service.
 pub struct Trade<R: Role> {
@@ -101,6 +109,7 @@ struct Held<I> {
     epoch: Epoch,
     commands: mpsc::Sender<Command<I>>,
     entities: Arc<AtomicU64>,
+    stage: watch::Receiver<Stage>,
     task: JoinHandle<()>,
     /// The version of the map that it was told.
     map: u64,
@@ -132,31 +141,104 @@ where
         self.holders.clone()
     }
 
-    /// Keeps what is ordered, for as long as it is awaited.
+    /// Keeps what is ordered until the process is asked to stop, and then ends it in order.
     ///
     /// # Errors
     /// When the bus does not let us listen to db.
-    pub async fn run(mut self) -> Result<(), async_nats::SubscribeError> {
+    pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<(), async_nats::SubscribeError> {
         let mut news = News::listen(&self.process).await?;
+        let stopped = process::stopped(stop);
+        tokio::pin!(stopped);
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = beat.tick() => self.beat().await,
+                () = &mut stopped => break,
+                _ = beat.tick() => {
+                    self.beat().await;
+                    self.process.readiness.send_replace(self.readiness());
+                }
                 item = news.next() => self.spread(item),
             }
+        }
+        self.drain(news).await;
+        Ok(())
+    }
+
+    /// Ends everything in order, so that others can go on at once: what has happened is logged and shown, the director
+    /// hears that what was granted is to be another's, and only then the rest of the service, which sends clients there.
+    async fn drain(mut self, mut news: News) {
+        self.process.readiness.send_replace(Readiness::Draining);
+        tracing::info!(owners = self.held.len(), "draining");
+        for held in self.held.values() {
+            let asked = *held.stage.borrow() != Stage::Taking && held.commands.try_send(Command::Finish).is_ok();
+            if !asked {
+                // Nothing has happened under an epoch that is not open; and who is far behind would take too long.
+                held.task.abort();
+            }
+        }
+        let patience = tokio::time::Instant::now() + DRAIN_WITHIN;
+        self.say(Presence::Drains).await;
+        while !self.held.values().all(|held| held.task.is_finished()) {
+            tokio::select! {
+                item = news.next() => self.spread(item),
+                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep_until(patience) => {
+                    tracing::warn!("not everything could be logged in time; whoever takes over goes by what is");
+                    break;
+                }
+            }
+        }
+        self.say(Presence::Leaves).await;
+        while let Some((&owner, _)) = self.held.first_key_value() {
+            self.end(owner).await;
+        }
+    }
+
+    /// Tells the director of a change; if it does not hear it, it will notice the silence.
+    async fn say(&self, presence: Presence) {
+        let holds = if presence == Presence::Leaves {
+            BTreeMap::new()
+        } else {
+            self.holds()
+        };
+        let said = self
+            .process
+            .beat(presence, &holds, &self.trade.address, self.map.version);
+        if let Err(error) = said.await {
+            tracing::warn!(%error, "the director was not heard");
+        }
+    }
+
+    fn holds(&self) -> BTreeMap<OwnerId, Holding> {
+        let held = self.held.iter();
+        held.map(|(owner, held)| (*owner, held.holding(*owner))).collect()
+    }
+
+    /// Whether it holds all that it is to hold, and shows what happens there.
+    fn readiness(&self) -> Readiness {
+        let waiting = |reason: String| match *self.process.readiness.borrow() {
+            Readiness::Starting => Readiness::Starting,
+            _ => Readiness::Waiting { reason },
+        };
+        let count = |stage| self.held.values().filter(|held| *held.stage.borrow() == stage).count();
+        match (self.held.len(), count(Stage::Taking), count(Stage::Stuck)) {
+            (0, ..) => waiting("nothing is granted to it".to_owned()),
+            _ if self.map.version == 0 => waiting("no space is divided yet".to_owned()),
+            (_, 0, 0) => Readiness::Ready,
+            (_, 0, stuck) => waiting(format!("the logs of {stuck} owners stand still")),
+            (_, taking, _) => waiting(format!("{taking} owners are being taken over")),
         }
     }
 
     /// One beat: tells the director what is held, and does what it orders.
     async fn beat(&mut self) {
         self.sweep().await;
-        let holds: BTreeMap<OwnerId, Holding> = self
-            .held
-            .iter()
-            .map(|(owner, held)| (*owner, held.holding(*owner)))
-            .collect();
-        let orders = match self.process.beat(&holds, &self.trade.address, self.map.version).await {
+        let (holds, presence) = (self.holds(), Presence::Stays);
+        let beat = self
+            .process
+            .beat(presence, &holds, &self.trade.address, self.map.version);
+        let orders = match beat.await {
             Ok(orders) => orders,
             Err(error) => {
                 // Owners run on; epochs and the gate see to it that nothing wrong is shown.
@@ -222,6 +304,7 @@ where
         let epoch = Epoch(grant.epoch);
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let entities = Arc::new(AtomicU64::new(0));
+        let (says, stage) = watch::channel(Stage::Taking);
         let (behaviour, durability) = (Arc::clone(&self.trade.behaviour), self.trade.durability);
         let terms = Terms {
             grant,
@@ -233,6 +316,7 @@ where
             own: commands.clone(),
             notices: self.notices.clone(),
             entities: Arc::clone(&entities),
+            stage: says,
         };
         let task = tokio::spawn(hold(Arc::clone(&self.process), terms, self.trade.make, wires));
         self.held.insert(
@@ -241,6 +325,7 @@ where
                 epoch,
                 commands,
                 entities,
+                stage,
                 task,
                 map: 0,
             },

@@ -1,5 +1,6 @@
 //! The login service: answers log-ins, asking db, director and bases; compares passwords.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -25,8 +26,9 @@ use crate::{
     base::Front,
     clock,
     edge::{Arrival, Edge, EdgeCommand, EdgeError, EdgeEvent, EdgeHandle, Identity, IdentityError, Serves, bind},
+    health::Readiness,
     holder::until,
-    process::{self, AskError, JoinError, Process, Settings, request},
+    process::{self, AskError, JoinError, Presence, Process, Settings, request},
 };
 
 /// Events of clients that wait; while there are so many, no client is read.
@@ -93,6 +95,7 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front<'_>) ->
     let address = front.describe(&edge, &identity);
     let path = front.directory.join("login.address");
     fs::write(&path, &address).map_err(|source| LoginError::Announce { path, source })?;
+    process.readiness.send_replace(Readiness::Ready);
     tracing::info!(%address, "answering log-ins");
     let asker = Arc::new(Asker {
         process,
@@ -120,6 +123,7 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front<'_>) ->
             () = &mut stopped => break,
         }
     }
+    asker.process.readiness.send_replace(Readiness::Draining);
     service.handle(Input::ShutDown);
     edge.shut_down().await;
     Ok(())
@@ -222,7 +226,7 @@ impl Asker {
         tokio::spawn(async move {
             if let Err(error) = asker
                 .process
-                .beat(&std::collections::BTreeMap::new(), "", u64::MAX)
+                .beat(Presence::Stays, &BTreeMap::new(), "", u64::MAX)
                 .await
             {
                 tracing::debug!(%error, "the director was not heard");

@@ -44,6 +44,17 @@ pub struct Settings {
     pub replicas: usize,
 }
 
+/// How long a process will be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// As far as it knows, for ever.
+    Stays,
+    /// It takes no new owners, and ends those that it holds in order.
+    Drains,
+    /// It holds nothing any more: what was granted to it is another's.
+    Leaves,
+}
+
 /// Why a process could not join its realm.
 #[derive(Debug, Error)]
 pub enum JoinError {
@@ -103,6 +114,8 @@ pub struct Process {
     pub schema: Arc<Schema>,
     /// The process's figures.
     pub metrics: Arc<Metrics>,
+    /// What it answers when it is asked whether it does its work.
+    pub readiness: watch::Sender<Readiness>,
     service: &'static str,
     /// Makes the process known to service discovery for as long as it lives.
     _announcement: Announcement,
@@ -136,7 +149,7 @@ impl Process {
         let clock = Clock::new(WallTime(registered.began));
         let (id, realm) = (registered.process(), settings.realm.to_string());
         let metrics = Arc::new(Metrics::default());
-        let announcement = announce(&bus, settings, service, &metrics).await?;
+        let (announcement, readiness) = announce(&bus, settings, service, &metrics).await?;
         tracing::info!(process = %id, realm, "joined");
         Ok(Self {
             bus,
@@ -148,6 +161,7 @@ impl Process {
             realm,
             schema,
             metrics,
+            readiness,
             service,
             _announcement: announcement,
         })
@@ -165,15 +179,21 @@ impl Process {
     ///
     /// # Errors
     /// When no understandable answer comes.
-    pub async fn beat(&self, holds: &BTreeMap<OwnerId, Holding>, address: &str, map: u64) -> Result<Orders, AskError> {
+    pub async fn beat(
+        &self,
+        presence: Presence,
+        holds: &BTreeMap<OwnerId, Holding>,
+        address: &str,
+        map: u64,
+    ) -> Result<Orders, AskError> {
         let beat = ProcessBeat {
             process: self.id.0,
             service: self.service.to_owned(),
             address: address.to_owned(),
             holds: holds.values().cloned().collect(),
-            draining: false,
+            draining: presence == Presence::Drains,
             map,
-            leaving: false,
+            leaving: presence == Presence::Leaves,
         };
         self.ask(DirectorAsk::Beat(beat)).await
     }
@@ -188,7 +208,7 @@ pub async fn connect(settings: &Settings, service: &str) -> Result<(Bus, Subject
     Ok((bus, Subjects::new(settings.realm.as_str())))
 }
 
-/// Makes a process known to service discovery, with its figures.
+/// Makes a process known to service discovery, with its figures; it is starting until it says something else.
 ///
 /// # Errors
 /// When the bus is not there.
@@ -197,10 +217,10 @@ pub async fn announce(
     settings: &Settings,
     service: &str,
     metrics: &Arc<Metrics>,
-) -> Result<Announcement, DiscoveryError> {
-    // A process that runs is ready: what it is to hold, the director says.
-    let (_, readiness) = watch::channel(Readiness::Ready);
-    Announcement::start(bus, &settings.realm, service, readiness, Arc::clone(metrics)).await
+) -> Result<(Announcement, watch::Sender<Readiness>), DiscoveryError> {
+    let (says, readiness) = watch::channel(Readiness::Starting);
+    let announcement = Announcement::start(bus, &settings.realm, service, readiness, Arc::clone(metrics)).await?;
+    Ok((announcement, says))
 }
 
 /// The realm's store, through whoever serves it.

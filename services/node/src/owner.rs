@@ -227,6 +227,13 @@ impl<R: Role> Owner<R> {
         (self.desk.journal.is_empty() && state.tail.batch.0 > 0).then(|| (state.tail.batch, state.hash()))
     }
 
+    /// Whether all that it did is acknowledged, and all that it made has left: whoever takes it over now finds everything.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        let acknowledged = self.writer.acknowledged() >= self.writer.tip().number;
+        self.desk.journal.is_empty() && acknowledged && self.desk.gate.waiting() == 0
+    }
+
     /// The desk, for inspection.
     #[must_use]
     pub fn desk(&self) -> &Desk {

@@ -165,6 +165,11 @@ impl<C: LogCore> Driver<C> {
         &self.core
     }
 
+    /// Whether the log has taken nothing for so long that its owner shows nothing, and said so in the process's log.
+    pub fn stands_still(&self) -> bool {
+        self.standstill.is_told()
+    }
+
     /// The core, to be given inputs and drained of outputs.
     pub fn core_mut(&mut self) -> &mut C {
         &mut self.core

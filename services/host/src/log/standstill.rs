@@ -30,6 +30,11 @@ impl Standstill {
         }
     }
 
+    /// Whether it was told, and has not ended.
+    pub(super) fn is_told(&self) -> bool {
+        self.told
+    }
+
     /// It did.
     pub(super) fn ends(&mut self, now: Mono, owner: OwnerId) {
         if let Some(since) = self.since.take()

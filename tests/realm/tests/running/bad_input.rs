@@ -11,7 +11,7 @@ use std::{
 use annals::replay::owners;
 use annals_client::{EndReason, Event};
 use annals_def::{Value, split_mix};
-use annals_host::process::request;
+use annals_host::{health::Readiness, process::request};
 use annals_ids::{CallNumber, EntityId, Part};
 use annals_wire::{
     client::{
@@ -363,6 +363,11 @@ async fn full_log(realm: &mut Played) {
         })
         .await;
     }
+    for service in ["base", "cell"] {
+        realm
+            .say(service, 2, |is| matches!(is, Readiness::Waiting { .. }))
+            .await;
+    }
     realm.disk("nats").expect("it is mounted").free();
     realm.realm.nats_server().restart().await.expect("it starts again");
     realm.plays_on("a full disk under the log").await;
@@ -399,7 +404,7 @@ async fn falls_quiet(realm: &Played) {
     .await;
 }
 
-fn skipped() {
+pub(crate) fn skipped() {
     println!("SKIPPED: a small disk cannot be mounted here; run the tests as root to see disks fill");
 }
 

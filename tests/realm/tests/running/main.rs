@@ -7,5 +7,6 @@
 mod bad_input;
 mod beginning;
 mod disks;
+mod draining;
 mod played;
 mod strangers;

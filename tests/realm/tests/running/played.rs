@@ -14,13 +14,15 @@ use annals::{
     bots::{self, BotPlan, BotsError, BotsReport},
     checker::check,
     progress::Progress,
-    replay::{owners, replay},
+    replay::{Extent, ReplayError, owners, replay},
+    source::Source,
     up::{Realm, RealmPlan},
     world::compile,
 };
 use annals_client::{Client, Config, Event, Trust, client_endpoint};
 use annals_def::Schema;
 use annals_host::{
+    health::{Instance, Readiness, discover},
     nats::{Bus, SyncPolicy},
     process::{Settings, connect, remote_store, request},
 };
@@ -67,6 +69,8 @@ pub(crate) struct Played {
     until: watch::Sender<Instant>,
     progress: watch::Receiver<Progress>,
     playing: JoinHandle<Result<BotsReport, BotsError>>,
+    /// Processes that were ended on purpose.
+    ended: Vec<&'static str>,
     began: Instant,
     _alone: MutexGuard<'static, ()>,
 }
@@ -162,6 +166,7 @@ impl Played {
             until,
             progress,
             playing,
+            ended: Vec::new(),
             began: Instant::now(),
             _alone: alone,
         };
@@ -198,13 +203,43 @@ impl Played {
             self.logs_ends()
         );
         self.realm
-            .watch(&[])
+            .watch(&self.ended)
             .unwrap_or_else(|error| panic!("after {after}: {error}"));
         self.nothing_panicked(after);
         println!(
             "{:5.1} s: {after}: everybody plays on",
             self.began.elapsed().as_secs_f32()
         );
+    }
+
+    /// SIGTERM to a process: how it ended.
+    pub(crate) async fn stop(&mut self, name: &'static str) -> ExitStatus {
+        self.ended.push(name);
+        let stopped = self.realm.stop_one(name).await.expect("it can be stopped");
+        stopped.expect("there is one of that name")
+    }
+
+    /// Starts a process again that was stopped.
+    pub(crate) fn start_again(&mut self, name: &'static str) {
+        self.ended.retain(|ended| *ended != name);
+        assert!(
+            self.realm.start_again(name).expect("it starts"),
+            "there is one of that name"
+        );
+    }
+
+    /// Waits until so many processes of a service say that they are in such a state.
+    pub(crate) async fn say(&self, service: &str, count: usize, is_so: impl Fn(&Readiness) -> bool) {
+        let (bus, _, _) = self.bus().await;
+        let name = REALM.parse().expect("the realm's name is one");
+        let saying = |found: &[Instance]| {
+            let of_it = found.iter().filter(|instance| instance.service == service);
+            of_it.filter(|instance| is_so(&instance.report.readiness)).count() == count
+        };
+        within(PATIENCE, service, async {
+            while !saying(&discover(&bus, &name, LOOK * 4, saying).await.expect("the bus is there")) {}
+        })
+        .await;
     }
 
     /// What a process has logged.
@@ -335,11 +370,12 @@ async fn inspect(bus: &Bus, subjects: &Subjects, owner: OwnerId) -> Inspected {
 
 /// The state's hash, once the archive holds the batch.
 async fn replay_to(store: &Store, owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
+    let archive = Source::archive(store.clone());
     within(PATIENCE, "the archive to hold what an owner has logged", async {
         loop {
-            match replay(store, owner, Some(batch)).await {
+            match replay(&archive, owner, Some(batch), Extent::Archive).await {
                 Ok(replayed) => return replayed.state.0.to_vec(),
-                Err(annals::replay::ReplayError::Short { .. }) => tokio::time::sleep(LOOK).await,
+                Err(ReplayError::Short { .. }) => tokio::time::sleep(LOOK).await,
                 Err(error) => panic!("owner {owner}: {error}"),
             }
         }

@@ -1,0 +1,87 @@
+//! Processes that are stopped as an operator stops them, with SIGTERM, while people play on them.
+
+use std::time::{Duration, Instant};
+
+use annals_host::health::Readiness;
+
+use crate::{
+    bad_input::skipped,
+    played::{Played, are_built},
+};
+
+/// How long a process whose log works may take to end, on a machine that is busy with tests.
+const ENDS: Duration = Duration::from_secs(3);
+
+/// How long one may take whose log does not take anything.
+const ENDS_ANYHOW: Duration = Duration::from_secs(9);
+
+/// How long most players may be interrupted: less than a killed process is waited for (3 s) before it is taken over (1.5 s).
+const BACK: Duration = Duration::from_secs(4);
+
+/// How long everybody plays between two interruptions, so that they are told apart.
+const APART: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_cell_and_a_stopped_base_hand_over_what_they_hold() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start(&["nats"]).await;
+    let mut stops = Vec::new();
+    // One base after the other: players may all be on either.
+    for (service, name) in [("cell", "cell-1"), ("base", "base-1"), ("base", "base-2")] {
+        realm.say(service, 2, |is| *is == Readiness::Ready).await;
+        let began = Instant::now();
+        stops.push((name, began));
+        let status = realm.stop(name).await;
+        println!("{name} ended after {:.2} s", began.elapsed().as_secs_f32());
+        assert_eq!(status.code(), Some(0), "{name}: {}", realm.log_of(name));
+        assert!(began.elapsed() < ENDS, "{name} took {:?}", began.elapsed());
+        realm.plays_on(name).await;
+        realm.start_again(name);
+        realm.say(service, 2, |is| *is == Readiness::Ready).await;
+        println!("{name} is back after {:.2} s", began.elapsed().as_secs_f32());
+        realm.plays_on("its return").await;
+        tokio::time::sleep(APART).await;
+    }
+    stopped_while_the_log_stands_still(&mut realm).await;
+    let report = realm.prove().await;
+    for (name, at) in stops {
+        let recovery = report.recovery_after(at);
+        println!("{name} stopped: {recovery}");
+        assert!(recovery.endless == 0 && recovery.p50 < BACK, "{name}: {recovery}");
+    }
+    let moved = report.bots.iter().all(|bot| bot.resumed > 0);
+    assert!(moved, "every base was stopped, and somebody was not sent elsewhere");
+    assert_eq!(
+        report.total(|bot| bot.log_ins),
+        report.bots.len() as u64,
+        "nobody had to log in again"
+    );
+    assert!(
+        report.bots.iter().all(|bot| bot.ended.is_empty()),
+        "no session was lost"
+    );
+}
+
+/// What cannot be logged is not shown, and not waited for for ever.
+async fn stopped_while_the_log_stands_still(realm: &mut Played) {
+    let Some(disk) = realm.disk("nats") else {
+        return skipped();
+    };
+    disk.fill();
+    realm.say("cell", 2, |is| matches!(is, Readiness::Waiting { .. })).await;
+    let began = Instant::now();
+    let status = realm.stop("cell-2").await;
+    println!("cell-2 ended after {:.2} s", began.elapsed().as_secs_f32());
+    assert_eq!(status.code(), Some(0), "{}", realm.log_of("cell-2"));
+    assert!(began.elapsed() < ENDS_ANYHOW, "it took {:?}", began.elapsed());
+    assert!(
+        realm
+            .log_of("cell-2")
+            .contains("not everything could be logged in time")
+    );
+    realm.disk("nats").expect("it is mounted").free();
+    realm.realm.nats_server().restart().await.expect("it starts again");
+    realm.plays_on("a stop while the log stood still").await;
+}
