@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::push;
-use futures::StreamExt;
+use futures::{StreamExt, future::BoxFuture};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::{Entry, History};
@@ -22,8 +22,34 @@ pub struct Reader {
     history: History,
     /// The sequence that is read next.
     position: u64,
-    messages: Option<push::Ordered>,
+    messages: Messages,
     look: tokio::time::Interval,
+    /// The question for the stream's end that is under way.
+    looking: Option<Looking>,
+}
+
+/// Where the messages come from. What takes several steps is kept here, so that it goes on where it was when the waiting for
+/// it is given up: whoever waits in short slices would never see the end of what is longer than a slice.
+enum Messages {
+    /// The consumer is being made.
+    Opening(BoxFuture<'static, Result<push::Ordered, String>>),
+    /// They are delivered.
+    Open(Box<push::Ordered>),
+    /// Reading failed, and is begun anew at this moment.
+    Failed(Instant),
+}
+
+/// A question for the stream's end.
+struct Looking {
+    /// What was to be read next when it was put: the answer may be older than what has been read since.
+    position: u64,
+    answer: BoxFuture<'static, Option<Ends>>,
+}
+
+/// The first and the last sequence of the stream.
+struct Ends {
+    first: u64,
+    last: u64,
 }
 
 impl Reader {
@@ -31,64 +57,118 @@ impl Reader {
     pub fn new(history: &History, sequence: u64) -> Self {
         let mut look = interval_at(Instant::now() + LOOK_INTERVAL, LOOK_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let position = sequence.max(1);
         Self {
             history: history.clone(),
-            position: sequence.max(1),
-            messages: None,
+            position,
+            messages: open(history, position),
             look,
+            looking: None,
         }
     }
 
-    /// The next message, waiting for it however long. Nothing is lost when the waiting is given up.
+    /// The next message, waiting for it however long. Nothing is lost when the waiting is given up, and what was under way goes
+    /// on with the next call.
     pub async fn next(&mut self) -> Entry {
         loop {
-            let Some(messages) = &mut self.messages else {
-                self.open().await;
-                continue;
-            };
             tokio::select! {
-                message = messages.next() => match message {
-                    Some(Ok(message)) => {
+                step = step(&mut self.messages) => match step {
+                    Step::Message(message) => {
                         if let Some(entry) = self.history.entry(&message) {
                             self.position = entry.sequence + 1;
                             return entry;
                         }
                     }
-                    Some(Err(error)) => self.fail(&error).await,
-                    None => self.fail(&"the consumer ended").await,
+                    Step::Opened(messages) => self.messages = Messages::Open(messages),
+                    Step::Failed(error) => self.fail(&error),
+                    Step::Again => self.messages = open(&self.history, self.position),
                 },
-                _ = self.look.tick() => self.look_for_a_lost_tail().await,
+                ends = ends(&mut self.looking) => {
+                    if let Some(looking) = self.looking.take() {
+                        self.compare(looking.position, ends);
+                    }
+                }
+                _ = self.look.tick(), if self.looking.is_none() => self.looking = Some(self.ask_for_the_end()),
             }
         }
     }
 
-    async fn open(&mut self) {
-        match self.history.follow(Vec::new(), self.position).await {
-            Ok(messages) => self.messages = Some(messages),
-            Err(error) => self.fail(&error).await,
+    fn fail(&mut self, error: &str) {
+        tracing::warn!(
+            stream = self.history.name(),
+            error,
+            "reading the log is interrupted, and begins again where it was"
+        );
+        self.messages = Messages::Failed(Instant::now() + PAUSE);
+    }
+
+    fn ask_for_the_end(&self) -> Looking {
+        let stream = self.history.stream().clone();
+        let asking = async move {
+            let info = stream.get_info().await.ok()?;
+            Some(Ends {
+                first: info.state.first_sequence,
+                last: info.state.last_sequence,
+            })
+        };
+        Looking {
+            position: self.position,
+            answer: Box::pin(asking),
         }
     }
 
-    async fn fail(&mut self, error: &dyn std::fmt::Display) {
-        tracing::warn!(stream = self.history.name(), %error, "reading the log is interrupted, and begins again where it was");
-        self.messages = None;
-        tokio::time::sleep(PAUSE).await;
-    }
-
-    async fn look_for_a_lost_tail(&mut self) {
-        // Without an answer there is nothing to conclude; the next look comes.
-        let Ok(info) = self.history.stream().get_info().await else {
+    /// Begins again when the stream ends before what had been read when its end was asked for. Without an answer there is
+    /// nothing to conclude; the next look comes.
+    fn compare(&mut self, position: u64, ends: Option<Ends>) {
+        let Some(Ends { first, last }) = ends.filter(|ends| ends.last + 1 < position) else {
             return;
         };
-        if info.state.last_sequence + 1 < self.position {
-            tracing::error!(
-                stream = self.history.name(),
-                read = self.position - 1,
-                last = info.state.last_sequence,
-                "the stream has lost its tail; reading it again from its first message"
-            );
-            self.position = info.state.first_sequence.max(1);
-            self.messages = None;
+        tracing::error!(
+            stream = self.history.name(),
+            read = position - 1,
+            last,
+            "the stream has lost its tail; reading it again from its first message"
+        );
+        self.position = first.max(1);
+        self.messages = open(&self.history, self.position);
+    }
+}
+
+/// What became of waiting for messages.
+enum Step {
+    Message(async_nats::jetstream::Message),
+    Opened(Box<push::Ordered>),
+    Failed(String),
+    Again,
+}
+
+fn open(history: &History, position: u64) -> Messages {
+    let history = history.clone();
+    Messages::Opening(Box::pin(async move { history.follow(Vec::new(), position).await }))
+}
+
+async fn step(messages: &mut Messages) -> Step {
+    match messages {
+        Messages::Opening(opening) => match opening.await {
+            Ok(messages) => Step::Opened(Box::new(messages)),
+            Err(error) => Step::Failed(error),
+        },
+        Messages::Open(messages) => match messages.next().await {
+            Some(Ok(message)) => Step::Message(message),
+            Some(Err(error)) => Step::Failed(error.to_string()),
+            None => Step::Failed("the consumer ended".to_owned()),
+        },
+        Messages::Failed(until) => {
+            tokio::time::sleep_until(*until).await;
+            Step::Again
         }
+    }
+}
+
+/// The answer to the question that is under way; never, if none is.
+async fn ends(looking: &mut Option<Looking>) -> Option<Ends> {
+    match looking {
+        Some(looking) => (&mut looking.answer).await,
+        None => std::future::pending().await,
     }
 }

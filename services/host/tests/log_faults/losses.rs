@@ -8,17 +8,22 @@ use annals_ids::BatchNumber;
 use annals_node::chain::{Hole, assemble};
 
 use crate::actor::{Actor, Order, PATIENCE, eventually};
-use crate::rig::{Book, NOTHING_ARCHIVED, OWNER, Rig, copy_folder};
+use crate::rig::{Book, NOTHING_ARCHIVED, OWNER, Rig, SLOWNESS, Wire, copy_folder};
 use crate::{chain, check, one_node, read, three_nodes};
+
+/// How long a message is waited for before the waiting is given up and begun anew, as whoever has other things to do does.
+const SLICE: Duration = Duration::from_millis(SLOWNESS.as_millis() as u64 / 4);
 
 /// Reads on until `until` says that it has seen enough.
 async fn read_until(reader: &mut Reader, mut until: impl FnMut(&Entry) -> bool) -> Vec<Entry> {
     let reading = async {
         let mut entries = Vec::new();
         loop {
-            entries.push(reader.next().await);
-            if entries.last().is_some_and(&mut until) {
-                return entries;
+            if let Ok(entry) = tokio::time::timeout(SLICE, reader.next()).await {
+                entries.push(entry);
+                if entries.last().is_some_and(&mut until) {
+                    return entries;
+                }
             }
         }
     };
@@ -104,7 +109,7 @@ async fn quiet(history: &History) -> Vec<u64> {
 }
 
 /// The servers come up with an older copy of their disks, so that sequences are given out again. The writer repeats what is
-/// missing, and who follows the stream is not left behind.
+/// missing, and who follows the stream is not left behind, although the server answers it too late for its slices.
 async fn older_disks(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;
@@ -115,7 +120,10 @@ async fn older_disks(rig: &mut Rig) {
     rig.while_down(|store| copy_folder(store, &copy_of(store))).await;
     let kept = chain(&history, &book).await.beyond.len();
     actor.shows(40).await;
-    let mut reader = Reader::new(&history, 1);
+    let wire = Wire::to(&rig.url()).await;
+    let followed = rig.history_by(wire.url(), &realm).await;
+    wire.slow();
+    let mut reader = Reader::new(&followed, 1);
     let newest = chain(&history, &book).await.beyond.pop().unwrap();
     read_until(&mut reader, |entry| entry.bytes == newest.bytes).await;
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use annals_host::log::{History, Holding, Recording, Registry};
 use annals_host::nats::{Bus, Cluster, Server, ServerOptions};
@@ -224,7 +225,10 @@ pub(crate) const NOTHING_ARCHIVED: Tip = Tip {
     hash: annals_ids::Hash::ZERO,
 };
 
-/// A wire to a server on which the answers can be held back, and which can be cut.
+/// How long each piece of an answer takes on a slow wire.
+pub(crate) const SLOWNESS: Duration = Duration::from_millis(200);
+
+/// A wire to a server on which the answers can be held back or slowed down, and which can be cut.
 pub(crate) struct Wire {
     address: String,
     state: watch::Sender<WireState>,
@@ -236,12 +240,14 @@ enum WireState {
     Open { cuts: u32 },
     /// The server hears everything, and its answers wait.
     Held { cuts: u32 },
+    /// The server hears everything, and its answers take [`SLOWNESS`].
+    Slow { cuts: u32 },
 }
 
 impl WireState {
     fn cuts(self) -> u32 {
         match self {
-            WireState::Open { cuts } | WireState::Held { cuts } => cuts,
+            WireState::Open { cuts } | WireState::Held { cuts } | WireState::Slow { cuts } => cuts,
         }
     }
 }
@@ -276,6 +282,12 @@ impl Wire {
             .send_modify(|state| *state = WireState::Held { cuts: state.cuts() });
     }
 
+    /// From now on answers take their time.
+    pub(crate) fn slow(&self) {
+        self.state
+            .send_modify(|state| *state = WireState::Slow { cuts: state.cuts() });
+    }
+
     /// Waiting answers arrive.
     pub(crate) fn release(&self) {
         self.state
@@ -305,8 +317,11 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch
             }
         };
         if holds {
+            if *state.borrow() == (WireState::Slow { cuts }) {
+                tokio::time::sleep(SLOWNESS).await;
+            }
             let passes = state
-                .wait_for(|state| state.cuts() != cuts || *state == WireState::Open { cuts })
+                .wait_for(|state| state.cuts() != cuts || *state != WireState::Held { cuts })
                 .await;
             if passes.is_ok_and(|state| state.cuts() != cuts) {
                 return;
