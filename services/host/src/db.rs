@@ -1,52 +1,50 @@
 //! db's shell: holds the embedded store and serves it, folds the stream into it, and answers for accounts.
 
+mod answers;
+mod trimming;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_db::{FoldError, Folded, Folder, Missing, StoredEntity, accounts};
+use annals_db::{FoldError, Folded, Folder, Missing};
 use annals_def::Schema;
-use annals_event::latest::call::put_properties;
-use annals_ids::{BatchNumber, DatabaseId, OwnerId, Part};
+use annals_ids::{BatchNumber, OwnerId};
 use annals_store::{
-    Store, StoreError,
+    Store,
     embedded::{EmbeddedStore, OpenError},
     remote::{ServeError, serve},
 };
 use annals_wire::{
     Subjects,
-    control::{
-        self, AccountFound, CheckOut, CheckedOut, CreateAccount, CursorMoved, CursorNews, DbAsk, DbRequest, Want,
-    },
+    control::{self, CursorMoved, CursorNews, Want},
 };
-use bytes::Bytes;
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use thiserror::Error;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior},
+};
+
+pub use answers::{REQUESTS_AT_ONCE, answer_all};
 
 use crate::{
     health::{DiscoveryError, Readiness},
-    log::{Entry, History, Lane, Reader},
+    log::{Entry, History, Reader},
     nats::{Bus, ConnectError, StreamError},
     process::{self, SHARD, Settings},
-    telemetry::{Chain, Metrics},
+    telemetry::Metrics,
 };
 
 /// Bytes of batches that are read before they are folded: one transaction's worth.
 const READ_AHEAD: usize = 3 << 20;
 
-/// How often holes are looked at and logs trimmed.
+/// How often holes are looked at.
 const UPKEEP: Duration = Duration::from_millis(500);
 
 /// How long a hole may last before it is named (rule F4).
 const HOLE_PATIENCE: Duration = Duration::from_secs(30);
-
-/// How often a log is trimmed at most.
-const TRIM_INTERVAL: Duration = Duration::from_secs(30);
-
-/// What is younger than this is left alone: a taker that looks at the log a second time must find what it read at first.
-const TRIM_AGE: Duration = Duration::from_secs(60);
 
 /// Why db ended.
 #[derive(Debug, Error)]
@@ -86,13 +84,13 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) ->
     let metrics = Arc::new(Metrics::default());
     let (_announcement, readiness) = process::announce(&bus, settings, "db", &metrics).await?;
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
-    let answering = answer_all(&bus, &subjects, &store, schema);
+    let answering = answer_all(bus.client(), subjects.service("db"), &store, schema);
     let folding = fold_all(&bus, &subjects, &history, &store, schema, &metrics);
     readiness.send_replace(Readiness::Ready);
     tracing::info!(directory = %directory.display(), "serving the store");
     tokio::select! {
         ended = serving => Ok(ended?),
-        ended = answering => ended,
+        ended = answering => Ok(ended?),
         ended = folding => ended,
     }
 }
@@ -101,12 +99,10 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) ->
 struct Fold {
     bus: Bus,
     subjects: Subjects,
-    history: History,
     folder: Folder,
     reader: Reader,
-    /// When each log was trimmed last, and up to which cursor.
-    trimmed: BTreeMap<OwnerId, (Instant, BatchNumber)>,
-    cursors: BTreeMap<OwnerId, BatchNumber>,
+    /// How far each log is archived, for whoever trims.
+    cursors: watch::Sender<BTreeMap<OwnerId, BatchNumber>>,
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
     metrics: Arc<Metrics>,
 }
@@ -125,14 +121,15 @@ async fn fold_all(
     metrics: &Arc<Metrics>,
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
+    let (cursors, archived) = watch::channel(BTreeMap::new());
+    // A task of its own: folding does not wait for a stream that is slow to be trimmed. It ends with the folding.
+    tokio::spawn(trimming::trim_all(history.clone(), archived));
     let mut fold = Fold {
         bus: bus.clone(),
         subjects: subjects.clone(),
-        history: history.clone(),
         folder,
         reader: Reader::new(history, 1),
-        trimmed: BTreeMap::new(),
-        cursors: BTreeMap::new(),
+        cursors,
         holes: BTreeMap::new(),
         metrics: Arc::clone(metrics),
     };
@@ -185,8 +182,8 @@ impl Fold {
             cursors: moved.collect(),
         };
         self.publish("cursors", &news).await;
-        self.cursors
-            .extend(folded.cursors.iter().map(|(owner, cursor)| (*owner, cursor.batch)));
+        let cursors = folded.cursors.iter().map(|(owner, cursor)| (*owner, cursor.batch));
+        self.cursors.send_modify(|known| known.extend(cursors));
         tracing::debug!(
             batches = folded.batches,
             events = folded.events,
@@ -214,7 +211,6 @@ impl Fold {
         for hole in missing {
             self.ask_for(hole).await;
         }
-        self.trim().await;
     }
 
     async fn ask_for(&mut self, missing: Missing) {
@@ -251,122 +247,5 @@ impl Fold {
                 Err(error) => tracing::warn!(%error, "the hole could not be recorded; it is tried again"),
             }
         }
-    }
-
-    /// Drops what lies before the newest archived batch of each log, which itself stays.
-    async fn trim(&mut self) {
-        let now = Instant::now();
-        for (owner, cursor) in &self.cursors {
-            let last = self.trimmed.get(owner);
-            if last.is_some_and(|(at, upto)| now - *at < TRIM_INTERVAL || upto == cursor) {
-                continue;
-            }
-            self.trimmed.insert(*owner, (now, *cursor));
-            for lane in [Lane::Log, Lane::Fill] {
-                if let Err(error) = self.history.trim(lane, *owner, *cursor, TRIM_AGE).await {
-                    tracing::warn!(%owner, %error, "trimming is tried again");
-                }
-            }
-        }
-    }
-}
-
-/// Answers requests about accounts and stored entities.
-async fn answer_all(bus: &Bus, subjects: &Subjects, store: &Store, schema: &Arc<Schema>) -> Result<(), DbError> {
-    let mut requests = bus
-        .client()
-        .queue_subscribe(subjects.service("db"), "db".to_owned())
-        .await?;
-    while let Some(request) = requests.next().await {
-        let Some(reply) = request.reply.clone() else { continue };
-        let (store, schema, client) = (store.clone(), Arc::clone(schema), bus.client().clone());
-        tokio::spawn(async move {
-            let Some(answer) = answer(&store, &schema, &request.payload).await else {
-                return;
-            };
-            if let Err(error) = client.publish(reply, answer).await {
-                tracing::warn!(%error, "an answer was not sent");
-            }
-        });
-    }
-    Ok(())
-}
-
-async fn answer(store: &Store, schema: &Schema, payload: &[u8]) -> Option<Bytes> {
-    let request: DbRequest = match control::decode(payload) {
-        Ok(request) => request,
-        Err(error) => {
-            tracing::warn!(%error, "a request that was not understood");
-            return None;
-        }
-    };
-    Some(
-        match request.ask? {
-            DbAsk::FindAccount(find) => {
-                let found = accounts::find(store, &find.name).await;
-                control::encode(&account_found(
-                    found.map(|account| account.map(|account| (account.database, account.password))),
-                ))
-            }
-            DbAsk::CreateAccount(create) => control::encode(&create_account(store, schema, &create).await),
-            DbAsk::CheckOut(check_out) => control::encode(&checked_out(store, schema, &check_out).await),
-        }
-        .into(),
-    )
-}
-
-fn account_found(found: Result<Option<(DatabaseId, String)>, StoreError>) -> AccountFound {
-    match found {
-        Ok(Some((database, password))) => AccountFound {
-            database: database.0,
-            password,
-            failed: String::new(),
-        },
-        Ok(None) => AccountFound::default(),
-        Err(error) => AccountFound {
-            failed: Chain(&error).to_string(),
-            ..AccountFound::default()
-        },
-    }
-}
-
-async fn create_account(store: &Store, schema: &Schema, create: &CreateAccount) -> AccountFound {
-    let entity = StoredEntity {
-        entity_type: create.entity_type.clone(),
-        ..StoredEntity::default()
-    };
-    let created = accounts::create(store, &create.name, &create.password, &entity, schema).await;
-    account_found(created.map(|account| Some((account.database, account.password))))
-}
-
-async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> CheckedOut {
-    let failed = |reason: String| CheckedOut {
-        failed: reason,
-        ..CheckedOut::default()
-    };
-    let database = DatabaseId(wanted.database);
-    let checkout = match accounts::check_out(store, database, OwnerId(wanted.preferred)).await {
-        Ok(checkout) => checkout,
-        Err(error) => return failed(Chain(&error).to_string()),
-    };
-    let stored = match accounts::load(store, database).await {
-        Ok(Some(stored)) => stored,
-        Ok(None) => return failed(format!("there is no entity {database} in the database")),
-        Err(error) => return failed(Chain(&error).to_string()),
-    };
-    let Some(entity_type) = schema.type_named(&stored.entity_type) else {
-        return failed(format!(
-            "entity {database} is of type {}, which the schema does not have",
-            stored.entity_type
-        ));
-    };
-    let mut properties = Vec::new();
-    put_properties(&mut properties, &stored.properties_of(entity_type, Part::Base));
-    CheckedOut {
-        owner: checkout.owner.0,
-        checkout: checkout.number,
-        type_id: u32::from(entity_type.id.0),
-        properties,
-        failed: String::new(),
     }
 }

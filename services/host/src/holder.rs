@@ -42,6 +42,10 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// Messages handled before outputs are sent: amortises the sending, bounds how long anybody waits.
 const BURST: usize = 64;
 
+/// Questions for the state's hash that wait until nothing is being gathered: more than there are operators. What comes beyond
+/// is answered by silence.
+const INSPECTIONS: usize = 64;
+
 /// Commands that wait for a holder, beside the bus.
 pub const COMMANDS: usize = 4_096;
 
@@ -283,7 +287,8 @@ impl Inspections {
     async fn wait(&mut self) {
         match &mut self.requests {
             Some(requests) => match requests.next().await {
-                Some(request) => self.waiting.extend(request.reply),
+                Some(request) if self.waiting.len() < INSPECTIONS => self.waiting.extend(request.reply),
+                Some(_) => {}
                 None => self.requests = None,
             },
             None => std::future::pending().await,

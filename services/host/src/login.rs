@@ -253,7 +253,7 @@ impl Asker {
     async fn verify(&self, name: &str, password: Password) -> Result<Verdict, Unavailable> {
         let key = self.key_of(name);
         let found = self
-            .db::<AccountFound>(DbAsk::FindAccount(FindAccount { name: key.clone() }))
+            .account(DbAsk::FindAccount(FindAccount { name: key.clone() }))
             .await?;
         let account = if found.database == 0 {
             self.create(name, key, &password).await?
@@ -288,12 +288,22 @@ impl Asker {
             .bytes()
             .fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
         let entity_type = self.account_types[turn % self.account_types.len()].clone();
-        self.db(DbAsk::CreateAccount(CreateAccount {
+        self.account(DbAsk::CreateAccount(CreateAccount {
             name: key,
             password,
             entity_type,
         }))
         .await
+    }
+
+    /// What db says of an account; a db that could not look is no db that found none.
+    async fn account(&self, ask: DbAsk) -> Result<AccountFound, Unavailable> {
+        let answer = self.db::<AccountFound>(ask).await?;
+        if !answer.failed.is_empty() {
+            tracing::warn!(reason = answer.failed, "the account was not looked up");
+            return Err(Unavailable);
+        }
+        Ok(answer)
     }
 
     async fn compare(&self, password: Password, hash: String) -> Result<bool, Unavailable> {

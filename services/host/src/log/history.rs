@@ -443,32 +443,45 @@ impl History {
     /// `cursor`: everything below the cursor is archived or void (F6). It goes by what lies there now, since a sequence that
     /// was seen before may have been given out again. The last message always stays, so that a subject is never empty again.
     ///
+    /// Returns whether it is done, that is, nothing stayed only for being young.
+    ///
     /// # Errors
     /// When the server does not answer or does not do it.
-    pub async fn trim(&self, lane: Lane, owner: OwnerId, cursor: BatchNumber, age: Duration) -> Result<(), ReadError> {
+    pub async fn trim(
+        &self,
+        lane: Lane,
+        owner: OwnerId,
+        cursor: BatchNumber,
+        age: Duration,
+    ) -> Result<bool, ReadError> {
         let subject = self.subject(lane, owner);
         let end = self.end(&subject).await?;
         if end == 0 {
-            return Ok(());
+            return Ok(true);
         }
         let oldest_to_stay = SystemTime::now() - age;
         let mut stays = 0;
         let mut goes = 0_u64;
+        let mut is_done = true;
         self.visit(vec![subject.clone()], end, |entry| {
             stays = entry.sequence;
             let is_below = Header::read(&entry.bytes).is_ok_and(|(header, _)| header.number < cursor);
-            if is_below && entry.stored < oldest_to_stay && entry.sequence < end {
-                goes += 1;
-                return ControlFlow::Continue(());
+            if !is_below || entry.sequence >= end {
+                return ControlFlow::Break(());
             }
-            ControlFlow::Break(())
+            if entry.stored >= oldest_to_stay {
+                is_done = false;
+                return ControlFlow::Break(());
+            }
+            goes += 1;
+            ControlFlow::Continue(())
         })
         .await?;
         if goes == 0 {
-            return Ok(());
+            return Ok(is_done);
         }
         let purge = self.stream.purge().filter(&subject).sequence(stays);
-        purge.await.map(|_| ()).map_err(|error| ReadError::Failed {
+        purge.await.map(|_| is_done).map_err(|error| ReadError::Failed {
             stream: self.name.clone(),
             subject,
             reason: error.to_string(),

@@ -72,16 +72,14 @@ impl Reader {
     pub async fn next(&mut self) -> Entry {
         loop {
             tokio::select! {
-                step = step(&mut self.messages) => match step {
-                    Step::Message(message) => {
+                delivered = delivered(&mut self.messages, &self.history, self.position) => match delivered {
+                    Ok(message) => {
                         if let Some(entry) = self.history.entry(&message) {
                             self.position = entry.sequence + 1;
                             return entry;
                         }
                     }
-                    Step::Opened(messages) => self.messages = Messages::Open(messages),
-                    Step::Failed(error) => self.fail(&error),
-                    Step::Again => self.messages = open(&self.history, self.position),
+                    Err(error) => self.fail(&error),
                 },
                 ends = ends(&mut self.looking) => {
                     if let Some(looking) = self.looking.take() {
@@ -134,33 +132,31 @@ impl Reader {
     }
 }
 
-/// What became of waiting for messages.
-enum Step {
-    Message(async_nats::jetstream::Message),
-    Opened(Box<push::Ordered>),
-    Failed(String),
-    Again,
-}
-
 fn open(history: &History, position: u64) -> Messages {
     let history = history.clone();
     Messages::Opening(Box::pin(async move { history.follow(Vec::new(), position).await }))
 }
 
-async fn step(messages: &mut Messages) -> Step {
-    match messages {
-        Messages::Opening(opening) => match opening.await {
-            Ok(messages) => Step::Opened(Box::new(messages)),
-            Err(error) => Step::Failed(error),
-        },
-        Messages::Open(messages) => match messages.next().await {
-            Some(Ok(message)) => Step::Message(message),
-            Some(Err(error)) => Step::Failed(error.to_string()),
-            None => Step::Failed("the consumer ended".to_owned()),
-        },
-        Messages::Failed(until) => {
-            tokio::time::sleep_until(*until).await;
-            Step::Again
+/// The next message, or why there is none; the caller then puts [`Messages::Failed`] in place.
+async fn delivered(
+    messages: &mut Messages,
+    history: &History,
+    position: u64,
+) -> Result<async_nats::jetstream::Message, String> {
+    loop {
+        match messages {
+            Messages::Opening(opening) => {
+                let opened = opening.await?;
+                *messages = Messages::Open(Box::new(opened));
+            }
+            Messages::Open(open) => {
+                let message = open.next().await.ok_or("the consumer ended")?;
+                return message.map_err(|error| error.to_string());
+            }
+            Messages::Failed(until) => {
+                tokio::time::sleep_until(*until).await;
+                *messages = open(history, position);
+            }
         }
     }
 }

@@ -1,0 +1,150 @@
+//! db's answers about accounts and stored entities.
+
+use std::sync::Arc;
+
+use annals_db::{StoredEntity, accounts};
+use annals_def::Schema;
+use annals_event::latest::call::put_properties;
+use annals_ids::{DatabaseId, OwnerId, Part};
+use annals_store::{Store, StoreError};
+use annals_wire::control::{self, AccountFound, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest};
+use bytes::Bytes;
+use futures::StreamExt;
+use tokio::sync::Semaphore;
+
+use crate::telemetry::Chain;
+
+/// Most requests that are worked on at a time. One beyond them is turned away, and whoever asked asks again: waiting here
+/// would only make answers of all come too late.
+pub const REQUESTS_AT_ONCE: usize = 256;
+
+/// What is said to a request that is turned away.
+const BUSY: &str = "db has too much to do; ask again";
+
+/// Answers requests about accounts and stored entities at `subject` until the connection ends.
+///
+/// # Errors
+/// When the bus does not let it listen.
+pub async fn answer_all(
+    client: &async_nats::Client,
+    subject: String,
+    store: &Store,
+    schema: &Arc<Schema>,
+) -> Result<(), async_nats::SubscribeError> {
+    let mut requests = client.queue_subscribe(subject, "db".to_owned()).await?;
+    let free = Arc::new(Semaphore::new(REQUESTS_AT_ONCE));
+    while let Some(message) = requests.next().await {
+        let Some(reply) = message.reply else { continue };
+        let Some(ask) = read(&message.payload) else { continue };
+        let Ok(permit) = Arc::clone(&free).try_acquire_owned() else {
+            send(client, reply, turn_away(&ask)).await;
+            continue;
+        };
+        let (store, schema, client) = (store.clone(), Arc::clone(schema), client.clone());
+        tokio::spawn(async move {
+            send(&client, reply, answer(&store, &schema, ask).await).await;
+            drop(permit);
+        });
+    }
+    Ok(())
+}
+
+fn read(payload: &[u8]) -> Option<DbAsk> {
+    match control::decode::<DbRequest>(payload) {
+        Ok(request) => request.ask,
+        Err(error) => {
+            tracing::warn!(%error, "a request that was not understood");
+            None
+        }
+    }
+}
+
+async fn send(client: &async_nats::Client, reply: async_nats::Subject, answer: Bytes) {
+    if let Err(error) = client.publish(reply, answer).await {
+        tracing::warn!(%error, "an answer was not sent");
+    }
+}
+
+async fn answer(store: &Store, schema: &Schema, ask: DbAsk) -> Bytes {
+    match ask {
+        DbAsk::FindAccount(find) => {
+            let found = accounts::find(store, &find.name).await;
+            let found = found.map(|account| account.map(|account| (account.database, account.password)));
+            control::encode(&account_found(found))
+        }
+        DbAsk::CreateAccount(create) => control::encode(&create_account(store, schema, &create).await),
+        DbAsk::CheckOut(check_out) => control::encode(&checked_out(store, schema, &check_out).await),
+    }
+    .into()
+}
+
+fn turn_away(ask: &DbAsk) -> Bytes {
+    let failed = BUSY.to_owned();
+    match ask {
+        DbAsk::FindAccount(_) | DbAsk::CreateAccount(_) => control::encode(&AccountFound {
+            failed,
+            ..AccountFound::default()
+        }),
+        DbAsk::CheckOut(_) => control::encode(&CheckedOut {
+            failed,
+            ..CheckedOut::default()
+        }),
+    }
+    .into()
+}
+
+fn account_found(found: Result<Option<(DatabaseId, String)>, StoreError>) -> AccountFound {
+    match found {
+        Ok(Some((database, password))) => AccountFound {
+            database: database.0,
+            password,
+            failed: String::new(),
+        },
+        Ok(None) => AccountFound::default(),
+        Err(error) => AccountFound {
+            failed: Chain(&error).to_string(),
+            ..AccountFound::default()
+        },
+    }
+}
+
+async fn create_account(store: &Store, schema: &Schema, create: &CreateAccount) -> AccountFound {
+    let entity = StoredEntity {
+        entity_type: create.entity_type.clone(),
+        ..StoredEntity::default()
+    };
+    let created = accounts::create(store, &create.name, &create.password, &entity, schema).await;
+    account_found(created.map(|account| Some((account.database, account.password))))
+}
+
+async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> CheckedOut {
+    let failed = |reason: String| CheckedOut {
+        failed: reason,
+        ..CheckedOut::default()
+    };
+    let database = DatabaseId(wanted.database);
+    let checkout = match accounts::check_out(store, database, OwnerId(wanted.preferred)).await {
+        Ok(checkout) => checkout,
+        Err(error) => return failed(Chain(&error).to_string()),
+    };
+    let stored = match accounts::load(store, database).await {
+        Ok(Some(stored)) => stored,
+        Ok(None) => return failed(format!("there is no entity {database} in the database")),
+        Err(error) => return failed(Chain(&error).to_string()),
+    };
+    let Some(entity_type) = schema.type_named(&stored.entity_type) else {
+        return failed(format!(
+            "entity {database} is of type {}, which the schema does not have",
+            stored.entity_type
+        ));
+    };
+    let mut properties = Vec::new();
+    put_properties(&mut properties, &stored.properties_of(entity_type, Part::Base));
+    CheckedOut {
+        owner: checkout.owner.0,
+        checkout: checkout.number,
+        type_id: u32::from(entity_type.id.0),
+        properties,
+        failed: String::new(),
+    }
+}
