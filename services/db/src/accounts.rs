@@ -11,12 +11,32 @@ use annals_store::{
 
 use crate::stored::{self, StoredEntity};
 
+/// The key under which the realm's account names are hashed. The first to ask has it made of `fresh`, which has to be random;
+/// all get the same.
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn name_key(store: &Store, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+    let key = database::name_key_key();
+    let work = |transaction: Transaction| {
+        let key = key.clone();
+        async move {
+            if let Some(value) = transaction.get(&key).await? {
+                return database::decode_name_key(&value);
+            }
+            transaction.set(&key, &fresh)?;
+            Ok(fresh)
+        }
+    };
+    store.run_repeatable(work).await.map(|(name_key, _)| name_key)
+}
+
 /// The account of this name, if there is one.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn find(store: &Store, name_key: &[u8]) -> Result<Option<Account>, StoreError> {
-    let key = database::account_key(name_key);
+pub async fn find(store: &Store, hashed_name: &[u8]) -> Result<Option<Account>, StoreError> {
+    let key = database::account_key(hashed_name);
     store
         .read(|transaction| {
             let key = key.clone();
@@ -37,12 +57,12 @@ pub async fn find(store: &Store, name_key: &[u8]) -> Result<Option<Account>, Sto
 /// When the store cannot be used.
 pub async fn create(
     store: &Store,
-    name_key: &[u8],
+    hashed_name: &[u8],
     password: &str,
     entity: &StoredEntity,
     schema: &annals_def::Schema,
 ) -> Result<Account, StoreError> {
-    let key = database::account_key(name_key);
+    let key = database::account_key(hashed_name);
     let work = |transaction: Transaction| {
         let key = key.clone();
         async move {

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use annals_db::accounts;
 use annals_def::Schema;
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_login::{Checkout, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
+use annals_store::StoreError;
 use annals_wire::{
     client::{CloseReason, Located, Password, Secret},
     control::{
@@ -40,9 +42,6 @@ const ANSWERS: usize = 4_096;
 /// Passwords compared at a time. Each takes 19 MiB and some 20 ms of a core, on purpose.
 const COMPARED_AT_ONCE: usize = 2;
 
-/// The file with the key under which account names are looked up.
-const NAME_KEY: &str = "names.key";
-
 /// Why the service ended.
 #[derive(Debug, Error)]
 pub enum LoginError {
@@ -55,14 +54,9 @@ pub enum LoginError {
     /// It cannot serve clients.
     #[error("the login service cannot serve clients")]
     Edge(#[from] EdgeError),
-    /// The key of account names cannot be read or made.
-    #[error("the key of account names, {path}, cannot be read or made", path = path.display())]
-    NameKey {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    /// The store does not give the key of account names.
+    #[error("the store does not give the key under which account names are looked up; check that db runs")]
+    NameKey(#[source] StoreError),
     /// The schema has no type for accounts.
     #[error("the world has no entity type that a client could log in as: give one a base part, and call it Account")]
     NoAccountType,
@@ -89,7 +83,9 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front<'_>) ->
     }
     let process = Process::join(settings, "login", schema).await?;
     let identity = Identity::development(front.directory)?;
-    let name_key = name_key(front.directory)?;
+    let name_key = accounts::name_key(&process.store, process::random())
+        .await
+        .map_err(LoginError::NameKey)?;
     let (events, mut arrivals) = mpsc::channel(EVENTS);
     let edge = Edge::start(bind(front.listen)?, &identity, Serves::Login, events)?;
     let address = front.describe(&edge, &identity);
@@ -135,28 +131,6 @@ fn account_types(schema: &Schema) -> Vec<String> {
     match schema.type_named("Account").filter(|found| found.parts.base) {
         Some(account) => vec![account.name.clone()],
         None => able.map(|found| found.name.clone()).collect(),
-    }
-}
-
-/// Names are looked up by a keyed hash, so that the store does not tell who has an account.
-fn name_key(directory: &Path) -> Result<[u8; 32], LoginError> {
-    let path = directory.join(NAME_KEY);
-    let failed = |source| LoginError::NameKey {
-        path: path.clone(),
-        source,
-    };
-    match fs::read(&path) {
-        Ok(bytes) => {
-            let wrong = || failed(io::Error::other("it does not hold 32 bytes"));
-            bytes.try_into().map_err(|_| wrong())
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(directory).map_err(failed)?;
-            let key: [u8; 32] = process::random();
-            fs::write(&path, key).map_err(failed)?;
-            Ok(key)
-        }
-        Err(error) => Err(failed(error)),
     }
 }
 
@@ -215,6 +189,7 @@ impl Service {
 struct Asker {
     process: Process,
     account_types: Vec<String>,
+    /// Names are looked up by a hash under this key, which all logins of the realm have from the store.
     name_key: [u8; 32],
     comparing: Arc<Semaphore>,
 }

@@ -34,6 +34,23 @@ fn avatar(name: &str) -> StoredEntity {
 }
 
 #[test]
+fn all_logins_hash_names_under_one_key() {
+    for seed in 0..50 {
+        let store = MemoryStore::new().store();
+        // Commits of one login land late, among those of the next.
+        let keys: Vec<_> = (1..=4)
+            .map(|login| {
+                let faulty = faulty(&store, seed * 4 + u64::from(login));
+                immediate(accounts::name_key(&faulty, [login; 32]))
+                    .unwrap_or_else(|error| panic!("seed {seed}, login {login}: {error}"))
+            })
+            .collect();
+        let kept = immediate(accounts::name_key(&store, [9; 32])).expect("this store has no faults");
+        assert_eq!(keys, [kept; 4], "seed {seed}");
+    }
+}
+
+#[test]
 fn an_account_is_made_once_and_found() {
     for seed in 0..50 {
         let store = MemoryStore::new().store();

@@ -2,6 +2,10 @@
 //!
 //! A stored entity is its type's name, then its persistent properties by name, so that it survives a change of the
 //! schema; db writes and reads it (`annals-db`), in chunks.
+//!
+//! An account is found by a keyed hash of its name. The hash's key lies here too, so that every login has the same and it is
+//! kept and restored with the accounts, which without it nobody would find again. So the hash makes names short and of one
+//! length, and keeps them out of records, requests and logs; it hides them from nobody who can read the whole store.
 
 use annals_ids::{DatabaseId, OwnerId, TypeId};
 
@@ -54,6 +58,23 @@ pub fn checkout_key(database: DatabaseId) -> Vec<u8> {
 #[must_use]
 pub fn account_key(name: &[u8]) -> Vec<u8> {
     key(0x0f, &[name])
+}
+
+/// Key of the key under which account names are hashed.
+#[must_use]
+pub fn name_key_key() -> Vec<u8> {
+    key(0x14, &[])
+}
+
+/// Reads the key under which account names are hashed, which is stored as it is.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn decode_name_key(value: &[u8]) -> Result<[u8; 32], StoreError> {
+    let mut fields = Fields::of("the key of account names", value);
+    let name_key = fields.take()?;
+    fields.finish()?;
+    Ok(name_key)
 }
 
 /// The stored form of a database id.

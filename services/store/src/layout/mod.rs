@@ -22,6 +22,7 @@
 //! | `11` | – | the map of spaces | director |
 //! | `12` | shard:u16 | [`archive::FoldLease`] | db |
 //! | `13` | owner:u32, batch:u64 | [`archive::Hole`] | db |
+//! | `14` | – | [the key](database::name_key_key) under which account names are hashed: 32 bytes | login |
 //! | `16` | idempotency key | [`idempotency`] | whoever runs a transaction once |
 //!
 //! Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.

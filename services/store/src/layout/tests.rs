@@ -37,6 +37,7 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         director::map_key(),
         archive::lease_key(shard),
         archive::hole_key(owner, batch),
+        database::name_key_key(),
         idempotency::record_key(b"k").expect("a short key").to_vec(),
     ]
 }
