@@ -3,7 +3,7 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
-use annals_node::{Bootstrap, Desk};
+use annals_node::{Bootstrap, Desk, Trouble};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
@@ -12,14 +12,11 @@ use annals_wire::{
 use crate::{admission::token, marks::Mark, role::BaseRole, view::Seen};
 
 impl BaseRole {
-    /// Takes a newer map, and makes what waited for one: the cell parts, and what the realm begins with.
+    /// Takes a newer map, and makes what the realm begins with, if it begins here.
     pub(crate) fn redraw(&mut self, desk: &mut Desk, map: SpaceMap) {
         if self.map.as_ref().is_none_or(|known| known.version < map.version) {
             let begins_here = map.bootstrap == Some(desk.owner());
             self.map = Some(map);
-            std::mem::take(&mut self.unplaced)
-                .into_iter()
-                .for_each(|request| desk.request(request));
             if begins_here && desk.state().bootstrap.is_none() {
                 self.bootstrap(desk);
             }
@@ -34,7 +31,10 @@ impl BaseRole {
         };
         match desk.create_base(type_id, properties, None) {
             Ok(entity) => desk.record(Subject::Owner, false, Body::Bootstrapped { entity }),
-            Err(_) => self.counters.denied += 1,
+            Err(denied) => {
+                self.counters.denied += 1;
+                desk.report(Trouble::NotBootstrapped { type_id, denied });
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The base's part in the core contract: one place from which everything it hears goes where it belongs.
 
+use std::collections::VecDeque;
+
 use annals_event::{Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, Tick};
 use annals_node::{Caller, ClientNews, Desk, Output, Request, Role, time::Mono};
@@ -29,7 +31,7 @@ pub struct BaseRole {
     /// `None` until the director was heard.
     pub(crate) map: Option<SpaceMap>,
     /// Cell parts that were asked for before there was a map.
-    pub(crate) unplaced: Vec<Request>,
+    pub(crate) unplaced: VecDeque<Request>,
     pub(crate) counters: Counters,
 }
 
@@ -48,7 +50,7 @@ impl BaseRole {
         Self {
             sessions,
             map: None,
-            unplaced: Vec::new(),
+            unplaced: VecDeque::new(),
             counters: Counters::default(),
         }
     }
@@ -145,7 +147,7 @@ impl Role for BaseRole {
     fn request(&mut self, desk: &mut Desk, request: Request) {
         match request {
             Request::CreateCell { .. } if self.map.is_none() && self.unplaced.len() < UNPLACED_LIMIT => {
-                self.unplaced.push(request);
+                self.unplaced.push_back(request);
             }
             Request::CreateCell {
                 entity,
@@ -206,14 +208,20 @@ impl Role for BaseRole {
     }
 
     fn tick(&mut self, desk: &mut Desk) {
-        let now = desk.now().mono;
-        while let Some(session) = self.sessions.overdue(now) {
+        if self.map.is_some()
+            && let Some(request) = self.unplaced.pop_front()
+        {
+            desk.request(request);
+        } else if let Some(session) = self.sessions.overdue(desk.now().mono) {
             self.counters.expired += 1;
             self.end_session(desk, session, CloseReason::Ended);
         }
     }
 
     fn deadline(&self) -> Option<Mono> {
+        if self.map.is_some() && !self.unplaced.is_empty() {
+            return Some(Mono(0));
+        }
         self.sessions.next_due()
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use annals_event::{Body, Call, Image, Subject};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
-use annals_node::{Caller, Desk, time::Mono};
+use annals_node::{Caller, Desk, journal::INPUT_LIMIT, time::Mono};
 
 use crate::{
     existence::{is_based, tell_home},
@@ -22,11 +22,13 @@ const STAY: Duration = Duration::from_secs(1);
 /// How long an entity that was refused stays before it is offered again.
 const REFUSED_STAY: Duration = Duration::from_secs(5);
 
-/// Most entities handed over in one tick. Their images share a batch.
+/// Most entities handed over in one tick. Their images share a batch, which may have room for fewer.
 const AT_ONCE: usize = 32;
 
-/// Largest image that is handed over, bytes: it must fit a batch. An entity that is larger stays real where it is.
+/// Largest image that is handed over, bytes: it must fit what one input may record, here and where it goes. An entity that
+/// is larger stays real where it is.
 const LARGEST: usize = 4 << 20;
+const _: () = assert!(LARGEST < INPUT_LIMIT);
 
 /// What a hand-over needs to remember beside the log.
 #[derive(Debug, Default)]
@@ -57,17 +59,20 @@ impl CellRole {
             desk.log_confirmations();
         }
         for (entity, to) in gone {
-            self.offload(desk, entity, to);
+            log_place(desk, entity);
+            let Some(size) = desk.image(entity).map(size) else {
+                continue;
+            };
+            if size > LARGEST {
+                self.handover.stays.insert(entity, now.after(REFUSED_STAY));
+            } else if desk.needs(size).is_ok() {
+                self.offload(desk, entity, to);
+            }
         }
     }
 
     /// H1: the commit point.
     fn offload(&mut self, desk: &mut Desk, entity: EntityId, to: OwnerId) {
-        log_place(desk, entity);
-        if desk.image(entity).is_none_or(|image| size(image) > LARGEST) {
-            self.handover.stays.insert(entity, desk.now().mono.after(REFUSED_STAY));
-            return;
-        }
         let (from, receiver) = (Address::Owner(desk.owner()), Address::Owner(to));
         let sent = desk.state().links.sent.get(&receiver);
         let number = sent.map_or(CallNumber(1), |sent| sent.last.next());
@@ -124,6 +129,9 @@ impl CellRole {
         }
         if !desk.type_of(image.type_id).is_some_and(|found| found.parts.cell) {
             return Err("the schema has no such type with a cell part");
+        }
+        if desk.needs(size(image)).is_err() {
+            return Err("it is too large");
         }
         if self.closing {
             return Err("the process is shutting down");

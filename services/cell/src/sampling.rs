@@ -126,10 +126,11 @@ impl Sampling {
     }
 }
 
-/// Logs where a real entity is, if it moved.
+/// Logs where a real entity is, if it moved; one that the input has no room for is logged another time.
 pub(crate) fn log_place(desk: &mut Desk, entity: EntityId) {
     if let Some(place) = desk.place(entity)
         && logged(desk, entity) != Some(place)
+        && desk.needs(0).is_ok()
     {
         desk.record_for(entity, false, Body::Moved(place));
     }

@@ -36,6 +36,8 @@ use crate::{
     telemetry::{Chain, Metrics},
 };
 
+const _: () = assert!(annals_node::journal::BATCH_LIMIT < crate::nats::MAX_PAYLOAD);
+
 /// How long to wait before a take-over that could not be completed is tried again.
 const PAUSE: Duration = Duration::from_millis(300);
 

@@ -9,6 +9,7 @@ use crate::{
     behaviour::{Bootstrap, Caller},
     desk::Desk,
     output::Request,
+    trouble::Trouble,
 };
 
 /// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. A batch must fit one
@@ -84,6 +85,16 @@ pub enum Denied {
     BaseOnly {
         /// What was wanted.
         what: &'static str,
+    },
+    /// The present input has recorded as much as one may.
+    #[error(
+        "one input cannot record {bytes} bytes more, only {room}: do the rest later, when a timer fires or in another call"
+    )]
+    Spent {
+        /// What was to be recorded.
+        bytes: usize,
+        /// What may be.
+        room: usize,
     },
     /// Every granted entity id is used and the director has not sent more.
     #[error("no entity id is left; the director has been asked for more, try again shortly")]
@@ -191,10 +202,11 @@ impl<'a> Context<'a> {
         if path.find(held) == Some(&value) {
             return Ok(());
         }
-        fits(&value).map_err(|bytes| Denied::TooLarge {
+        let bytes = fits(&value).map_err(|bytes| Denied::TooLarge {
             member: member(),
             bytes,
         })?;
+        self.desk.needs(bytes)?;
         let (index, shown) = (property.index, property.distribution.is_shown());
         self.desk.record_for(
             self.entity,
@@ -213,7 +225,8 @@ impl<'a> Context<'a> {
     /// # Errors
     /// When the receiver's type has no such method or the arguments do not fit.
     pub fn call(&mut self, to: Mailbox, method: &str, args: Vec<Value>) -> Result<(), Denied> {
-        let call = self.prepare(to, method, args, false)?;
+        let (call, bytes) = self.prepare(to, method, args, false)?;
+        self.desk.needs(bytes)?;
         let from = self.address();
         let link = Link { from, to: to.address() };
         let caller = Caller {
@@ -241,7 +254,8 @@ impl<'a> Context<'a> {
         timeout_ms: u64,
         (then, note): (u32, Vec<u8>),
     ) -> Result<(), Denied> {
-        let call = self.prepare(to, method, args, true)?;
+        let (call, bytes) = self.prepare(to, method, args, true)?;
+        self.desk.needs(bytes.saturating_add(note.len()))?;
         let number = self.desk.call(self.address(), to.address(), to.home, call);
         let deadline = WorldTime(self.now().0.saturating_add(timeout_ms));
         let awaiting = Awaiting { deadline, then, note };
@@ -259,7 +273,21 @@ impl<'a> Context<'a> {
 
     /// Answers a call that was answered with [`Answer::Later`](crate::Answer::Later).
     pub fn answer(&mut self, caller: &Caller, outcome: Outcome) {
-        self.desk.reply(caller, outcome);
+        match self.desk.needs(0) {
+            Ok(()) => self.desk.reply(caller, outcome),
+            Err(spent) => self.report(spent),
+        }
+    }
+
+    /// Says in the process's log that something was denied. For what behaviour does not expect and has no answer to.
+    pub fn report(&mut self, denied: Denied) {
+        let (entity, part, entity_type) = (self.entity, self.part(), self.entity_type().name.clone());
+        self.desk.report(Trouble::Denied {
+            entity,
+            part,
+            entity_type,
+            denied,
+        });
     }
 
     /// Calls a client method on the entity's own client, on the others that see it, or on all.
@@ -270,7 +298,8 @@ impl<'a> Context<'a> {
         let entity_type = self.entity_type();
         let found = entity_type.client_method_named(method);
         let found = found.ok_or_else(|| self.unknown(format!("client method {method}")))?;
-        self.check_args(entity_type, found, &args)?;
+        let bytes = measure(entity_type, found, &args)?;
+        self.desk.needs(bytes)?;
         let body = Body::Invoked {
             method: found.index,
             args,
@@ -280,9 +309,14 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Sets a timer: first after `after_ms`, then every `every_ms` if that is not 0.
+    /// Sets a timer: first after `after_ms`, then every `every_ms` if that is not 0. In an input that has recorded as much as
+    /// one may, none is set, and that is reported.
     pub fn set_timer(&mut self, after_ms: u64, every_ms: u64, tag: u32) -> TimerId {
         let timer = self.image().last_timer.next();
+        if let Err(spent) = self.desk.needs(0) {
+            self.report(spent);
+            return timer;
+        }
         let at = Timer {
             due: WorldTime(self.now().0.saturating_add(after_ms)),
             every: every_ms,
@@ -308,6 +342,7 @@ impl<'a> Context<'a> {
         let Some(base) = self.image().base() else {
             return Err(Denied::BaseOnly { what: "store" });
         };
+        self.desk.needs(0)?;
         let database = match base.database {
             DatabaseId(0) => DatabaseId(self.desk.new_entity().ok_or(Denied::NoIds)?.0),
             known => known,
@@ -396,7 +431,7 @@ impl<'a> Context<'a> {
             .ok_or_else(|| self.unknown(format!("property {name}")))
     }
 
-    fn prepare(&self, to: Mailbox, method: &str, args: Vec<Value>, wants_reply: bool) -> Result<Call, Denied> {
+    fn prepare(&self, to: Mailbox, method: &str, args: Vec<Value>, wants_reply: bool) -> Result<(Call, usize), Denied> {
         let receiver = self
             .desk
             .type_of(to.type_id)
@@ -409,16 +444,13 @@ impl<'a> Context<'a> {
             entity_type: receiver.name.clone(),
             what: format!("{} method {method}", to.part),
         })?;
-        self.check_args(receiver, found, &args)?;
-        Ok(Call::Method {
+        let bytes = measure(receiver, found, &args)?;
+        let call = Call::Method {
             method: found.index,
             args,
             wants_reply,
-        })
-    }
-
-    fn check_args(&self, entity_type: &EntityType, method: &Method, args: &[Value]) -> Result<(), Denied> {
-        check_args(entity_type, method, args)
+        };
+        Ok((call, bytes))
     }
 
     fn unknown(&self, what: String) -> Denied {
@@ -443,6 +475,12 @@ impl<'a> Context<'a> {
 /// # Errors
 /// When their number or a type does not fit, or they are too large.
 pub fn check_args(entity_type: &EntityType, method: &Method, args: &[Value]) -> Result<(), Denied> {
+    measure(entity_type, method, args).map(|_| ())
+}
+
+/// As [`check_args`]; how many bytes they take.
+fn measure(entity_type: &EntityType, method: &Method, args: &[Value]) -> Result<usize, Denied> {
+    let mut bytes = 0;
     let name = || format!("{}.{}", entity_type.name, method.name);
     if args.len() != method.args.len() {
         return Err(Denied::Arguments {
@@ -456,23 +494,30 @@ pub fn check_args(entity_type: &EntityType, method: &Method, args: &[Value]) -> 
             member: format!("{}({})", name(), argument.name),
             source: Box::new(source),
         })?;
-        fits(value).map_err(|bytes| Denied::TooLarge {
+        bytes += fits(value).map_err(|bytes| Denied::TooLarge {
             member: format!("{}({})", name(), argument.name),
             bytes,
         })?;
     }
-    Ok(())
+    Ok(bytes)
 }
 
-/// The size of a value that is too large.
-fn fits(value: &Value) -> Result<(), usize> {
+/// The size of a value; as an error if it is too large.
+fn fits(value: &Value) -> Result<usize, usize> {
     let mut bytes = Vec::new();
     annals_event::latest::value::put_value(&mut bytes, value);
     if bytes.len() > MAX_VALUE_BYTES {
         Err(bytes.len())
     } else {
-        Ok(())
+        Ok(bytes.len())
     }
+}
+
+/// The size of properties as a part begins with them.
+fn size(properties: &[(MemberId, Value)]) -> usize {
+    let mut bytes = Vec::new();
+    annals_event::latest::call::put_properties(&mut bytes, properties);
+    bytes.len()
 }
 
 impl Desk {
@@ -480,6 +525,21 @@ impl Desk {
     #[must_use]
     pub fn bootstrap(&self) -> Option<Bootstrap> {
         self.behaviour.bootstrap()
+    }
+
+    /// Whether the present input may record so much more, with what an event has beside a value.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub fn needs(&self, bytes: usize) -> Result<(), Denied> {
+        /// An event's subject, cause, numbers and addresses.
+        const AROUND: usize = 128;
+        let (bytes, room) = (bytes.saturating_add(AROUND), self.room());
+        if bytes > room {
+            Err(Denied::Spent { bytes, room })
+        } else {
+            Ok(())
+        }
     }
 
     /// Makes a base entity with these properties and the defaults of the others.
@@ -544,7 +604,7 @@ impl Desk {
     /// The properties with which a part begins: those given, checked, and the defaults of the others.
     ///
     /// # Errors
-    /// When a value does not fit or belongs to the other part.
+    /// When a value does not fit or belongs to the other part, or all of them are more than the present input may record.
     pub fn initial(
         &self,
         type_id: TypeId,
@@ -585,7 +645,9 @@ impl Desk {
             fits(&value).map_err(|bytes| Denied::TooLarge { member: name, bytes })?;
             *held = value;
         }
-        Ok(properties.into_iter().collect())
+        let properties: Vec<(MemberId, Value)> = properties.into_iter().collect();
+        self.needs(size(&properties))?;
+        Ok(properties)
     }
 
     /// Runs behaviour for an entity that is real here.
@@ -599,15 +661,19 @@ impl Desk {
         Some(what(behaviour.as_ref(), &mut context))
     }
 
-    /// Sends the answer to a call, if its caller waits for one.
+    /// Sends the answer to a call, if its caller waits for one; an error instead of one that is too large.
     pub fn reply(&mut self, caller: &Caller, outcome: Outcome) {
         if !caller.wants_reply || matches!(caller.link.from, Address::Client(_)) {
             return;
         }
-        let call = Call::Reply {
-            of: caller.number,
-            outcome,
-        };
+        let of = caller.number;
+        let mut call = Call::Reply { of, outcome };
+        let mut bytes = Vec::new();
+        call.write(&mut bytes);
+        if let Err(spent) = self.needs(bytes.len()) {
+            let outcome = Err(CallError::Internal(format!("the answer is too large: {spent}")));
+            call = Call::Reply { of, outcome };
+        }
         if self.state().links(caller.link.to).is_some() {
             self.call(caller.link.to, caller.link.from, caller.home, call);
         } else {

@@ -23,6 +23,7 @@ use crate::{
     routes::Routes,
     schedule::{Due, Schedule},
     time::Now,
+    trouble::{Trouble, Troubles},
 };
 
 /// A call within the owner, to be made before the input ends (rule C5).
@@ -60,6 +61,7 @@ pub struct Desk {
     pub(crate) shown_since: BTreeMap<EntityId, BatchNumber>,
     /// The newest acknowledged batch, as of the present input.
     pub(crate) acknowledged: BatchNumber,
+    pub(crate) troubles: Troubles,
     /// Where the real cell parts are now; the state holds where they were when last logged.
     places: BTreeMap<EntityId, Place>,
 }
@@ -91,6 +93,7 @@ impl Desk {
             trace: Trace::default(),
             shown_since: BTreeMap::new(),
             acknowledged: BatchNumber(0),
+            troubles: Troubles::default(),
             places: BTreeMap::new(),
         };
         let entities: Vec<EntityId> = desk.state().entities.keys().copied().collect();
@@ -252,6 +255,23 @@ impl Desk {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.gate.waiting()
+    }
+
+    /// How many bytes more the present input may record. What is beyond that is to be denied, or left for later.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.journal.room()
+    }
+
+    /// Has the shell say what went wrong.
+    pub fn report(&mut self, trouble: Trouble) {
+        self.troubles.push(trouble);
+    }
+
+    /// How often something went wrong since the take-over.
+    #[must_use]
+    pub fn troubles(&self) -> u64 {
+        self.troubles.count()
     }
 
     /// Whether the present input has nothing left to do: no call within the owner and no request waits. Only then may an

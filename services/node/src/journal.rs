@@ -2,17 +2,44 @@
 //!
 //! What is recorded is applied to the state and put into the gathering batch at once, so that the state never holds what
 //! the log will not.
+//!
+//! A batch must fit a message on the bus, and what one input records must not be torn apart (rule L1). So an input may record
+//! only so much ([`INPUT_LIMIT`]), and what the next one records goes into a batch of its own where there is no room for it
+//! beside what was gathered before ([`GATHERING_LIMIT`]).
+
+use std::collections::VecDeque;
 
 use annals_event::{
-    Body, Cause, Consumed, Event, FrozenBatch, Gathering, Imprint, Link, OwnerState, Subject, Tail, Trace,
+    Body, Cause, Consumed, Event, FrozenBatch, Gathering, HEADER_BYTES, Imprint, Link, OwnerState, Subject, Tail, Trace,
 };
 use annals_ids::{Address, BatchNumber, CallNumber, EntityId, HistoryNumber, Part, Tick, WallTime};
+
+/// Bytes gathered and not closed, beyond which a core takes no further input, and whatever is recorded nevertheless goes
+/// into further batches.
+pub const GATHERING_LIMIT: usize = 1 << 20;
+
+/// Bytes that one input may record before behaviour and role are refused more. An entity that is handed over is recorded
+/// whole, by either side.
+pub const INPUT_LIMIT: usize = 5 << 20;
+
+/// Largest batch, bytes: what a nats-server that Annals accepts takes in one message, less what the subject and the
+/// message's own header need.
+pub const BATCH_LIMIT: usize = (8 << 20) - (4 << 10);
+
+/// What an input may record beyond [`INPUT_LIMIT`]: that it took calls, was answered, and ended things. Each of these is
+/// some tens of bytes, and an owner that has no room left does nothing more in that input.
+const AFTERMATH: usize = 1 << 20;
+const _: () = assert!(HEADER_BYTES + GATHERING_LIMIT + INPUT_LIMIT + AFTERMATH <= BATCH_LIMIT);
 
 /// Gathers what happens.
 #[derive(Debug)]
 pub struct Journal {
     state: OwnerState,
+    /// What was gathered before the gathering batch, one batch each.
+    full: VecDeque<Gathering>,
     gathering: Gathering,
+    /// Length of the gathering batch when the present input began.
+    begun: usize,
     /// The end of the log as far as it was closed; the state's own tail is that of the last fold.
     tail: Tail,
     imprint: Imprint,
@@ -27,7 +54,9 @@ impl Journal {
         let tail = state.tail;
         Self {
             state,
+            full: VecDeque::new(),
             gathering: Gathering::default(),
+            begun: 0,
             tail,
             imprint,
             cause: Cause(0),
@@ -50,27 +79,40 @@ impl Journal {
     /// Whether the next batch would hold nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.gathering.is_empty()
+        self.full.is_empty() && self.gathering.is_empty()
     }
 
-    /// The bytes gathered so far.
+    /// The bytes gathered so far, of however many batches.
     #[must_use]
     pub fn length(&self) -> usize {
-        self.gathering.length()
+        self.full.iter().map(Gathering::length).sum::<usize>() + self.gathering.length()
+    }
+
+    /// Whether no more should be recorded until a batch was closed.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        !self.full.is_empty() || self.gathering.length() > GATHERING_LIMIT
+    }
+
+    /// How many bytes more the present input may record.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        INPUT_LIMIT.saturating_sub(self.gathering.length() - self.begun)
     }
 
     /// The newest batch that holds anything: what an output that is made now depends on (rule G1).
     #[must_use]
     pub fn label(&self) -> BatchNumber {
-        if self.gathering.is_empty() {
-            self.tail.batch
-        } else {
-            self.tail.batch.next()
-        }
+        let gathered = self.full.len() as u64 + u64::from(!self.gathering.is_empty());
+        BatchNumber(self.tail.batch.0.saturating_add(gathered))
     }
 
-    /// Begins a new input: what is recorded from here on has no consumed call as its cause.
+    /// Begins a new input: what is recorded from here on has no consumed call as its cause, and is in one batch.
     pub fn begin(&mut self) {
+        if self.gathering.length() > GATHERING_LIMIT {
+            self.full.push_back(std::mem::take(&mut self.gathering));
+        }
+        self.begun = self.gathering.length();
         self.cause = Cause(0);
     }
 
@@ -117,13 +159,26 @@ impl Journal {
         std::mem::take(&mut self.recorded)
     }
 
-    /// Closes the gathering batch.
+    /// Closes the oldest batch that is not closed. To be done between two inputs.
+    ///
+    /// # Panics
+    /// When it would not fit a message on the bus: an input recorded more than it may.
     pub fn freeze(&mut self, tick: Tick, wall: WallTime, opens: bool) -> FrozenBatch {
-        // A cause is an index into the batch's consumed calls; the next batch begins with none.
-        self.cause = Cause(0);
+        let mut oldest = self.full.pop_front().unwrap_or_else(|| {
+            self.begun = 0;
+            // A cause is an index into the batch's consumed calls; the next batch begins with none.
+            self.cause = Cause(0);
+            std::mem::take(&mut self.gathering)
+        });
         self.state.epoch = self.imprint.epoch;
         self.state.tick = tick;
-        let frozen = self.gathering.freeze(&self.imprint, &mut self.tail, tick, wall, opens);
+        let frozen = oldest.freeze(&self.imprint, &mut self.tail, tick, wall, opens);
+        assert!(
+            frozen.bytes.len() <= BATCH_LIMIT,
+            "invariant: batch {} takes {} bytes; no input records so much",
+            frozen.number,
+            frozen.bytes.len()
+        );
         self.state.tail = self.tail;
         frozen
     }

@@ -20,6 +20,7 @@ mod routes;
 mod schedule;
 mod showing;
 pub mod time;
+mod trouble;
 pub mod writer;
 
 pub use behaviour::{Answer, Behaviour, Bootstrap, Caller};
@@ -29,3 +30,4 @@ pub use ids::{BLOCK, IdBlocks};
 pub use output::{ConnectionId, NotOpened, Output, Request};
 pub use owner::{Beginning, ClientNews, Input, Owner, Role};
 pub use showing::{Eyes, Frames, Showing, shown_upto};
+pub use trouble::Trouble;

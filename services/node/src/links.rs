@@ -28,6 +28,9 @@ const RESEND_BURST: usize = 64;
 /// calls that went wrong is answered; if each answer sent all of them again, answers would breed answers.
 const HEEDING: Duration = Duration::from_millis(50);
 
+/// Most confirmations logged in one batch: some tens of bytes each.
+const CONFIRMATIONS: usize = 4_096;
+
 /// After so many attempts a cell part is looked for at its home again.
 const ATTEMPTS_BEFORE_HOME: u32 = 2;
 
@@ -274,9 +277,13 @@ impl Desk {
         }
     }
 
-    /// Logs the confirmations that came. To be done before a batch is closed, and before an entity leaves.
+    /// Logs the confirmations that came, as many as a batch has room for; the others wait for the next one. To be done before
+    /// a batch is closed, and before an entity leaves.
     pub fn log_confirmations(&mut self) {
-        for (link, upto) in std::mem::take(&mut self.resends.confirmed) {
+        for _ in 0..CONFIRMATIONS {
+            let Some((link, upto)) = self.resends.confirmed.pop_first() else {
+                return;
+            };
             let known = self.state().links(link.from).and_then(|links| links.sent.get(&link.to));
             if known.is_some_and(|sent| sent.unconfirmed.range(..=upto).next().is_some()) {
                 self.record(
@@ -368,11 +375,12 @@ impl Desk {
         (asked, lost)
     }
 
-    /// Sends again what has been unconfirmed for long enough. Returns the links whose receiver, as its home knows, does
-    /// not exist.
-    pub(crate) fn send_due(&mut self) -> Vec<Link> {
-        let mut lost = Vec::new();
-        while let Some((link, attempt)) = self.resends.pop(self.now.mono) {
+    /// Sends again what has been unconfirmed for long enough, as long as anything can wait at the gate. Returns the first
+    /// link whose receiver, as its home knows, does not exist.
+    pub(crate) fn send_due(&mut self) -> Option<Link> {
+        while !self.gate.is_full()
+            && let Some((link, attempt)) = self.resends.pop(self.now.mono)
+        {
             let home = self
                 .state()
                 .links(link.from)
@@ -383,8 +391,7 @@ impl Desk {
                 && !self.is_here(link.to)
                 && self.route(link.to, self.owner()).is_none_or(|to| to == self.owner())
             {
-                lost.push(link);
-                continue;
+                return Some(link);
             }
             if attempt.made >= ATTEMPTS_BEFORE_HOME
                 && let Address::Cell(entity) = link.to
@@ -395,14 +402,14 @@ impl Desk {
             if let Some(behind) = self.send_again(link, CallNumber(0)) {
                 let next = Attempt {
                     due: self.now.mono.after(pause),
-                    made: attempt.made + 1,
+                    made: attempt.made.saturating_add(1),
                     heeded: Some(self.now.mono),
                     behind,
                 };
                 self.resends.schedule(link, next);
             }
         }
-        lost
+        None
     }
 
     /// The error for a call whose receiver does not exist.

@@ -24,14 +24,16 @@ use crate::{
     output::{Output, Request},
     schedule::Due,
     time::{Mono, Now},
+    trouble::Trouble,
     writer::{self, Action, Chain, Durability, Wanted, Writer},
 };
 
-/// Most calls within the owner that one input may cause. Behaviour that exceeds it calls itself in a circle.
+/// Most calls within the owner, and requests, that one input may cause. Behaviour that exceeds it calls itself in a circle.
 const LOCAL_LIMIT: usize = 10_000;
 
-/// Bytes gathered for one batch, beyond which no input is taken until it is closed: batches must fit a bus message.
-const GATHERING_LIMIT: usize = 1 << 20;
+/// Most things of a kind that were due and are done by one [`Input::Time`]. What is left is due at once, after whatever else
+/// waits for the owner.
+const TURNS: usize = 1_000;
 
 /// What a cell or base owner does that the other does not.
 pub trait Role {
@@ -68,7 +70,7 @@ pub trait Role {
     /// Shows others what was recorded in the input that now ends.
     fn show(&mut self, desk: &mut Desk, recorded: &[Event]);
 
-    /// Does what is due; called whenever time has passed.
+    /// Does the next thing that is due, as an input of its own; called until [`Role::deadline`] has not come yet.
     fn tick(&mut self, desk: &mut Desk);
 
     /// When [`Role::tick`] has something to do again.
@@ -162,8 +164,8 @@ impl<R: Role> Owner<R> {
         owner.begin(now);
         for entity in restored {
             owner.desk.run(entity, |behaviour, context| behaviour.restored(context));
+            owner.turn();
         }
-        owner.finish();
         owner
     }
 
@@ -173,6 +175,8 @@ impl<R: Role> Owner<R> {
         match input {
             Input::Log(input) => self.writer.handle(now.mono, input),
             Input::Ids(granted) => self.desk.ids.add(granted),
+            // While it is full the owner stands still, as a process that is frozen does, and catches up as one that wakes.
+            Input::Time if self.is_full() => {}
             Input::Time => self.pass_time(),
             // What must arrive comes again; the rest is not worth the memory.
             Input::Bus(_) if self.is_full() => {}
@@ -198,6 +202,9 @@ impl<R: Role> Owner<R> {
     /// When [`Input::Time`] is due at the latest.
     #[must_use]
     pub fn deadline(&self, now: Now) -> Option<Mono> {
+        if self.is_full() {
+            return self.writer.deadline(now.mono);
+        }
         let world = self.desk.schedule.next().map(|due| in_mono(now, due));
         let due = [
             self.writer.deadline(now.mono),
@@ -212,6 +219,11 @@ impl<R: Role> Owner<R> {
     #[must_use]
     pub fn stopped(&self) -> Option<&writer::Stop> {
         self.writer.stopped()
+    }
+
+    /// What went wrong and nobody else hears of: for the process's log. Drain it whenever there is time.
+    pub fn poll_trouble(&mut self) -> Option<Trouble> {
+        self.desk.troubles.pop()
     }
 
     /// Its state, for inspection.
@@ -252,11 +264,20 @@ impl<R: Role> Owner<R> {
         &self.role
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether nothing more happens here until what has happened is written, archived, or has left: neither inputs are taken
+    /// nor does time pass.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.writer.is_full()
             || self.writer.stopped().is_some()
             || self.desk.gate.is_full()
-            || self.desk.journal.length() > GATHERING_LIMIT
+            || self.desk.journal.is_full()
+    }
+
+    /// Bytes that have been recorded and are in no closed batch yet.
+    #[must_use]
+    pub fn gathered(&self) -> usize {
+        self.desk.journal.length()
     }
 
     fn begin(&mut self, now: Now) {
@@ -266,22 +287,24 @@ impl<R: Role> Owner<R> {
         self.desk.journal.begin();
     }
 
+    /// Ends an input, and begins another one at the same moment.
+    fn turn(&mut self) {
+        self.finish();
+        self.begin(self.desk.now);
+    }
+
     /// Ends an input: calls within the owner, what behaviour asked for, confirmations, and what others are shown.
     fn finish(&mut self) {
-        let mut done = 0;
-        loop {
-            if let Some(local) = self.desk.local.pop_front() {
-                done += 1;
-                if done > LOCAL_LIMIT {
-                    // The rest of the circle is cut; numbered calls in it come again from the resends.
-                    self.desk.local.clear();
-                    continue;
-                }
+        for done in 0.. {
+            if self.desk.is_idle() {
+                break;
+            }
+            if done == LOCAL_LIMIT || self.desk.room() == 0 {
+                self.cut();
+            } else if let Some(local) = self.desk.local.pop_front() {
                 self.take_local(local);
             } else if let Some(request) = self.desk.requests.pop_front() {
                 self.role.request(&mut self.desk, request);
-            } else {
-                break;
             }
         }
         for (link, upto) in self.desk.confirm_taken() {
@@ -294,6 +317,14 @@ impl<R: Role> Owner<R> {
         if self.writer.stopped().is_some() {
             self.desk.gate.shut();
         }
+    }
+
+    /// Does not do what the input would have led to besides. Numbered calls in it come again from the resends.
+    fn cut(&mut self) {
+        let calls = self.desk.local.drain(..).count();
+        let requests = self.desk.requests.drain(..).count();
+        let left = self.desk.room();
+        self.desk.report(Trouble::Cut { calls, requests, left });
     }
 
     fn close_batch(&mut self, now: Now) {
@@ -313,19 +344,48 @@ impl<R: Role> Owner<R> {
         self.writer.offer(now.mono, frozen);
     }
 
+    /// Does what is due. Each thing is an input of its own, so that the log can hold any number of them.
     fn pass_time(&mut self) {
-        for link in self.desk.send_due() {
+        for _ in 0..TURNS {
+            if self.is_full() || !self.lose_next() {
+                break;
+            }
+            self.turn();
+        }
+        for _ in 0..TURNS {
+            if self.is_full() || !self.do_next() {
+                break;
+            }
+            self.turn();
+        }
+        let is_due = |role: &R, now: Now| role.deadline().is_some_and(|due| due <= now.mono);
+        for _ in 0..TURNS {
+            if self.is_full() || !is_due(&self.role, self.desk.now) {
+                break;
+            }
+            self.role.tick(&mut self.desk);
+            self.turn();
+        }
+    }
+
+    /// Sends again what is due, and gives up the first link whose receiver does not exist, if there is one.
+    fn lose_next(&mut self) -> bool {
+        let lost = self.desk.send_due();
+        if let Some(link) = lost {
             self.lose(link);
         }
-        while let Some(due) = self.desk.schedule.pop(self.desk.now.world) {
-            match due {
-                Due::Timer(entity, timer) => self.fire(entity, timer),
-                Due::Reply(entity, to, number) => {
-                    self.resume(entity, to, number, &Err(CallError::NoReply));
-                }
-            }
+        lost.is_some()
+    }
+
+    /// Does the next thing that is due in game time, if there is one.
+    fn do_next(&mut self) -> bool {
+        let due = self.desk.schedule.pop(self.desk.now.world);
+        match due {
+            Some(Due::Timer(entity, timer)) => self.fire(entity, timer),
+            Some(Due::Reply(entity, to, number)) => self.resume(entity, to, number, &Err(CallError::NoReply)),
+            None => return false,
         }
-        self.role.tick(&mut self.desk);
+        true
     }
 
     fn fire(&mut self, entity: EntityId, timer: annals_ids::TimerId) {
@@ -341,10 +401,9 @@ impl<R: Role> Owner<R> {
             None => self.desk.record_for(entity, false, Body::TimerGone { timer }),
             // A timer that was late for several firings fires once and keeps its beat.
             Some(missed) => {
-                let at = Timer {
-                    due: WorldTime(at.due.0 + at.every * (missed + 1)),
-                    ..at
-                };
+                let past = at.every.saturating_mul(missed.saturating_add(1));
+                let due = WorldTime(at.due.0.saturating_add(past));
+                let at = Timer { due, ..at };
                 self.desk.record_for(entity, false, Body::TimerSet { timer, at });
             }
         }

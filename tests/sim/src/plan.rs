@@ -59,6 +59,8 @@ pub enum Fault {
     LoseTail,
     /// A client's connection breaks.
     Disconnect,
+    /// The log takes and answers nothing for longer than anything stays fresh.
+    LogAway,
 }
 
 impl Plan {
@@ -76,6 +78,7 @@ impl Plan {
             Fault::LoseMessage,
             Fault::LoseTail,
             Fault::Disconnect,
+            Fault::LogAway,
         ];
         let calm = seed.is_multiple_of(5);
         let perfect = seed.is_multiple_of(7);

@@ -108,6 +108,8 @@ pub struct World {
     pub schema: Arc<Schema>,
     /// The stream.
     pub stream: Stream,
+    /// Until when the stream takes and answers nothing.
+    log_away: u64,
     /// The store's memory.
     pub memory: MemoryStore,
     /// The store.
@@ -153,6 +155,7 @@ impl World {
             dice,
             schema: game::schema(),
             stream: Stream::default(),
+            log_away: 0,
             memory,
             store,
             processes: BTreeMap::new(),

@@ -31,6 +31,12 @@ const FLAG_OPENS: u8 = 1;
 /// Most bytes a realm's name may have: it is part of every subject and every header.
 pub const MAX_REALM_BYTES: usize = 32;
 
+/// Most bytes that a header takes without the calls it names: its fields as the grammar above has them.
+pub const HEADER_BYTES: usize = 2 + 10 + MAX_REALM_BYTES + 4 + 3 * 8 + 2 * 4 + 2 * 8 + 3 * 32 + 10;
+
+/// Most bytes that a consumed call takes in a header: its place, two addresses, its number and its trace.
+const CONSUMED_BYTES: usize = 5 + 2 * 11 + 10 + 16;
+
 /// Identifies the request that led to an input, as W3C trace context does; all zeroes if it was not traced.
 pub type Trace = [u8; 16];
 
@@ -142,10 +148,10 @@ impl Gathering {
         self.count == 0 && self.consumed.is_empty()
     }
 
-    /// How many bytes its events occupy.
+    /// How many bytes it will take at most once it is closed, apart from [`HEADER_BYTES`].
     #[must_use]
     pub fn length(&self) -> usize {
-        self.events.len()
+        self.events.len() + self.consumed.len() * CONSUMED_BYTES
     }
 
     /// How many calls were consumed: the cause that the next events may name.

@@ -11,7 +11,7 @@ use annals_def::{
 };
 use annals_event::{Audience, Place};
 use annals_ids::{EntityId, Mailbox, MemberId, Part, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Caller, Context, Request};
+use annals_node::{Answer, Behaviour, Caller, Context, Denied, Request};
 
 /// A player: has a base, may have a client, moves as its client says.
 pub(crate) const AVATAR: TypeId = TypeId(0);
@@ -94,6 +94,11 @@ pub(crate) struct Game {
     /// Who is told a number by each avatar whose timer fires, and the last number; nobody if it is 0.
     pub(crate) pestered: AtomicU64,
     pub(crate) last: AtomicU64,
+    /// How many texts of how many bytes each writes one after the other whenever its timer fires.
+    pub(crate) texts: AtomicU64,
+    pub(crate) length: AtomicU64,
+    /// How many of them were denied.
+    pub(crate) denied: AtomicU64,
 }
 
 impl Behaviour for Game {
@@ -116,6 +121,7 @@ impl Behaviour for Game {
             let number = Value::Int(i64::try_from(number).expect("there are few"));
             context.call(to, "note", vec![number]).expect("it has this method");
         }
+        self.write(context);
         if !self.lively.load(Ordering::Relaxed) {
             return;
         }
@@ -137,6 +143,21 @@ impl Behaviour for Game {
             }
         }
         Answer::DONE
+    }
+}
+
+impl Game {
+    fn write(&self, context: &mut Context<'_>) {
+        let length = usize::try_from(self.length.load(Ordering::Relaxed)).expect("it is short");
+        for nth in 0..self.texts.load(Ordering::Relaxed) {
+            let number = format!("{:020}", context.roll().wrapping_add(nth));
+            let text = "x".repeat(length - number.len()) + &number;
+            if let Err(denied) = context.set("motto", Value::Unicode(text)) {
+                assert!(matches!(denied, Denied::Spent { .. }), "{denied}");
+                self.denied.fetch_add(1, Ordering::Relaxed);
+                context.report(denied);
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod ghosts;
 mod handover;
 mod home;
 mod oracle;
+mod outage;
 mod process;
 mod views;
 mod world;

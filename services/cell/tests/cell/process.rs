@@ -8,8 +8,11 @@ use annals_ids::{Epoch, OwnerId};
 use annals_node::{
     BLOCK, Beginning, Behaviour, Input, Output, Owner, Role,
     time::{Mono, Now},
-    writer::{self, Action, Chain, Durability, Tip},
+    writer::{self, Action, Chain, Durability, PATIENCE, Tip},
 };
+
+/// What a nats-server takes in one message, bytes.
+const MAX_PAYLOAD: usize = 8 << 20;
 
 /// See the module.
 pub(crate) struct Process<R: Role> {
@@ -20,6 +23,10 @@ pub(crate) struct Process<R: Role> {
     epoch: Epoch,
     /// What the log has been asked, and when it answers.
     asked: Option<(Mono, Asked)>,
+    /// Whether the log neither takes nor answers anything.
+    pub(crate) away: bool,
+    /// How often it was told that time has passed.
+    pub(crate) woken: u64,
 }
 
 enum Asked {
@@ -42,6 +49,8 @@ impl<R: Role> Process<R> {
             log: Vec::new(),
             epoch: Epoch(0),
             asked: None,
+            away: false,
+            woken: 0,
         }
     }
 
@@ -120,6 +129,7 @@ impl<R: Role> Process<R> {
             && owner.deadline(now).is_some_and(|due| due <= now.mono)
         {
             owner.handle(now, Input::Time);
+            self.woken += 1;
         }
         self.drain(now, latency)
     }
@@ -147,7 +157,11 @@ impl<R: Role> Process<R> {
             Action::ConfirmEpoch { .. } => Asked::Other(writer::Input::EpochConfirmed),
         });
         if let Some(asked) = asked {
-            self.asked = Some((Mono(now.mono.0 + latency), asked));
+            self.asked = Some(if self.away {
+                (now.mono.after(PATIENCE), Asked::Other(writer::Input::Silent))
+            } else {
+                (Mono(now.mono.0 + latency), asked)
+            });
         }
         let mut outputs = Vec::new();
         while let Some(output) = owner.poll_output(now) {
@@ -158,6 +172,12 @@ impl<R: Role> Process<R> {
 
     fn append(&mut self, expect: u64, batch: FrozenBatch) -> writer::Input {
         assert_eq!(expect, self.log.len() as u64, "there is one writer");
+        // A nats-server would refuse it, however often.
+        assert!(
+            batch.bytes.len() <= MAX_PAYLOAD,
+            "a batch of {} bytes",
+            batch.bytes.len()
+        );
         self.log.push(batch);
         writer::Input::Appended {
             sequence: self.log.len() as u64,

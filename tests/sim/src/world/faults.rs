@@ -10,6 +10,9 @@ use crate::plan::Fault;
 /// How long a paused process sleeps: longer than the director waits and the gate is fresh.
 const PAUSE: (u64, u64) = (3_500_000, 8_000_000);
 
+/// How long the log is away, unless all faults end before: longer than a client waits for its connection.
+const OUTAGE: (u64, u64) = (2_000_000, 20_000_000);
+
 impl World {
     pub(super) fn fault(&mut self) {
         if !self.is_playing() {
@@ -48,6 +51,12 @@ impl World {
             Fault::LoseMessage => self.lose_message(),
             Fault::LoseTail => self.lose_tail(),
             Fault::Disconnect => self.disconnect(),
+            Fault::LogAway => {
+                let length = self.between(OUTAGE.0, OUTAGE.1);
+                self.note(format_args!("the log is away for {} ms", length / 1_000));
+                let until = (self.now + length).min(self.plan.play_ms * 1_000);
+                self.log_away = self.log_away.max(until);
+            }
         }
     }
 

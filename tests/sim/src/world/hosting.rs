@@ -105,6 +105,13 @@ pub(crate) enum Question {
     Confirm,
 }
 
+impl Question {
+    /// Whether the log is asked, and not the store.
+    fn is_for_log(&self) -> bool {
+        matches!(self, Self::Append { .. } | Self::ReadLast | Self::Look)
+    }
+}
+
 impl Core {
     /// Its state.
     #[must_use]
@@ -216,6 +223,9 @@ impl World {
     }
 
     fn read_owner(&mut self, owner: OwnerId) -> Option<(OwnerState, writer::Chain)> {
+        if self.now < self.log_away {
+            return None;
+        }
         let record = immediate(annals_director::read_owners(&self.store))
             .ok()?
             .get(&owner)
@@ -473,7 +483,8 @@ impl World {
         let faulty = self.is_playing();
         let patience = u64::try_from(PATIENCE.as_micros()).expect("patience is short");
         let roll = self.roll();
-        if faulty && self.plan.lost_append.hit(roll) {
+        let away = question.is_for_log() && self.now < self.log_away;
+        if away || (faulty && self.plan.lost_append.hit(roll)) {
             self.after(
                 patience,
                 Step::Answer {

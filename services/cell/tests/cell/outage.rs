@@ -1,0 +1,137 @@
+//! A log that is away for long while there is much to write: the cell stands still when it holds all it may, and goes on
+//! as a process that was frozen does.
+
+use std::sync::atomic::Ordering;
+
+use annals_def::Value;
+use annals_ids::{EntityId, OwnerId};
+use annals_node::journal::{GATHERING_LIMIT, INPUT_LIMIT};
+
+use crate::{
+    game::{AVATAR, NOTE},
+    oracle::check,
+    world::{EAST, MIDDLE, WEST, World},
+};
+
+/// How long the log is away, in tenths of a second.
+const OUTAGE: u64 = 600;
+
+/// How long it takes at most until everything has been sent again: pauses between two attempts go up to 8 s.
+const CALMING: u64 = 22_000;
+
+/// Avatars on the west cell, the first of them with a client, and their timers write. Nobody archives what they write.
+fn busy(count: u8, texts: u64, length: u64) -> (World, Vec<EntityId>) {
+    let mut world = World::new(1);
+    let avatars: Vec<EntityId> = (0..count)
+        .map(|nth| world.spawn(AVATAR, -100.0 + f32::from(nth), (nth == 0).then_some(1)))
+        .collect();
+    world.run(2_000);
+    world.game.texts.store(texts, Ordering::Relaxed);
+    world.game.length.store(length, Ordering::Relaxed);
+    (world, avatars)
+}
+
+fn calm(world: &mut World) {
+    world.run(CALMING);
+    world.game.texts.store(0, Ordering::Relaxed);
+    world.set_lively(false);
+    world.run(5_000);
+}
+
+fn set_away(world: &mut World, id: OwnerId, away: bool) {
+    world.cells.get_mut(&id).expect("there is such a cell").away = away;
+}
+
+fn motto(world: &World, entity: EntityId) -> Value {
+    world.real(entity).properties[&annals_ids::MemberId(6)].clone()
+}
+
+#[test]
+fn a_cell_whose_log_is_away_gathers_no_more_than_the_log_can_take_and_goes_on_afterwards() {
+    let (mut world, avatars) = busy(20, 1, 5_000);
+    world.set_lively(true);
+    world.run(500);
+    set_away(&mut world, WEST, true);
+    let mut stood_still = 0;
+    let mut woken = 0;
+    for step in 0..OUTAGE {
+        world.call(
+            avatars[usize::try_from(step).expect("few") % avatars.len()],
+            NOTE,
+            Vec::new(),
+        );
+        let before = world.cells[&WEST].woken;
+        let full = world.live(WEST).is_full();
+        world.run(100);
+        let (west, desk) = (world.live(WEST), world.desk(WEST));
+        assert!(
+            west.gathered() <= GATHERING_LIMIT + INPUT_LIMIT,
+            "{} bytes after {step} tenths of a second",
+            west.gathered()
+        );
+        assert!(desk.waiting() < 20_000, "{} outputs wait", desk.waiting());
+        if full && west.is_full() {
+            stood_still += 1;
+            woken += world.cells[&WEST].woken - before;
+        }
+    }
+    assert!(
+        stood_still > OUTAGE / 2,
+        "it stood still for {stood_still} tenths of a second"
+    );
+    assert!(woken < stood_still, "it was woken {woken} times while it stood still");
+    let then: Vec<Value> = avatars.iter().map(|entity| motto(&world, *entity)).collect();
+    set_away(&mut world, WEST, false);
+    world.run(CALMING);
+    for (entity, then) in avatars.iter().zip(&then) {
+        assert_ne!(&motto(&world, *entity), then, "the timers of {entity} fire again");
+    }
+    calm(&mut world);
+    check(&world);
+    let heard: usize = avatars.iter().map(|entity| heard(&world, *entity)).sum();
+    assert_eq!(heard as u64, OUTAGE, "every call took effect, once");
+}
+
+fn heard(world: &World, entity: EntityId) -> usize {
+    match &world.real(entity).properties[&annals_ids::MemberId(5)] {
+        Value::Sequence(heard) => heard.len(),
+        other => panic!("{other:?} is no sequence"),
+    }
+}
+
+#[test]
+fn one_input_records_no_more_than_a_batch_can_hold_and_behaviour_is_told() {
+    let (mut world, avatars) = busy(2, 12, 1 << 20);
+    world.run(400);
+    calm(&mut world);
+    let denied = world.game.denied.load(Ordering::Relaxed);
+    assert!(denied > 0, "12 texts of a mebibyte are too much for one input");
+    let cell = world.cells.get_mut(&WEST).expect("there is such a cell");
+    let owner = cell.owner.as_mut().expect("it is up");
+    assert_eq!(owner.desk().troubles(), denied, "what is reported is counted");
+    let trouble = owner.poll_trouble().expect("and can be read").to_string();
+    assert!(trouble.contains("Avatar"), "{trouble}");
+    for entity in avatars {
+        assert!(matches!(motto(&world, entity), Value::Unicode(text) if text.len() == 1 << 20));
+    }
+    check(&world);
+}
+
+#[test]
+fn entities_too_large_to_share_a_batch_are_handed_over_one_after_the_other() {
+    let (mut world, avatars) = busy(6, 1, 1_000_000);
+    world.run(200);
+    world.game.texts.store(0, Ordering::Relaxed);
+    world.run(2_000);
+    let crossing = &avatars[1..];
+    for entity in crossing {
+        world.call(*entity, crate::game::JUMP, vec![Value::Float32(100.0)]);
+    }
+    world.run(CALMING);
+    for entity in crossing {
+        assert_eq!(world.holders(*entity), [EAST], "entity {entity}");
+    }
+    assert_eq!(world.holders(avatars[0]), [WEST]);
+    assert!(world.reals().values().all(|(holder, _)| *holder != MIDDLE));
+    check(&world);
+}
