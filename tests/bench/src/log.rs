@@ -28,6 +28,10 @@ const EVENT_BYTES: usize = 40;
 /// Events in a batch: a cell of some hundred busy entities at 10 Hz, or what a crowded base gathers in 5 ms.
 const EVENTS_PER_BATCH: usize = 128;
 
+/// Events of one input, after which others get their turn.
+const EVENTS_AT_ONCE: usize = 16;
+const _: () = assert!(EVENTS_PER_BATCH.is_multiple_of(EVENTS_AT_ONCE));
+
 /// Properties of the entity that changes.
 const PROPERTIES: u16 = 16;
 
@@ -36,9 +40,9 @@ const OWNERS: u32 = 64;
 
 /// How long each part runs before it is measured, and is measured. They take turns, so that a busy moment of the machine
 /// falls on both.
-const WARM_UP: Duration = Duration::from_millis(300);
-const MEASURED: Duration = Duration::from_millis(800);
-const TURNS: u32 = 6;
+const WARM_UP: Duration = Duration::from_millis(200);
+const MEASURED: Duration = Duration::from_millis(500);
+const TURNS: u32 = 12;
 
 /// Batches that are replayed: about 45 MB, more than any cache of a processor holds.
 const REPLAYED: usize = 8_192;
@@ -155,9 +159,12 @@ async fn append(history: History, owner: OwnerId, run: Arc<Run>) {
             let batch = core.close(wanted == Wanted::Opening);
             gate.push(batch.number, batch.bytes.len());
             driver.offer(batch);
-            // It is sent, and while it is under way the next is gathered.
+            // It is sent, and while it is under way the next is gathered, of events that come one after the other.
             driver.step().now_or_never();
-            core.gather();
+            for first in (0..EVENTS_PER_BATCH).step_by(EVENTS_AT_ONCE) {
+                tokio::task::yield_now().await;
+                core.take(first);
+            }
         }
         driver.step().await;
         let (acknowledged, fresh) = (driver.writer().acknowledged(), driver.writer().is_fresh(clock::mono()));
@@ -237,8 +244,9 @@ impl Core {
         Subject::Entity(Self::ENTITY, Part::Base)
     }
 
-    fn gather(&mut self) {
-        for event in 0..EVENTS_PER_BATCH {
+    /// An input that leads to [`EVENTS_AT_ONCE`].
+    fn take(&mut self, first: usize) {
+        for event in first..first + EVENTS_AT_ONCE {
             self.journal.record(Self::subject(), true, change(event, self.filler));
         }
         self.journal.take_recorded();
@@ -249,7 +257,9 @@ impl Core {
     }
 
     fn next_batch(&mut self) -> FrozenBatch {
-        self.gather();
+        (0..EVENTS_PER_BATCH)
+            .step_by(EVENTS_AT_ONCE)
+            .for_each(|first| self.take(first));
         self.close(false)
     }
 }
