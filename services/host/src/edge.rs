@@ -6,6 +6,7 @@
 //! [`EdgeCommand`]s.
 
 mod connection;
+mod handshakes;
 mod identity;
 mod pace;
 mod registry;
@@ -21,12 +22,13 @@ use annals_wire::client::{CloseReason, Hello, LOGIN_ALPN, LoginRequest, PLAY_ALP
 use quinn::{IdleTimeout, TransportConfig, VarInt, crypto::rustls::QuicServerConfig};
 use thiserror::Error;
 use tokio::{
-    sync::{Semaphore, mpsc},
+    sync::mpsc,
     task::JoinHandle,
-    time::{Duration, MissedTickBehavior, interval, timeout},
+    time::{Duration, Instant, sleep_until, timeout},
 };
 
 use connection::Shared;
+use handshakes::{Handshakes, Host};
 pub use identity::{Identity, IdentityError};
 pub use pace::{BURST_SECONDS, MAX_BYTES, MAX_MESSAGES, WARN_BYTES, WARN_MESSAGES};
 pub use registry::{EdgeCounters, MAX_QUEUED_BYTES, MAX_QUEUED_FRAMES};
@@ -39,14 +41,14 @@ pub const RECEIVE_BUFFER: usize = 4 << 20;
 /// Most connections at a time. Each takes up to 40 kB by itself.
 pub const MAX_CONNECTIONS: u64 = 8_192;
 
-/// Most handshakes at a time: from 64 on they hold up one another.
-const HANDSHAKES_AT_ONCE: usize = 32;
-
-/// Below this many free handshakes a client first has to show that its address is its own.
-const FREE_HANDSHAKES_FOR_STRANGERS: usize = HANDSHAKES_AT_ONCE / 2;
-
 /// The least time between two handshakes. One takes 0.45 ms of a core, so that a rush takes less than a quarter of it.
 const HANDSHAKE_EVERY: Duration = Duration::from_millis(2);
+
+/// Whoever has waited longer for its handshake has begun anew.
+const WAITED_ENOUGH: Duration = Duration::from_secs(5);
+
+/// Bytes kept of a client that waits for its handshake: its first packets, and some that it sends again.
+const KEPT_WHILE_WAITING: u64 = 16 << 10;
 
 /// After this long without a packet a connection is lost.
 const IDLE_TIMEOUT_MS: u32 = 30_000;
@@ -268,39 +270,80 @@ impl EdgeHandle {
     }
 }
 
-/// Takes connections, no faster than they can be served.
+/// Takes connections, no faster than they can be served. Nobody is waited for here: who has to wait is queued by host.
 async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
-    let slots = Arc::new(Semaphore::new(HANDSHAKES_AT_ONCE));
-    let mut pace = interval(HANDSHAKE_EVERY);
-    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while let Some(incoming) = endpoint.accept().await {
-        let counts = &shared.registry.counts;
-        if counts.open.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
-            count(&counts.refused, 1);
-            incoming.refuse();
-            continue;
-        }
-        if slots.available_permits() < FREE_HANDSHAKES_FOR_STRANGERS && incoming.may_retry() {
-            // It cannot fail: whoever may be asked to retry has not done so yet.
-            let _ = incoming.retry();
-            continue;
-        }
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
-            return;
-        };
-        pace.tick().await;
-        count(&counts.open, 1);
-        let shared = shared.clone();
-        tokio::spawn(async move {
-            let connection = connection::shake_hands(incoming, &shared).await;
-            drop(slot);
-            let registry = Arc::clone(&shared.registry);
-            if let Some(connection) = connection {
-                connection::serve(connection, shared).await;
+    let mut handshakes = Handshakes::new();
+    let (freed, mut ended) = mpsc::channel(handshakes::AT_ONCE);
+    let mut next_at = Instant::now();
+    let mut may_begin = false;
+    loop {
+        tokio::select! {
+            incoming = endpoint.accept() => match incoming {
+                Some(incoming) => {
+                    receive(incoming, &mut handshakes, &shared);
+                    may_begin = true;
+                }
+                None => return,
+            },
+            Some(host) = ended.recv() => {
+                handshakes.ended(host);
+                may_begin = true;
             }
-            registry.counts.open.fetch_sub(1, Ordering::Relaxed);
-        });
+            () = sleep_until(next_at), if may_begin => match handshakes.next() {
+                Some((host, (_, since))) if since.elapsed() > WAITED_ENOUGH => handshakes.ended(host),
+                Some((host, (incoming, _))) => {
+                    count(&shared.registry.counts.open, 1);
+                    let place = Place { host, freed: freed.clone() };
+                    tokio::spawn(meet(incoming, place, shared.clone()));
+                    next_at = Instant::now() + HANDSHAKE_EVERY;
+                }
+                None => may_begin = false,
+            },
+        }
     }
+}
+
+/// Has a client wait for its handshake, or sends it away.
+fn receive(incoming: quinn::Incoming, handshakes: &mut Handshakes<(quinn::Incoming, Instant)>, shared: &Shared) {
+    let counts = &shared.registry.counts;
+    let expected = counts.open.load(Ordering::Relaxed) + handshakes.queued() as u64;
+    if expected >= MAX_CONNECTIONS {
+        count(&counts.refused, 1);
+        return incoming.refuse();
+    }
+    let host = Host::from(incoming.remote_address().ip());
+    if !incoming.remote_address_validated() && !handshakes.takes_strangers(host) {
+        // It cannot fail: whoever has not shown its address may be asked to.
+        let _ = incoming.retry();
+        return;
+    }
+    if let Err((incoming, _)) = handshakes.wait(host, (incoming, Instant::now())) {
+        count(&counts.refused, 1);
+        incoming.refuse();
+    }
+}
+
+/// A place among the handshakes that are under way, given back when it is dropped.
+struct Place {
+    host: Host,
+    freed: mpsc::Sender<Host>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // There is room for all places at once; without a listener the edge is gone.
+        let _ = self.freed.try_send(self.host);
+    }
+}
+
+async fn meet(incoming: quinn::Incoming, place: Place, shared: Shared) {
+    let registry = Arc::clone(&shared.registry);
+    let connection = connection::shake_hands(incoming, &shared).await;
+    drop(place);
+    if let Some(connection) = connection {
+        connection::serve(connection, shared).await;
+    }
+    registry.counts.open.fetch_sub(1, Ordering::Relaxed);
 }
 
 fn server_config(tls: rustls::ServerConfig) -> Result<quinn::ServerConfig, EdgeError> {
@@ -316,6 +359,8 @@ fn server_config(tls: rustls::ServerConfig) -> Result<quinn::ServerConfig, EdgeE
         .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER))
         .datagram_send_buffer_size(DATAGRAM_BUFFER);
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(Arc::new(transport));
+    config
+        .transport_config(Arc::new(transport))
+        .incoming_buffer_size(KEPT_WHILE_WAITING);
     Ok(config)
 }

@@ -63,7 +63,7 @@ pub struct EdgeCounters {
     pub accepted: u64,
     /// Connections whose handshake failed: no TLS, another ALPN, another certificate expected.
     pub failed_handshakes: u64,
-    /// Connections refused because there were too many.
+    /// Connections refused because there were too many, or too many of their host waited.
     pub refused: u64,
     /// Connections closed for a malformed frame or datagram.
     pub malformed: u64,

@@ -160,6 +160,33 @@ async fn another_alpn_and_noise_on_the_port_come_to_nothing() {
     still_serves(&realm).await;
 }
 
+/// One host begins more handshakes than there are places, and ends none of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handshakes_that_do_not_end_hold_up_nobody_else() {
+    let realm = Realm::start();
+    let base = realm.start_base();
+    let directory = realm.directory.path();
+    let stalled = raw::Stalled::start(40, base.address(), PLAY_ALPN);
+    within("handshakes to stall", async {
+        while stalled.count() < 8 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    // From another address: on loopback there are many.
+    let elsewhere = (std::net::Ipv4Addr::new(127, 0, 0, 2), 0).into();
+    for _ in 0..40 {
+        let connected = raw::connect_from(elsewhere, base.address(), directory, PLAY_ALPN).await;
+        assert!(connected.is_ok(), "{connected:?}");
+    }
+    let counters = base.counters();
+    assert_eq!(
+        (stalled.count(), counters.failed_handshakes),
+        (8, 0),
+        "all that while, no place of a stalled handshake became free: {counters:?}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_says_nothing_is_closed() {
     let realm = Realm::start();

@@ -1,12 +1,17 @@
-//! A client that keeps to nothing but QUIC.
+//! A client that keeps to nothing but QUIC, and one that does not even keep to that.
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, Condvar, Mutex},
+};
 
 use annals_wire::client::CloseReason;
 use quinn::{Connection, ConnectionError, RecvStream, SendStream, crypto::rustls::QuicClientConfig};
 use rustls::{
-    RootCertStore,
-    pki_types::{CertificateDer, pem::PemObject},
+    DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
 };
 
 use super::realm::{loopback, within};
@@ -20,6 +25,16 @@ pub(crate) fn roots(directory: &Path) -> Arc<RootCertStore> {
 }
 
 pub(crate) async fn connect(to: SocketAddr, directory: &Path, alpn: &[u8]) -> Result<Connection, ConnectionError> {
+    connect_from(loopback(), to, directory, alpn).await
+}
+
+/// Connects from an address of this machine.
+pub(crate) async fn connect_from(
+    from: SocketAddr,
+    to: SocketAddr,
+    directory: &Path,
+    alpn: &[u8],
+) -> Result<Connection, ConnectionError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -33,7 +48,7 @@ pub(crate) async fn connect(to: SocketAddr, directory: &Path, alpn: &[u8]) -> Re
         .map(<[u8]>::to_vec)
         .collect();
     let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
-    let endpoint = quinn::Endpoint::client(loopback()).unwrap();
+    let endpoint = quinn::Endpoint::client(from).unwrap();
     endpoint.connect_with(config, to, "localhost").unwrap().await
 }
 
@@ -55,5 +70,106 @@ pub(crate) async fn closed_for(connection: &Connection) -> CloseReason {
     match within("the server to close the connection", connection.closed()).await {
         ConnectionError::ApplicationClosed(close) => CloseReason::from_code(close.error_code.into_inner()),
         other => panic!("the connection ended otherwise: {other}"),
+    }
+}
+
+/// Clients that begin their handshakes and do not end them: each stops for good when it is shown the certificate.
+pub(crate) struct Stalled {
+    stop: Arc<Stop>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+#[derive(Debug, Default)]
+struct Stop {
+    /// How many have stopped, and whether they are to end.
+    state: Mutex<(usize, bool)>,
+    changed: Condvar,
+}
+
+impl Stalled {
+    /// So many of them, from one address. They need a thread each, to stop in.
+    pub(crate) fn start(count: usize, to: SocketAddr, alpn: &[u8]) -> Self {
+        let stop = Arc::new(Stop::default());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(count + 2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&stop) as _)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![alpn.to_vec()];
+        let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+        for _ in 0..count {
+            let config = config.clone();
+            // An endpoint each, so that none stops another.
+            runtime.spawn(async move {
+                let endpoint = quinn::Endpoint::client(loopback()).unwrap();
+                endpoint.connect_with(config, to, "localhost").unwrap().await
+            });
+        }
+        Self {
+            stop,
+            runtime: Some(runtime),
+        }
+    }
+
+    /// How many have stopped.
+    pub(crate) fn count(&self) -> usize {
+        self.stop.state.lock().unwrap().0
+    }
+}
+
+impl Drop for Stalled {
+    fn drop(&mut self) {
+        self.stop.state.lock().unwrap().1 = true;
+        self.stop.changed.notify_all();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl ServerCertVerifier for Stop {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let mut state = self.state.lock().unwrap();
+        state.0 += 1;
+        let _ended = self.changed.wait_while(state, |(_, ends)| !*ends).unwrap();
+        Err(rustls::Error::General("the test has ended".to_owned()))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("only TLS 1.3 is spoken".to_owned()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("nobody comes this far".to_owned()))
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::ring::default_provider()
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
