@@ -3,6 +3,7 @@
 //! It reads the bots' files ([`crate::showings`]) and the archive, and nothing else: neither the realm's memory nor what the
 //! bots thought of it. What it holds against one another are hashes of the bytes that clients are sent of a value.
 
+mod driven;
 mod history;
 mod report;
 
@@ -19,6 +20,7 @@ use thiserror::Error;
 
 pub use crate::archive::Fault;
 use crate::showings::{EXTENSION, Line, ParseLineError};
+pub use driven::{Driven, Share};
 use history::{Histories, History};
 pub use report::{CheckReport, Lost, MAX_NAMED, Why, Wrong};
 

@@ -9,6 +9,7 @@ use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, MemberId, OwnerId, 
 use annals_store::{Store, StoreError};
 use annals_wire::client::value_hash;
 
+use super::driven::Deeds;
 use super::report::{CheckReport, Wrong};
 use crate::archive::LogWalk;
 
@@ -17,6 +18,7 @@ use crate::archive::LogWalk;
 pub(super) struct Histories {
     parts: BTreeMap<(EntityId, Part), History>,
     pub(super) batches: u64,
+    deeds: Deeds,
 }
 
 /// What others may see of one entity part.
@@ -62,6 +64,7 @@ impl Histories {
         }
         report.batches = histories.batches;
         report.parts = histories.parts.len() as u64;
+        report.driven = histories.deeds.finish(schema);
         Ok(histories)
     }
 
@@ -94,6 +97,7 @@ impl Histories {
         let Subject::Entity(entity, part) = event.subject else {
             return;
         };
+        self.deeds.take(entity, part, &event.body);
         let history = self.parts.entry((entity, part)).or_default();
         match &event.body {
             Body::BaseCreated(creation) => history.created(creation.type_id, &creation.properties),

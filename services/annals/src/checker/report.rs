@@ -4,6 +4,7 @@ use std::fmt;
 
 use annals_ids::{BatchNumber, EntityId, HistoryNumber, MemberId, OwnerId, Part};
 
+use super::driven::Driven;
 use crate::archive::Fault;
 
 /// Most findings of each kind that are named; more are counted.
@@ -93,6 +94,8 @@ pub struct CheckReport {
     pub parts: u64,
     /// Events in the archive that others may see.
     pub events: u64,
+    /// How much of the world was at work.
+    pub driven: Driven,
     /// The first of what was shown and is lost.
     pub lost: Vec<Lost>,
     /// How many that are in all.
@@ -152,6 +155,7 @@ impl fmt::Display for CheckReport {
             "checked {} shown events and {} states ({} properties) in {} files against {} events of {} entity parts in {} batches",
             self.shown, self.refreshed, self.properties, self.files, self.events, self.parts, self.batches
         )?;
+        writeln!(f, "{}", self.driven)?;
         for (owner, batch, fault) in &self.faults {
             writeln!(f, "archive: batch {batch} of owner {owner} {fault}")?;
         }

@@ -1,0 +1,139 @@
+//! What of a world an archive shows to have been at work.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use annals_def::Schema;
+use annals_event::Body;
+use annals_ids::{EntityId, MemberId, Part, TypeId};
+
+/// Names of what was not driven that are printed; more are counted.
+const MAX_PRINTED: usize = 20;
+
+/// Gathers what happened to each entity, until its type is known.
+#[derive(Debug, Default)]
+pub(super) struct Deeds {
+    types: BTreeMap<EntityId, TypeId>,
+    parts: BTreeSet<(EntityId, Part)>,
+    changed: BTreeSet<(EntityId, MemberId)>,
+    invoked: BTreeSet<(EntityId, MemberId)>,
+}
+
+/// How much of something was driven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// So many were.
+    pub driven: u64,
+    /// So many there are.
+    pub all: u64,
+}
+
+/// How much of a world was driven.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Driven {
+    /// Parts of entity types of which there was an entity.
+    pub parts: Share,
+    /// Properties held by a part that changed.
+    pub properties: Share,
+    /// Client methods that were invoked.
+    pub client_methods: Share,
+    /// Names of what was not driven.
+    pub missing: Vec<String>,
+}
+
+impl Deeds {
+    pub(super) fn take(&mut self, entity: EntityId, part: Part, body: &Body) {
+        let made = match body {
+            Body::BaseCreated(creation) => creation.type_id,
+            Body::CellCreated(creation) => creation.type_id,
+            Body::Changed { member, .. } => {
+                self.changed.insert((entity, *member));
+                return;
+            }
+            Body::Invoked { method, .. } => {
+                self.invoked.insert((entity, *method));
+                return;
+            }
+            _ => return,
+        };
+        self.types.insert(entity, made);
+        self.parts.insert((entity, part));
+    }
+
+    /// Holds what happened against what there is.
+    pub(super) fn finish(&self, schema: &Schema) -> Driven {
+        let by_type = |deeds: &BTreeSet<(EntityId, MemberId)>| -> BTreeSet<(TypeId, MemberId)> {
+            let typed = |(entity, member): &(EntityId, MemberId)| Some((*self.types.get(entity)?, *member));
+            deeds.iter().filter_map(typed).collect()
+        };
+        let made = |(entity, part): &(EntityId, Part)| Some((*self.types.get(entity)?, *part));
+        let made: BTreeSet<(TypeId, Part)> = self.parts.iter().filter_map(made).collect();
+        let (changed, invoked) = (by_type(&self.changed), by_type(&self.invoked));
+        let mut driven = Driven::default();
+        for found in schema.types() {
+            let name = &found.name;
+            for (has, part) in [(found.parts.base, Part::Base), (found.parts.cell, Part::Cell)] {
+                if has {
+                    let is_made = made.contains(&(found.id, part));
+                    count(&mut driven.parts, &mut driven.missing, is_made, || {
+                        format!("{name} ({part})")
+                    });
+                }
+            }
+            for property in &found.properties {
+                let (on_base, on_cell) = (property.distribution.on_base(), property.distribution.on_cell());
+                if (on_base && found.parts.base) || (on_cell && found.parts.cell) {
+                    let is_changed = changed.contains(&(found.id, property.index));
+                    let title = || format!("{name}.{}", property.name);
+                    count(&mut driven.properties, &mut driven.missing, is_changed, title);
+                }
+            }
+            for method in &found.client_methods {
+                let is_invoked = invoked.contains(&(found.id, method.index));
+                let title = || format!("{name}.{}()", method.name);
+                count(&mut driven.client_methods, &mut driven.missing, is_invoked, title);
+            }
+        }
+        driven
+    }
+}
+
+fn count(share: &mut Share, missing: &mut Vec<String>, is_driven: bool, title: impl FnOnce() -> String) {
+    share.all += 1;
+    if is_driven {
+        share.driven += 1;
+    } else {
+        missing.push(title());
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.driven, self.all)
+    }
+}
+
+impl fmt::Display for Driven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            parts,
+            properties,
+            client_methods,
+            missing,
+        } = self;
+        write!(
+            f,
+            "driven: {parts} parts of entity types, {properties} properties, {client_methods} client methods"
+        )?;
+        if !missing.is_empty() {
+            let named = &missing[..missing.len().min(MAX_PRINTED)];
+            write!(f, "; not driven: {}", named.join(", "))?;
+            if missing.len() > MAX_PRINTED {
+                write!(f, " and {} more", missing.len() - MAX_PRINTED)?;
+            }
+        }
+        Ok(())
+    }
+}
