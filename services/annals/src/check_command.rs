@@ -19,6 +19,9 @@ pub struct Check {
     /// Folder of the world's definitions
     #[arg(long, default_value = "defs")]
     world: PathBuf,
+    /// Fail as well if the archive shows that something of the world was never at work
+    #[arg(long)]
+    all_driven: bool,
     /// Name of the realm
     #[arg(long, env = "ANNALS_REALM", default_value = "annals")]
     realm: Realm,
@@ -53,7 +56,7 @@ impl Check {
         match check(&self.files, &store, &schema).await {
             Ok(report) => {
                 println!("{report}");
-                if report.is_clean() {
+                if report.is_clean() && (report.driven.missing.is_empty() || !self.all_driven) {
                     ExitCode::SUCCESS
                 } else {
                     ExitCode::FAILURE

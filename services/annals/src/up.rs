@@ -1,6 +1,8 @@
 //! A whole realm on this machine: a private nats-server and one process per service, started in the documented order, with
 //! everything they keep and log in one folder.
 
+mod mending;
+
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io,
@@ -18,6 +20,7 @@ use annals_ids::Hash;
 use thiserror::Error;
 
 use crate::world::{WorldError, compile};
+use mending::Restarts;
 
 /// How long a realm may take until it answers log-ins.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -48,6 +51,8 @@ pub struct RealmPlan {
     pub sync: SyncPolicy,
     /// Where log-ins are listened for; port 0 is one that the system chooses.
     pub listen: SocketAddr,
+    /// The host name or address that clients are told to connect to, if it is not the one that is listened on.
+    pub advertise: Option<String>,
 }
 
 /// Why a realm did not come up.
@@ -136,6 +141,7 @@ struct Member {
     /// What it is started with beside what all are.
     flags: Vec<String>,
     child: Child,
+    restarts: Restarts,
 }
 
 /// A realm that runs. Dropping it kills its processes; its folder stays.
@@ -145,6 +151,7 @@ pub struct Realm {
     /// Stopped last: everything else talks over it.
     members: Vec<Member>,
     nats: Server,
+    nats_restarts: Restarts,
     _claim: Claim,
     /// Where clients log in, and the fingerprint of the certificate they will see.
     pub login: (SocketAddr, Hash),
@@ -180,22 +187,40 @@ impl Realm {
         let mut realm = Self {
             members: Vec::new(),
             nats,
+            nats_restarts: Restarts::default(),
             _claim: claim,
             login: (nowhere, Hash::ZERO),
             plan,
         };
-        realm.add("db", "db", &[])?;
+        realm.add("db", "db", vec![])?;
         let cells = realm.plan.cells.to_string();
-        realm.add("director", "director", &["--cells", &cells])?;
+        realm.add("director", "director", vec!["--cells".to_owned(), cells])?;
+        // Bases are reached where log-ins are, on ports of their own.
+        let beside = SocketAddr::new(realm.plan.listen.ip(), 0);
         for number in 1..=realm.plan.bases {
-            realm.add("base", &format!("base-{number}"), &["--listen", "127.0.0.1:0"])?;
+            realm.add(
+                "base",
+                &format!("base-{number}"),
+                front(beside, realm.plan.advertise.as_deref()),
+            )?;
         }
         for number in 1..=realm.plan.cells {
-            realm.add("cell", &format!("cell-{number}"), &[])?;
+            realm.add("cell", &format!("cell-{number}"), vec![])?;
         }
-        let listen = realm.plan.listen.to_string();
-        realm.add("login", "login", &["--listen", &listen])?;
+        realm.add(
+            "login",
+            "login",
+            front(realm.plan.listen, realm.plan.advertise.as_deref()),
+        )?;
         realm.login = realm.ready(&announced).await?;
+        // Whenever it is started again it is to be found where it was.
+        if let Some(login) = realm.members.last_mut() {
+            let port = realm.login.0.port();
+            login.flags = front(
+                SocketAddr::new(realm.plan.listen.ip(), port),
+                realm.plan.advertise.as_deref(),
+            );
+        }
         Ok(realm)
     }
 
@@ -279,26 +304,33 @@ impl Realm {
     /// [`UpError::Ended`] with the end of its log.
     pub fn watch(&mut self, killed: &[&str]) -> Result<(), UpError> {
         self.nats.check()?;
-        for member in &mut self.members {
-            if killed.contains(&member.name.as_str()) {
+        for index in 0..self.members.len() {
+            if killed.contains(&self.members[index].name.as_str()) {
                 continue;
             }
-            let ended = member.child.ended().map_err(|source| UpError::File {
-                path: self.plan.data.clone(),
-                source,
-            })?;
-            if let Some(status) = ended {
-                let log = log_of(&self.plan.data, &member.name);
-                let tail = tail(&log);
-                return Err(UpError::Ended {
-                    service: member.name.clone(),
-                    status,
-                    log,
-                    tail,
-                });
+            if let Some(ended) = self.how_ended(index)? {
+                return Err(ended);
             }
         }
         Ok(())
+    }
+
+    /// The end of a process, if it has ended: [`UpError::Ended`] with the end of its log.
+    fn how_ended(&mut self, index: usize) -> Result<Option<UpError>, UpError> {
+        let member = &mut self.members[index];
+        let ended = member.child.ended().map_err(|source| UpError::File {
+            path: self.plan.data.clone(),
+            source,
+        })?;
+        Ok(ended.map(|status| {
+            let log = log_of(&self.plan.data, &member.name);
+            UpError::Ended {
+                service: member.name.clone(),
+                status,
+                tail: tail(&log),
+                log,
+            }
+        }))
     }
 
     /// Stops everything in order: first those who let people in and grant, so that nothing is taken over that is about to be
@@ -322,17 +354,24 @@ impl Realm {
         Ok(())
     }
 
-    fn add(&mut self, service: &'static str, name: &str, flags: &[&str]) -> Result<(), UpError> {
+    fn add(&mut self, service: &'static str, name: &str, flags: Vec<String>) -> Result<(), UpError> {
         let log = log_of(&self.plan.data, name);
-        // What an earlier run said would be taken for this one's.
-        File::create(&log).map_err(|source| UpError::File { path: log, source })?;
-        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let failed = |source| UpError::File {
+            path: log.clone(),
+            source,
+        };
+        // What an earlier run said would be taken for this one's; it may be wanted all the same.
+        if log.exists() {
+            fs::rename(&log, log.with_extension("log.before")).map_err(failed)?;
+        }
+        File::create(&log).map_err(failed)?;
         let child = self.spawn(service, name, &flags)?;
         self.members.push(Member {
             name: name.to_owned(),
             service,
             flags,
             child,
+            restarts: Restarts::default(),
         });
         Ok(())
     }
@@ -372,6 +411,15 @@ impl Realm {
             logs: self.plan.data.join("logs"),
         })
     }
+}
+
+/// The flags of a service that clients reach.
+fn front(listen: SocketAddr, advertise: Option<&str>) -> Vec<String> {
+    let mut flags = vec!["--listen".to_owned(), listen.to_string()];
+    if let Some(host) = advertise {
+        flags.extend(["--advertise".to_owned(), format!("{host}:0")]);
+    }
+    flags
 }
 
 /// The binary of that name beside this one.

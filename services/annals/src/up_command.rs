@@ -34,6 +34,9 @@ pub struct Up {
     /// Where clients log in
     #[arg(long, default_value = "127.0.0.1:7700")]
     listen: SocketAddr,
+    /// Host name or address that clients are told to connect to, when it is not the one that is listened on
+    #[arg(long)]
+    advertise: Option<String>,
     /// When the private nats-server syncs: always, or an interval such as 100ms
     #[arg(long, default_value = "always")]
     sync: SyncPolicy,
@@ -49,6 +52,7 @@ impl Up {
             bases,
             cells,
             listen,
+            advertise,
             sync,
         } = self;
         let plan = RealmPlan {
@@ -59,6 +63,7 @@ impl Up {
             cells,
             sync,
             listen,
+            advertise,
         };
         match keep(plan).await {
             Ok(()) => ExitCode::SUCCESS,
@@ -87,7 +92,11 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
     loop {
         tokio::select! {
             () = &mut stop => break,
-            () = tokio::time::sleep(LOOK) => realm.watch(&[])?,
+            () = tokio::time::sleep(LOOK) => {
+                for line in realm.mend().await? {
+                    println!("{line}");
+                }
+            }
         }
     }
     println!("stopping");

@@ -57,7 +57,7 @@ pub enum BaseError {
 pub struct Front<'a> {
     /// Where to listen; port 0 is one that the system chooses.
     pub listen: SocketAddr,
-    /// What clients are told to connect to, if it is not where we listen.
+    /// What clients are told to connect to, if it is not where we listen; port 0 is the one that we listen on.
     pub advertise: Option<SocketAddr>,
     /// Where the certificate lies.
     pub directory: &'a Path,
@@ -67,7 +67,11 @@ impl Front<'_> {
     /// What the director tells others of an edge: its address and the fingerprint of a certificate that no authority
     /// signed.
     pub fn describe(&self, edge: &Edge, identity: &Identity) -> String {
-        let address = self.advertise.unwrap_or_else(|| edge.address());
+        let address = match self.advertise {
+            Some(advertised) if advertised.port() == 0 => SocketAddr::new(advertised.ip(), edge.address().port()),
+            Some(advertised) => advertised,
+            None => edge.address(),
+        };
         match identity.pinned() {
             Some(fingerprint) => format!("{address} {fingerprint}"),
             None => address.to_string(),

@@ -25,7 +25,9 @@ pub struct AlreadySet;
 pub fn init(filter: &LogFilter, format: LogFormat) -> Result<(), AlreadySet> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter.filter())
-        .with_writer(stderr);
+        .with_writer(stderr)
+        // It would say so on standard error, and panic when that fails too: on a full disk, for one.
+        .log_internal_errors(false);
     let set = match format {
         LogFormat::Text => log.with_ansi(stderr().is_terminal()).try_init(),
         LogFormat::Json => log

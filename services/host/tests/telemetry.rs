@@ -69,3 +69,17 @@ fn text_is_a_line_for_people_without_colours_when_nobody_looks() {
     }
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }
+
+/// Nothing a process does depends on its log: where that fills the disk, the process goes on.
+#[test]
+fn a_log_that_cannot_be_written_stops_nobody() {
+    for format in ["text", "json"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut process = Command::new(std::env::current_exe().unwrap());
+        process
+            .args(["--exact", "logging_process", "--nocapture"])
+            .env(FORMAT, format)
+            .stderr(full);
+        assert!(process.output().unwrap().status.success(), "{format}");
+    }
+}

@@ -5,11 +5,35 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    sync::{Mutex, PoisonError},
+    sync::{Condvar, Mutex, PoisonError},
 };
 
-/// One realm at a time: two would share two cores.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Realms that run at a time: most of what one does is wait.
+const AT_ONCE: u32 = 3;
+
+/// How many run.
+static RUNNING: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// A turn to run a realm, until it is dropped.
+struct Turn;
+
+impl Turn {
+    fn take() -> Self {
+        let (running, ended) = &RUNNING;
+        let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = ended.wait_while(running, |running| *running >= AT_ONCE);
+        *free.unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let (running, ended) = &RUNNING;
+        *running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ended.notify_one();
+    }
+}
 
 /// The binary beside the folder of test binaries; `None` where only this package was built.
 fn annals() -> Option<PathBuf> {
@@ -27,18 +51,20 @@ fn annals() -> Option<PathBuf> {
 }
 
 /// Runs one, and returns whether it ended well and what it said; `None` where there are no binaries.
-fn demonstrate(world: &Path, bots: u32, seconds: u32, flags: &[&str]) -> Option<(bool, String)> {
+fn demonstrate(world: Option<&Path>, bots: u32, seconds: u32, flags: &[&str]) -> Option<(bool, String)> {
     let Some(annals) = annals() else {
         println!("SKIPPED: the services' binaries are not built; `make test` builds them");
         return None;
     };
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = Turn::take();
     let folder = tempfile::tempdir().expect("a folder for the realm");
-    let output = Command::new(annals)
-        .arg("demo")
+    let mut command = Command::new(annals);
+    command.arg("demo").current_dir(repository());
+    if let Some(world) = world {
+        command.arg("--world").arg(world);
+    }
+    let output = command
         .args(["--bots", &bots.to_string(), "--duration", &seconds.to_string()])
-        .arg("--world")
-        .arg(world)
         .arg("--data")
         .arg(folder.path().join("realm"))
         .args(flags)
@@ -50,7 +76,7 @@ fn demonstrate(world: &Path, bots: u32, seconds: u32, flags: &[&str]) -> Option<
 }
 
 /// Runs one that has to end well.
-fn succeed(world: &Path, bots: u32, seconds: u32) {
+fn succeed(world: Option<&Path>, bots: u32, seconds: u32) {
     if let Some((succeeded, text)) = demonstrate(world, bots, seconds, &[]) {
         assert!(succeeded, "the demonstration failed");
         assert!(text.contains("every promise was kept"), "it says so");
@@ -67,12 +93,12 @@ fn repository() -> PathBuf {
 
 #[test]
 fn the_sample_world_survives_a_killed_cell_and_a_killed_base() {
-    succeed(&repository().join("defs"), 8, 24);
+    succeed(None, 8, 24);
 }
 
 #[test]
 fn it_fails_when_one_archived_event_is_missing() {
-    let Some((succeeded, text)) = demonstrate(&repository().join("defs"), 4, 9, &["--tamper"]) else {
+    let Some((succeeded, text)) = demonstrate(None, 4, 9, &["--tamper"]) else {
         return;
     };
     assert!(!succeeded, "an event is missing, and nobody minds");
@@ -88,16 +114,25 @@ fn it_fails_when_one_archived_event_is_missing() {
     assert!(verdict.contains("demo: FAILED"), "it says so");
 }
 
+/// Each with as many bots, for as long, as it takes to drive all that it has.
 #[test]
-fn a_published_game_survives_them_too() {
+fn published_games_survive_them_too() {
     let corpus = std::env::var_os("ANNALS_CORPUS").map_or_else(|| repository().join("../shared/corpus"), PathBuf::from);
-    let world = corpus.join("kbengine-demo");
-    if world.exists() {
-        succeed(&world, 6, 18);
-    } else {
+    let Ok(entries) = std::fs::read_dir(&corpus) else {
         println!(
             "SKIPPED: {} is not there; ANNALS_CORPUS names the folder of published games",
-            world.display()
+            corpus.display()
         );
-    }
+        return;
+    };
+    let mut games: Vec<PathBuf> = entries.map(|entry| entry.expect("a game").path()).collect();
+    games.retain(|path| path.is_dir());
+    games.sort();
+    std::thread::scope(|scope| {
+        for game in &games {
+            let is_large = game.ends_with("kbengine-demo");
+            let (bots, seconds) = if is_large { (12, 30) } else { (6, 12) };
+            scope.spawn(move || succeed(Some(game), bots, seconds));
+        }
+    });
 }

@@ -10,7 +10,7 @@ use annals_event::Body;
 use annals_ids::{EntityId, MemberId, Part, TypeId};
 
 /// Names of what was not driven that are printed; more are counted.
-const MAX_PRINTED: usize = 20;
+const MAX_PRINTED: usize = 5;
 
 /// Gathers what happened to each entity, until its type is known.
 #[derive(Debug, Default)]

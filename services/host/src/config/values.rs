@@ -193,10 +193,10 @@ pub(super) fn nats_url(text: &str) -> Result<String, Advice> {
     Ok(text.to_owned())
 }
 
-/// `HOST:PORT`.
+/// `HOST:PORT`; port 0 is the one that is listened on.
 pub(super) fn advertised(text: &str) -> Result<String, Advice> {
     match text.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(text.to_owned()),
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
         _ => Err(Advice("write HOST:PORT, such as play.example.org:7700".to_owned())),
     }
 }

@@ -8,5 +8,6 @@ mod bad_input;
 mod beginning;
 mod disks;
 mod draining;
+mod mending;
 mod played;
 mod strangers;

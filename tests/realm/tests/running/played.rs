@@ -142,6 +142,7 @@ impl Played {
             cells: 2,
             sync: SyncPolicy::Always,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertise: None,
         };
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
         let (until, playing_until) = watch::channel(Instant::now() + LONG);
