@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use annals_event::{Body, Call, Image, Subject};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
-use annals_node::{Caller, Desk, journal::INPUT_LIMIT, time::Mono};
+use annals_node::{Caller, Desk, Trouble, journal::INPUT_LIMIT, time::Mono};
 
 use crate::{
     existence::{is_based, tell_home},
@@ -103,6 +103,9 @@ impl CellRole {
         else {
             return;
         };
+        if desk.image(entity).is_some() {
+            self.alarm(desk, entity, "an entity was handed over that is real here already");
+        }
         if let Err(reason) = self.admits(desk, entity, &image) {
             self.counters.refused += 1;
             desk.record(Subject::Owner, false, Body::Refused { from, number });
@@ -117,9 +120,13 @@ impl CellRole {
         self.handover.stays.insert(entity, desk.now().mono.after(STAY));
     }
 
-    fn admits(&mut self, desk: &Desk, entity: EntityId, image: &Image) -> Result<(), &'static str> {
+    fn alarm(&mut self, desk: &mut Desk, entity: EntityId, what: &'static str) {
+        self.counters.alarms += 1;
+        desk.report(Trouble::Impossible { entity, what });
+    }
+
+    fn admits(&self, desk: &Desk, entity: EntityId, image: &Image) -> Result<(), &'static str> {
         if desk.image(entity).is_some() {
-            self.counters.alarms += 1;
             return Err("the entity is real here already");
         }
         let place = image.cell().map(|cell| cell.place);
@@ -153,8 +160,7 @@ impl CellRole {
             return;
         };
         if desk.image(entity).is_some() {
-            self.counters.alarms += 1;
-            return;
+            return self.alarm(desk, entity, "an entity was refused that is real here again");
         }
         self.counters.returned += 1;
         desk.record_for(entity, false, Body::Returned { to, number: of });

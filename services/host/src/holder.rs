@@ -201,6 +201,7 @@ pub async fn hold<R>(
     };
     tracing::info!(%owner, %epoch, entities = driver.core().owner.state().entities.len(), "taken over");
     let mut inspections = Inspections::listen(&process, owner).await;
+    let mut troubles = Troubles::default();
     loop {
         while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
             send(&process, owner, output, &wires).await;
@@ -209,6 +210,7 @@ pub async fn hold<R>(
             tracing::info!(%owner, %epoch, %stop, "no longer held");
             return;
         }
+        troubles.tell(driver.core_mut());
         if let Some(settled) = inspections.is_asked().then(|| driver.core().owner.settled()).flatten() {
             inspections.answer(&process, settled).await;
         }
@@ -263,6 +265,31 @@ where
                 Some(Command::Core(_) | Command::Refill(_) | Command::Finish) => {}
                 None => return,
             },
+        }
+    }
+}
+
+/// Says in the process's log what went wrong in an owner: at most once a second, so that what goes wrong all the time does
+/// not fill it. The figure counts all of it.
+#[derive(Default)]
+struct Troubles {
+    counted: u64,
+    told: Option<Mono>,
+}
+
+impl Troubles {
+    fn tell<R: Role>(&mut self, held: &mut Held<R>) {
+        const EVERY: Duration = Duration::from_secs(1);
+        let count = held.owner.desk().troubles();
+        held.metrics.troubles.add(count - self.counted);
+        self.counted = count;
+        let now = clock::mono();
+        if self.told.is_some_and(|told| now.since(told) < EVERY) {
+            return;
+        }
+        while let Some(trouble) = held.owner.poll_trouble() {
+            self.told = Some(now);
+            tracing::error!(owner = %held.owner.state().owner, %trouble, "something is wrong");
         }
     }
 }

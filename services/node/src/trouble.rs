@@ -33,6 +33,14 @@ pub enum Trouble {
         /// Why not.
         denied: Denied,
     },
+    /// The protocol says that it cannot happen (rule H7).
+    #[error("ALARM: {what}, entity {entity}; keep the realm's log and run `annals log verify`")]
+    Impossible {
+        /// Which entity.
+        entity: EntityId,
+        /// What happened.
+        what: &'static str,
+    },
     /// One input led to more than any may: behaviour calls itself in a circle, or records without end.
     #[error(
         "{calls} calls and {requests} requests of one input were dropped, with room for {left} B more: behaviour calls itself in a circle, or does too much at once"

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use annals_client::{Event, What};
-use annals_def::{Exposure, Method, Value, generate, split_mix};
+use annals_def::{Exposure, Method, Schema, Value, generate, split_mix};
 use annals_event::Body;
 use annals_ids::{EntityId, OwnerId, Part, TypeId};
 use annals_sample::{CHOICE_MS, Sample};
@@ -15,10 +15,25 @@ use crate::{
 };
 
 fn stage() -> Stage {
-    let schema = schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    stage_of(schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")))
+}
+
+fn stage_of(schema: Arc<Schema>) -> Stage {
     let account = schema.type_named("Account").unwrap().id;
     let behaviour = Arc::new(Sample::new(Arc::clone(&schema)));
     Stage::new(schema, behaviour, account)
+}
+
+#[test]
+#[should_panic(expected = "(Space) was denied something: Space has no cell method setWeather")]
+fn what_definitions_deny_it_unexpectedly_the_owner_reports() {
+    let sound = schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let mut types = sound.types().to_vec();
+    for space in types.iter_mut().filter(|found| found.name == "Space") {
+        space.cell_methods.retain(|method| method.name != "setWeather");
+    }
+    let mut stage = stage_of(Arc::new(Schema::new(types, Vec::new(), Vec::new())));
+    stage.pass(60_000);
 }
 
 /// Waits until a player is in the world, and says as whom.

@@ -84,6 +84,9 @@ impl<R: Role> Station<R> {
     }
 
     /// Answers what the writer asks, and takes what may leave.
+    ///
+    /// # Panics
+    /// When the owner reports anything: no game here is to be denied what it does not expect.
     fn pump(&mut self, now: Now) -> Vec<Output> {
         while let Some(action) = self.owner.poll_log(now) {
             let answer = match action {
@@ -101,6 +104,9 @@ impl<R: Role> Station<R> {
                 Action::ReadLast => panic!("nothing is doubtful here"),
             };
             self.owner.handle(now, Input::Log(answer));
+        }
+        if let Some(trouble) = self.owner.poll_trouble() {
+            panic!("{trouble}");
         }
         std::iter::from_fn(|| self.owner.poll_output(now)).collect()
     }

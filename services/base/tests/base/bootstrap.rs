@@ -4,7 +4,7 @@ use annals_base::BaseInput;
 use annals_def::Value;
 use annals_event::Body;
 use annals_ids::{EntityId, MemberId, OwnerId};
-use annals_node::Bootstrap;
+use annals_node::{Bootstrap, Trouble};
 use annals_wire::SpaceMap;
 
 use crate::{
@@ -128,6 +128,11 @@ fn a_game_that_begins_with_what_cannot_be_is_mended_and_begins() {
     host.role(BaseInput::Map(map()));
     host.settle();
     assert_eq!(host.owner.role().counters().denied, 1);
+    let trouble = host.owner.poll_trouble().expect("it is reported");
+    assert!(
+        matches!(trouble, Trouble::NotBootstrapped { type_id: AVATAR, .. }),
+        "{trouble}"
+    );
     assert_eq!((created(&host), host.folded().bootstrap), (Vec::new(), None));
     host.game = rooted();
     host.crash();

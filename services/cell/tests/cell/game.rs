@@ -86,6 +86,9 @@ pub(crate) const ACTS: u64 = 10;
 /// As an argument of `act`: say this many things at once.
 pub(crate) const CHATTER: u64 = 200;
 
+/// As an argument of `act`: do the same again, without end.
+pub(crate) const CIRCLE: u64 = 201;
+
 /// Behaviour of all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Game {
@@ -164,6 +167,12 @@ impl Game {
 fn act(context: &mut Context<'_>, what: u64) {
     if what == CHATTER {
         return (0..CHATTER).for_each(|_| act(context, 6));
+    }
+    if what == CIRCLE {
+        let own = context.mailbox(Part::Cell);
+        return context
+            .call(own, "act", vec![Value::UInt(what)])
+            .expect("it has this method");
     }
     let dice = context.roll();
     let number = i16::try_from(dice % 30_000).expect("it is below 30,000");

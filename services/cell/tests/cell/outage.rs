@@ -5,10 +5,13 @@ use std::sync::atomic::Ordering;
 
 use annals_def::Value;
 use annals_ids::{EntityId, OwnerId};
-use annals_node::journal::{GATHERING_LIMIT, INPUT_LIMIT};
+use annals_node::{
+    Trouble,
+    journal::{GATHERING_LIMIT, INPUT_LIMIT},
+};
 
 use crate::{
-    game::{AVATAR, NOTE},
+    game::{ACT, AVATAR, CIRCLE, NOTE},
     oracle::check,
     world::{EAST, MIDDLE, WEST, World},
 };
@@ -115,6 +118,31 @@ fn one_input_records_no_more_than_a_batch_can_hold_and_behaviour_is_told() {
         assert!(matches!(motto(&world, entity), Value::Unicode(text) if text.len() == 1 << 20));
     }
     check(&world);
+}
+
+#[test]
+fn calls_in_a_circle_are_cut_and_reported_and_the_owner_goes_on() {
+    let (mut world, avatars) = busy(1, 0, 0);
+    world.call(avatars[0], ACT, vec![Value::UInt(CIRCLE)]);
+    world.run(1_000);
+    let cell = world.cells.get_mut(&WEST).expect("there is such a cell");
+    let owner = cell.owner.as_mut().expect("it is up");
+    let trouble = owner.poll_trouble().expect("it is reported");
+    assert!(
+        matches!(
+            trouble,
+            Trouble::Cut {
+                calls: 1,
+                requests: 0,
+                ..
+            }
+        ),
+        "{trouble}"
+    );
+    assert_eq!((owner.poll_trouble(), owner.desk().troubles()), (None, 1));
+    world.call(avatars[0], NOTE, Vec::new());
+    world.run(1_000);
+    assert_eq!(heard(&world, avatars[0]), 1);
 }
 
 #[test]

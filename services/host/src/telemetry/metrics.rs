@@ -27,6 +27,8 @@ pub struct Metrics {
     pub inputs: Counter,
     /// Inputs refused: malformed, not allowed, too many.
     pub refused: Counter,
+    /// What went wrong in owners and nobody else hears of: unexpected denials, calls in a circle. The log says what.
+    pub troubles: Counter,
     /// Events acknowledged; at db, folded.
     pub events: Counter,
     /// Batches acknowledged; at db, folded.
@@ -46,6 +48,7 @@ pub struct Snapshot {
     pub clients: i64,
     pub inputs: u64,
     pub refused: u64,
+    pub troubles: u64,
     pub events: u64,
     pub batches: u64,
     pub bytes: u64,
@@ -77,6 +80,7 @@ impl Metrics {
             clients: self.clients.get(),
             inputs: self.inputs.get(),
             refused: self.refused.get(),
+            troubles: self.troubles.get(),
             events: self.events.get(),
             batches: self.batches.get(),
             bytes: self.bytes.get(),
