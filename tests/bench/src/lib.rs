@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub mod definitions;
 pub mod log;
 pub mod round_trip;
 pub mod store;
@@ -79,6 +80,7 @@ pub type Subject = (&'static str, fn() -> Vec<Figure>);
 
 /// Everything there is to measure, in the order in which it is run.
 pub const SUBJECTS: &[Subject] = &[
+    ("definitions", definitions::run),
     ("log", log::run),
     ("store", store::run),
     ("tick", tick::run),

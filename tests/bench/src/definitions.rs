@@ -1,0 +1,107 @@
+//! Checking definitions: everything `annals defs check` does with a large game, against reading its XML and nothing else.
+
+mod world;
+
+use std::{
+    fs,
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use annals_def::{Tree, compile};
+use quick_xml::{Reader, events::Event};
+
+use crate::Figure;
+
+/// How often each side is measured, in turns, so that a disturbance meets both; the fastest counts.
+const ROUNDS: usize = 15;
+
+/// Measures the check of 2,000 generated types, from bytes to a schema with its fingerprint, against quick-xml reading the
+/// events of the same bytes; both on one thread. And the memory that the check takes at most.
+///
+/// # Panics
+/// When the generated world does not compile without a word: then something else would be measured.
+#[must_use]
+pub fn run() -> Vec<Figure> {
+    let tree = world::tree();
+    let bytes: usize = tree.files().map(|(_, bytes)| bytes.len()).sum();
+    let memory = memory_of_a_check(&tree);
+    let (mut check, mut bare, mut events) = (Duration::MAX, Duration::MAX, 0);
+    for _ in 0..ROUNDS {
+        let begin = Instant::now();
+        events = read_events(&tree);
+        bare = bare.min(begin.elapsed());
+        let begin = Instant::now();
+        let compiled = compile(black_box(&tree));
+        let types = compiled.schema.as_ref().map_or(0, |schema| {
+            black_box(schema.fingerprint());
+            schema.types().len()
+        });
+        check = check.min(begin.elapsed());
+        assert!(
+            compiled.diagnostics.is_empty(),
+            "the world is clean: {:?}",
+            compiled.diagnostics.first()
+        );
+        black_box(types);
+    }
+    let megabytes = bytes as f64 / 1e6;
+    let mut figures = vec![Figure::against(
+        "def_check_vs_quick_xml",
+        check.as_secs_f64() * 1e3,
+        bare.as_secs_f64() * 1e3,
+        "ms",
+        format!(
+            "2,000 types, {megabytes:.1} MB, one thread, bytes to schema and fingerprint, fastest of {ROUNDS}; \
+             baseline: quick-xml reads the {events} events of the same bytes"
+        ),
+    )];
+    if let Some(memory) = memory {
+        figures.push(Figure::against(
+            "def_check_memory",
+            memory as f64 / 1e6,
+            megabytes,
+            "MB",
+            "most memory while checking, beyond the files' bytes; baseline: those bytes".to_owned(),
+        ));
+    }
+    figures
+}
+
+/// What quick-xml alone does: every event of every file.
+fn read_events(tree: &Tree) -> usize {
+    let mut events = 0;
+    for (_, bytes) in tree.files() {
+        let mut reader = Reader::from_reader(black_box(bytes));
+        loop {
+            match reader.read_event().expect("the generated files are well formed") {
+                Event::Eof => break,
+                event => {
+                    black_box(&event);
+                    events += 1;
+                }
+            }
+        }
+    }
+    events
+}
+
+/// How much the process grows while it checks, at most; `None` where the system does not tell. Memory that was used and
+/// given back before would not be counted, so this runs first.
+fn memory_of_a_check(tree: &Tree) -> Option<usize> {
+    // Forgets the peak so far.
+    fs::write("/proc/self/clear_refs", "5").ok()?;
+    let before = resident("VmRSS")?;
+    black_box(compile(tree));
+    Some(resident("VmHWM")?.saturating_sub(before))
+}
+
+/// A line of the process's status, in bytes.
+fn resident(line: &str) -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let value = status
+        .lines()
+        .find_map(|known| known.strip_prefix(line)?.strip_prefix(':'))?;
+    let kilobytes: usize = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1_024)
+}
