@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     diagnostic::{Finding, Findings, Rule},
     read::{Definition, Dialect, EntityList, FileSigns, Kind, Listed, Reading, read_aliases},
-    source::{FileId, Section, Sources, Span, Tree, parse},
+    source::{Document, Section, Sources, Span, Tree, parse},
 };
 
 /// Everything a game declares.
@@ -57,37 +57,50 @@ const FOLDERS: [(&str, Family, Kind); 8] = [
     ("user_data_object_defs/", Family::Object, Kind::UserDataObject),
 ];
 
-/// A parsed file by its path below the root of the definitions.
-type Files<'s> = BTreeMap<&'s str, (FileId, Option<Section<'s>>)>;
+/// The parsed files of a game.
+pub(super) struct Documents<'s> {
+    /// Below which the definitions are.
+    root: &'static str,
+    /// By their paths below the root; without elements what is no XML, which has been reported.
+    files: BTreeMap<&'s str, Document<'s>>,
+}
 
-impl Library {
-    /// Parses and reads every file.
-    pub(super) fn read<'s>(
-        tree: &Tree,
-        sources: &'s Sources,
-        mut findings: Findings,
-    ) -> Result<(Self, Reading<'s>), Findings> {
+impl<'s> Documents<'s> {
+    /// Parses every file; `None` and a finding if nothing is where definitions should be.
+    pub(super) fn parse(tree: &Tree, sources: &'s Sources<'s>, findings: &mut Findings) -> Option<Self> {
         let Some(root) = root_of(tree) else {
             let finding = Finding::in_path(Rule::NoDefinitions, "", "there are no entity definitions here")
                 .help("name the folder that holds `entities.xml` and `entity_defs/`, or the one above it");
             findings.push(finding);
-            return Err(findings);
+            return None;
         };
-        let mut files = Files::new();
-        for (id, file) in sources.iter() {
-            if let Some(path) = file.path.strip_prefix(root) {
-                let root = if file.is_unreadable {
-                    None
-                } else {
-                    parse(id, &file.text, &mut findings)
-                };
-                files.insert(path, (id, root));
-            }
-        }
-        let mut reading = Reading::new(dialect(tree, root, &files));
+        let below = sources.iter().filter_map(|(id, file)| Some((id, file, file.path.strip_prefix(root)?)));
+        let parsed = below.map(|(id, file, path)| {
+            let document = if file.is_unreadable {
+                Document::default()
+            } else {
+                parse(id, &file.text, findings)
+            };
+            (path, document)
+        });
+        let files = parsed.collect();
+        Some(Self { root, files })
+    }
+
+    /// The root element of a file that is there and could be parsed.
+    fn section(&self, path: &str) -> Option<Section<'_>> {
+        self.files.get(path).and_then(Document::root)
+    }
+}
+
+impl Library {
+    /// Reads every file.
+    pub(super) fn read<'s>(tree: &Tree, documents: &'s Documents<'s>, findings: Findings) -> (Self, Reading<'s>) {
+        let root = documents.root;
+        let mut reading = Reading::new(dialect(tree, documents));
         reading.findings = findings;
-        read_alias_files(&mut reading, &files);
-        let definitions = definitions(&mut reading, &files);
+        read_alias_files(&mut reading, documents);
+        let definitions = definitions(&mut reading, documents);
         let any_case = definitions
             .keys()
             .map(|(family, kind, name)| ((*family, *kind, name.to_ascii_lowercase()), name.clone()));
@@ -99,24 +112,24 @@ impl Library {
             any_case: any_case.collect(),
             definitions,
             scripts: ["base/", "cell/", "client/"].map(|part| scripts(tree, &format!("{root}{part}"))),
-            has_entity_list: files.contains_key("entities.xml"),
+            has_entity_list: documents.files.contains_key("entities.xml"),
         };
-        library.read_lists(&mut reading, &files);
-        Ok((library, reading))
+        library.read_lists(&mut reading, documents);
+        (library, reading)
     }
 
-    fn read_lists<'s>(&mut self, reading: &mut Reading<'s>, files: &Files<'s>) {
+    fn read_lists<'s>(&mut self, reading: &mut Reading<'s>, documents: &'s Documents<'s>) {
         if self.has_entity_list {
-            if let Some(list) = section(files, "entities.xml") {
+            if let Some(list) = documents.section("entities.xml") {
                 self.entities = reading.entity_list(list);
             }
         } else {
             self.entities = self.all_entities(reading);
         }
-        if let Some(list) = section(files, "services.xml") {
+        if let Some(list) = documents.section("services.xml") {
             self.services = reading.name_list(list);
         }
-        if let Some(list) = section(files, "user_data_objects.xml") {
+        if let Some(list) = documents.section("user_data_objects.xml") {
             self.objects = reading.name_list(list);
         }
     }
@@ -209,7 +222,8 @@ fn root_of(tree: &Tree) -> Option<&'static str> {
     ROOTS.iter().find(|root| has(root)).copied()
 }
 
-fn dialect(tree: &Tree, root: &str, files: &Files<'_>) -> Dialect {
+fn dialect(tree: &Tree, documents: &Documents<'_>) -> Dialect {
+    let Documents { root, files } = documents;
     let has_folder = |folder: &str| {
         tree.files()
             .any(|(path, _)| path.strip_prefix(root).is_some_and(|path| path.starts_with(folder)))
@@ -222,30 +236,30 @@ fn dialect(tree: &Tree, root: &str, files: &Files<'_>) -> Dialect {
             || has_folder("component_defs/"),
     };
     let definitions = files.iter().filter(|(path, _)| path.ends_with(".def"));
-    let roots = definitions.filter_map(|(_, (_, root))| root.as_ref());
-    Dialect::detect(&signs, section(files, "entities.xml"), roots)
+    let roots = definitions.filter_map(|(_, document)| document.root());
+    Dialect::detect(&signs, documents.section("entities.xml"), roots)
 }
 
-fn read_alias_files<'s>(reading: &mut Reading<'s>, files: &Files<'s>) {
+fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) {
     // A game has one of the two; where there are both, the dialect's own counts.
     let mut paths = ["entity_defs/alias.xml", "entity_defs/types.xml"];
     if reading.dialect == Dialect::KBEngine {
         paths.reverse();
     }
-    let mut present = paths.into_iter().filter(|path| files.contains_key(path));
-    if let Some(root) = present.next().and_then(|path| section(files, path)) {
+    let mut present = paths.into_iter().filter(|path| documents.files.contains_key(path));
+    if let Some(root) = present.next().and_then(|path| documents.section(path)) {
         read_aliases(reading, root);
     }
-    if let Some(root) = present.next().and_then(|path| section(files, path)) {
+    if let Some(root) = present.next().and_then(|path| documents.section(path)) {
         let message = format!("this file is not read beside `{}`", paths[0]);
-        let finding = Finding::new(Rule::NotUsed, root.name_span, message).help("move its aliases there");
+        let finding = Finding::new(Rule::NotUsed, root.name_span(), message).help("move its aliases there");
         reading.report(finding);
     }
 }
 
-fn definitions<'s>(reading: &mut Reading<'s>, files: &Files<'s>) -> BTreeMap<Key, Option<Definition>> {
+fn definitions<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> BTreeMap<Key, Option<Definition>> {
     let mut definitions = BTreeMap::new();
-    for (path, (_, root)) in files {
+    for (path, document) in &documents.files {
         let Some(stem) = path.strip_suffix(".def") else {
             continue;
         };
@@ -253,14 +267,10 @@ fn definitions<'s>(reading: &mut Reading<'s>, files: &Files<'s>) -> BTreeMap<Key
             .iter()
             .find_map(|(folder, family, kind)| Some((*family, *kind, stem.strip_prefix(folder)?)));
         let Some((family, kind, name)) = folder else { continue };
-        let definition = root.as_ref().map(|root| reading.definition(kind, name, root));
+        let definition = document.root().map(|root| reading.definition(kind, name, root));
         definitions.insert((family, kind, name.to_owned()), definition);
     }
     definitions
-}
-
-fn section<'f, 's>(files: &'f Files<'s>, path: &str) -> Option<&'f Section<'s>> {
-    files.get(path).and_then(|(_, root)| root.as_ref())
 }
 
 fn scripts(tree: &Tree, folder: &str) -> BTreeSet<String> {

@@ -19,7 +19,7 @@ use crate::{
     source::{Sources, Tree},
 };
 use entity::Compiler;
-use library::{Family, Library, Lookup};
+use library::{Documents, Family, Library, Lookup};
 
 /// What compiling gives: the schema if no error forbids it, and everything that was found.
 #[derive(Clone, Debug)]
@@ -42,9 +42,12 @@ pub fn compile(tree: &Tree) -> Compiled {
         ));
     }
     let sources = Sources::decode(tree, &mut findings);
-    let (schema, findings) = match Library::read(tree, &sources, findings) {
-        Ok((library, reading)) => compile_library(&library, reading),
-        Err(findings) => (None, findings),
+    let (schema, findings) = match Documents::parse(tree, &sources, &mut findings) {
+        Some(documents) => {
+            let (library, reading) = Library::read(tree, &documents, findings);
+            compile_library(&library, reading)
+        }
+        None => (None, findings),
     };
     let schema = schema.filter(|_| !findings.has_errors());
     Compiled {

@@ -14,7 +14,7 @@ const BEFORE: usize = 40;
 
 /// Where the lines of a file begin, and how many characters come before.
 pub(super) struct Lines<'s> {
-    file: &'s SourceFile,
+    file: &'s SourceFile<'s>,
     /// The offset of each line's first byte.
     starts: Vec<usize>,
     /// How many characters begin before each multiple of [`STRIDE`].
@@ -22,7 +22,7 @@ pub(super) struct Lines<'s> {
 }
 
 impl<'s> Lines<'s> {
-    pub(super) fn of(file: &'s SourceFile) -> Self {
+    pub(super) fn of(file: &'s SourceFile<'s>) -> Self {
         let breaks = file.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
         let mut counts = vec![0];
@@ -34,7 +34,7 @@ impl<'s> Lines<'s> {
 
     /// The place of a span, with as much of its line as is worth showing.
     pub(super) fn place(&self, span: Span) -> Place {
-        let text = self.file.text.as_str();
+        let text = &*self.file.text;
         let start = text.floor_char_boundary(span.start as usize);
         let line = self.starts.partition_point(|&line| line <= start) - 1;
         let line_start = self.starts[line];
@@ -46,7 +46,7 @@ impl<'s> Lines<'s> {
         let from = if is_long { column.saturating_sub(BEFORE) } else { 0 };
         let first = back(text, start, column - from);
         Place {
-            file: self.file.path.clone(),
+            file: self.file.path.to_owned(),
             line: number(line + 1),
             column: number(column + 1),
             width: number(width.max(1)),

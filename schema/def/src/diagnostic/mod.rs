@@ -118,7 +118,7 @@ impl Findings {
     }
 
     /// The findings with the places they point at: by file, line, column and rule, each once.
-    pub(crate) fn into_diagnostics(mut self, sources: &Sources) -> Vec<Diagnostic> {
+    pub(crate) fn into_diagnostics(mut self, sources: &Sources<'_>) -> Vec<Diagnostic> {
         if self.left_out > 0 {
             let message = format!("{} more problems are not shown", self.left_out);
             self.list.push(Finding::in_path(Rule::MoreFindings, "", message));
@@ -213,7 +213,7 @@ impl Place {
 
 /// The lines of the files in which something was found, as they are asked for.
 struct Places<'s> {
-    sources: &'s Sources,
+    sources: &'s Sources<'s>,
     files: BTreeMap<FileId, Lines<'s>>,
 }
 

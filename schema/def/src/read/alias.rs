@@ -12,8 +12,8 @@ use crate::{
 const MAX_FORWARD: usize = 32;
 
 /// The aliases that have not been read yet, and the way to the one being read.
-pub(super) struct Pending<'a, 's> {
-    sections: BTreeMap<&'s str, &'a Section<'s>>,
+pub(super) struct Pending<'s> {
+    sections: BTreeMap<&'s str, Section<'s>>,
     /// Every name in the spelling that must be unique, with its declaration.
     names: BTreeMap<String, Span>,
     /// The aliases being read, from the outside in.
@@ -21,20 +21,20 @@ pub(super) struct Pending<'a, 's> {
 }
 
 /// Reads a file of aliases into `reading`.
-pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, root: &Section<'s>) {
+pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, root: Section<'s>) {
     reading.attributes_mean_nothing(root);
     reading.text_means_nothing(root);
     let mut pending = Pending::none();
-    for section in &root.children {
+    for section in root.children() {
         if reading.is_alias_name(section, &mut pending) {
             pending.sections.insert(section.name, section);
         }
     }
-    for section in &root.children {
+    for section in root.children() {
         if pending
             .sections
             .get(section.name)
-            .is_some_and(|&first| std::ptr::eq(first, section))
+            .is_some_and(|first| first.is(section))
         {
             reading.read_alias(section, &mut pending);
         }
@@ -43,7 +43,7 @@ pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, root: &Section<'s>) {
 
 impl<'s> Reading<'s> {
     /// Whether this section declares an alias; reports those that cannot, or do so again.
-    fn is_alias_name(&mut self, section: &Section<'s>, pending: &mut Pending<'_, 's>) -> bool {
+    fn is_alias_name(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> bool {
         let name = section.name;
         if name.contains(':') {
             self.unknown_tag(section, []);
@@ -58,27 +58,27 @@ impl<'s> Reading<'s> {
         };
         if let Some(&first) = pending.names.get(&unique) {
             let message = format!("the alias `{name}` is declared again; the first declaration counts");
-            let finding = Finding::new(Rule::RepeatedAlias, section.name_span, message)
+            let finding = Finding::new(Rule::RepeatedAlias, section.name_span(), message)
                 .help("remove one of the two")
                 .related(first, "declared here first");
             self.report(finding);
             return false;
         }
-        pending.names.insert(unique, section.name_span);
+        pending.names.insert(unique, section.name_span());
         if self.dialect == Dialect::KBEngine && name.starts_with('_') {
             let message = format!("the alias `{name}` begins with `_`, which KBEngine keeps for itself");
-            self.report(Finding::new(Rule::AliasName, section.name_span, message).help("choose another name"));
+            self.report(Finding::new(Rule::AliasName, section.name_span(), message).help("choose another name"));
         }
         if super::declared_type::is_built_in(name) {
             let message = format!("the alias `{name}` hides the type of that name");
-            self.report(Finding::new(Rule::AliasName, section.name_span, message).help("choose another name"));
+            self.report(Finding::new(Rule::AliasName, section.name_span(), message).help("choose another name"));
         }
         true
     }
 
-    fn read_alias<'a>(&mut self, section: &'a Section<'s>, pending: &mut Pending<'a, 's>) {
+    fn read_alias(&mut self, section: Section<'s>, pending: &mut Pending<'s>) {
         pending.sections.remove(section.name);
-        pending.path.push((section.name, section.name_span));
+        pending.path.push((section.name, section.name_span()));
         let typed = self.declared_type_with(section, pending);
         pending.path.pop();
         self.aliases.insert(section.name, typed);
@@ -86,11 +86,11 @@ impl<'s> Reading<'s> {
 
     /// The alias of this name while aliases are being read: known, read now, or part of a circle. `None` if there is no
     /// alias of this name; `Some(None)` if there is one and it cannot be used, which has been reported.
-    pub(super) fn pending_alias<'a>(
+    pub(super) fn pending_alias(
         &mut self,
         name: &str,
         used_at: Span,
-        pending: &mut Pending<'a, 's>,
+        pending: &mut Pending<'s>,
     ) -> Option<Option<Typed>> {
         if let Some(known) = self.aliases.get(name) {
             return Some(known.clone());
@@ -118,14 +118,14 @@ impl<'s> Reading<'s> {
         let message = format!("`{name}` is declared further down");
         let finding = Finding::new(Rule::AliasOrder, used_at, message)
             .help(format!("move the declaration of `{name}` above this one"))
-            .related(section.name_span, "declared here");
+            .related(section.name_span(), "declared here");
         self.report(finding);
         self.read_alias(section, pending);
         self.aliases.get(name).cloned()
     }
 }
 
-impl Pending<'_, '_> {
+impl Pending<'_> {
     /// No alias is pending: all are known.
     pub(super) fn none() -> Self {
         Self {

@@ -83,27 +83,27 @@ const FIELD_TAGS: Tags = Tags {
 
 impl<'s> Reading<'s> {
     /// The type that a section declares, or `None` and a finding.
-    pub(crate) fn declared_type(&mut self, section: &Section<'s>) -> Option<Typed> {
+    pub(crate) fn declared_type(&mut self, section: Section<'s>) -> Option<Typed> {
         self.declared_type_with(section, &mut Pending::none())
     }
 
     /// The same while aliases are being read.
-    pub(super) fn declared_type_with<'a>(
+    pub(super) fn declared_type_with(
         &mut self,
-        section: &'a Section<'s>,
-        pending: &mut Pending<'a, 's>,
+        section: Section<'s>,
+        pending: &mut Pending<'s>,
     ) -> Option<Typed> {
         let name = section.text.as_ref();
         if name.is_empty() {
             let message = format!("`<{}>` names no type", section.name);
-            self.report(Finding::new(Rule::MissingType, section.name_span, message));
+            self.report(Finding::new(Rule::MissingType, section.name_span(), message));
             return None;
         }
-        if let Some(alias) = self.pending_alias(name, section.text_span, pending) {
+        if let Some(alias) = self.pending_alias(name, section.text_span(), pending) {
             let fields = self.fields(section, &SIMPLE_TAGS);
             if let Some(default) = fields.get("Default") {
                 let message = format!("the default of the alias `{name}` cannot be changed here; this one is not read");
-                let finding = Finding::new(Rule::AliasDefault, default.name_span, message)
+                let finding = Finding::new(Rule::AliasDefault, default.name_span(), message)
                     .help("move it to the property, as its `<Default>`");
                 self.report(finding);
             }
@@ -124,26 +124,26 @@ impl<'s> Reading<'s> {
     }
 
     /// Takes a type off the budget; reports when it is used up.
-    fn spend(&mut self, typed: &Typed, section: &Section<'s>) -> bool {
+    fn spend(&mut self, typed: &Typed, section: Section<'s>) -> bool {
         let cost = typed.data_type.cost() + typed.default.cost();
         if let Some(left) = self.budget.checked_sub(cost) {
             self.budget = left;
             return true;
         }
         let message = "all types and defaults together are too large from here on";
-        let finding = Finding::new(Rule::TypeTooLarge, section.text_span, message)
+        let finding = Finding::new(Rule::TypeTooLarge, section.text_span(), message)
             .help("use large types in fewer places, or leave out the sizes of sequences");
         self.report(finding);
         false
     }
 
     /// The exact spelling of a type that is written in another case.
-    fn spelling_of<'n>(&mut self, name: &'n str, section: &Section<'s>) -> &'n str {
+    fn spelling_of<'n>(&mut self, name: &'n str, section: Section<'s>) -> &'n str {
         let mut known = SIMPLE.iter().map(|(known, _)| *known).chain(COMPOSITE.iter().copied());
         match known.find(|known| known.eq_ignore_ascii_case(name)) {
             Some(exact) if exact != name => {
                 let message = format!("`{name}` is read as `{exact}`");
-                let finding = Finding::new(Rule::TypeCase, section.text_span, message).help(format!("write `{exact}`"));
+                let finding = Finding::new(Rule::TypeCase, section.text_span(), message).help(format!("write `{exact}`"));
                 self.report(finding);
                 exact
             }
@@ -151,10 +151,10 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn unknown_type(&mut self, section: &Section<'s>) -> Option<Typed> {
+    fn unknown_type(&mut self, section: Section<'s>) -> Option<Typed> {
         let name = section.text.as_ref();
         let message = format!("there is no type `{name}`");
-        let finding = Finding::new(Rule::UnknownType, section.text_span, message);
+        let finding = Finding::new(Rule::UnknownType, section.text_span(), message);
         let simple = SIMPLE.iter().map(|(known, _)| *known);
         let aliases: Vec<&str> = self.aliases.keys().copied().collect();
         let known = simple.chain(COMPOSITE.iter().copied()).chain(aliases);
@@ -171,7 +171,7 @@ impl<'s> Reading<'s> {
         None
     }
 
-    fn simple(&mut self, data_type: DataType, section: &Section<'s>) -> Option<Typed> {
+    fn simple(&mut self, data_type: DataType, section: Section<'s>) -> Option<Typed> {
         let fields = self.fields(section, &SIMPLE_TAGS);
         let own = data_type.default_value();
         let default = match fields.get("Default") {
@@ -181,16 +181,16 @@ impl<'s> Reading<'s> {
         Some(Typed { data_type, default })
     }
 
-    fn sequence<'a>(
+    fn sequence(
         &mut self,
         is_array: bool,
-        section: &'a Section<'s>,
-        pending: &mut Pending<'a, 's>,
+        section: Section<'s>,
+        pending: &mut Pending<'s>,
     ) -> Option<Typed> {
         let fields = self.fields(section, &SEQUENCE_TAGS);
         let Some(of) = fields.get("of") else {
             let message = format!("`{}` does not say what it is a sequence of", section.text);
-            let finding = Finding::new(Rule::ElementType, section.text_span, message)
+            let finding = Finding::new(Rule::ElementType, section.text_span(), message)
                 .help(format!("write `{} <of> TYPE </of>`", section.text));
             self.report(finding);
             return None;
@@ -227,7 +227,7 @@ impl<'s> Reading<'s> {
         self.with_default(data_type, fields.get("Default"))
     }
 
-    fn dict<'a>(&mut self, section: &'a Section<'s>, pending: &mut Pending<'a, 's>) -> Option<Typed> {
+    fn dict(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
         let fields = self.fields(section, &DICT_TAGS);
         let mut dict = FixedDict::of(Vec::new());
         let mut is_whole = true;
@@ -236,7 +236,7 @@ impl<'s> Reading<'s> {
                 Some(DataType::FixedDict(parent)) => dict.fields = parent.fields,
                 Some(_) => {
                     let message = format!("`{}` is not a FIXED_DICT", parent.text);
-                    self.report(Finding::new(Rule::DictParent, parent.text_span, message));
+                    self.report(Finding::new(Rule::DictParent, parent.text_span(), message));
                     is_whole = false;
                 }
                 None => is_whole = false,
@@ -247,7 +247,7 @@ impl<'s> Reading<'s> {
             is_whole &= self.dict_fields(properties, pending, &mut dict);
         }
         if is_whole && dict.fields.is_empty() {
-            let finding = Finding::new(Rule::NoFields, section.text_span, "the FIXED_DICT has no fields")
+            let finding = Finding::new(Rule::NoFields, section.text_span(), "the FIXED_DICT has no fields")
                 .help("add `<Properties> <name> <Type> TYPE </Type> </name> </Properties>`");
             self.report(finding);
             is_whole = false;
@@ -264,15 +264,15 @@ impl<'s> Reading<'s> {
     }
 
     /// Adds the declared fields; `false` if one of them cannot be used.
-    fn dict_fields<'a>(
+    fn dict_fields(
         &mut self,
-        properties: &'a Section<'s>,
-        pending: &mut Pending<'a, 's>,
+        properties: Section<'s>,
+        pending: &mut Pending<'s>,
         dict: &mut FixedDict,
     ) -> bool {
-        let mut declared: BTreeMap<&str, &Section<'s>> = BTreeMap::new();
+        let mut declared: BTreeMap<&str, Section<'s>> = BTreeMap::new();
         let mut is_whole = true;
-        for section in &properties.children {
+        for section in properties.children() {
             if dict.fields.len() > MAX_TYPE_NODES {
                 // Reported as a whole by the caller.
                 return true;
@@ -283,9 +283,9 @@ impl<'s> Reading<'s> {
             };
             if let Some(first) = declared.insert(section.name, section) {
                 let message = format!("the field `{}` is declared again and replaces the first", field.name);
-                let finding = Finding::new(Rule::RepeatedField, section.name_span, message)
+                let finding = Finding::new(Rule::RepeatedField, section.name_span(), message)
                     .help("remove one of the two")
-                    .related(first.name_span, "declared here first");
+                    .related(first.name_span(), "declared here first");
                 self.report(finding);
             }
             match dict.fields.iter_mut().find(|known| known.name == field.name) {
@@ -296,13 +296,13 @@ impl<'s> Reading<'s> {
         is_whole
     }
 
-    fn dict_field<'a>(&mut self, section: &'a Section<'s>, pending: &mut Pending<'a, 's>) -> Option<Field> {
+    fn dict_field(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Field> {
         let is_named = self.is_identifier(section);
         self.text_means_nothing(section);
         let fields = self.fields(section, &FIELD_TAGS);
         let Some(declared) = fields.get("Type") else {
             let message = format!("the field `{}` has no type", section.name);
-            let finding = Finding::new(Rule::MissingType, section.name_span, message).help("add `<Type> TYPE </Type>`");
+            let finding = Finding::new(Rule::MissingType, section.name_span(), message).help("add `<Type> TYPE </Type>`");
             self.report(finding);
             return None;
         };
@@ -322,11 +322,11 @@ impl<'s> Reading<'s> {
         })
     }
 
-    fn user_type(&mut self, section: &Section<'s>) -> Option<Typed> {
+    fn user_type(&mut self, section: Section<'s>) -> Option<Typed> {
         let fields = self.fields(section, &USER_TAGS);
         let Some(implemented_by) = fields.get("implementedBy") else {
             let message = "the USER_TYPE does not say what implements it";
-            let finding = Finding::new(Rule::ImplementedBy, section.text_span, message)
+            let finding = Finding::new(Rule::ImplementedBy, section.text_span(), message)
                 .help("add `<implementedBy> module.instance </implementedBy>`");
             self.report(finding);
             return None;
@@ -335,7 +335,7 @@ impl<'s> Reading<'s> {
         self.with_default(data_type, fields.get("Default"))
     }
 
-    fn with_default(&mut self, data_type: DataType, section: Option<&Section<'s>>) -> Option<Typed> {
+    fn with_default(&mut self, data_type: DataType, section: Option<Section<'s>>) -> Option<Typed> {
         let own = data_type.default_value();
         let default = match section {
             Some(section) => self.default(&data_type, &own, section)?,
@@ -344,7 +344,7 @@ impl<'s> Reading<'s> {
         Some(Typed { data_type, default })
     }
 
-    fn is_small_enough(&mut self, data_type: &DataType, section: &Section<'s>) -> bool {
+    fn is_small_enough(&mut self, data_type: &DataType, section: Section<'s>) -> bool {
         let problem = if data_type.depth() > MAX_TYPE_DEPTH {
             format!("the type is nested more than {MAX_TYPE_DEPTH} levels deep")
         } else if data_type.node_count() > MAX_TYPE_NODES {
@@ -354,7 +354,7 @@ impl<'s> Reading<'s> {
         } else {
             return true;
         };
-        let finding = Finding::new(Rule::TypeTooLarge, section.text_span, problem)
+        let finding = Finding::new(Rule::TypeTooLarge, section.text_span(), problem)
             .help("divide it, or leave out the sizes of sequences");
         self.report(finding);
         false

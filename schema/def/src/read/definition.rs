@@ -137,8 +137,8 @@ impl Definition {
 
 impl<'s> Reading<'s> {
     /// Reads the root of a definition file.
-    pub(crate) fn definition(&mut self, kind: Kind, name: &str, root: &Section<'s>) -> Definition {
-        let mut definition = Definition::empty(kind, name, root.name_span.start_of());
+    pub(crate) fn definition(&mut self, kind: Kind, name: &str, root: Section<'s>) -> Definition {
+        let mut definition = Definition::empty(kind, name, root.name_span().start_of());
         self.text_means_nothing(root);
         let tags = match kind {
             Kind::Entity | Kind::Interface | Kind::Component => &ENTITY_TAGS,
@@ -162,7 +162,7 @@ impl<'s> Reading<'s> {
         self.seen_from_a_distance(&mut definition, &fields);
         if let Some(section) = fields.get("TempProperties") {
             self.text_means_nothing(section);
-            let names = section.children.iter().filter(|child| self.is_identifier(child));
+            let names = section.children().filter(|child| self.is_identifier(*child));
             definition.temp_properties = names.map(|child| child.name.to_owned()).collect();
         }
         definition.persistent = self.declared_boolean(fields.get("Persistent"));
@@ -179,12 +179,12 @@ impl<'s> Reading<'s> {
     }
 
     /// Parent, interfaces and components.
-    fn ancestors(&mut self, definition: &mut Definition, fields: &super::Fields<'_, 's>) {
+    fn ancestors(&mut self, definition: &mut Definition, fields: &super::Fields<'s>) {
         if let Some(parent) = fields.get("Parent").filter(|parent| !parent.is_empty()) {
             if definition.kind == Kind::Interface {
                 let finding = Finding::new(
                     Rule::InterfaceParent,
-                    parent.name_span,
+                    parent.name_span(),
                     "the parent of an interface is not read",
                 )
                 .help("let it implement the other interface");
@@ -202,31 +202,30 @@ impl<'s> Reading<'s> {
             self.attributes_mean_nothing(section);
             self.text_means_nothing(section);
             definition.components = section
-                .children
-                .iter()
+                .children()
                 .filter_map(|child| self.component_use(child))
                 .collect();
         }
     }
 
-    fn interfaces(&mut self, section: &Section<'s>, definition: &mut Definition) {
+    fn interfaces(&mut self, section: Section<'s>, definition: &mut Definition) {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
         let of_this_dialect = match self.dialect {
             Dialect::BigWorld => "Implements",
             Dialect::KBEngine => "Interfaces",
         };
-        if section.name != of_this_dialect && !section.children.is_empty() {
+        if section.name != of_this_dialect && section.has_children() {
             let message = format!("{} does not read `<{}>`", self.dialect.name(), section.name);
-            let finding = Finding::new(Rule::OtherDialect, section.name_span, message)
+            let finding = Finding::new(Rule::OtherDialect, section.name_span(), message)
                 .help(format!("write `<{of_this_dialect}>`"));
             self.report(finding);
         }
         let mut seen: BTreeMap<String, Span> = BTreeMap::new();
-        for child in &section.children {
+        for child in section.children() {
             if section.name == "Interfaces" && !INTERFACE_TAGS.contains(&child.name) {
                 let message = format!("`<{}>` is read as `<Interface>`", child.name);
-                let finding = Finding::new(Rule::TagCase, child.name_span, message).help("write `<Interface>`");
+                let finding = Finding::new(Rule::TagCase, child.name_span(), message).help("write `<Interface>`");
                 self.report(finding);
             }
             let Some(named) = self.text(child) else { continue };
@@ -244,11 +243,11 @@ impl<'s> Reading<'s> {
     }
 
     /// BigWorld: `<Type> <name> alias </name> </Type>`. KBEngine: `<name> <Type> Type </Type> </name>`.
-    fn component_use(&mut self, section: &Section<'s>) -> Option<ComponentUse> {
+    fn component_use(&mut self, section: Section<'s>) -> Option<ComponentUse> {
         self.text_means_nothing(section);
         let own = Named {
             name: section.name.to_owned(),
-            span: section.name_span,
+            span: section.name_span(),
         };
         let is_named = self.is_identifier(section);
         let used = if self.dialect == Dialect::BigWorld && section.child("Type").is_none() {
@@ -280,7 +279,7 @@ impl<'s> Reading<'s> {
             );
             let Some(definition) = fields.get("Type") else {
                 let message = format!("the component `{}` has no type", section.name);
-                let finding = Finding::new(Rule::MissingComponent, section.name_span, message)
+                let finding = Finding::new(Rule::MissingComponent, section.name_span(), message)
                     .help("add `<Type> NAME </Type>`, the name of its definition");
                 self.report(finding);
                 return None;
@@ -296,7 +295,7 @@ impl<'s> Reading<'s> {
         is_named.then_some(used)
     }
 
-    fn seen_from_a_distance(&mut self, definition: &mut Definition, fields: &super::Fields<'_, 's>) {
+    fn seen_from_a_distance(&mut self, definition: &mut Definition, fields: &super::Fields<'s>) {
         definition.volatile = fields.get("Volatile").map(|section| self.volatile(section));
         for tag in ["LoDLevels", "LODLevels"] {
             if let Some(section) = fields.get(tag) {
@@ -321,9 +320,9 @@ impl<'s> Reading<'s> {
         definition.manual_aoi = self.declared_boolean(manual);
     }
 
-    fn domain(&mut self, root: &Section<'s>, section: Option<&Section<'s>>) -> Option<Domain> {
+    fn domain(&mut self, root: Section<'s>, section: Option<Section<'s>>) -> Option<Domain> {
         let Some(section) = section else {
-            let finding = Finding::new(Rule::Domain, root.name_span, "the user data object has no domain")
+            let finding = Finding::new(Rule::Domain, root.name_span(), "the user data object has no domain")
                 .help("add `<Domain> CELL </Domain>`, or BASE, or CLIENT");
             self.report(finding);
             return None;

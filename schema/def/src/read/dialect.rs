@@ -38,18 +38,18 @@ impl Dialect {
     }
 
     /// The dialect that the signs speak for; BigWorld if they say nothing.
-    pub(crate) fn detect<'a, 's: 'a>(
+    pub(crate) fn detect<'s>(
         files: &FileSigns,
-        entities: Option<&Section<'s>>,
-        definitions: impl Iterator<Item = &'a Section<'s>>,
+        entities: Option<Section<'s>>,
+        definitions: impl Iterator<Item = Section<'s>>,
     ) -> Self {
         if let Some(list) = entities {
             if list.child("ClientServerEntities").is_some() || list.child("ServerOnlyEntities").is_some() {
                 return Self::BigWorld;
             }
             let marks = ["hasBase", "hasCell", "hasClient"];
-            let mut attributes = list.children.iter().flat_map(|child| &child.attributes);
-            if attributes.any(|attribute| marks.contains(&attribute.name)) {
+            let has_mark = |child: Section<'_>| child.attributes.iter().any(|attribute| marks.contains(&attribute.name));
+            if list.children().any(has_mark) {
                 return Self::KBEngine;
             }
         }

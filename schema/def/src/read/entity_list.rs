@@ -29,7 +29,7 @@ const GROUPS: [&str; 2] = ["ClientServerEntities", "ServerOnlyEntities"];
 
 impl<'s> Reading<'s> {
     /// Reads the list in either form: flat, or in groups of types with and without a client part.
-    pub(crate) fn entity_list(&mut self, root: &Section<'s>) -> EntityList {
+    pub(crate) fn entity_list(&mut self, root: Section<'s>) -> EntityList {
         let mut list = EntityList::default();
         self.attributes_mean_nothing(root);
         self.text_means_nothing(root);
@@ -46,27 +46,25 @@ impl<'s> Reading<'s> {
                     self.text_means_nothing(group);
                     list.entities.extend(
                         group
-                            .children
-                            .iter()
+                            .children()
                             .filter_map(|child| self.listed(child, Some(client))),
                     );
                 }
             }
         } else {
             list.entities
-                .extend(root.children.iter().filter_map(|child| self.listed(child, None)));
+                .extend(root.children().filter_map(|child| self.listed(child, None)));
         }
         self.without_repetitions(&mut list);
         list
     }
 
     /// A list of names and nothing else: services, user data objects.
-    pub(crate) fn name_list(&mut self, root: &Section<'s>) -> EntityList {
+    pub(crate) fn name_list(&mut self, root: Section<'s>) -> EntityList {
         self.attributes_mean_nothing(root);
         self.text_means_nothing(root);
         let entities = root
-            .children
-            .iter()
+            .children()
             .filter_map(|child| self.listed(child, None))
             .collect();
         let mut list = EntityList { entities };
@@ -74,7 +72,7 @@ impl<'s> Reading<'s> {
         list
     }
 
-    fn listed(&mut self, section: &Section<'s>, client: Option<bool>) -> Option<Listed> {
+    fn listed(&mut self, section: Section<'s>, client: Option<bool>) -> Option<Listed> {
         if section.name.contains(':') {
             self.unknown_tag(section, []);
             return None;
@@ -83,10 +81,10 @@ impl<'s> Reading<'s> {
             return None;
         }
         self.text_means_nothing(section);
-        for child in &section.children {
+        for child in section.children() {
             self.unknown_tag(child, []);
         }
-        let (name, span) = (section.name.to_owned(), section.name_span);
+        let (name, span) = (section.name.to_owned(), section.name_span());
         let mut listed = Listed {
             name,
             span,

@@ -15,10 +15,10 @@ use crate::{
 impl<'s> Reading<'s> {
     /// The value that a `<Default>` declares; `own` where it is empty or does not count. `None` and a finding if it
     /// does not fit.
-    pub(super) fn default(&mut self, data_type: &DataType, own: &Value, section: &Section<'s>) -> Option<Value> {
+    pub(super) fn default(&mut self, data_type: &DataType, own: &Value, section: Section<'s>) -> Option<Value> {
         if matches!(data_type, DataType::Mailbox) {
             if !section.is_empty() && section.text != "None" {
-                let finding = Finding::new(Rule::DefaultIgnored, section.name_span, "a mailbox begins as None")
+                let finding = Finding::new(Rule::DefaultIgnored, section.name_span(), "a mailbox begins as None")
                     .help("remove the `<Default>`");
                 self.report(finding);
             }
@@ -31,21 +31,21 @@ impl<'s> Reading<'s> {
     }
 
     /// The value that a section holds, in the form of the predecessors' data files.
-    fn value(&mut self, data_type: &DataType, section: &Section<'s>) -> Option<Value> {
+    fn value(&mut self, data_type: &DataType, section: Section<'s>) -> Option<Value> {
         self.attributes_mean_nothing(section);
         match data_type {
             DataType::Array(sequence) | DataType::Tuple(sequence) => {
-                let value = if section.children.is_empty() && !section.text.is_empty() {
+                let value = if !section.has_children() && !section.text.is_empty() {
                     self.noted(data_type, section)?
                 } else {
                     self.items(sequence, section)?
                 };
-                self.fitting(data_type, value, section.name_span)
+                self.fitting(data_type, value, section.name_span())
             }
             DataType::FixedDict(dict) => self.fields_of(dict, section),
             DataType::Python(_) | DataType::UserType(_) => Some(Value::Opaque(as_written(section).into_bytes())),
             _ => {
-                for child in &section.children {
+                for child in section.children() {
                     self.unknown_tag(child, []);
                 }
                 self.noted(data_type, section)
@@ -54,14 +54,14 @@ impl<'s> Reading<'s> {
     }
 
     /// Elements as children.
-    fn items(&mut self, sequence: &Sequence, section: &Section<'s>) -> Option<Value> {
+    fn items(&mut self, sequence: &Sequence, section: Section<'s>) -> Option<Value> {
         self.text_means_nothing(section);
         let mut values = Vec::new();
         let mut is_whole = true;
-        for child in &section.children {
+        for child in section.children() {
             if child.name != "item" {
                 let message = format!("`<{}>` is read as `<item>`", child.name);
-                let finding = Finding::new(Rule::TagCase, child.name_span, message).help("write `<item>`");
+                let finding = Finding::new(Rule::TagCase, child.name_span(), message).help("write `<item>`");
                 self.report(finding);
             }
             if child.is_empty() {
@@ -77,8 +77,8 @@ impl<'s> Reading<'s> {
     }
 
     /// Fields as children; those that are not there hold their defaults.
-    fn fields_of(&mut self, dict: &FixedDict, section: &Section<'s>) -> Option<Value> {
-        if section.children.is_empty() {
+    fn fields_of(&mut self, dict: &FixedDict, section: Section<'s>) -> Option<Value> {
+        if !section.has_children() {
             if dict.allow_none && (section.text.is_empty() || section.text == "None") {
                 return Some(Value::None);
             }
@@ -91,7 +91,7 @@ impl<'s> Reading<'s> {
                 "the defaults of its fields"
             };
             let message = format!("the value of a FIXED_DICT is written as its fields; it begins with {own}");
-            let finding = Finding::new(Rule::DefaultIgnored, section.text_span, message)
+            let finding = Finding::new(Rule::DefaultIgnored, section.text_span(), message)
                 .help("write `<field> value </field>` for each field that differs");
             self.report(finding);
             return Some(if dict.allow_none { Value::None } else { dict.filled() });
@@ -99,10 +99,10 @@ impl<'s> Reading<'s> {
         self.text_means_nothing(section);
         let mut values: Vec<Value> = dict.fields.iter().map(|field| field.default.clone()).collect();
         let mut is_whole = true;
-        for child in &section.children {
+        for child in section.children() {
             let Some((i, field)) = dict.field(child.name) else {
                 let message = format!("the FIXED_DICT has no field `{}`", child.name);
-                let finding = Finding::new(Rule::UnknownTag, child.name_span, message);
+                let finding = Finding::new(Rule::UnknownTag, child.name_span(), message);
                 let names = dict.fields.iter().map(|field| field.name.as_str());
                 let meant = self.nearest(child.name, names);
                 self.report(match meant {
@@ -120,20 +120,20 @@ impl<'s> Reading<'s> {
     }
 
     /// A value noted as text.
-    fn noted(&mut self, data_type: &DataType, section: &Section<'s>) -> Option<Value> {
+    fn noted(&mut self, data_type: &DataType, section: Section<'s>) -> Option<Value> {
         match from_text(data_type, &section.text) {
             Ok(Noted { value, odd }) => {
                 if let Some(odd) = odd {
                     let message = format!("`{}` is read as {odd}", section.text);
                     let finding =
-                        Finding::new(Rule::DefaultIgnored, section.text_span, message).help(format!("write `{odd}`"));
+                        Finding::new(Rule::DefaultIgnored, section.text_span(), message).help(format!("write `{odd}`"));
                     self.report(finding);
                 }
-                self.fitting(data_type, value, section.text_span)
+                self.fitting(data_type, value, section.text_span())
             }
             Err(expected) => {
                 let message = format!("`{}` is not {expected}", section.text);
-                self.report(Finding::new(Rule::Default, section.text_span, message));
+                self.report(Finding::new(Rule::Default, section.text_span(), message));
                 None
             }
         }
@@ -326,9 +326,9 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The content of a section as it is written, without comments and blanks between elements.
-fn as_written(section: &Section<'_>) -> String {
+fn as_written(section: Section<'_>) -> String {
     let mut out = section.text.clone().into_owned();
-    for child in &section.children {
+    for child in section.children() {
         out.push_str(&format!("<{0}>{1}</{0}>", child.name, as_written(child)));
     }
     out

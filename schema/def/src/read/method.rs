@@ -43,11 +43,11 @@ const TAGS: Tags = Tags {
 };
 
 impl<'s> Reading<'s> {
-    pub(crate) fn methods(&mut self, section: &Section<'s>, part: MethodPart) -> Vec<DeclaredMethod> {
+    pub(crate) fn methods(&mut self, section: Section<'s>, part: MethodPart) -> Vec<DeclaredMethod> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
         let mut methods = Vec::new();
-        for child in &section.children {
+        for child in section.children() {
             if child.name.contains(':') {
                 self.unknown_tag(child, []);
             } else {
@@ -57,7 +57,7 @@ impl<'s> Reading<'s> {
         methods
     }
 
-    fn method(&mut self, section: &Section<'s>, part: MethodPart) -> DeclaredMethod {
+    fn method(&mut self, section: Section<'s>, part: MethodPart) -> DeclaredMethod {
         let is_named = self.is_identifier(section);
         self.text_means_nothing(section);
         let fields = self.fields(section, &TAGS);
@@ -71,7 +71,7 @@ impl<'s> Reading<'s> {
         for tag in client_only.into_iter().filter_map(|tag| fields.get(tag)) {
             if part != MethodPart::Client {
                 let message = format!("`<{}>` has no effect on a method of the server", tag.name);
-                let finding = Finding::new(Rule::MethodOption, tag.name_span, message).help("remove it");
+                let finding = Finding::new(Rule::MethodOption, tag.name_span(), message).help("remove it");
                 self.report(finding);
             }
         }
@@ -85,7 +85,7 @@ impl<'s> Reading<'s> {
         method.protocol_id = self.protocol_id(fields.get("Utype"));
         let declared = DeclaredMethod {
             name: section.name.to_owned(),
-            span: section.name_span,
+            span: section.name_span(),
             method: None,
         };
         let (Some(args), Some(returns), true) = (args, returns, is_named) else {
@@ -93,7 +93,7 @@ impl<'s> Reading<'s> {
         };
         if part == MethodPart::Client || method.exposed != Exposure::No {
             let types: Vec<&DataType> = args.iter().chain(&returns).map(|arg| &arg.data_type).collect();
-            self.travels_to_clients(&types, section.name_span, section.name);
+            self.travels_to_clients(&types, section.name_span(), section.name);
         }
         method.args = args;
         method.returns = returns;
@@ -104,32 +104,32 @@ impl<'s> Reading<'s> {
     }
 
     /// Arguments in a section of their own, by name; or each in an `<Arg>`, by position.
-    fn arguments(&mut self, args: Option<&Section<'s>>, positional: &[&Section<'s>]) -> Option<Vec<Argument>> {
+    fn arguments(&mut self, args: Option<Section<'s>>, positional: &[Section<'s>]) -> Option<Vec<Argument>> {
         let Some(args) = args else {
             return self.positional(positional.iter().copied(), "arg");
         };
         if let Some(stray) = positional.first() {
-            let finding = Finding::new(Rule::StrayText, stray.name_span, "`<Arg>` beside `<Args>` is not read")
+            let finding = Finding::new(Rule::StrayText, stray.name_span(), "`<Arg>` beside `<Args>` is not read")
                 .help("move it into `<Args>`");
             self.report(finding);
         }
         self.attributes_mean_nothing(args);
         self.text_means_nothing(args);
-        if args.children.iter().all(|child| child.name == "Arg") {
-            return self.positional(args.children.iter(), "arg");
+        if args.children().all(|child| child.name == "Arg") {
+            return self.positional(args.children(), "arg");
         }
         self.named(args)
     }
 
     /// Returned values by name; `None` if one of them is wrong.
-    fn returns(&mut self, section: Option<&Section<'s>>, part: MethodPart) -> Option<Vec<Argument>> {
+    fn returns(&mut self, section: Option<Section<'s>>, part: MethodPart) -> Option<Vec<Argument>> {
         let Some(section) = section else {
             return Some(Vec::new());
         };
         if part == MethodPart::Client {
             let finding = Finding::new(
                 Rule::ClientReturns,
-                section.name_span,
+                section.name_span(),
                 "a client method cannot return values",
             )
             .help("remove `<ReturnValues>`; let the client call an exposed method instead");
@@ -137,16 +137,13 @@ impl<'s> Reading<'s> {
         }
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
-        if !section.children.is_empty() && section.children.iter().all(|child| child.name == "Arg") {
-            return self.positional(section.children.iter(), "value");
+        if section.has_children() && section.children().all(|child| child.name == "Arg") {
+            return self.positional(section.children(), "value");
         }
         self.named(section)
     }
 
-    fn positional<'a>(&mut self, sections: impl Iterator<Item = &'a Section<'s>>, prefix: &str) -> Option<Vec<Argument>>
-    where
-        's: 'a,
-    {
+    fn positional(&mut self, sections: impl Iterator<Item = Section<'s>>, prefix: &str) -> Option<Vec<Argument>> {
         let types: Vec<_> = sections.map(|section| self.declared_type(section)).collect();
         types
             .into_iter()
@@ -155,16 +152,16 @@ impl<'s> Reading<'s> {
             .collect()
     }
 
-    fn named(&mut self, section: &Section<'s>) -> Option<Vec<Argument>> {
+    fn named(&mut self, section: Section<'s>) -> Option<Vec<Argument>> {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut arguments = Some(Vec::new());
-        for child in &section.children {
+        for child in section.children() {
             let is_named = self.is_identifier(child);
             let is_new = seen.insert(child.name);
             if !is_new {
                 let message = format!("a second `{}`", child.name);
                 let finding =
-                    Finding::new(Rule::RepeatedArgument, child.name_span, message).help("give each its own name");
+                    Finding::new(Rule::RepeatedArgument, child.name_span(), message).help("give each its own name");
                 self.report(finding);
             }
             match self.declared_type(child) {
@@ -179,7 +176,7 @@ impl<'s> Reading<'s> {
         arguments
     }
 
-    fn exposure(&mut self, section: &Section<'s>, part: MethodPart) -> Exposure {
+    fn exposure(&mut self, section: Section<'s>, part: MethodPart) -> Exposure {
         self.children_mean_nothing(section);
         if part == MethodPart::Client {
             let severity = match self.dialect {
@@ -188,7 +185,7 @@ impl<'s> Reading<'s> {
             };
             let finding = Finding::new(
                 Rule::ExposedClient,
-                section.name_span,
+                section.name_span(),
                 "a client method cannot be exposed",
             )
             .severity(severity)
@@ -201,9 +198,9 @@ impl<'s> Reading<'s> {
             ("", MethodPart::Base) | ("OWN_CLIENT", MethodPart::Cell | MethodPart::Base) => Exposure::OwnClient,
             (text, _) => {
                 let span = if text.is_empty() {
-                    section.name_span
+                    section.name_span()
                 } else {
-                    section.text_span
+                    section.text_span()
                 };
                 let known: &[&str] = match part {
                     MethodPart::Cell => &["OWN_CLIENT", "ALL_CLIENTS"],

@@ -66,14 +66,14 @@ pub(crate) struct Tags {
 }
 
 /// The children of a section by their tags.
-pub(crate) struct Fields<'a, 's> {
-    once: Vec<(&'static str, &'a Section<'s>)>,
-    many: Vec<&'a Section<'s>>,
+pub(crate) struct Fields<'s> {
+    once: Vec<(&'static str, Section<'s>)>,
+    many: Vec<Section<'s>>,
 }
 
-impl<'a, 's> Fields<'a, 's> {
+impl<'a, 's> Fields<'s> {
     /// The child of this tag.
-    pub(crate) fn get(&self, tag: &str) -> Option<&'a Section<'s>> {
+    pub(crate) fn get(&self, tag: &str) -> Option<Section<'s>> {
         self.once
             .iter()
             .find(|(known, _)| *known == tag)
@@ -81,7 +81,7 @@ impl<'a, 's> Fields<'a, 's> {
     }
 
     /// The children of tags that may be there several times.
-    pub(crate) fn many(&self) -> &[&'a Section<'s>] {
+    pub(crate) fn many(&self) -> &[Section<'s>] {
         &self.many
     }
 }
@@ -106,24 +106,24 @@ impl<'s> Reading<'s> {
     }
 
     /// Sorts the children of a section by what their tags mean, and reports those that mean nothing.
-    pub(crate) fn fields<'a>(&mut self, section: &'a Section<'s>, tags: &Tags) -> Fields<'a, 's> {
+    pub(crate) fn fields(&mut self, section: Section<'s>, tags: &Tags) -> Fields<'s> {
         let mut fields = Fields {
             once: Vec::new(),
             many: Vec::new(),
         };
         self.attributes_mean_nothing(section);
-        for child in &section.children {
+        for child in section.children() {
             if tags.many.contains(&child.name) {
                 fields.many.push(child);
             } else if tags.unused.contains(&child.name) {
                 let message = format!("`<{}>` has no effect here", child.name);
-                self.report(Finding::new(Rule::NotUsed, child.name_span, message));
+                self.report(Finding::new(Rule::NotUsed, child.name_span(), message));
             } else if let Some(tag) = self.known_tag(child, tags) {
                 if let Some(first) = fields.get(tag) {
                     let message = format!("`<{}>` is there twice; the first one counts", child.name);
-                    let finding = Finding::new(Rule::RepeatedTag, child.name_span, message)
+                    let finding = Finding::new(Rule::RepeatedTag, child.name_span(), message)
                         .help("put everything into one section")
-                        .related(first.name_span, "the first one");
+                        .related(first.name_span(), "the first one");
                     self.report(finding);
                 } else {
                     fields.once.push((tag, child));
@@ -134,14 +134,14 @@ impl<'s> Reading<'s> {
     }
 
     /// The tag of `tags` that a child has, if only in another case. Reports the other case and the unknown.
-    fn known_tag(&mut self, child: &Section<'s>, tags: &Tags) -> Option<&'static str> {
+    fn known_tag(&mut self, child: Section<'s>, tags: &Tags) -> Option<&'static str> {
         if let Some(tag) = tags.once.iter().find(|tag| **tag == child.name) {
             return Some(tag);
         }
         if let Some(tag) = tags.once.iter().find(|tag| tag.eq_ignore_ascii_case(child.name)) {
             let message = format!("`<{}>` is read as `<{tag}>`", child.name);
             let help = format!("write `<{tag}>`");
-            self.report(Finding::new(Rule::TagCase, child.name_span, message).help(help));
+            self.report(Finding::new(Rule::TagCase, child.name_span(), message).help(help));
             return Some(tag);
         }
         let known = tags.once.iter().chain(tags.many).copied();
@@ -150,9 +150,9 @@ impl<'s> Reading<'s> {
     }
 
     /// Reports a tag that means nothing where it stands.
-    pub(crate) fn unknown_tag(&mut self, child: &Section<'s>, known: impl IntoIterator<Item = &'static str>) {
+    pub(crate) fn unknown_tag(&mut self, child: Section<'s>, known: impl IntoIterator<Item = &'static str>) {
         let message = format!("`<{}>` is not understood and has no effect", child.name);
-        let finding = Finding::new(Rule::UnknownTag, child.name_span, message);
+        let finding = Finding::new(Rule::UnknownTag, child.name_span(), message);
         let meant = self.nearest(child.name, known);
         self.report(match meant {
             Some(tag) => finding.help(format!("did you mean `<{tag}>`?")),
@@ -161,7 +161,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Reports attributes where none is understood. Declarations of name spaces are left to the XML tools they are for.
-    pub(crate) fn attributes_mean_nothing(&mut self, section: &Section<'s>) {
+    pub(crate) fn attributes_mean_nothing(&mut self, section: Section<'s>) {
         for attribute in section
             .attributes
             .iter()
@@ -173,57 +173,57 @@ impl<'s> Reading<'s> {
     }
 
     /// Reports text in a section that should have only children.
-    pub(crate) fn text_means_nothing(&mut self, section: &Section<'s>) {
+    pub(crate) fn text_means_nothing(&mut self, section: Section<'s>) {
         if !section.text.is_empty() {
             let message = format!("text in `<{}>` is not read", section.name);
-            self.report(Finding::new(Rule::StrayText, section.text_span, message).help("remove it"));
+            self.report(Finding::new(Rule::StrayText, section.text_span(), message).help("remove it"));
         }
     }
 
     /// Reports children of a section that should have only text.
-    pub(crate) fn children_mean_nothing(&mut self, section: &Section<'s>) {
+    pub(crate) fn children_mean_nothing(&mut self, section: Section<'s>) {
         self.attributes_mean_nothing(section);
-        for child in &section.children {
+        for child in section.children() {
             self.unknown_tag(child, []);
         }
     }
 
     /// The text of a section that must have some.
-    pub(crate) fn text(&mut self, section: &Section<'s>) -> Option<Named> {
+    pub(crate) fn text(&mut self, section: Section<'s>) -> Option<Named> {
         self.children_mean_nothing(section);
         if section.text.is_empty() {
             let message = format!("`<{}>` is empty", section.name);
-            self.report(Finding::new(Rule::MissingValue, section.name_span, message));
+            self.report(Finding::new(Rule::MissingValue, section.name_span(), message));
             return None;
         }
         if section.text.len() > MAX_NAME {
             let message = format!("the text of `<{}>` is longer than {MAX_NAME} bytes", section.name);
-            self.report(Finding::new(Rule::Name, section.text_span, message));
+            self.report(Finding::new(Rule::Name, section.text_span(), message));
             return None;
         }
         Some(Named {
             name: section.text.clone().into_owned(),
-            span: section.text_span,
+            span: section.text_span(),
         })
     }
 
     /// A yes or no. Anything but `true` and `false` is reported and leaves the default; in the KBEngine dialect it is
     /// no.
-    pub(crate) fn boolean(&mut self, section: Option<&Section<'s>>, default: bool) -> bool {
+    pub(crate) fn boolean(&mut self, section: Option<Section<'s>>, default: bool) -> bool {
         self.declared_boolean(section).unwrap_or(default)
     }
 
     /// A yes or no if one is declared.
-    pub(crate) fn declared_boolean(&mut self, section: Option<&Section<'s>>) -> Option<bool> {
+    pub(crate) fn declared_boolean(&mut self, section: Option<Section<'s>>) -> Option<bool> {
         let section = section?;
         self.children_mean_nothing(section);
         if let Some(value) = as_boolean(&section.text) {
             return Some(value);
         }
         let span = if section.text.is_empty() {
-            section.name_span
+            section.name_span()
         } else {
-            section.text_span
+            section.text_span()
         };
         let meant = self.nearest(&section.text, ["true", "false"]);
         let (outcome, value) = match self.dialect {
@@ -240,7 +240,7 @@ impl<'s> Reading<'s> {
     }
 
     /// A number of at least `low`, or a finding.
-    pub(crate) fn distance(&mut self, section: &Section<'s>, low: f32) -> Option<f32> {
+    pub(crate) fn distance(&mut self, section: Section<'s>, low: f32) -> Option<f32> {
         let named = self.text(section)?;
         self.parse_distance(&named, low)
     }
@@ -261,7 +261,7 @@ impl<'s> Reading<'s> {
     }
 
     /// An integer within bounds, or a finding of `rule`.
-    pub(crate) fn integer(&mut self, section: &Section<'s>, rule: Rule, low: u32, high: u32) -> Option<u32> {
+    pub(crate) fn integer(&mut self, section: Section<'s>, rule: Rule, low: u32, high: u32) -> Option<u32> {
         let named = self.text(section)?;
         match named.name.parse::<u32>() {
             Ok(value) if (low..=high).contains(&value) => Some(value),
@@ -274,13 +274,13 @@ impl<'s> Reading<'s> {
     }
 
     /// Whether a name can be used in code; reports one that cannot.
-    pub(crate) fn is_identifier(&mut self, section: &Section<'s>) -> bool {
+    pub(crate) fn is_identifier(&mut self, section: Section<'s>) -> bool {
         if is_identifier(section.name) {
             return true;
         }
         if section.name.len() > MAX_NAME {
             let message = format!("the name is longer than {MAX_NAME} bytes");
-            self.report(Finding::new(Rule::Name, section.name_span, message));
+            self.report(Finding::new(Rule::Name, section.name_span(), message));
             return false;
         }
         let message = format!("`{}` cannot be used as a name in code", section.name);
@@ -289,7 +289,7 @@ impl<'s> Reading<'s> {
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
             .collect();
-        let finding = Finding::new(Rule::Name, section.name_span, message);
+        let finding = Finding::new(Rule::Name, section.name_span(), message);
         self.report(if is_identifier(&better) {
             finding.help(format!("write `{better}`"))
         } else {

@@ -52,12 +52,12 @@ const RESERVED: [&str; 5] = ["id", "position", "direction", "spaceID", "database
 
 impl<'s> Reading<'s> {
     /// The properties of a section, without those that are replaced by another of the same name in it.
-    pub(crate) fn properties(&mut self, section: &Section<'s>, has_flags: bool) -> Vec<DeclaredProperty> {
+    pub(crate) fn properties(&mut self, section: Section<'s>, has_flags: bool) -> Vec<DeclaredProperty> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
         let mut properties: Vec<DeclaredProperty> = Vec::new();
         let mut places = std::collections::BTreeMap::new();
-        for child in &section.children {
+        for child in section.children() {
             if child.name.contains(':') {
                 self.unknown_tag(child, []);
                 continue;
@@ -88,8 +88,8 @@ impl<'s> Reading<'s> {
         self.report(finding);
     }
 
-    fn property(&mut self, section: &Section<'s>, has_flags: bool) -> DeclaredProperty {
-        let (name, span) = (section.name.to_owned(), section.name_span);
+    fn property(&mut self, section: Section<'s>, has_flags: bool) -> DeclaredProperty {
+        let (name, span) = (section.name.to_owned(), section.name_span());
         let mut declared = DeclaredProperty {
             name,
             span,
@@ -149,11 +149,11 @@ impl<'s> Reading<'s> {
         declared
     }
 
-    fn distribution(&mut self, property: &Section<'s>, flags: Option<&Section<'s>>) -> Option<Distribution> {
+    fn distribution(&mut self, property: Section<'s>, flags: Option<Section<'s>>) -> Option<Distribution> {
         let known = || Distribution::ALL.into_iter().map(Distribution::flag);
         let Some(flags) = flags else {
             let message = format!("`{}` has no flags", property.name);
-            let finding = Finding::new(Rule::MissingFlags, property.name_span, message)
+            let finding = Finding::new(Rule::MissingFlags, property.name_span(), message)
                 .help("add `<Flags> FLAG </Flags>`: BASE, CELL_PRIVATE, CELL_PUBLIC, OWN_CLIENT, ALL_CLIENTS, …");
             self.report(finding);
             return None;
@@ -193,11 +193,11 @@ impl<'s> Reading<'s> {
     }
 
     /// What a store is to do with the property (D8).
-    fn storage(&mut self, section: &Section<'s>, fields: &super::Fields<'_, 's>, property: &mut Property) {
+    fn storage(&mut self, section: Section<'s>, fields: &super::Fields<'s>, property: &mut Property) {
         if property.persistent && property.data_type == DataType::Mailbox {
             let span = fields
                 .get("Persistent")
-                .map_or(section.name_span, |persistent| persistent.name_span);
+                .map_or(section.name_span(), |persistent| persistent.name_span());
             let message = format!("`{}` is a mailbox and is not stored", property.name);
             let finding = Finding::new(Rule::MailboxPersistent, span, message)
                 .help("store a database id, and look the entity up by it");
@@ -208,7 +208,7 @@ impl<'s> Reading<'s> {
             property.database_length = self.integer(length, Rule::Number, 1, u32::MAX);
             if !has_database_length(&property.data_type) {
                 let message = format!("a value of type {} has no database length", property.data_type);
-                let finding = Finding::new(Rule::DatabaseLength, length.name_span, message).help("remove it");
+                let finding = Finding::new(Rule::DatabaseLength, length.name_span(), message).help("remove it");
                 self.report(finding);
                 property.database_length = None;
             }
@@ -228,16 +228,16 @@ impl<'s> Reading<'s> {
     }
 
     /// The index that is declared in either dialect's way, and where.
-    fn declared_index(&mut self, fields: &super::Fields<'_, 's>) -> Option<(Index, Span)> {
+    fn declared_index(&mut self, fields: &super::Fields<'s>) -> Option<(Index, Span)> {
         if let Some(indexed) = fields.get("Indexed") {
             let unique = indexed.child("Unique");
-            for child in indexed.children.iter().filter(|child| child.name != "Unique") {
+            for child in indexed.children().filter(|child| child.name != "Unique") {
                 self.unknown_tag(child, ["Unique"]);
             }
             let span = if indexed.text.is_empty() {
-                indexed.name_span
+                indexed.name_span()
             } else {
-                indexed.text_span
+                indexed.text_span()
             };
             let is_indexed = super::as_boolean(&indexed.text).unwrap_or_else(|| {
                 let message = format!("`{}` is neither true nor false; it is taken as false", indexed.text);
@@ -265,14 +265,14 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn index_rules(&mut self, section: &Section<'s>, fields: &super::Fields<'_, 's>, property: &Property) {
+    fn index_rules(&mut self, section: Section<'s>, fields: &super::Fields<'s>, property: &Property) {
         if property.indexed == Index::None {
             return;
         }
         let tag = ["Identifier", "Indexed", "Index"]
             .into_iter()
             .find_map(|tag| fields.get(tag));
-        let span = tag.map_or(section.name_span, |tag| tag.name_span);
+        let span = tag.map_or(section.name_span(), |tag| tag.name_span());
         let name = &property.name;
         if !property.persistent {
             let message = format!("`{name}` is indexed but not persistent");
@@ -320,7 +320,7 @@ impl<'s> Reading<'s> {
     }
 
     /// The id that `<Utype>` fixes.
-    pub(super) fn protocol_id(&mut self, section: Option<&Section<'s>>) -> Option<u16> {
+    pub(super) fn protocol_id(&mut self, section: Option<Section<'s>>) -> Option<u16> {
         let id = self.integer(section?, Rule::ProtocolId, 0, u16::MAX.into())?;
         u16::try_from(id).ok()
     }

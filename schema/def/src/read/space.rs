@@ -37,7 +37,7 @@ const BAND_TAGS: Tags = Tags {
 pub(crate) const BANDS: [&str; 3] = ["NEAR", "MEDIUM", "FAR"];
 
 impl<'s> Reading<'s> {
-    pub(super) fn volatile(&mut self, section: &Section<'s>) -> Volatile {
+    pub(super) fn volatile(&mut self, section: Section<'s>) -> Volatile {
         self.text_means_nothing(section);
         let fields = self.fields(section, &VOLATILE_TAGS);
         let mut reach = |tag| fields.get(tag).map_or(Reach::Never, |section| self.reach(section));
@@ -58,14 +58,14 @@ impl<'s> Reading<'s> {
     }
 
     /// Empty is always; a number is a distance; zero or less is never.
-    fn reach(&mut self, section: &Section<'s>) -> Reach {
+    fn reach(&mut self, section: Section<'s>) -> Reach {
         self.children_mean_nothing(section);
         if section.text.is_empty() {
             return Reach::Always;
         }
         let named = Named {
             name: section.text.clone().into_owned(),
-            span: section.text_span,
+            span: section.text_span(),
         };
         match self.parse_distance(&named, f32::MIN) {
             Some(metres) if metres > 0.0 => Reach::Within(metres),
@@ -74,7 +74,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn directions_descend(&mut self, section: &Section<'s>, volatile: &Volatile) {
+    fn directions_descend(&mut self, section: Section<'s>, volatile: &Volatile) {
         let [yaw, pitch, roll] = [volatile.yaw, volatile.pitch, volatile.roll].map(Reach::metres);
         let (far, near) = if pitch > yaw {
             ("pitch", "yaw")
@@ -87,7 +87,7 @@ impl<'s> Reading<'s> {
             Dialect::BigWorld => Severity::Error,
             Dialect::KBEngine => Severity::Warning,
         };
-        let span = section.child(far).map_or(section.name_span, |child| child.name_span);
+        let span = section.child(far).map_or(section.name_span(), |child| child.name_span());
         let finding = Finding::new(
             Rule::VolatileOrder,
             span,
@@ -99,11 +99,11 @@ impl<'s> Reading<'s> {
     }
 
     /// Levels in BigWorld's form: radius as text, label and hysteresis as children.
-    pub(super) fn levels(&mut self, section: &Section<'s>) -> Vec<DeclaredLevel> {
+    pub(super) fn levels(&mut self, section: Section<'s>) -> Vec<DeclaredLevel> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
         let mut levels = Vec::new();
-        for child in &section.children {
+        for child in section.children() {
             if child.name != "level" {
                 self.unknown_tag(child, ["level"]);
                 continue;
@@ -111,7 +111,7 @@ impl<'s> Reading<'s> {
             let fields = self.fields(child, &LEVEL_TAGS);
             let named = Named {
                 name: child.text.clone().into_owned(),
-                span: child.text_span,
+                span: child.text_span(),
             };
             let radius = self.parse_distance(&named, 0.0);
             let label = fields.get("label").and_then(|label| self.text(label));
@@ -120,7 +120,7 @@ impl<'s> Reading<'s> {
                 None => Some(HYSTERESIS),
             };
             if label.is_none() && fields.get("label").is_none() {
-                let finding = Finding::new(Rule::LevelShape, child.name_span, "the level has no label")
+                let finding = Finding::new(Rule::LevelShape, child.name_span(), "the level has no label")
                     .help("add `<label> NAME </label>`: properties refer to it by that name");
                 self.report(finding);
             }
@@ -132,7 +132,7 @@ impl<'s> Reading<'s> {
                 };
                 levels.push(DeclaredLevel {
                     level,
-                    span: child.name_span,
+                    span: child.name_span(),
                 });
             }
         }
@@ -140,7 +140,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Levels in KBEngine's form: three bands, each as wide as its radius says, beyond the one before.
-    pub(super) fn bands(&mut self, section: &Section<'s>) -> Vec<DeclaredLevel> {
+    pub(super) fn bands(&mut self, section: Section<'s>) -> Vec<DeclaredLevel> {
         self.text_means_nothing(section);
         let fields = self.fields(
             section,
@@ -155,7 +155,7 @@ impl<'s> Reading<'s> {
         for label in BANDS {
             let Some(band) = fields.get(label) else {
                 let message = format!("the level `{label}` is missing");
-                let finding = Finding::new(Rule::LevelShape, section.name_span, message)
+                let finding = Finding::new(Rule::LevelShape, section.name_span(), message)
                     .help("declare NEAR, MEDIUM and FAR, each with `<radius>` and `<hyst>`");
                 self.report(finding);
                 continue;
@@ -164,7 +164,7 @@ impl<'s> Reading<'s> {
             let parts = self.fields(band, &BAND_TAGS);
             let (Some(radius), Some(hyst)) = (parts.get("radius"), parts.get("hyst")) else {
                 let message = format!("the level `{label}` needs a radius and a hysteresis");
-                let finding = Finding::new(Rule::LevelShape, band.name_span, message)
+                let finding = Finding::new(Rule::LevelShape, band.name_span(), message)
                     .help("write `<radius> metres </radius> <hyst> metres </hyst>`");
                 self.report(finding);
                 continue;
@@ -179,14 +179,14 @@ impl<'s> Reading<'s> {
                 };
                 levels.push(DeclaredLevel {
                     level,
-                    span: band.name_span,
+                    span: band.name_span(),
                 });
             }
         }
         levels
     }
 
-    pub(super) fn detailed_position(&mut self, section: &Section<'s>) -> DetailedPosition {
+    pub(super) fn detailed_position(&mut self, section: Section<'s>) -> DetailedPosition {
         self.text_means_nothing(section);
         let fields = self.fields(
             section,

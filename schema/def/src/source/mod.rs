@@ -7,9 +7,13 @@ mod disk;
 mod section;
 mod text;
 mod tree;
+mod xml;
 
-pub(crate) use section::{Section, parse};
+pub(crate) use section::{Attribute, Document, Node, Section};
 pub use tree::Tree;
+pub(crate) use xml::parse;
+
+use std::borrow::Cow;
 
 use crate::diagnostic::{Finding, Findings, Rule};
 
@@ -39,22 +43,22 @@ pub(crate) struct Span {
 
 /// The decoded files of one run, in the order of their paths.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
-    files: Vec<SourceFile>,
+pub(crate) struct Sources<'t> {
+    files: Vec<SourceFile<'t>>,
 }
 
 /// One decoded file.
 #[derive(Debug)]
-pub(crate) struct SourceFile {
-    pub(crate) path: String,
-    pub(crate) text: String,
+pub(crate) struct SourceFile<'t> {
+    pub(crate) path: &'t str,
+    pub(crate) text: Cow<'t, str>,
     /// Its bytes could not be made text, which has been reported; the text is empty.
     pub(crate) is_unreadable: bool,
 }
 
-impl Sources {
+impl<'t> Sources<'t> {
     /// Decodes every `.def` and `.xml` file of the tree. What cannot be decoded is left out and reported.
-    pub(crate) fn decode(tree: &Tree, findings: &mut Findings) -> Self {
+    pub(crate) fn decode(tree: &'t Tree, findings: &mut Findings) -> Self {
         let mut sources = Self::default();
         for (path, bytes) in tree.files() {
             if !has_text(path) {
@@ -76,7 +80,7 @@ impl Sources {
             let is_unreadable = text.is_none();
             let text = text.unwrap_or_default();
             sources.files.push(SourceFile {
-                path: path.to_owned(),
+                path,
                 text,
                 is_unreadable,
             });
@@ -84,13 +88,18 @@ impl Sources {
         sources
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FileId, &SourceFile<'t>)> {
         (0..).map(FileId).zip(&self.files)
     }
 
-    pub(crate) fn file(&self, id: FileId) -> &SourceFile {
+    pub(crate) fn file(&self, id: FileId) -> &SourceFile<'t> {
         &self.files[id.0 as usize]
     }
+}
+
+/// A position in a text of at most [`MAX_FILE_BYTES`].
+fn position(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
 fn has_text(path: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Bytes to text. Files should be UTF-8; what two decades of editors left behind is decoded where it is certain.
 
+use std::borrow::Cow;
+
 use encoding_rs::{Encoding, GB18030, UTF_16BE, UTF_16LE};
 
 use super::Span;
@@ -9,7 +11,7 @@ use crate::diagnostic::{Finding, Findings, Rule};
 const DECLARATION_BYTES: usize = 256;
 
 /// The text of a file without its byte order mark, or `None` and a finding.
-pub(super) fn decode(bytes: &[u8], whole: Span, findings: &mut Findings) -> Option<String> {
+pub(super) fn decode<'t>(bytes: &'t [u8], whole: Span, findings: &mut Findings) -> Option<Cow<'t, str>> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes)
         && [UTF_16LE, UTF_16BE].contains(&encoding)
     {
@@ -17,7 +19,7 @@ pub(super) fn decode(bytes: &[u8], whole: Span, findings: &mut Findings) -> Opti
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let error = match std::str::from_utf8(bytes) {
-        Ok(text) => return Some(text.to_owned()),
+        Ok(text) => return Some(Cow::Borrowed(text)),
         Err(error) => error,
     };
     if let Some(encoding) = declared(bytes).or_else(|| is_gb18030(bytes).then_some(GB18030)) {
@@ -39,7 +41,12 @@ pub(super) fn decode(bytes: &[u8], whole: Span, findings: &mut Findings) -> Opti
     None
 }
 
-fn decode_as(encoding: &'static Encoding, bytes: &[u8], whole: Span, findings: &mut Findings) -> Option<String> {
+fn decode_as<'t>(
+    encoding: &'static Encoding,
+    bytes: &'t [u8],
+    whole: Span,
+    findings: &mut Findings,
+) -> Option<Cow<'t, str>> {
     let Some(text) = encoding.decode_without_bom_handling_and_without_replacement(bytes) else {
         let message = format!("the file is neither UTF-8 nor {}", encoding.name());
         findings.push(Finding::new(Rule::Encoding, whole, message).help("save the file as UTF-8"));
@@ -47,7 +54,7 @@ fn decode_as(encoding: &'static Encoding, bytes: &[u8], whole: Span, findings: &
     };
     let message = format!("the file is read as {}", encoding.name());
     findings.push(Finding::new(Rule::ForeignEncoding, whole, message).help("save the file as UTF-8"));
-    Some(text.into_owned())
+    Some(text)
 }
 
 /// The encoding that an XML declaration names, if it is a known one other than UTF-8.

@@ -1,0 +1,466 @@
+//! XML to a [`Document`], in one pass over the bytes.
+//!
+//! Read is what definitions are written in: elements, attributes, text with the five named and all numbered characters,
+//! CDATA; comments and processing instructions are passed over. Document types with declarations are refused, so nothing
+//! can expand. The tests hold the outcome against another parser's.
+
+use std::borrow::Cow;
+
+use super::{Attribute, Document, FileId, MAX_XML_DEPTH, Node, Span, position};
+use crate::diagnostic::{Finding, Findings, Rule};
+
+/// Bytes of a definition file for each of its elements, about: what room is made for at first.
+const BYTES_PER_ELEMENT: usize = 28;
+
+/// The elements of a file, or none and a finding if the file is not well formed.
+pub(crate) fn parse<'s>(file: FileId, text: &'s str, findings: &mut Findings) -> Document<'s> {
+    let mut parser = Parser {
+        file,
+        text,
+        at: 0,
+        nodes: Vec::with_capacity(text.len() / BYTES_PER_ELEMENT),
+        open: Vec::new(),
+        findings,
+    };
+    match parser.run() {
+        Ok(()) => Document::new(parser.nodes),
+        Err(Stop) => Document::default(),
+    }
+}
+
+struct Parser<'s, 'f> {
+    file: FileId,
+    text: &'s str,
+    /// Where the next piece begins.
+    at: usize,
+    nodes: Vec<Node<'s>>,
+    open: Vec<Open>,
+    findings: &'f mut Findings,
+}
+
+/// An element whose end has not come yet.
+struct Open {
+    node: usize,
+    /// How many nodes there were when its text was last added to.
+    nodes_at_text: usize,
+}
+
+/// Parsing of this file cannot go on; a finding says why.
+struct Stop;
+
+impl<'s> Parser<'s, '_> {
+    fn run(&mut self) -> Result<(), Stop> {
+        let bytes = self.text.as_bytes();
+        while self.at < bytes.len() {
+            let begin = self.at;
+            while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
+                self.at += 1;
+            }
+            // Blanks between elements are most of a file and mean nothing; within a text they are part of it.
+            if begin < self.at && self.is_in_text() {
+                self.at = begin;
+                self.plain_text();
+            }
+            match bytes.get(self.at) {
+                Some(b'<') => self.markup()?,
+                Some(b'&') => self.reference()?,
+                Some(_) => self.plain_text(),
+                None => break,
+            }
+        }
+        if let Some(open) = self.open.last() {
+            let node = &self.nodes[open.node];
+            let message = format!("`<{}>` is not closed before the end of the file", node.name);
+            let finding =
+                Finding::new(Rule::NotWellFormed, node.name_span(), message).help(format!("add `</{}>`", node.name));
+            self.findings.push(finding);
+            return Err(Stop);
+        }
+        if self.nodes.is_empty() {
+            let start = self.span(0, 0);
+            let finding = Finding::new(Rule::NotWellFormed, start, "the file has no root element")
+                .help("the smallest file is `<root> </root>`");
+            self.findings.push(finding);
+        }
+        Ok(())
+    }
+
+    /// Whether more text would be added to the text of the open element.
+    fn is_in_text(&self) -> bool {
+        self.open
+            .last()
+            .is_some_and(|open| open.nodes_at_text == self.nodes.len() && !self.nodes[open.node].text.is_empty())
+    }
+
+    /// Text up to the next tag or reference.
+    fn plain_text(&mut self) {
+        let rest = &self.text.as_bytes()[self.at..];
+        let length = rest.iter().position(|&byte| byte == b'<' || byte == b'&');
+        let begin = self.at;
+        self.at += length.unwrap_or(rest.len());
+        self.add_text(Cow::Borrowed(&self.text[begin..self.at]), begin);
+    }
+
+    /// What begins with `<`.
+    fn markup(&mut self) -> Result<(), Stop> {
+        let rest = &self.text[self.at..];
+        match rest.as_bytes().get(1) {
+            Some(b'/') => self.end_tag(),
+            Some(b'!') => {
+                if rest.starts_with("<!--") {
+                    self.pass("<!--", "-->", "the comment").map(|_| ())
+                } else if rest.starts_with("<![CDATA[") {
+                    let begin = self.at;
+                    let content = self.pass("<![CDATA[", "]]>", "the CDATA section")?;
+                    self.add_text(Cow::Borrowed(content), begin);
+                    Ok(())
+                } else {
+                    self.doc_type()
+                }
+            }
+            Some(b'?') => self.pass("<?", "?>", "the processing instruction").map(|_| ()),
+            _ => self.start_tag(),
+        }
+    }
+
+    /// Moves behind the end of a piece that begins here; gives what is between.
+    fn pass(&mut self, begin: &str, end: &str, what: &str) -> Result<&'s str, Stop> {
+        let content = &self.text[self.at + begin.len()..];
+        let Some(length) = content.find(end) else {
+            let span = self.span(self.at, self.at + begin.len());
+            let finding = Finding::new(Rule::NotWellFormed, span, format!("{what} has no end"));
+            self.findings.push(finding.help(format!("add `{end}`")));
+            return Err(Stop);
+        };
+        self.at += begin.len() + length + end.len();
+        Ok(&content[..length])
+    }
+
+    fn start_tag(&mut self) -> Result<(), Stop> {
+        let (text, begin) = (self.text, self.at + 1);
+        let bytes = text.as_bytes();
+        let ends_name = |byte: &u8| matches!(byte, b'>' | b'/' | b'<' | b' ' | b'\t' | b'\n' | b'\r');
+        let length = bytes[begin..].iter().position(ends_name);
+        let name_end = length.map_or(bytes.len(), |length| begin + length);
+        let name = &text[begin..name_end];
+        let name_span = self.span(begin, name_end);
+        if name.is_empty() {
+            let finding = Finding::new(Rule::NotWellFormed, self.span(self.at, begin), "`<` begins no tag");
+            self.findings.push(finding.help("write `&lt;` for the character itself"));
+            return Err(Stop);
+        }
+        let (attributes, is_closed) = match bytes.get(name_end) {
+            Some(b'>') => {
+                self.at = name_end + 1;
+                (Vec::new(), false)
+            }
+            Some(b'/') if bytes.get(name_end + 1) == Some(&b'>') => {
+                self.at = name_end + 2;
+                (Vec::new(), true)
+            }
+            _ => {
+                self.at = name_end;
+                self.attributes(name, name_span)?
+            }
+        };
+        if self.open.is_empty() && !self.nodes.is_empty() {
+            let message = format!("`<{name}>` follows the root element");
+            let finding =
+                Finding::new(Rule::NotWellFormed, name_span, message).help("put everything into one root element");
+            self.findings.push(finding);
+            return Err(Stop);
+        }
+        if self.open.len() == MAX_XML_DEPTH {
+            let message = format!("elements are nested more than {MAX_XML_DEPTH} levels deep");
+            self.findings.push(Finding::new(Rule::TooDeep, name_span, message));
+            return Err(Stop);
+        }
+        let behind = position(self.at);
+        if !is_closed {
+            self.open.push(Open {
+                node: self.nodes.len(),
+                nodes_at_text: self.nodes.len() + 1,
+            });
+        }
+        self.nodes.push(Node {
+            name,
+            text: Cow::Borrowed(""),
+            attributes: attributes.into_boxed_slice(),
+            file: self.file,
+            name_start: name_span.start,
+            text_start: behind,
+            text_end: behind,
+            size: 1,
+        });
+        Ok(())
+    }
+
+    /// The attributes of a start tag, and whether it closes itself; moves behind it.
+    fn attributes(&mut self, tag: &str, tag_span: Span) -> Result<(Vec<Attribute<'s>>, bool), Stop> {
+        let mut attributes: Vec<Attribute<'s>> = Vec::new();
+        let text = self.text;
+        loop {
+            let rest = text[self.at..].trim_start();
+            self.at = text.len() - rest.len();
+            if rest.starts_with('>') {
+                self.at += 1;
+                return Ok((attributes, false));
+            }
+            if rest.starts_with("/>") {
+                self.at += 2;
+                return Ok((attributes, true));
+            }
+            let Some(first) = rest.chars().next().filter(|c| *c != '<') else {
+                return Err(self.tag_without_end(tag, tag_span));
+            };
+            let length = rest.find(|c: char| c.is_whitespace() || "=>/<\"'".contains(c));
+            let name = &rest[..length.unwrap_or(rest.len()).max(first.len_utf8())];
+            let span = self.span(self.at, self.at + name.len());
+            let Some((value, behind)) = quoted(&rest[name.len()..]) else {
+                let message = format!("the attribute `{name}` has no value");
+                let finding = Finding::new(Rule::Attribute, span, message).help("remove it, or write `name=\"value\"`");
+                self.findings.push(finding);
+                // What follows may have an odd number of quotes: go on behind the next `>`.
+                let end = rest.find(['>', '<']).filter(|&end| rest[end..].starts_with('>'));
+                let Some(end) = end else {
+                    return Err(self.tag_without_end(tag, tag_span));
+                };
+                self.at += end + 1;
+                return Ok((attributes, rest[..end].ends_with('/')));
+            };
+            if value.contains('<') {
+                return Err(self.tag_without_end(tag, tag_span));
+            }
+            self.at = text.len() - behind.len();
+            if attributes.iter().any(|known| known.name == name) {
+                let message = format!("the attribute `{name}` is there twice; the first one counts");
+                self.findings.push(Finding::new(Rule::Attribute, span, message).help("remove one of the two"));
+            } else {
+                attributes.push(Attribute { name, value, span });
+            }
+        }
+    }
+
+    fn tag_without_end(&mut self, tag: &str, span: Span) -> Stop {
+        let message = format!("the tag `<{tag}` has no `>` before the next tag");
+        self.findings
+            .push(Finding::new(Rule::NotWellFormed, span, message).help("close it with `>`"));
+        Stop
+    }
+
+    fn end_tag(&mut self) -> Result<(), Stop> {
+        let name_start = self.at + 2;
+        let rest = &self.text[name_start..];
+        let open = self.open.last();
+        let expected = open.map_or("", |open| self.nodes[open.node].name);
+        let is_expected = !expected.is_empty()
+            && rest.as_bytes().get(expected.len()) == Some(&b'>')
+            && rest.as_bytes().starts_with(expected.as_bytes());
+        let length = match is_expected {
+            true => expected.len(),
+            false => self.other_end_tag(expected, rest)?,
+        };
+        self.at = name_start + length + 1;
+        if let Some(open) = self.open.pop() {
+            let size = position(self.nodes.len() - open.node);
+            let node = &mut self.nodes[open.node];
+            node.size = size;
+            if !node.text.is_empty() {
+                let noted = &self.text[node.text_start as usize..node.text_end as usize];
+                node.text_end = node.text_start + position(trim_end(noted).len());
+                match &mut node.text {
+                    Cow::Borrowed(text) => *text = trim_end(text),
+                    Cow::Owned(text) => text.truncate(trim_end(text).len()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An end tag with blanks in it, whose length it gives, or one that is wrong.
+    fn other_end_tag(&mut self, expected: &str, rest: &str) -> Result<usize, Stop> {
+        let end = rest.find(['>', '<']).filter(|&end| rest[end..].starts_with('>'));
+        let name = rest[..end.unwrap_or(0)].trim_end();
+        if !expected.is_empty() && name == expected {
+            return Ok(end.unwrap_or(0));
+        }
+        let span = self.span(self.at, self.at + 2 + end.map_or(0, |end| end + 1));
+        let finding = match (end, self.open.last()) {
+            (None, _) => Finding::new(Rule::NotWellFormed, span, "the end tag has no `>`").help("close it with `>`"),
+            (Some(_), None) => {
+                let message = format!("`</{name}>` closes nothing");
+                Finding::new(Rule::NotWellFormed, span, message).help("remove it, or add its start tag")
+            }
+            (Some(_), Some(open)) => {
+                let message = format!("`</{name}>` was found where `</{expected}>` should close `<{expected}>`");
+                let is_outer = self.open.iter().any(|open| self.nodes[open.node].name == name);
+                let help = if is_outer {
+                    format!("add `</{expected}>` before it")
+                } else {
+                    format!("write `</{expected}>`")
+                };
+                Finding::new(Rule::NotWellFormed, span, message)
+                    .help(help)
+                    .related(self.nodes[open.node].name_span(), "opened here")
+            }
+        };
+        self.findings.push(finding);
+        Err(Stop)
+    }
+
+    /// Adds a piece of text that stands between an offset and here.
+    fn add_text(&mut self, piece: Cow<'s, str>, begin: usize) {
+        let nodes = self.nodes.len();
+        let is_in_text = self.is_in_text();
+        let trimmed = trim_start(&piece);
+        let is_blank = trimmed.is_empty();
+        // What a reference or a CDATA section means is not as long as what stands for it.
+        let lead = if piece.len() == self.at - begin {
+            piece.len() - trimmed.len()
+        } else {
+            0
+        };
+        let span = self.span(begin + lead, self.at);
+        let Some(open) = self.open.last_mut() else {
+            if !is_blank {
+                let message = "text outside of the root element is not read";
+                let span = self.without_blanks(span);
+                self.findings.push(Finding::new(Rule::StrayText, span, message));
+            }
+            return;
+        };
+        let node = &mut self.nodes[open.node];
+        if is_in_text {
+            let text = node.text.to_mut();
+            text.push_str(&with_line_feeds(piece));
+            if !is_blank {
+                node.text_end = span.end;
+            }
+        } else if !is_blank && node.text.is_empty() {
+            node.text = with_line_feeds(match piece {
+                Cow::Borrowed(piece) => Cow::Borrowed(trim_start(piece)),
+                Cow::Owned(piece) => Cow::Owned(trim_start(&piece).to_owned()),
+            });
+            (node.text_start, node.text_end) = (span.start, span.end);
+            open.nodes_at_text = nodes;
+        } else if !is_blank {
+            let message = format!("text behind the children of `<{}>` is not read", node.name);
+            let span = self.without_blanks(span);
+            self.findings.push(Finding::new(Rule::StrayText, span, message));
+        }
+    }
+
+    /// `&…;`: one character. Anything longer would be an entity, which nothing here declares.
+    fn reference(&mut self) -> Result<(), Stop> {
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| c == ';' || c == '<' || c.is_whitespace());
+        let Some(end) = end.filter(|&end| rest[end..].starts_with(';')) else {
+            let finding = Finding::new(Rule::NotWellFormed, self.span(self.at, self.at + 1), "`&` begins no reference");
+            self.findings.push(finding.help("write `&amp;` for the character itself"));
+            return Err(Stop);
+        };
+        let (reference, begin) = (&rest[1..end], self.at);
+        let character = match reference {
+            "lt" => Some('<'),
+            "gt" => Some('>'),
+            "amp" => Some('&'),
+            "quot" => Some('"'),
+            "apos" => Some('\''),
+            _ => reference.strip_prefix('#').and_then(character),
+        };
+        self.at += end + 1;
+        if let Some(character) = character {
+            self.add_text(Cow::Owned(character.to_string()), begin);
+            return Ok(());
+        }
+        let span = self.span(begin, self.at);
+        let finding = Finding::new(Rule::Entity, span, format!("`&{reference};` stands for nothing here"))
+            .help("write the character itself; entities of one's own are not supported");
+        self.findings.push(finding);
+        Err(Stop)
+    }
+
+    /// `<!…>` that is neither a comment nor a CDATA section.
+    fn doc_type(&mut self) -> Result<(), Stop> {
+        let rest = &self.text[self.at..];
+        let end = rest.find('>');
+        let declaration = &rest[..end.map_or(rest.len(), |end| end + 1)];
+        let span = self.span(self.at, self.at + declaration.len());
+        let is_doc_type = declaration.get(..9).is_some_and(|word| word.eq_ignore_ascii_case("<!DOCTYPE"));
+        if !is_doc_type || end.is_none() {
+            let finding = Finding::new(Rule::NotWellFormed, span, "`<!` begins neither a comment nor a document type");
+            self.findings.push(finding.help("write `<!-- … -->` for a comment"));
+            return Err(Stop);
+        }
+        if declaration.contains(['[', '"', '\'']) || declaration.contains("SYSTEM") || declaration.contains("PUBLIC") {
+            let finding = Finding::new(Rule::Entity, span, "a document type with declarations is refused")
+                .help("remove the `<!DOCTYPE …>`");
+            self.findings.push(finding);
+            return Err(Stop);
+        }
+        self.at += declaration.len();
+        self.findings
+            .push(Finding::new(Rule::NotUsed, span, "`<!DOCTYPE>` has no effect").help("remove it"));
+        Ok(())
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        Span {
+            file: self.file,
+            start: position(start),
+            end: position(end),
+        }
+    }
+
+    /// The span without the blanks at its end.
+    fn without_blanks(&self, span: Span) -> Span {
+        let noted = &self.text[span.start as usize..span.end as usize];
+        Span {
+            end: span.start + position(trim_end(noted).len()),
+            ..span
+        }
+    }
+}
+
+/// The value behind an attribute's name, between its quotes, and what follows.
+fn quoted(rest: &str) -> Option<(&str, &str)> {
+    let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+    let quote = rest.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
+    rest[1..].split_once(quote)
+}
+
+/// The character of a numbered reference, without its `#`.
+fn character(number: &str) -> Option<char> {
+    let code = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => number.parse(),
+    };
+    code.ok().and_then(char::from_u32).filter(|c| *c != '\0')
+}
+
+/// The text with the line ends that XML prescribes.
+fn with_line_feeds(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.as_bytes().contains(&b'\r') {
+        Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        text
+    }
+}
+
+/// The text without the blanks before it. Most texts are ASCII, where that is a matter of bytes.
+fn trim_start(text: &str) -> &str {
+    match text.as_bytes() {
+        [first, ..] if first.is_ascii_graphic() => text,
+        _ => text.trim_start(),
+    }
+}
+
+/// The text without the blanks behind it.
+fn trim_end(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let end = bytes.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    match end {
+        Some(end) if bytes[end].is_ascii_graphic() => &text[..=end],
+        _ => text.trim_end(),
+    }
+}
