@@ -3,7 +3,7 @@
 //! A [`DataType`] is a finite tree without names to look up, so two types are the same type when they are equal. Every
 //! default that an alias gave to an inner type is kept where the inner type is used.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::value::Value;
 
@@ -75,11 +75,11 @@ pub enum DataType {
     /// `USER_TYPE`: bytes that only the named implementation understands
     UserType(String),
     /// `ARRAY`: can change its length unless a size is given
-    Array(Box<Sequence>),
+    Array(Arc<Sequence>),
     /// `TUPLE`: replaced as a whole
-    Tuple(Box<Sequence>),
+    Tuple(Arc<Sequence>),
     /// `FIXED_DICT`: named fields of their own types
-    FixedDict(Box<FixedDict>),
+    FixedDict(Arc<FixedDict>),
 }
 
 /// What kind of object a script host is to expect in an opaque value.

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use annals_def::{
     AssignError, DataType, DecodeError, Field, FixedDict, Form, Path, Problem, Sequence, Step, Value, assign, check,
     decode, decode_all, encode, generate, split_mix,
@@ -95,7 +97,7 @@ fn damaged_bytes_are_refused_or_mean_what_they_say() {
 #[test]
 fn a_false_length_allocates_nothing() {
     let huge = [0xff, 0xff, 0xff, 0xff];
-    let strings = DataType::Array(Box::new(Sequence::of(DataType::String)));
+    let strings = DataType::Array(Arc::new(Sequence::of(DataType::String)));
     assert_eq!(
         decode_all(&strings, Form::Whole, &huge),
         Err(DecodeError::Truncated {
@@ -103,8 +105,8 @@ fn a_false_length_allocates_nothing() {
             left: 0
         })
     );
-    let nothing = DataType::FixedDict(Box::new(FixedDict::of(Vec::new())));
-    let nothings = DataType::Array(Box::new(Sequence::of(nothing)));
+    let nothing = DataType::FixedDict(Arc::new(FixedDict::of(Vec::new())));
+    let nothings = DataType::Array(Arc::new(Sequence::of(nothing)));
     assert_eq!(
         decode_all(&nothings, Form::Whole, &huge),
         Err(DecodeError::TooManyEmpty(0xff_ffff))
@@ -129,9 +131,9 @@ fn each_length_has_one_form() {
 fn a_mismatch_says_where_and_why() {
     let item = FixedDict::of(vec![
         Field::of("id", DataType::UInt32),
-        Field::of("marks", DataType::Array(Box::new(Sequence::of(DataType::Int8)))),
+        Field::of("marks", DataType::Array(Arc::new(Sequence::of(DataType::Int8)))),
     ]);
-    let items = DataType::Array(Box::new(Sequence::of(DataType::FixedDict(Box::new(item)))));
+    let items = DataType::Array(Arc::new(Sequence::of(DataType::FixedDict(Arc::new(item)))));
     let value = Value::Sequence(vec![Value::Dict(vec![
         Value::UInt(1),
         Value::Sequence(vec![Value::Int(3), Value::Int(200)]),
@@ -151,9 +153,9 @@ fn a_mismatch_says_where_and_why() {
 
 #[test]
 fn assigning_at_a_path_checks_the_part_and_keeps_the_old_on_error() {
-    let pair = DataType::Tuple(Box::new(Sequence::sized(DataType::Int8, 2)));
+    let pair = DataType::Tuple(Arc::new(Sequence::sized(DataType::Int8, 2)));
     let item = FixedDict::of(vec![Field::of("n", DataType::Int8), Field::of("pair", pair)]);
-    let items = DataType::Array(Box::new(Sequence::of(DataType::FixedDict(Box::new(item.clone())))));
+    let items = DataType::Array(Arc::new(Sequence::of(DataType::FixedDict(Arc::new(item.clone())))));
     let mut value = Value::Sequence(vec![item.filled()]);
     let before = value.clone();
 

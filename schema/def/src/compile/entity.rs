@@ -24,16 +24,16 @@ const MAX_COMPILED: usize = 16_000_000;
 
 /// Turns definitions into parts of the schema.
 pub(super) struct Compiler<'l, 's> {
-    library: &'l Library,
+    library: &'l Library<'l>,
     reading: Reading<'s>,
     /// What each entity type compiled so far calls itself to clients.
-    client_names: Vec<Option<Named>>,
+    client_names: Vec<Option<Named<'l>>>,
     used: BTreeSet<(Family, Kind, &'l str)>,
     budget: usize,
 }
 
 impl<'l, 's> Compiler<'l, 's> {
-    pub(super) fn new(library: &'l Library, reading: Reading<'s>) -> Self {
+    pub(super) fn new(library: &'l Library<'l>, reading: Reading<'s>) -> Self {
         Self {
             library,
             reading,
@@ -57,7 +57,7 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// What each listed type calls itself to clients, in the order of the list.
-    pub(super) fn client_names(&mut self) -> Vec<Option<Named>> {
+    pub(super) fn client_names(&mut self) -> Vec<Option<Named<'l>>> {
         std::mem::take(&mut self.client_names)
     }
 
@@ -73,7 +73,7 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// Compiles a listed entity type.
-    pub(super) fn entity_type(&mut self, listed: &Listed, definition: &'l Definition) -> EntityType {
+    pub(super) fn entity_type(&mut self, listed: &Listed<'_>, definition: &'l Definition<'l>) -> EntityType {
         let (lineage, members) = self.members(Family::Entity, definition);
         let settings = Settings::of(&lineage.by_precedence());
         self.client_names.push(settings.client_name);
@@ -82,20 +82,20 @@ impl<'l, 's> Compiler<'l, 's> {
         self.parts_have_members(&parts, listed, &members);
         self.one_identifier(&members.properties);
         self.fixed_ids_differ(&members);
-        let mut entity_type = EntityType::new(&listed.name);
+        let mut entity_type = EntityType::new(listed.name);
         entity_type.parts = parts;
         entity_type.persistent = settings.persistent.unwrap_or(true);
         entity_type.volatile = settings.volatile.unwrap_or_default();
         entity_type.detailed_position = settings.detailed_position;
         entity_type.appeal_radius = settings.appeal_radius.unwrap_or(0.0);
         entity_type.manual_aoi = settings.manual_aoi.unwrap_or(false);
-        entity_type.temp_properties = settings.temp_properties.into_iter().collect();
+        entity_type.temp_properties = settings.temp_properties.into_iter().map(str::to_owned).collect();
         let labels = members.levels;
         entity_type.properties = members.properties.into_members();
         for (at, label) in labels {
             let property = &mut entity_type.properties[at];
             if property.distribution.to_other_clients() {
-                property.detail_level = self.level(&label, &levels);
+                property.detail_level = self.level(label, &levels);
             }
         }
         entity_type.lod_levels = levels;
@@ -106,7 +106,7 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// Compiles a listed service.
-    pub(super) fn service(&mut self, name: &str, definition: &'l Definition) -> Service {
+    pub(super) fn service(&mut self, name: &str, definition: &'l Definition<'l>) -> Service {
         let (_, members) = self.members(Family::Service, definition);
         Service {
             name: name.to_owned(),
@@ -115,7 +115,7 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// Compiles a listed user data object.
-    pub(super) fn user_data_object(&mut self, name: &str, definition: &'l Definition) -> UserDataObject {
+    pub(super) fn user_data_object(&mut self, name: &str, definition: &'l Definition<'l>) -> UserDataObject {
         let (lineage, members) = self.members(Family::Object, definition);
         let domain = lineage
             .by_precedence()
@@ -155,7 +155,7 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// The members of a definition and from whom it has them; none once the budget is used up.
-    fn members(&mut self, family: Family, definition: &'l Definition) -> (Lineage<'l>, Members) {
+    fn members(&mut self, family: Family, definition: &'l Definition<'l>) -> (Lineage<'l>, Members<'l>) {
         let dialect = self.reading.dialect;
         let none = (Lineage::none(self.library, family, dialect), Members::default());
         if self.budget == 0 {
@@ -197,11 +197,11 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// The position of the level that a property names.
-    fn level(&mut self, label: &Named, levels: &[LodLevel]) -> Option<u8> {
+    fn level(&mut self, label: Named<'_>, levels: &[LodLevel]) -> Option<u8> {
         if let Some(position) = levels.iter().position(|level| level.label == label.name) {
             return u8::try_from(position).ok();
         }
-        let is_band = self.reading.dialect == Dialect::KBEngine && BANDS.contains(&label.name.as_str());
+        let is_band = self.reading.dialect == Dialect::KBEngine && BANDS.contains(&label.name);
         if is_band && levels.is_empty() {
             let message = format!("the level `{}` has no distance, so changes are sent at any", label.name);
             let finding = Finding::new(Rule::LevelWithoutEffect, label.span, message)
@@ -220,7 +220,7 @@ impl<'l, 's> Compiler<'l, 's> {
         )
         .severity(severity);
         let labels = levels.iter().map(|level| level.label.as_str());
-        let meant = self.reading.nearest(&label.name, labels);
+        let meant = self.reading.nearest(label.name, labels);
         self.report(match meant {
             Some(meant) => finding.help(format!("did you mean `{meant}`?")),
             None => finding.help(
@@ -232,17 +232,17 @@ impl<'l, 's> Compiler<'l, 's> {
 
     /// Which parts the type has: as its list or its definition says; else by which scripts there are; else by what its
     /// members need.
-    fn parts(&self, listed: &Listed, definition: &Definition, members: &Members, volatile: &Option<Volatile>) -> Parts {
+    fn parts(&self, listed: &Listed<'_>, definition: &Definition<'_>, members: &Members<'_>, volatile: &Option<Volatile>) -> Parts {
         let [base, cell, client] = match definition.parts {
             Some(parts) => parts.map(Some),
             None => [None; 3],
         };
         let scripted = |part: usize| {
             let scripts = &self.library.scripts[part];
-            (!scripts.is_empty()).then(|| scripts.contains(&listed.name))
+            (!scripts.is_empty()).then(|| scripts.contains(listed.name))
         };
         let has_scripts = self.library.scripts[0].len() + self.library.scripts[1].len() > 0;
-        let server_part = |part: usize| has_scripts.then(|| self.library.scripts[part].contains(&listed.name));
+        let server_part = |part: usize| has_scripts.then(|| self.library.scripts[part].contains(listed.name));
         let properties = || members.properties.list.iter().map(|(property, _)| property);
         let is_in_space = volatile.is_some()
             || !members.cell_methods.list.is_empty()
@@ -269,7 +269,7 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// Members that nobody can reach because their part is missing.
-    fn parts_have_members(&mut self, parts: &Parts, listed: &Listed, members: &Members) {
+    fn parts_have_members(&mut self, parts: &Parts, listed: &Listed<'_>, members: &Members<'_>) {
         let on = |is_there: fn(&Property) -> bool| {
             members
                 .properties
@@ -278,7 +278,7 @@ impl<'l, 's> Compiler<'l, 's> {
                 .find(|(property, _)| is_there(property))
                 .map(|(property, span)| (&property.name, *span))
         };
-        let first = |methods: &Merged<Method>| methods.list.first().map(|(method, span)| (method.name.clone(), *span));
+        let first = |methods: &Merged<'_, Method>| methods.list.first().map(|(method, span)| (method.name.clone(), *span));
         let base = on(|property| property.distribution.on_base()).map(|(name, span)| (name.clone(), span));
         let cell = on(|property| property.distribution.on_cell()).map(|(name, span)| (name.clone(), span));
         let missing = [
@@ -301,7 +301,7 @@ impl<'l, 's> Compiler<'l, 's> {
         }
     }
 
-    fn one_identifier(&mut self, properties: &Merged<Property>) {
+    fn one_identifier(&mut self, properties: &Merged<'_, Property>) {
         let mut identifiers = properties.list.iter().filter(|(property, _)| property.identifier);
         let Some((first, first_span)) = identifiers.next() else {
             return;
@@ -318,7 +318,7 @@ impl<'l, 's> Compiler<'l, 's> {
         }
     }
 
-    fn fixed_ids_differ(&mut self, members: &Members) {
+    fn fixed_ids_differ(&mut self, members: &Members<'_>) {
         let properties = members
             .properties
             .list
@@ -354,28 +354,28 @@ impl<'l, 's> Compiler<'l, 's> {
 struct Settings<'d> {
     volatile: Option<Volatile>,
     levels: Vec<&'d DeclaredLevel>,
-    temp_properties: BTreeSet<String>,
+    temp_properties: BTreeSet<&'d str>,
     detailed_position: Option<crate::schema::DetailedPosition>,
     appeal_radius: Option<f32>,
     manual_aoi: Option<bool>,
     persistent: Option<bool>,
-    client_name: Option<Named>,
+    client_name: Option<Named<'d>>,
 }
 
 impl<'d> Settings<'d> {
-    fn of(definitions: &[&'d Definition]) -> Self {
+    fn of(definitions: &[&'d Definition<'d>]) -> Self {
         let mut settings = Self::default();
         for definition in definitions {
             settings.volatile = definition.volatile.or(settings.volatile);
             settings.levels.extend(&definition.levels);
             settings
                 .temp_properties
-                .extend(definition.temp_properties.iter().cloned());
+                .extend(definition.temp_properties.iter().copied());
             settings.detailed_position = definition.detailed_position.or(settings.detailed_position);
             settings.appeal_radius = definition.appeal_radius.or(settings.appeal_radius);
             settings.manual_aoi = definition.manual_aoi.or(settings.manual_aoi);
             settings.persistent = definition.persistent.or(settings.persistent);
-            settings.client_name = definition.client_name.clone().or(settings.client_name);
+            settings.client_name = definition.client_name.or(settings.client_name);
         }
         settings
     }

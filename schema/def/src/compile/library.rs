@@ -9,14 +9,15 @@ use crate::{
 };
 
 /// Everything a game declares.
-pub(super) struct Library {
-    pub(super) entities: EntityList,
-    pub(super) services: EntityList,
-    pub(super) objects: EntityList,
+pub(super) struct Library<'s> {
+    pub(super) entities: EntityList<'s>,
+    pub(super) services: EntityList<'s>,
+    pub(super) objects: EntityList<'s>,
     dialect: Dialect,
-    definitions: BTreeMap<Key, Option<Definition>>,
+    /// `None` for a file that could not be parsed.
+    definitions: Definitions<'s>,
     /// The names of definitions by their lower-case spelling.
-    any_case: BTreeMap<Key, String>,
+    any_case: BTreeMap<(Family, Kind, String), &'s str>,
     /// The names of the scripts by part: base, cell, client. Empty if the game's folder has no scripts.
     pub(super) scripts: [BTreeSet<String>; 3],
     /// Whether the entity types come from a list and not from the files that are there.
@@ -31,11 +32,12 @@ pub(super) enum Family {
     Object,
 }
 
-type Key = (Family, Kind, String);
+/// Definitions by what they define and by name.
+type Definitions<'s> = BTreeMap<(Family, Kind), BTreeMap<&'s str, Option<Definition<'s>>>>;
 
 /// A definition looked up by name.
 pub(super) enum Lookup<'l> {
-    Found(&'l Definition),
+    Found(&'l Definition<'l>),
     /// The file is there and cannot be read, which has been reported.
     Broken,
     /// There is no such file, which has now been reported.
@@ -93,17 +95,18 @@ impl<'s> Documents<'s> {
     }
 }
 
-impl Library {
+impl<'s> Library<'s> {
     /// Reads every file.
-    pub(super) fn read<'s>(tree: &Tree, documents: &'s Documents<'s>, findings: Findings) -> (Self, Reading<'s>) {
+    pub(super) fn read(tree: &Tree, documents: &'s Documents<'s>, findings: Findings) -> (Self, Reading<'s>) {
         let root = documents.root;
         let mut reading = Reading::new(dialect(tree, documents));
         reading.findings = findings;
         read_alias_files(&mut reading, documents);
         let definitions = definitions(&mut reading, documents);
-        let any_case = definitions
-            .keys()
-            .map(|(family, kind, name)| ((*family, *kind, name.to_ascii_lowercase()), name.clone()));
+        let any_case = definitions.iter().flat_map(|((family, kind), named)| {
+            let lower = |name: &&'s str| ((*family, *kind, name.to_ascii_lowercase()), *name);
+            named.keys().map(lower)
+        });
         let mut library = Self {
             entities: EntityList::default(),
             services: EntityList::default(),
@@ -118,7 +121,7 @@ impl Library {
         (library, reading)
     }
 
-    fn read_lists<'s>(&mut self, reading: &mut Reading<'s>, documents: &'s Documents<'s>) {
+    fn read_lists(&mut self, reading: &mut Reading<'s>, documents: &'s Documents<'s>) {
         if self.has_entity_list {
             if let Some(list) = documents.section("entities.xml") {
                 self.entities = reading.entity_list(list);
@@ -135,15 +138,12 @@ impl Library {
     }
 
     /// What stands in for a missing list: every entity definition in the order of its name.
-    fn all_entities(&self, reading: &mut Reading<'_>) -> EntityList {
-        let definitions = self
-            .definitions
-            .iter()
-            .filter(|((_, kind, _), _)| *kind == Kind::Entity);
-        let named = definitions.filter_map(|((_, _, name), definition)| Some((name, definition.as_ref()?)));
-        let entities: Vec<Listed> = named
+    fn all_entities(&self, reading: &mut Reading<'_>) -> EntityList<'s> {
+        let definitions = self.definitions.get(&(Family::Entity, Kind::Entity)).into_iter().flatten();
+        let named = definitions.filter_map(|(name, definition)| Some((name, definition.as_ref()?)));
+        let entities: Vec<Listed<'s>> = named
             .map(|(name, definition)| Listed {
-                name: name.clone(),
+                name,
                 span: definition.span,
                 base: None,
                 cell: None,
@@ -166,14 +166,16 @@ impl Library {
         rule: Rule,
         findings: &mut Findings,
     ) -> Lookup<'_> {
-        let mut found = self.definitions.get(&(family, kind, name.to_owned()));
+        let of_kind = self.definitions.get(&(family, kind));
+        let named = |name: &str| of_kind.and_then(|of_kind| of_kind.get(name));
+        let mut found = named(name);
         if found.is_none()
             && let Some(known) = self.any_case.get(&(family, kind, name.to_ascii_lowercase()))
         {
             let finding = Finding::new(Rule::FileCase, span, format!("the file is named `{known}.def`"))
                 .help(format!("write `{known}`"));
             findings.push(finding);
-            found = self.definitions.get(&(family, kind, known.clone()));
+            found = named(known);
         }
         match found {
             Some(Some(definition)) => Lookup::Found(definition),
@@ -181,8 +183,8 @@ impl Library {
             None => {
                 let folder = folder_of(self.dialect, family, kind);
                 let finding = Finding::new(rule, span, format!("there is no `{folder}{name}.def`"));
-                let of_kind = self.definitions.keys().filter(|(f, k, _)| *f == family && *k == kind);
-                let meant = findings.nearest(name, of_kind.map(|(_, _, known)| known.as_str()));
+                let names = of_kind.into_iter().flat_map(BTreeMap::keys).copied();
+                let meant = findings.nearest(name, names);
                 findings.push(match meant {
                     Some(meant) => finding.help(format!("did you mean `{meant}`?")),
                     None => finding.help("add the file, or remove the name"),
@@ -193,12 +195,12 @@ impl Library {
     }
 
     /// Every definition that could be read, in a fixed order.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Family, Kind, &str, &Definition)> {
-        self.definitions
-            .iter()
-            .filter_map(|((family, kind, name), definition)| {
-                Some((*family, *kind, name.as_str(), definition.as_ref()?))
-            })
+    pub(super) fn all(&self) -> impl Iterator<Item = (Family, Kind, &'s str, &Definition<'s>)> {
+        self.definitions.iter().flat_map(|((family, kind), named)| {
+            named
+                .iter()
+                .filter_map(|(name, definition)| Some((*family, *kind, *name, definition.as_ref()?)))
+        })
     }
 }
 
@@ -257,8 +259,8 @@ fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>)
     }
 }
 
-fn definitions<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> BTreeMap<Key, Option<Definition>> {
-    let mut definitions = BTreeMap::new();
+fn definitions<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> Definitions<'s> {
+    let mut definitions = Definitions::new();
     for (path, document) in &documents.files {
         let Some(stem) = path.strip_suffix(".def") else {
             continue;
@@ -268,7 +270,7 @@ fn definitions<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> B
             .find_map(|(folder, family, kind)| Some((*family, *kind, stem.strip_prefix(folder)?)));
         let Some((family, kind, name)) = folder else { continue };
         let definition = document.root().map(|root| reading.definition(kind, name, root));
-        definitions.insert((family, kind, name.to_owned()), definition);
+        definitions.entry((family, kind)).or_default().insert(name, definition);
     }
     definitions
 }

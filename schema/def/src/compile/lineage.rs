@@ -18,9 +18,9 @@ const MAX_STEPS: usize = 4_096;
 #[derive(Clone)]
 pub(super) enum Step<'l> {
     /// A definition's own.
-    Own(&'l Definition),
+    Own(&'l Definition<'l>),
     /// A component's, each of its definitions in turn.
-    Component(&'l ComponentUse, Vec<&'l Definition>),
+    Component(&'l ComponentUse<'l>, Vec<&'l Definition<'l>>),
 }
 
 /// The order in which definitions are merged.
@@ -29,7 +29,7 @@ pub(super) enum Step<'l> {
 /// KBEngine: own members, then each interface followed by its own, then components, then the parent. Each definition
 /// comes once.
 pub(super) struct Lineage<'l> {
-    library: &'l Library,
+    library: &'l Library<'l>,
     family: Family,
     dialect: Dialect,
     steps: Vec<Step<'l>>,
@@ -43,10 +43,10 @@ pub(super) struct Lineage<'l> {
 impl<'l> Lineage<'l> {
     /// The steps to the whole of a definition.
     pub(super) fn of(
-        library: &'l Library,
+        library: &'l Library<'l>,
         family: Family,
         dialect: Dialect,
-        definition: &'l Definition,
+        definition: &'l Definition<'l>,
         findings: &mut Findings,
     ) -> Self {
         let mut lineage = Self {
@@ -58,7 +58,7 @@ impl<'l> Lineage<'l> {
     }
 
     /// No steps at all.
-    pub(super) fn none(library: &'l Library, family: Family, dialect: Dialect) -> Self {
+    pub(super) fn none(library: &'l Library<'l>, family: Family, dialect: Dialect) -> Self {
         Self {
             library,
             family,
@@ -75,7 +75,7 @@ impl<'l> Lineage<'l> {
     }
 
     /// The definitions without components, in the order in which a later one's settings replace an earlier one's.
-    pub(super) fn by_precedence(&self) -> Vec<&'l Definition> {
+    pub(super) fn by_precedence(&self) -> Vec<&'l Definition<'l>> {
         let mut own = self.in_order();
         if self.dialect == Dialect::KBEngine {
             own.reverse();
@@ -88,8 +88,8 @@ impl<'l> Lineage<'l> {
         self.done.iter().copied()
     }
 
-    fn follow(&mut self, definition: &'l Definition, findings: &mut Findings) {
-        let key = (definition.kind, definition.name.as_str());
+    fn follow(&mut self, definition: &'l Definition<'l>, findings: &mut Findings) {
+        let key = (definition.kind, definition.name);
         self.done.insert(key);
         self.path.push(key);
         match self.dialect {
@@ -109,24 +109,24 @@ impl<'l> Lineage<'l> {
         self.path.pop();
     }
 
-    fn parent(&mut self, definition: &'l Definition, findings: &mut Findings) {
-        if let Some(parent) = &definition.parent {
+    fn parent(&mut self, definition: &'l Definition<'l>, findings: &mut Findings) {
+        if let Some(parent) = definition.parent {
             self.ancestor(definition.kind, parent, Rule::MissingParent, findings);
         }
     }
 
-    fn interfaces(&mut self, definition: &'l Definition, findings: &mut Findings) {
-        for interface in &definition.interfaces {
+    fn interfaces(&mut self, definition: &'l Definition<'l>, findings: &mut Findings) {
+        for &interface in &definition.interfaces {
             self.ancestor(Kind::Interface, interface, Rule::MissingInterface, findings);
         }
     }
 
-    fn ancestor(&mut self, kind: Kind, named: &Named, missing: Rule, findings: &mut Findings) {
-        let key = (self.family, kind, named.name.as_str());
+    fn ancestor(&mut self, kind: Kind, named: Named<'l>, missing: Rule, findings: &mut Findings) {
+        let key = (self.family, kind, named.name);
         let Lookup::Found(definition) = self.library.find(key, named.span, missing, findings) else {
             return;
         };
-        let key = (kind, definition.name.as_str());
+        let key = (kind, definition.name);
         if let Some(at) = self.path.iter().position(|open| *open == key) {
             let names: Vec<&str> = self.path[at..].iter().map(|(_, name)| *name).collect();
             let message = format!("`{0}` inherits from itself: {1} → {0}", key.1, names.join(" → "));
@@ -144,7 +144,7 @@ impl<'l> Lineage<'l> {
         }
     }
 
-    fn components(&mut self, definition: &'l Definition, findings: &mut Findings) {
+    fn components(&mut self, definition: &'l Definition<'l>, findings: &mut Findings) {
         for used in &definition.components {
             if self.is_component {
                 let message = "a component has no components of its own";
@@ -153,8 +153,8 @@ impl<'l> Lineage<'l> {
                 findings.push(finding);
                 continue;
             }
-            let named = &used.definition;
-            let key = (self.family, Kind::Component, named.name.as_str());
+            let named = used.definition;
+            let key = (self.family, Kind::Component, named.name);
             let found = self.library.find(key, named.span, Rule::MissingComponent, findings);
             let Lookup::Found(component) = found else { continue };
             let whole = Lineage::of(self.library, self.family, self.dialect, component, findings);
@@ -165,7 +165,7 @@ impl<'l> Lineage<'l> {
     }
 
     /// The definitions without components, in the order in which they are merged.
-    fn in_order(&self) -> Vec<&'l Definition> {
+    fn in_order(&self) -> Vec<&'l Definition<'l>> {
         let own = self.steps.iter().filter_map(|step| match step {
             Step::Own(definition) => Some(*definition),
             Step::Component(..) => None,

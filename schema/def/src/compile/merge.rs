@@ -1,34 +1,36 @@
 //! The members of all definitions of an entity put together.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::lineage::{Lineage, Step};
 use crate::{
     diagnostic::{Finding, Findings, Rule},
-    read::{ComponentUse, DeclaredMethod, DeclaredProperty, Definition, Dialect, MethodPart, Named},
-    schema::{MAX_MEMBERS, Method, Property},
+    read::{
+        ComponentUse, DeclaredArgument, DeclaredMethod, DeclaredProperty, Definition, Dialect, MethodPart, Named,
+    },
+    schema::{Argument, MAX_MEMBERS, Method, Property},
     source::Span,
 };
 
 /// The members of an entity, each with the place of its declaration.
 #[derive(Default)]
-pub(super) struct Members {
-    pub(super) properties: Merged<Property>,
-    pub(super) base_methods: Merged<Method>,
-    pub(super) cell_methods: Merged<Method>,
-    pub(super) client_methods: Merged<Method>,
-    pub(super) methods: Merged<Method>,
+pub(super) struct Members<'l> {
+    pub(super) properties: Merged<'l, Property>,
+    pub(super) base_methods: Merged<'l, Method>,
+    pub(super) cell_methods: Merged<'l, Method>,
+    pub(super) client_methods: Merged<'l, Method>,
+    pub(super) methods: Merged<'l, Method>,
     /// The labels of the properties' levels of detail, by position.
-    pub(super) levels: BTreeMap<usize, Named>,
+    pub(super) levels: BTreeMap<usize, Named<'l>>,
 }
 
 /// Members of one kind in their order.
-pub(super) struct Merged<M> {
+pub(super) struct Merged<'l, M> {
     pub(super) list: Vec<(M, Span)>,
-    by_name: BTreeMap<String, usize>,
+    by_name: BTreeMap<Cow<'l, str>, usize>,
 }
 
-impl<M> Default for Merged<M> {
+impl<M> Default for Merged<'_, M> {
     fn default() -> Self {
         Self {
             list: Vec::new(),
@@ -37,34 +39,34 @@ impl<M> Default for Merged<M> {
     }
 }
 
-impl<M> Merged<M> {
+impl<'l, M> Merged<'l, M> {
     /// Takes the members out.
     pub(super) fn into_members(self) -> Vec<M> {
         self.list.into_iter().map(|(member, _)| member).collect()
     }
 
-    fn push(&mut self, name: &str, member: M, span: Span, findings: &mut Findings) -> Option<usize> {
+    fn push(&mut self, name: Cow<'l, str>, member: M, span: Span, findings: &mut Findings) -> Option<usize> {
         if self.list.len() == MAX_MEMBERS {
             let message = format!("there are more than {MAX_MEMBERS} members of a kind");
             findings.push(Finding::new(Rule::TooMany, span, message));
             return None;
         }
-        self.by_name.insert(name.to_owned(), self.list.len());
+        self.by_name.insert(name, self.list.len());
         self.list.push((member, span));
         Some(self.list.len() - 1)
     }
 }
 
-impl Members {
+impl<'l> Members<'l> {
     /// Merges the members along a lineage.
-    pub(super) fn merge(lineage: &Lineage<'_>, dialect: Dialect, findings: &mut Findings) -> Self {
+    pub(super) fn merge(lineage: &Lineage<'l>, dialect: Dialect, findings: &mut Findings) -> Self {
         let mut members = Self::default();
         let mut components: BTreeMap<&str, Span> = BTreeMap::new();
         for step in lineage.steps() {
             match step {
                 Step::Own(definition) => members.add(definition, None, dialect, findings),
                 Step::Component(used, definitions) => {
-                    if let Some(first) = components.insert(&used.name.name, used.name.span) {
+                    if let Some(first) = components.insert(used.name.name, used.name.span) {
                         let message = format!("a second component `{}`", used.name.name);
                         let finding = Finding::new(Rule::RepeatedComponent, used.name.span, message)
                             .help("give each its own name")
@@ -105,8 +107,8 @@ impl Members {
 
     fn add(
         &mut self,
-        definition: &Definition,
-        component: Option<&ComponentUse>,
+        definition: &'l Definition<'l>,
+        component: Option<&ComponentUse<'_>>,
         dialect: Dialect,
         findings: &mut Findings,
     ) {
@@ -128,22 +130,26 @@ impl Members {
     /// first, so the later one counts; KBEngine merges what is inherited last, so the earlier one does.
     fn add_property(
         &mut self,
-        declared: &DeclaredProperty,
-        component: Option<&ComponentUse>,
+        declared: &DeclaredProperty<'l>,
+        component: Option<&ComponentUse<'_>>,
         dialect: Dialect,
         findings: &mut Findings,
     ) {
         let Some(property) = &declared.property else { return };
-        let mut property = property.clone();
-        property.name = full_name(component, &declared.name);
-        property.persistent &= component.is_none_or(|component| component.persistent);
-        let place = match (self.properties.by_name.get(&property.name), dialect) {
+        let name = full_name(component, declared.name);
+        let persistent = property.persistent && component.is_none_or(|component| component.persistent);
+        let whole = || Property {
+            name: name.clone().into_owned(),
+            persistent,
+            ..property.clone()
+        };
+        let place = match (self.properties.by_name.get(&name), dialect) {
             (None, _) => {
-                let name = property.name.clone();
-                self.properties.push(&name, property, declared.span, findings)
+                let property = whole();
+                self.properties.push(name, property, declared.span, findings)
             }
             (Some(&at), Dialect::BigWorld) => {
-                self.properties.list[at] = (property, declared.span);
+                self.properties.list[at] = (whole(), declared.span);
                 self.levels.remove(&at);
                 Some(at)
             }
@@ -151,8 +157,7 @@ impl Members {
                 let first = self.properties.list[at].1;
                 if first != declared.span {
                     let message = format!(
-                        "`{}` is declared by a descendant too, whose declaration counts",
-                        property.name
+                        "`{name}` is declared by a descendant too, whose declaration counts"
                     );
                     let finding = Finding::new(Rule::RepeatedProperty, declared.span, message)
                         .help("KBEngine refuses this: rename one of the two")
@@ -162,22 +167,22 @@ impl Members {
                 None
             }
         };
-        if let (Some(place), Some(level)) = (place, &declared.level) {
-            self.levels.insert(place, level.clone());
+        if let (Some(place), Some(level)) = (place, declared.level) {
+            self.levels.insert(place, level);
         }
     }
 
     /// A property and a method of the same name on the same part hide each other.
     fn names_differ(&self, findings: &mut Findings) {
         type OnPart = fn(&Property) -> bool;
-        let parts: [(&Merged<Method>, OnPart); 3] = [
+        let parts: [(&Merged<'l, Method>, OnPart); 3] = [
             (&self.base_methods, |property| property.distribution.on_base()),
             (&self.cell_methods, |property| property.distribution.on_cell()),
             (&self.client_methods, |property| property.distribution.to_clients()),
         ];
         for (methods, is_there) in parts {
             for (method, span) in &methods.list {
-                let Some(&at) = self.properties.by_name.get(&method.name) else {
+                let Some(&at) = self.properties.by_name.get(method.name.as_str()) else {
                     continue;
                 };
                 let (property, property_span) = &self.properties.list[at];
@@ -193,7 +198,7 @@ impl Members {
     }
 }
 
-fn methods_of(definition: &Definition) -> impl Iterator<Item = (MethodPart, &DeclaredMethod)> {
+fn methods_of<'l>(definition: &'l Definition<'l>) -> impl Iterator<Item = (MethodPart, &'l DeclaredMethod<'l>)> {
     let parts = [
         (MethodPart::Base, &definition.base_methods),
         (MethodPart::Cell, &definition.cell_methods),
@@ -205,21 +210,21 @@ fn methods_of(definition: &Definition) -> impl Iterator<Item = (MethodPart, &Dec
         .flat_map(|(part, methods)| methods.iter().map(move |method| (part, method)))
 }
 
-fn full_name(component: Option<&ComponentUse>, name: &str) -> String {
-    component.map_or_else(
-        || name.to_owned(),
-        |component| format!("{}.{name}", component.name.name),
-    )
+fn full_name<'l>(component: Option<&ComponentUse<'_>>, name: &'l str) -> Cow<'l, str> {
+    match component {
+        None => Cow::Borrowed(name),
+        Some(component) => Cow::Owned(format!("{}.{name}", component.name.name)),
+    }
 }
 
 /// Adds a method. Unlike a property it cannot be redefined.
-fn add_method(
-    merged: &mut Merged<Method>,
-    declared: &DeclaredMethod,
-    component: Option<&ComponentUse>,
+fn add_method<'l>(
+    merged: &mut Merged<'l, Method>,
+    declared: &DeclaredMethod<'l>,
+    component: Option<&ComponentUse<'_>>,
     findings: &mut Findings,
 ) {
-    let name = full_name(component, &declared.name);
+    let name = full_name(component, declared.name);
     if let Some(&at) = merged.by_name.get(&name) {
         let first = merged.list[at].1;
         let message = format!("the method `{name}` is declared twice");
@@ -231,17 +236,19 @@ fn add_method(
     }
     if let Some(method) = &declared.method {
         let method = Method {
-            name: name.clone(),
+            name: name.clone().into_owned(),
+            args: arguments(&declared.args),
+            returns: arguments(&declared.returns),
             ..method.clone()
         };
-        merged.push(&name, method, declared.span, findings);
+        merged.push(name, method, declared.span, findings);
     }
 }
 
 /// BigWorld calls a component's method by its name alone: the same name in two components must mean the same, and
 /// cannot be the name of one of the entity's own.
 fn component_methods_agree(lineage: &Lineage<'_>, findings: &mut Findings) {
-    let mut known: BTreeMap<(MethodPart, &str), (&DeclaredMethod, bool)> = BTreeMap::new();
+    let mut known: BTreeMap<(MethodPart, &str), (&DeclaredMethod<'_>, bool)> = BTreeMap::new();
     let own = lineage.steps().iter().filter_map(|step| match step {
         Step::Own(definition) => Some((*definition, false)),
         Step::Component(..) => None,
@@ -252,14 +259,18 @@ fn component_methods_agree(lineage: &Lineage<'_>, findings: &mut Findings) {
     });
     for (definition, is_component) in own.chain(components) {
         for (part, declared) in methods_of(definition) {
-            let Some((first, first_is_component)) = known.get(&(part, declared.name.as_str())) else {
-                known.insert((part, &declared.name), (declared, is_component));
+            let Some((first, first_is_component)) = known.get(&(part, declared.name)) else {
+                known.insert((part, declared.name), (declared, is_component));
                 continue;
             };
             let (what, help) = match (&first.method, &declared.method) {
                 _ if !is_component || first.span == declared.span => continue,
                 _ if !first_is_component => ("the entity has a method of this name itself", "rename one of the two"),
-                (Some(a), Some(b)) if is_same_signature(a, b) => continue,
+                (Some(a), Some(b))
+                    if a.exposed == b.exposed && first.args == declared.args && first.returns == declared.returns =>
+                {
+                    continue;
+                }
                 (Some(_), Some(_)) => (
                     "another component has a method of this name that differs",
                     "rename one of the two, or give both the same arguments and exposure",
@@ -278,6 +289,7 @@ fn component_methods_agree(lineage: &Lineage<'_>, findings: &mut Findings) {
     }
 }
 
-fn is_same_signature(a: &Method, b: &Method) -> bool {
-    a.args == b.args && a.returns == b.returns && a.exposed == b.exposed
+fn arguments(declared: &[DeclaredArgument<'_>]) -> Vec<Argument> {
+    let argument = |declared: &DeclaredArgument<'_>| Argument::new(&*declared.name, declared.data_type.clone());
+    declared.iter().map(argument).collect()
 }

@@ -63,7 +63,7 @@ pub fn check_dir(dir: &Path) -> (Option<Schema>, Vec<Diagnostic>) {
     (schema, diagnostics)
 }
 
-fn compile_library(library: &Library, reading: Reading<'_>) -> (Option<Schema>, Findings) {
+fn compile_library(library: &Library<'_>, reading: Reading<'_>) -> (Option<Schema>, Findings) {
     let mut compiler = Compiler::new(library, reading);
     let types = entity_types(&mut compiler, &library.entities);
     let services = services(&mut compiler, &library.services);
@@ -76,7 +76,7 @@ fn compile_library(library: &Library, reading: Reading<'_>) -> (Option<Schema>, 
     (Some(Schema::new(types, services, objects)), findings)
 }
 
-fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList) -> Vec<EntityType> {
+fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<EntityType> {
     let mut types = Vec::new();
     for listed in &list.entities {
         if types.len() == MAX_TYPES {
@@ -87,13 +87,13 @@ fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList) -> Vec<Entit
         match compiler.find(
             Family::Entity,
             Kind::Entity,
-            &listed.name,
+            listed.name,
             listed.span,
             Rule::MissingDefinition,
         ) {
             Lookup::Found(definition) => types.push(compiler.entity_type(listed, definition)),
             // What cannot be read keeps its place, so that the ids of the others are right.
-            Lookup::Broken | Lookup::Missing => types.push(EntityType::new(&listed.name)),
+            Lookup::Broken | Lookup::Missing => types.push(EntityType::new(listed.name)),
         }
     }
     let ids: BTreeMap<String, TypeId> = types
@@ -103,13 +103,13 @@ fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList) -> Vec<Entit
         .collect();
     for (entity_type, client_name) in types.iter_mut().zip(compiler.client_names()) {
         let Some(client_name) = client_name else { continue };
-        if let Some(&id) = ids.get(&client_name.name) {
+        if let Some(&id) = ids.get(client_name.name) {
             entity_type.client_type = (client_name.name != entity_type.name).then_some(id);
             continue;
         }
         let message = format!("there is no entity type `{}`", client_name.name);
         let finding = Finding::new(Rule::ClientName, client_name.span, message);
-        let meant = compiler.nearest(&client_name.name, ids.keys().map(String::as_str));
+        let meant = compiler.nearest(client_name.name, ids.keys().map(String::as_str));
         compiler.report(match meant {
             Some(meant) => finding.help(format!("did you mean `{meant}`?")),
             None => finding.help("name a type that is listed in `entities.xml`"),
@@ -118,35 +118,35 @@ fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList) -> Vec<Entit
     types
 }
 
-fn services(compiler: &mut Compiler<'_, '_>, list: &EntityList) -> Vec<Service> {
+fn services(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<Service> {
     let mut services = Vec::new();
     for listed in &list.entities {
         let found = compiler.find(
             Family::Service,
             Kind::Service,
-            &listed.name,
+            listed.name,
             listed.span,
             Rule::MissingDefinition,
         );
         if let Lookup::Found(definition) = found {
-            services.push(compiler.service(&listed.name, definition));
+            services.push(compiler.service(listed.name, definition));
         }
     }
     services
 }
 
-fn user_data_objects(compiler: &mut Compiler<'_, '_>, list: &EntityList) -> Vec<UserDataObject> {
+fn user_data_objects(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<UserDataObject> {
     let mut objects = Vec::new();
     for listed in &list.entities {
         let found = compiler.find(
             Family::Object,
             Kind::UserDataObject,
-            &listed.name,
+            listed.name,
             listed.span,
             Rule::MissingDefinition,
         );
         if let Lookup::Found(definition) = found {
-            objects.push(compiler.user_data_object(&listed.name, definition));
+            objects.push(compiler.user_data_object(listed.name, definition));
         }
     }
     objects

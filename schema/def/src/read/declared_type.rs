@@ -1,6 +1,6 @@
 //! A type as it is declared: in `<Type>`, in `<of>`, as an argument, as an alias.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Reading, Tags, alias::Pending};
 use crate::{
@@ -210,7 +210,7 @@ impl<'s> Reading<'s> {
         } = element?;
         // A size of 0 is how the predecessors say that there is none.
         let size = (size > 0).then_some(size);
-        let sequence = Box::new(Sequence {
+        let sequence = Arc::new(Sequence {
             of,
             size,
             element_default,
@@ -233,7 +233,7 @@ impl<'s> Reading<'s> {
         let mut is_whole = true;
         if let Some(parent) = fields.get("Parent") {
             match self.declared_type_with(parent, pending).map(|typed| typed.data_type) {
-                Some(DataType::FixedDict(parent)) => dict.fields = parent.fields,
+                Some(DataType::FixedDict(parent)) => dict.fields.clone_from(&parent.fields),
                 Some(_) => {
                     let message = format!("`{}` is not a FIXED_DICT", parent.text);
                     self.report(Finding::new(Rule::DictParent, parent.text_span(), message));
@@ -254,9 +254,9 @@ impl<'s> Reading<'s> {
         }
         dict.allow_none = self.boolean(fields.get("AllowNone"), false);
         if let Some(implemented_by) = fields.get("implementedBy") {
-            dict.implemented_by = self.text(implemented_by).map(|named| named.name);
+            dict.implemented_by = self.text(implemented_by).map(|named| named.name.to_owned());
         }
-        let data_type = DataType::FixedDict(Box::new(dict));
+        let data_type = DataType::FixedDict(Arc::new(dict));
         if !is_whole || !self.is_small_enough(&data_type, section) {
             return None;
         }
@@ -331,7 +331,7 @@ impl<'s> Reading<'s> {
             self.report(finding);
             return None;
         };
-        let data_type = DataType::UserType(self.text(implemented_by)?.name);
+        let data_type = DataType::UserType(self.text(implemented_by)?.name.to_owned());
         self.with_default(data_type, fields.get("Default"))
     }
 

@@ -21,29 +21,29 @@ pub(crate) enum Kind {
 
 /// What one file declares, before inheritance.
 #[derive(Debug)]
-pub(crate) struct Definition {
+pub(crate) struct Definition<'s> {
     pub(crate) kind: Kind,
     /// The name of its file.
-    pub(crate) name: String,
+    pub(crate) name: &'s str,
     /// Where the file begins.
     pub(crate) span: Span,
-    pub(crate) parent: Option<Named>,
-    pub(crate) interfaces: Vec<Named>,
-    pub(crate) components: Vec<ComponentUse>,
-    pub(crate) properties: Vec<DeclaredProperty>,
-    pub(crate) base_methods: Vec<DeclaredMethod>,
-    pub(crate) cell_methods: Vec<DeclaredMethod>,
-    pub(crate) client_methods: Vec<DeclaredMethod>,
+    pub(crate) parent: Option<Named<'s>>,
+    pub(crate) interfaces: Vec<Named<'s>>,
+    pub(crate) components: Vec<ComponentUse<'s>>,
+    pub(crate) properties: Vec<DeclaredProperty<'s>>,
+    pub(crate) base_methods: Vec<DeclaredMethod<'s>>,
+    pub(crate) cell_methods: Vec<DeclaredMethod<'s>>,
+    pub(crate) client_methods: Vec<DeclaredMethod<'s>>,
     /// Of a service.
-    pub(crate) methods: Vec<DeclaredMethod>,
+    pub(crate) methods: Vec<DeclaredMethod<'s>>,
     pub(crate) volatile: Option<Volatile>,
     pub(crate) levels: Vec<DeclaredLevel>,
-    pub(crate) temp_properties: Vec<String>,
+    pub(crate) temp_properties: Vec<&'s str>,
     pub(crate) detailed_position: Option<DetailedPosition>,
     pub(crate) appeal_radius: Option<f32>,
     pub(crate) manual_aoi: Option<bool>,
     pub(crate) persistent: Option<bool>,
-    pub(crate) client_name: Option<Named>,
+    pub(crate) client_name: Option<Named<'s>>,
     /// The parts that `<Distribution>` names: base, cell, client.
     pub(crate) parts: Option<[bool; 3]>,
     /// Of a user data object.
@@ -51,12 +51,12 @@ pub(crate) struct Definition {
 }
 
 /// A component of an entity.
-#[derive(Clone, Debug)]
-pub(crate) struct ComponentUse {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ComponentUse<'s> {
     /// What the entity calls it.
-    pub(crate) name: Named,
+    pub(crate) name: Named<'s>,
     /// Its definition.
-    pub(crate) definition: Named,
+    pub(crate) definition: Named<'s>,
     /// `false` keeps all of its members out of the store.
     pub(crate) persistent: bool,
 }
@@ -107,11 +107,11 @@ const PART_TAGS: Tags = Tags {
 /// The tags in which an interface is named in the KBEngine dialect.
 const INTERFACE_TAGS: [&str; 4] = ["Interface", "interface", "Type", "type"];
 
-impl Definition {
-    fn empty(kind: Kind, name: &str, span: Span) -> Self {
+impl<'s> Definition<'s> {
+    fn empty(kind: Kind, name: &'s str, span: Span) -> Self {
         Self {
             kind,
-            name: name.to_owned(),
+            name,
             span,
             parent: None,
             interfaces: Vec::new(),
@@ -137,7 +137,7 @@ impl Definition {
 
 impl<'s> Reading<'s> {
     /// Reads the root of a definition file.
-    pub(crate) fn definition(&mut self, kind: Kind, name: &str, root: Section<'s>) -> Definition {
+    pub(crate) fn definition(&mut self, kind: Kind, name: &'s str, root: Section<'s>) -> Definition<'s> {
         let mut definition = Definition::empty(kind, name, root.name_span().start_of());
         self.text_means_nothing(root);
         let tags = match kind {
@@ -163,7 +163,7 @@ impl<'s> Reading<'s> {
         if let Some(section) = fields.get("TempProperties") {
             self.text_means_nothing(section);
             let names = section.children().filter(|child| self.is_identifier(*child));
-            definition.temp_properties = names.map(|child| child.name.to_owned()).collect();
+            definition.temp_properties = names.map(|child| child.name).collect();
         }
         definition.persistent = self.declared_boolean(fields.get("Persistent"));
         definition.client_name = fields.get("ClientName").and_then(|name| self.text(name));
@@ -179,7 +179,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Parent, interfaces and components.
-    fn ancestors(&mut self, definition: &mut Definition, fields: &super::Fields<'s>) {
+    fn ancestors(&mut self, definition: &mut Definition<'s>, fields: &super::Fields<'s>) {
         if let Some(parent) = fields.get("Parent").filter(|parent| !parent.is_empty()) {
             if definition.kind == Kind::Interface {
                 let finding = Finding::new(
@@ -208,7 +208,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn interfaces(&mut self, section: Section<'s>, definition: &mut Definition) {
+    fn interfaces(&mut self, section: Section<'s>, definition: &mut Definition<'s>) {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
         let of_this_dialect = match self.dialect {
@@ -221,7 +221,7 @@ impl<'s> Reading<'s> {
                 .help(format!("write `<{of_this_dialect}>`"));
             self.report(finding);
         }
-        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+        let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
         for child in section.children() {
             if section.name == "Interfaces" && !INTERFACE_TAGS.contains(&child.name) {
                 let message = format!("`<{}>` is read as `<Interface>`", child.name);
@@ -229,7 +229,7 @@ impl<'s> Reading<'s> {
                 self.report(finding);
             }
             let Some(named) = self.text(child) else { continue };
-            if let Some(&first) = seen.get(&named.name) {
+            if let Some(&first) = seen.get(named.name) {
                 let message = format!("`{}` is implemented twice", named.name);
                 let finding = Finding::new(Rule::RepeatedInterface, named.span, message)
                     .help("remove one of the two")
@@ -237,16 +237,16 @@ impl<'s> Reading<'s> {
                 self.report(finding);
                 continue;
             }
-            seen.insert(named.name.clone(), named.span);
+            seen.insert(named.name, named.span);
             definition.interfaces.push(named);
         }
     }
 
     /// BigWorld: `<Type> <name> alias </name> </Type>`. KBEngine: `<name> <Type> Type </Type> </name>`.
-    fn component_use(&mut self, section: Section<'s>) -> Option<ComponentUse> {
+    fn component_use(&mut self, section: Section<'s>) -> Option<ComponentUse<'s>> {
         self.text_means_nothing(section);
         let own = Named {
-            name: section.name.to_owned(),
+            name: section.name,
             span: section.name_span(),
         };
         let is_named = self.is_identifier(section);
@@ -261,7 +261,7 @@ impl<'s> Reading<'s> {
             );
             let name = match fields.get("name") {
                 Some(name) => self.text(name)?,
-                None => own.clone(),
+                None => own,
             };
             ComponentUse {
                 name,
@@ -295,7 +295,7 @@ impl<'s> Reading<'s> {
         is_named.then_some(used)
     }
 
-    fn seen_from_a_distance(&mut self, definition: &mut Definition, fields: &super::Fields<'s>) {
+    fn seen_from_a_distance(&mut self, definition: &mut Definition<'s>, fields: &super::Fields<'s>) {
         definition.volatile = fields.get("Volatile").map(|section| self.volatile(section));
         for tag in ["LoDLevels", "LODLevels"] {
             if let Some(section) = fields.get(tag) {

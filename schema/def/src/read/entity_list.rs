@@ -10,14 +10,14 @@ use crate::{
 
 /// The entity types of a game in their order.
 #[derive(Debug, Default)]
-pub(crate) struct EntityList {
-    pub(crate) entities: Vec<Listed>,
+pub(crate) struct EntityList<'s> {
+    pub(crate) entities: Vec<Listed<'s>>,
 }
 
 /// One entry of the list.
 #[derive(Debug)]
-pub(crate) struct Listed {
-    pub(crate) name: String,
+pub(crate) struct Listed<'s> {
+    pub(crate) name: &'s str,
     pub(crate) span: Span,
     /// What the list says about its parts.
     pub(crate) base: Option<bool>,
@@ -29,7 +29,7 @@ const GROUPS: [&str; 2] = ["ClientServerEntities", "ServerOnlyEntities"];
 
 impl<'s> Reading<'s> {
     /// Reads the list in either form: flat, or in groups of types with and without a client part.
-    pub(crate) fn entity_list(&mut self, root: Section<'s>) -> EntityList {
+    pub(crate) fn entity_list(&mut self, root: Section<'s>) -> EntityList<'s> {
         let mut list = EntityList::default();
         self.attributes_mean_nothing(root);
         self.text_means_nothing(root);
@@ -60,7 +60,7 @@ impl<'s> Reading<'s> {
     }
 
     /// A list of names and nothing else: services, user data objects.
-    pub(crate) fn name_list(&mut self, root: Section<'s>) -> EntityList {
+    pub(crate) fn name_list(&mut self, root: Section<'s>) -> EntityList<'s> {
         self.attributes_mean_nothing(root);
         self.text_means_nothing(root);
         let entities = root
@@ -72,7 +72,7 @@ impl<'s> Reading<'s> {
         list
     }
 
-    fn listed(&mut self, section: Section<'s>, client: Option<bool>) -> Option<Listed> {
+    fn listed(&mut self, section: Section<'s>, client: Option<bool>) -> Option<Listed<'s>> {
         if section.name.contains(':') {
             self.unknown_tag(section, []);
             return None;
@@ -84,7 +84,7 @@ impl<'s> Reading<'s> {
         for child in section.children() {
             self.unknown_tag(child, []);
         }
-        let (name, span) = (section.name.to_owned(), section.name_span());
+        let (name, span) = (section.name, section.name_span());
         let mut listed = Listed {
             name,
             span,
@@ -114,9 +114,9 @@ impl<'s> Reading<'s> {
         Some(listed)
     }
 
-    fn without_repetitions(&mut self, list: &mut EntityList) {
-        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
-        list.entities.retain(|listed| match seen.get(&listed.name) {
+    fn without_repetitions(&mut self, list: &mut EntityList<'s>) {
+        let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+        list.entities.retain(|listed| match seen.get(listed.name) {
             Some(&first) => {
                 let message = format!("`{}` is listed twice", listed.name);
                 let finding = Finding::new(Rule::RepeatedEntity, listed.span, message)
@@ -126,7 +126,7 @@ impl<'s> Reading<'s> {
                 false
             }
             None => {
-                seen.insert(listed.name.clone(), listed.span);
+                seen.insert(listed.name, listed.span);
                 true
             }
         });

@@ -1,22 +1,31 @@
 //! Methods: what they take, what they answer, and who may call them.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{Dialect, Reading, Tags};
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Rule, Severity},
-    schema::{Argument, Exposure, Method},
+    schema::{Exposure, Method},
     source::{Section, Span},
 };
 
 /// A method as a file declares it.
 #[derive(Clone, Debug)]
-pub(crate) struct DeclaredMethod {
-    pub(crate) name: String,
+pub(crate) struct DeclaredMethod<'s> {
+    pub(crate) name: &'s str,
     pub(crate) span: Span,
-    /// `None` if the declaration is wrong, which has been reported.
+    /// Without its name and arguments. `None` if the declaration is wrong, which has been reported.
     pub(crate) method: Option<Method>,
+    pub(crate) args: Vec<DeclaredArgument<'s>>,
+    pub(crate) returns: Vec<DeclaredArgument<'s>>,
+}
+
+/// An argument or a returned value as a file declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeclaredArgument<'s> {
+    pub(crate) name: Cow<'s, str>,
+    pub(crate) data_type: DataType,
 }
 
 /// Where a method runs.
@@ -43,7 +52,7 @@ const TAGS: Tags = Tags {
 };
 
 impl<'s> Reading<'s> {
-    pub(crate) fn methods(&mut self, section: Section<'s>, part: MethodPart) -> Vec<DeclaredMethod> {
+    pub(crate) fn methods(&mut self, section: Section<'s>, part: MethodPart) -> Vec<DeclaredMethod<'s>> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
         let mut methods = Vec::new();
@@ -57,11 +66,11 @@ impl<'s> Reading<'s> {
         methods
     }
 
-    fn method(&mut self, section: Section<'s>, part: MethodPart) -> DeclaredMethod {
+    fn method(&mut self, section: Section<'s>, part: MethodPart) -> DeclaredMethod<'s> {
         let is_named = self.is_identifier(section);
         self.text_means_nothing(section);
         let fields = self.fields(section, &TAGS);
-        let mut method = Method::new(section.name, Vec::new());
+        let mut method = Method::new(String::new(), Vec::new());
         let args = self.arguments(fields.get("Args"), fields.many());
         let returns = self.returns(fields.get("ReturnValues"), part);
         if let Some(exposed) = fields.get("Exposed") {
@@ -84,27 +93,29 @@ impl<'s> Reading<'s> {
         }
         method.protocol_id = self.protocol_id(fields.get("Utype"));
         let declared = DeclaredMethod {
-            name: section.name.to_owned(),
+            name: section.name,
             span: section.name_span(),
             method: None,
+            args: Vec::new(),
+            returns: Vec::new(),
         };
         let (Some(args), Some(returns), true) = (args, returns, is_named) else {
             return declared;
         };
         if part == MethodPart::Client || method.exposed != Exposure::No {
-            let types: Vec<&DataType> = args.iter().chain(&returns).map(|arg| &arg.data_type).collect();
-            self.travels_to_clients(&types, section.name_span(), section.name);
+            let types = args.iter().chain(&returns).map(|arg| &arg.data_type);
+            self.travels_to_clients(types, section.name_span(), section.name);
         }
-        method.args = args;
-        method.returns = returns;
         DeclaredMethod {
             method: Some(method),
+            args,
+            returns,
             ..declared
         }
     }
 
     /// Arguments in a section of their own, by name; or each in an `<Arg>`, by position.
-    fn arguments(&mut self, args: Option<Section<'s>>, positional: &[Section<'s>]) -> Option<Vec<Argument>> {
+    fn arguments(&mut self, args: Option<Section<'s>>, positional: &[Section<'s>]) -> Option<Vec<DeclaredArgument<'s>>> {
         let Some(args) = args else {
             return self.positional(positional.iter().copied(), "arg");
         };
@@ -122,7 +133,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Returned values by name; `None` if one of them is wrong.
-    fn returns(&mut self, section: Option<Section<'s>>, part: MethodPart) -> Option<Vec<Argument>> {
+    fn returns(&mut self, section: Option<Section<'s>>, part: MethodPart) -> Option<Vec<DeclaredArgument<'s>>> {
         let Some(section) = section else {
             return Some(Vec::new());
         };
@@ -143,16 +154,22 @@ impl<'s> Reading<'s> {
         self.named(section)
     }
 
-    fn positional(&mut self, sections: impl Iterator<Item = Section<'s>>, prefix: &str) -> Option<Vec<Argument>> {
-        let types: Vec<_> = sections.map(|section| self.declared_type(section)).collect();
-        types
-            .into_iter()
-            .enumerate()
-            .map(|(i, typed)| Some(Argument::new(format!("{prefix}{i}"), typed?.data_type)))
-            .collect()
+    fn positional(&mut self, sections: impl Iterator<Item = Section<'s>>, prefix: &str) -> Option<Vec<DeclaredArgument<'s>>> {
+        let mut arguments = Some(Vec::new());
+        for (i, section) in sections.enumerate() {
+            let typed = self.declared_type(section);
+            arguments = arguments.zip(typed).map(|(mut arguments, typed)| {
+                arguments.push(DeclaredArgument {
+                    name: Cow::Owned(format!("{prefix}{i}")),
+                    data_type: typed.data_type,
+                });
+                arguments
+            });
+        }
+        arguments
     }
 
-    fn named(&mut self, section: Section<'s>) -> Option<Vec<Argument>> {
+    fn named(&mut self, section: Section<'s>) -> Option<Vec<DeclaredArgument<'s>>> {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut arguments = Some(Vec::new());
         for child in section.children() {
@@ -167,7 +184,10 @@ impl<'s> Reading<'s> {
             match self.declared_type(child) {
                 Some(typed) if is_named && is_new => {
                     if let Some(arguments) = &mut arguments {
-                        arguments.push(Argument::new(child.name, typed.data_type));
+                        arguments.push(DeclaredArgument {
+                            name: Cow::Borrowed(child.name),
+                            data_type: typed.data_type,
+                        });
                     }
                 }
                 _ => arguments = None,

@@ -22,7 +22,7 @@ pub(crate) use declared_type::Typed;
 pub(crate) use definition::{ComponentUse, Definition, Kind};
 pub(crate) use dialect::{Dialect, FileSigns};
 pub(crate) use entity_list::{EntityList, Listed};
-pub(crate) use method::{DeclaredMethod, MethodPart};
+pub(crate) use method::{DeclaredArgument, DeclaredMethod, MethodPart};
 pub(crate) use property::DeclaredProperty;
 pub(crate) use space::{BANDS, DeclaredLevel};
 
@@ -49,10 +49,20 @@ pub(crate) const MAX_DECLARED: usize = 8_000_000;
 const MAX_NAME: usize = 255;
 
 /// A name and where it is written.
-#[derive(Clone, Debug)]
-pub(crate) struct Named {
-    pub(crate) name: String,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<'s> {
+    pub(crate) name: &'s str,
     pub(crate) span: Span,
+}
+
+impl<'s> Named<'s> {
+    /// The text of a section.
+    pub(crate) fn text_of(section: Section<'s>) -> Self {
+        Self {
+            name: section.long_text(),
+            span: section.text_span(),
+        }
+    }
 }
 
 /// The tags that a section may have.
@@ -71,7 +81,7 @@ pub(crate) struct Fields<'s> {
     many: Vec<Section<'s>>,
 }
 
-impl<'a, 's> Fields<'s> {
+impl<'s> Fields<'s> {
     /// The child of this tag.
     pub(crate) fn get(&self, tag: &str) -> Option<Section<'s>> {
         self.once
@@ -189,7 +199,7 @@ impl<'s> Reading<'s> {
     }
 
     /// The text of a section that must have some.
-    pub(crate) fn text(&mut self, section: Section<'s>) -> Option<Named> {
+    pub(crate) fn text(&mut self, section: Section<'s>) -> Option<Named<'s>> {
         self.children_mean_nothing(section);
         if section.text.is_empty() {
             let message = format!("`<{}>` is empty", section.name);
@@ -201,10 +211,7 @@ impl<'s> Reading<'s> {
             self.report(Finding::new(Rule::Name, section.text_span(), message));
             return None;
         }
-        Some(Named {
-            name: section.text.clone().into_owned(),
-            span: section.text_span(),
-        })
+        Some(Named::text_of(section))
     }
 
     /// A yes or no. Anything but `true` and `false` is reported and leaves the default; in the KBEngine dialect it is
@@ -242,10 +249,10 @@ impl<'s> Reading<'s> {
     /// A number of at least `low`, or a finding.
     pub(crate) fn distance(&mut self, section: Section<'s>, low: f32) -> Option<f32> {
         let named = self.text(section)?;
-        self.parse_distance(&named, low)
+        self.parse_distance(named, low)
     }
 
-    fn parse_distance(&mut self, named: &Named, low: f32) -> Option<f32> {
+    fn parse_distance(&mut self, named: Named<'_>, low: f32) -> Option<f32> {
         match named.name.parse::<f32>() {
             Ok(value) if value.is_finite() && value >= low => Some(value),
             _ => {

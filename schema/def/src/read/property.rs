@@ -10,13 +10,14 @@ use crate::{
 
 /// A property as a file declares it.
 #[derive(Clone, Debug)]
-pub(crate) struct DeclaredProperty {
-    pub(crate) name: String,
+pub(crate) struct DeclaredProperty<'s> {
+    pub(crate) name: &'s str,
     pub(crate) span: Span,
-    /// `None` if the declaration is wrong, which has been reported.
+    /// Without its name, which depends on whose property it becomes. `None` if the declaration is wrong, which has been
+    /// reported.
     pub(crate) property: Option<Property>,
     /// The label of its level of detail.
-    pub(crate) level: Option<Named>,
+    pub(crate) level: Option<Named<'s>>,
 }
 
 const TAGS: Tags = Tags {
@@ -52,10 +53,10 @@ const RESERVED: [&str; 5] = ["id", "position", "direction", "spaceID", "database
 
 impl<'s> Reading<'s> {
     /// The properties of a section, without those that are replaced by another of the same name in it.
-    pub(crate) fn properties(&mut self, section: Section<'s>, has_flags: bool) -> Vec<DeclaredProperty> {
+    pub(crate) fn properties(&mut self, section: Section<'s>, has_flags: bool) -> Vec<DeclaredProperty<'s>> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
-        let mut properties: Vec<DeclaredProperty> = Vec::new();
+        let mut properties: Vec<DeclaredProperty<'s>> = Vec::new();
         let mut places = std::collections::BTreeMap::new();
         for child in section.children() {
             if child.name.contains(':') {
@@ -76,8 +77,8 @@ impl<'s> Reading<'s> {
         properties
     }
 
-    fn declared_again(&mut self, first: &DeclaredProperty, again: &DeclaredProperty) {
-        let name = &again.name;
+    fn declared_again(&mut self, first: &DeclaredProperty<'s>, again: &DeclaredProperty<'s>) {
+        let name = again.name;
         let message = match self.dialect {
             Dialect::BigWorld => format!("`{name}` is declared twice; this declaration replaces the first"),
             Dialect::KBEngine => format!("`{name}` is declared twice; the first declaration counts"),
@@ -88,8 +89,8 @@ impl<'s> Reading<'s> {
         self.report(finding);
     }
 
-    fn property(&mut self, section: Section<'s>, has_flags: bool) -> DeclaredProperty {
-        let (name, span) = (section.name.to_owned(), section.name_span());
+    fn property(&mut self, section: Section<'s>, has_flags: bool) -> DeclaredProperty<'s> {
+        let (name, span) = (section.name, section.name_span());
         let mut declared = DeclaredProperty {
             name,
             span,
@@ -120,7 +121,7 @@ impl<'s> Reading<'s> {
             Some(Distribution::CellPrivate)
         };
         // Read whatever else is wrong before giving up, so that all of it is reported.
-        let mut property = Property::new(section.name, DataType::Int8, Distribution::CellPrivate);
+        let mut property = Property::new(String::new(), DataType::Int8, Distribution::CellPrivate);
         property.persistent = self.boolean(fields.get("Persistent"), false);
         property.editable = self.boolean(fields.get("Editable"), false);
         property.latest_only = self.boolean(fields.get("SendLatestOnly"), false);
@@ -141,9 +142,9 @@ impl<'s> Reading<'s> {
             }
         }
         self.storage(section, &fields, &mut property);
-        self.history(span, declared.level.as_ref(), &property);
+        self.history(section, declared.level, &property);
         if distribution.to_clients() {
-            self.travels_to_clients(&[&property.data_type], span, section.name);
+            self.travels_to_clients(std::iter::once(&property.data_type), span, section.name);
         }
         declared.property = is_whole.then_some(property);
         declared
@@ -173,7 +174,7 @@ impl<'s> Reading<'s> {
                 named.span,
                 format!("there is no distribution `{}`", named.name),
             );
-            let meant = self.nearest(&named.name, known());
+            let meant = self.nearest(named.name, known());
             self.report(match meant {
                 Some(meant) => finding.help(format!("did you mean `{meant}`?")),
                 None => finding.help(format!("write one of {}", known().collect::<Vec<_>>().join(", "))),
@@ -198,7 +199,7 @@ impl<'s> Reading<'s> {
             let span = fields
                 .get("Persistent")
                 .map_or(section.name_span(), |persistent| persistent.name_span());
-            let message = format!("`{}` is a mailbox and is not stored", property.name);
+            let message = format!("`{}` is a mailbox and is not stored", section.name);
             let finding = Finding::new(Rule::MailboxPersistent, span, message)
                 .help("store a database id, and look the entity up by it");
             self.report(finding);
@@ -273,7 +274,7 @@ impl<'s> Reading<'s> {
             .into_iter()
             .find_map(|tag| fields.get(tag));
         let span = tag.map_or(section.name_span(), |tag| tag.name_span());
-        let name = &property.name;
+        let name = section.name;
         if !property.persistent {
             let message = format!("`{name}` is indexed but not persistent");
             let finding = Finding::new(Rule::IndexNotPersistent, span, message)
@@ -299,11 +300,11 @@ impl<'s> Reading<'s> {
     }
 
     /// How changes reach observers.
-    fn history(&mut self, span: Span, level: Option<&Named>, property: &Property) {
+    fn history(&mut self, section: Section<'s>, level: Option<Named<'_>>, property: &Property) {
         if let Some(level) = level
             && !property.distribution.to_other_clients()
         {
-            let message = format!("`{}` is not sent to other clients", property.name);
+            let message = format!("`{}` is not sent to other clients", section.name);
             let finding = Finding::new(Rule::LevelWithoutEffect, level.span, message)
                 .help("remove the `<DetailLevel>`, or use ALL_CLIENTS or OTHER_CLIENTS");
             self.report(finding);
@@ -311,9 +312,9 @@ impl<'s> Reading<'s> {
         if !property.reliable && !property.latest_only {
             let message = format!(
                 "`{}` is unreliable, and each of its changes is sent once",
-                property.name
+                section.name
             );
-            let finding = Finding::new(Rule::UnreliableHistory, span, message)
+            let finding = Finding::new(Rule::UnreliableHistory, section.name_span(), message)
                 .help("add `<SendLatestOnly> true </SendLatestOnly>`");
             self.report(finding);
         }
@@ -326,8 +327,16 @@ impl<'s> Reading<'s> {
     }
 
     /// Reports what should not travel between client and server.
-    pub(super) fn travels_to_clients(&mut self, types: &[&DataType], span: Span, name: &str) {
-        let has = |wanted: fn(&DataType) -> bool| types.iter().any(|data_type| data_type.any(&mut |part| wanted(part)));
+    pub(super) fn travels_to_clients<'t>(
+        &mut self,
+        types: impl Iterator<Item = &'t DataType> + Clone,
+        span: Span,
+        name: &str,
+    ) {
+        let has = |wanted: fn(&DataType) -> bool| {
+            let mut types = types.clone();
+            types.any(|data_type| data_type.any(&mut |part| wanted(part)))
+        };
         if has(|part| matches!(part, DataType::Python(_))) {
             let message = format!("`{name}` sends an opaque value between client and server");
             let finding = Finding::new(Rule::ClientPython, span, message)

@@ -63,11 +63,7 @@ impl<'s> Reading<'s> {
         if section.text.is_empty() {
             return Reach::Always;
         }
-        let named = Named {
-            name: section.text.clone().into_owned(),
-            span: section.text_span(),
-        };
-        match self.parse_distance(&named, f32::MIN) {
+        match self.parse_distance(Named::text_of(section), f32::MIN) {
             Some(metres) if metres > 0.0 => Reach::Within(metres),
             Some(_) => Reach::Never,
             None => Reach::Always,
@@ -109,11 +105,7 @@ impl<'s> Reading<'s> {
                 continue;
             }
             let fields = self.fields(child, &LEVEL_TAGS);
-            let named = Named {
-                name: child.text.clone().into_owned(),
-                span: child.text_span(),
-            };
-            let radius = self.parse_distance(&named, 0.0);
+            let radius = self.parse_distance(Named::text_of(child), 0.0);
             let label = fields.get("label").and_then(|label| self.text(label));
             let hysteresis = match fields.get("hyst") {
                 Some(hyst) => self.distance(hyst, 0.0),
@@ -126,7 +118,7 @@ impl<'s> Reading<'s> {
             }
             if let (Some(radius), Some(label), Some(hysteresis)) = (radius, label, hysteresis) {
                 let level = LodLevel {
-                    label: label.name,
+                    label: label.name.to_owned(),
                     radius,
                     hysteresis,
                 };

@@ -23,6 +23,8 @@
 //!
 //! Numbers are little-endian. Indices, ids and look-up tables follow from the order and are not stored.
 
+use std::sync::Arc;
+
 use annals_ids::{MemberId, TypeId};
 
 use super::{
@@ -281,7 +283,9 @@ fn put_data_type(data_type: &DataType, out: &mut Vec<u8>) {
             put_list(&dict.fields, out, put_field);
         }
         simple => {
-            let code = SIMPLE_TYPES.iter().position(|known| known == simple);
+            let code = SIMPLE_TYPES
+                .iter()
+                .position(|known| std::mem::discriminant(known) == std::mem::discriminant(simple));
             out.push(
                 code.and_then(|code| u8::try_from(code).ok())
                     .expect("invariant: every simple type is listed"),
@@ -541,9 +545,9 @@ impl Input<'_> {
                 other => return Err(SchemaProblem::Code(other, "an opaque type")),
             }),
             USER_TYPE => DataType::UserType(self.name()?),
-            ARRAY => DataType::Array(Box::new(self.sequence(inner, nodes)?)),
-            TUPLE => DataType::Tuple(Box::new(self.sequence(inner, nodes)?)),
-            FIXED_DICT => DataType::FixedDict(Box::new(FixedDict {
+            ARRAY => DataType::Array(Arc::new(self.sequence(inner, nodes)?)),
+            TUPLE => DataType::Tuple(Arc::new(self.sequence(inner, nodes)?)),
+            FIXED_DICT => DataType::FixedDict(Arc::new(FixedDict {
                 allow_none: self.bool()?,
                 implemented_by: self.option(Self::name)?,
                 fields: self.list("fields", MAX_MEMBERS, |input| input.field(inner, nodes))?,

@@ -1,7 +1,5 @@
 //! Entity types.
 
-use std::collections::BTreeMap;
-
 use annals_ids::{MemberId, TypeId};
 
 use super::member::{Exposure, Method, Property};
@@ -112,7 +110,8 @@ pub(super) struct Tables {
     client_method_ids: Vec<MemberId>,
 }
 
-type Names = BTreeMap<String, MemberId>;
+/// Members in the order of their names.
+type Names = Vec<MemberId>;
 
 impl EntityType {
     /// A type with all three parts and no members.
@@ -151,34 +150,25 @@ impl EntityType {
     /// The property of this name.
     #[must_use]
     pub fn property_named(&self, name: &str) -> Option<&Property> {
-        self.tables.properties.get(name).and_then(|&id| self.property(id))
+        find(&self.properties, &self.tables.properties, name, |property| &property.name)
     }
 
     /// The base method of this name.
     #[must_use]
     pub fn base_method_named(&self, name: &str) -> Option<&Method> {
-        self.tables
-            .base_methods
-            .get(name)
-            .and_then(|id| self.base_methods.get(usize::from(id.0)))
+        find(&self.base_methods, &self.tables.base_methods, name, |method| &method.name)
     }
 
     /// The cell method of this name.
     #[must_use]
     pub fn cell_method_named(&self, name: &str) -> Option<&Method> {
-        self.tables
-            .cell_methods
-            .get(name)
-            .and_then(|id| self.cell_methods.get(usize::from(id.0)))
+        find(&self.cell_methods, &self.tables.cell_methods, name, |method| &method.name)
     }
 
     /// The client method of this name.
     #[must_use]
     pub fn client_method_named(&self, name: &str) -> Option<&Method> {
-        self.tables
-            .client_methods
-            .get(name)
-            .and_then(|id| self.client_methods.get(usize::from(id.0)))
+        find(&self.client_methods, &self.tables.client_methods, name, |method| &method.name)
     }
 
     /// The properties that clients see, in the order of their client ids.
@@ -221,7 +211,7 @@ impl EntityType {
             number_methods(methods);
         }
         self.tables = Tables {
-            properties: names(self.properties.iter().map(|p| (&p.name, p.index))),
+            properties: names(&self.properties, |property| &property.name),
             base_methods: method_names(&self.base_methods),
             cell_methods: method_names(&self.cell_methods),
             client_methods: method_names(&self.client_methods),
@@ -300,7 +290,7 @@ fn number_for_clients<M>(
     set_id: impl Fn(&mut M, Option<u16>),
 ) -> Vec<MemberId> {
     let mut order: Vec<usize> = (0..members.len()).filter(|&i| is_seen(&members[i])).collect();
-    order.sort_by_key(|&i| size(&members[i]).map_or((true, 0), |size| (false, size)));
+    order.sort_by_cached_key(|&i| size(&members[i]).map_or((true, 0), |size| (false, size)));
     members.iter_mut().for_each(|member| set_id(member, None));
     for (client_id, &position) in order.iter().enumerate() {
         set_id(&mut members[position], Some(member_id(client_id).0));
@@ -309,11 +299,20 @@ fn number_for_clients<M>(
 }
 
 fn method_names(methods: &[Method]) -> Names {
-    names(methods.iter().map(|method| (&method.name, method.index)))
+    names(methods, |method| &method.name)
 }
 
-fn names<'a>(members: impl Iterator<Item = (&'a String, MemberId)>) -> Names {
-    members.map(|(name, id)| (name.clone(), id)).collect()
+fn names<M>(members: &[M], name: impl Fn(&M) -> &String) -> Names {
+    let mut names: Names = (0..members.len()).map(member_id).collect();
+    names.sort_unstable_by_key(|id| name(&members[usize::from(id.0)]));
+    names
+}
+
+/// The member of this name.
+fn find<'m, M>(members: &'m [M], names: &[MemberId], wanted: &str, name: impl Fn(&M) -> &String) -> Option<&'m M> {
+    let member = |id: &MemberId| &members[usize::from(id.0)];
+    let at = names.binary_search_by(|id| name(member(id)).as_str().cmp(wanted));
+    at.ok().map(|at| member(&names[at]))
 }
 
 fn member_id(position: usize) -> MemberId {

@@ -1,7 +1,7 @@
 //! What several tests need.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::Arc};
 
 use annals_def::{
     Argument, DataType, Dice, EntityType, Exposure, Field, FixedDict, Index, Method, Property, PythonKind, Schema,
@@ -37,9 +37,9 @@ pub(crate) fn random_type(depth: usize, dice: &mut Dice<'_>) -> DataType {
         return simple[dice() as usize % simple.len()].clone();
     }
     match dice() % 3 {
-        0 => DataType::Array(Box::new(random_sequence(depth, dice))),
-        1 => DataType::Tuple(Box::new(random_sequence(depth, dice))),
-        _ => DataType::FixedDict(Box::new(FixedDict {
+        0 => DataType::Array(Arc::new(random_sequence(depth, dice))),
+        1 => DataType::Tuple(Arc::new(random_sequence(depth, dice))),
+        _ => DataType::FixedDict(Arc::new(FixedDict {
             fields: (0..dice() % 5).map(|i| random_field(i, depth, dice)).collect(),
             allow_none: one_in(2, dice),
             implemented_by: (one_in(4, dice)).then(|| "wrapper".to_owned()),

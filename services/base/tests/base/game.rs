@@ -55,7 +55,7 @@ pub(crate) fn schema() -> Arc<Schema> {
 }
 
 fn numbers() -> DataType {
-    DataType::Array(Box::new(Sequence {
+    DataType::Array(std::sync::Arc::new(Sequence {
         of: DataType::UInt32,
         size: None,
         element_default: Value::UInt(0),

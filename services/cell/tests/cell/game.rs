@@ -50,7 +50,7 @@ pub(crate) fn schema() -> Arc<Schema> {
 }
 
 fn being(name: &str, reach: Reach) -> EntityType {
-    let numbers = || DataType::Array(Box::new(Sequence::of(DataType::Int16)));
+    let numbers = || DataType::Array(std::sync::Arc::new(Sequence::of(DataType::Int16)));
     let mut being = EntityType::new(name);
     being.properties = vec![
         Property::new("strength", DataType::Int32, Distribution::AllClients),

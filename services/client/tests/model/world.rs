@@ -17,7 +17,7 @@ pub(crate) const OWN: EntityId = EntityId(100);
 /// Base `gold`, cell `health`, `name` and `bag`, a client method `say`, exposed methods on both parts.
 pub(crate) fn schema() -> Arc<Schema> {
     let mut avatar = EntityType::new("Avatar");
-    let bag = DataType::Array(Box::new(Sequence::of(DataType::Int16)));
+    let bag = DataType::Array(std::sync::Arc::new(Sequence::of(DataType::Int16)));
     avatar.properties = vec![
         Property::new("gold", DataType::Int32, Distribution::BaseAndClient),
         Property::new("name", DataType::Unicode, Distribution::AllClients),
