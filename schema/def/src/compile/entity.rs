@@ -232,7 +232,13 @@ impl<'l, 's> Compiler<'l, 's> {
 
     /// Which parts the type has: as its list or its definition says; else by which scripts there are; else by what its
     /// members need.
-    fn parts(&self, listed: &Listed<'_>, definition: &Definition<'_>, members: &Members<'_>, volatile: &Option<Volatile>) -> Parts {
+    fn parts(
+        &self,
+        listed: &Listed<'_>,
+        definition: &Definition<'_>,
+        members: &Members<'_>,
+        volatile: &Option<Volatile>,
+    ) -> Parts {
         let [base, cell, client] = match definition.parts {
             Some(parts) => parts.map(Some),
             None => [None; 3],
@@ -243,15 +249,15 @@ impl<'l, 's> Compiler<'l, 's> {
         };
         let has_scripts = self.library.scripts[0].len() + self.library.scripts[1].len() > 0;
         let server_part = |part: usize| has_scripts.then(|| self.library.scripts[part].contains(listed.name));
-        let properties = || members.properties.list.iter().map(|(property, _)| property);
+        let properties = || members.properties.iter().map(|(property, _)| property);
         let is_in_space = volatile.is_some()
-            || !members.cell_methods.list.is_empty()
+            || !members.cell_methods.is_empty()
             || properties().any(|property| property.distribution.on_cell());
         let is_seen = volatile.is_some()
-            || !members.client_methods.list.is_empty()
+            || !members.client_methods.is_empty()
             || properties().any(|property| property.distribution.to_clients());
         let has_base_members =
-            !members.base_methods.list.is_empty() || properties().any(|property| property.distribution.on_base());
+            !members.base_methods.is_empty() || properties().any(|property| property.distribution.on_base());
         let client_unless_said = match self.reading.dialect {
             Dialect::BigWorld => is_seen,
             // Interfaces bring members for clients to types that have none, so members say nothing here.
@@ -273,12 +279,12 @@ impl<'l, 's> Compiler<'l, 's> {
         let on = |is_there: fn(&Property) -> bool| {
             members
                 .properties
-                .list
                 .iter()
                 .find(|(property, _)| is_there(property))
-                .map(|(property, span)| (&property.name, *span))
+                .map(|(property, span)| (&property.name, span))
         };
-        let first = |methods: &Merged<'_, Method>| methods.list.first().map(|(method, span)| (method.name.clone(), *span));
+        let first =
+            |methods: &Merged<'_, Method>| methods.iter().next().map(|(method, span)| (method.name.clone(), span));
         let base = on(|property| property.distribution.on_base()).map(|(name, span)| (name.clone(), span));
         let cell = on(|property| property.distribution.on_cell()).map(|(name, span)| (name.clone(), span));
         let missing = [
@@ -302,7 +308,7 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     fn one_identifier(&mut self, properties: &Merged<'_, Property>) {
-        let mut identifiers = properties.list.iter().filter(|(property, _)| property.identifier);
+        let mut identifiers = properties.iter().filter(|(property, _)| property.identifier);
         let Some((first, first_span)) = identifiers.next() else {
             return;
         };
@@ -311,9 +317,9 @@ impl<'l, 's> Compiler<'l, 's> {
                 "`{}` is an identifier, and `{}` is one already",
                 second.name, first.name
             );
-            let finding = Finding::new(Rule::SecondIdentifier, *span, message)
+            let finding = Finding::new(Rule::SecondIdentifier, span, message)
                 .help("make it a unique index: `<Indexed> true <Unique> true </Unique> </Indexed>`")
-                .related(*first_span, "the first one");
+                .related(first_span, "the first one");
             self.report(finding);
         }
     }
@@ -321,13 +327,12 @@ impl<'l, 's> Compiler<'l, 's> {
     fn fixed_ids_differ(&mut self, members: &Members<'_>) {
         let properties = members
             .properties
-            .list
             .iter()
-            .map(|(property, span)| (property.protocol_id, &property.name, *span));
+            .map(|(property, span)| (property.protocol_id, &property.name, span));
         self.ids_differ(properties);
         let parts = [&members.base_methods, &members.cell_methods, &members.client_methods];
-        let methods = parts.into_iter().flat_map(|methods| &methods.list);
-        self.ids_differ(methods.map(|(method, span)| (method.protocol_id, &method.name, *span)));
+        let methods = parts.into_iter().flat_map(|methods| methods.iter());
+        self.ids_differ(methods.map(|(method, span)| (method.protocol_id, &method.name, span)));
     }
 
     fn ids_differ<'m>(&mut self, members: impl Iterator<Item = (Option<u16>, &'m String, Span)>) {

@@ -76,7 +76,9 @@ impl<'s> Documents<'s> {
             findings.push(finding);
             return None;
         };
-        let below = sources.iter().filter_map(|(id, file)| Some((id, file, file.path.strip_prefix(root)?)));
+        let below = sources
+            .iter()
+            .filter_map(|(id, file)| Some((id, file, file.path.strip_prefix(root)?)));
         let parsed = below.map(|(id, file, path)| {
             let document = if file.is_unreadable {
                 Document::default()
@@ -139,7 +141,11 @@ impl<'s> Library<'s> {
 
     /// What stands in for a missing list: every entity definition in the order of its name.
     fn all_entities(&self, reading: &mut Reading<'_>) -> EntityList<'s> {
-        let definitions = self.definitions.get(&(Family::Entity, Kind::Entity)).into_iter().flatten();
+        let definitions = self
+            .definitions
+            .get(&(Family::Entity, Kind::Entity))
+            .into_iter()
+            .flatten();
         let named = definitions.filter_map(|(name, definition)| Some((name, definition.as_ref()?)));
         let entities: Vec<Listed<'s>> = named
             .map(|(name, definition)| Listed {

@@ -5,9 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use super::lineage::{Lineage, Step};
 use crate::{
     diagnostic::{Finding, Findings, Rule},
-    read::{
-        ComponentUse, DeclaredArgument, DeclaredMethod, DeclaredProperty, Definition, Dialect, MethodPart, Named,
-    },
+    read::{ComponentUse, DeclaredArgument, DeclaredMethod, DeclaredProperty, Definition, Dialect, MethodPart, Named},
     schema::{Argument, MAX_MEMBERS, Method, Property},
     source::Span,
 };
@@ -26,34 +24,53 @@ pub(super) struct Members<'l> {
 
 /// Members of one kind in their order.
 pub(super) struct Merged<'l, M> {
-    pub(super) list: Vec<(M, Span)>,
+    members: Vec<M>,
+    /// Where each is declared.
+    spans: Vec<Span>,
     by_name: BTreeMap<Cow<'l, str>, usize>,
 }
 
 impl<M> Default for Merged<'_, M> {
     fn default() -> Self {
         Self {
-            list: Vec::new(),
+            members: Vec::new(),
+            spans: Vec::new(),
             by_name: BTreeMap::new(),
         }
     }
 }
 
 impl<'l, M> Merged<'l, M> {
+    /// The members, each with the place of its declaration.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&M, Span)> {
+        self.members.iter().zip(self.spans.iter().copied())
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
     /// Takes the members out.
     pub(super) fn into_members(self) -> Vec<M> {
-        self.list.into_iter().map(|(member, _)| member).collect()
+        self.members
+    }
+
+    fn reserve(&mut self, more: usize) {
+        self.members.reserve(more);
+        self.spans.reserve(more);
     }
 
     fn push(&mut self, name: Cow<'l, str>, member: M, span: Span, findings: &mut Findings) -> Option<usize> {
-        if self.list.len() == MAX_MEMBERS {
+        if self.members.len() == MAX_MEMBERS {
             let message = format!("there are more than {MAX_MEMBERS} members of a kind");
             findings.push(Finding::new(Rule::TooMany, span, message));
             return None;
         }
-        self.by_name.insert(name, self.list.len());
-        self.list.push((member, span));
-        Some(self.list.len() - 1)
+        self.by_name.insert(name, self.members.len());
+        self.members.push(member);
+        self.spans.push(span);
+        Some(self.members.len() - 1)
     }
 }
 
@@ -91,7 +108,6 @@ impl<'l> Members<'l> {
     pub(super) fn cost(&self) -> usize {
         let properties = self
             .properties
-            .list
             .iter()
             .map(|(property, _)| property.data_type.cost() + property.default.cost());
         let methods = [
@@ -100,7 +116,7 @@ impl<'l> Members<'l> {
             &self.client_methods,
             &self.methods,
         ];
-        let methods = methods.into_iter().flat_map(|methods| &methods.list);
+        let methods = methods.into_iter().flat_map(|methods| methods.iter());
         let arguments = methods.flat_map(|(method, _)| method.args.iter().chain(&method.returns));
         properties.sum::<usize>() + arguments.map(|argument| argument.data_type.cost()).sum::<usize>()
     }
@@ -112,6 +128,10 @@ impl<'l> Members<'l> {
         dialect: Dialect,
         findings: &mut Findings,
     ) {
+        self.properties.reserve(definition.properties.len());
+        self.base_methods.reserve(definition.base_methods.len());
+        self.cell_methods.reserve(definition.cell_methods.len());
+        self.client_methods.reserve(definition.client_methods.len());
         for property in &definition.properties {
             self.add_property(property, component, dialect, findings);
         }
@@ -149,16 +169,14 @@ impl<'l> Members<'l> {
                 self.properties.push(name, property, declared.span, findings)
             }
             (Some(&at), Dialect::BigWorld) => {
-                self.properties.list[at] = (whole(), declared.span);
+                (self.properties.members[at], self.properties.spans[at]) = (whole(), declared.span);
                 self.levels.remove(&at);
                 Some(at)
             }
             (Some(&at), Dialect::KBEngine) => {
-                let first = self.properties.list[at].1;
+                let first = self.properties.spans[at];
                 if first != declared.span {
-                    let message = format!(
-                        "`{name}` is declared by a descendant too, whose declaration counts"
-                    );
+                    let message = format!("`{name}` is declared by a descendant too, whose declaration counts");
                     let finding = Finding::new(Rule::RepeatedProperty, declared.span, message)
                         .help("KBEngine refuses this: rename one of the two")
                         .related(first, "this one counts");
@@ -181,16 +199,16 @@ impl<'l> Members<'l> {
             (&self.client_methods, |property| property.distribution.to_clients()),
         ];
         for (methods, is_there) in parts {
-            for (method, span) in &methods.list {
+            for (method, span) in methods.iter() {
                 let Some(&at) = self.properties.by_name.get(method.name.as_str()) else {
                     continue;
                 };
-                let (property, property_span) = &self.properties.list[at];
+                let (property, property_span) = (&self.properties.members[at], self.properties.spans[at]);
                 if is_there(property) {
                     let message = format!("`{}` is both a property and a method", method.name);
-                    let finding = Finding::new(Rule::NameClash, *span, message)
+                    let finding = Finding::new(Rule::NameClash, span, message)
                         .help("rename one of the two")
-                        .related(*property_span, "the property");
+                        .related(property_span, "the property");
                     findings.push(finding);
                 }
             }
@@ -226,7 +244,7 @@ fn add_method<'l>(
 ) {
     let name = full_name(component, declared.name);
     if let Some(&at) = merged.by_name.get(&name) {
-        let first = merged.list[at].1;
+        let first = merged.spans[at];
         let message = format!("the method `{name}` is declared twice");
         let finding = Finding::new(Rule::RepeatedMethod, declared.span, message)
             .help("remove one of the two; only properties can be redefined")

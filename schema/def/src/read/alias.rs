@@ -70,6 +70,7 @@ impl<'s> Reading<'s> {
             self.report(Finding::new(Rule::AliasName, section.name_span(), message).help("choose another name"));
         }
         if super::declared_type::is_built_in(name) {
+            self.has_hiding_alias = true;
             let message = format!("the alias `{name}` hides the type of that name");
             self.report(Finding::new(Rule::AliasName, section.name_span(), message).help("choose another name"));
         }

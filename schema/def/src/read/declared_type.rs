@@ -88,16 +88,20 @@ impl<'s> Reading<'s> {
     }
 
     /// The same while aliases are being read.
-    pub(super) fn declared_type_with(
-        &mut self,
-        section: Section<'s>,
-        pending: &mut Pending<'s>,
-    ) -> Option<Typed> {
+    pub(super) fn declared_type_with(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
         let name = section.text.as_ref();
         if name.is_empty() {
             let message = format!("`<{}>` names no type", section.name);
             self.report(Finding::new(Rule::MissingType, section.name_span(), message));
             return None;
+        }
+        let built_in = SIMPLE
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, data_type)| data_type);
+        if let (Some(data_type), false) = (built_in, self.has_hiding_alias) {
+            let typed = self.simple(data_type.clone(), section);
+            return typed.filter(|typed| self.spend(typed, section));
         }
         if let Some(alias) = self.pending_alias(name, section.text_span(), pending) {
             let fields = self.fields(section, &SIMPLE_TAGS);
@@ -143,7 +147,8 @@ impl<'s> Reading<'s> {
         match known.find(|known| known.eq_ignore_ascii_case(name)) {
             Some(exact) if exact != name => {
                 let message = format!("`{name}` is read as `{exact}`");
-                let finding = Finding::new(Rule::TypeCase, section.text_span(), message).help(format!("write `{exact}`"));
+                let finding =
+                    Finding::new(Rule::TypeCase, section.text_span(), message).help(format!("write `{exact}`"));
                 self.report(finding);
                 exact
             }
@@ -181,12 +186,7 @@ impl<'s> Reading<'s> {
         Some(Typed { data_type, default })
     }
 
-    fn sequence(
-        &mut self,
-        is_array: bool,
-        section: Section<'s>,
-        pending: &mut Pending<'s>,
-    ) -> Option<Typed> {
+    fn sequence(&mut self, is_array: bool, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
         let fields = self.fields(section, &SEQUENCE_TAGS);
         let Some(of) = fields.get("of") else {
             let message = format!("`{}` does not say what it is a sequence of", section.text);
@@ -264,12 +264,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Adds the declared fields; `false` if one of them cannot be used.
-    fn dict_fields(
-        &mut self,
-        properties: Section<'s>,
-        pending: &mut Pending<'s>,
-        dict: &mut FixedDict,
-    ) -> bool {
+    fn dict_fields(&mut self, properties: Section<'s>, pending: &mut Pending<'s>, dict: &mut FixedDict) -> bool {
         let mut declared: BTreeMap<&str, Section<'s>> = BTreeMap::new();
         let mut is_whole = true;
         for section in properties.children() {
@@ -302,7 +297,8 @@ impl<'s> Reading<'s> {
         let fields = self.fields(section, &FIELD_TAGS);
         let Some(declared) = fields.get("Type") else {
             let message = format!("the field `{}` has no type", section.name);
-            let finding = Finding::new(Rule::MissingType, section.name_span(), message).help("add `<Type> TYPE </Type>`");
+            let finding =
+                Finding::new(Rule::MissingType, section.name_span(), message).help("add `<Type> TYPE </Type>`");
             self.report(finding);
             return None;
         };

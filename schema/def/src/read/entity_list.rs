@@ -44,11 +44,8 @@ impl<'s> Reading<'s> {
                 if let Some(group) = fields.get(group) {
                     self.attributes_mean_nothing(group);
                     self.text_means_nothing(group);
-                    list.entities.extend(
-                        group
-                            .children()
-                            .filter_map(|child| self.listed(child, Some(client))),
-                    );
+                    list.entities
+                        .extend(group.children().filter_map(|child| self.listed(child, Some(client))));
                 }
             }
         } else {
@@ -63,10 +60,7 @@ impl<'s> Reading<'s> {
     pub(crate) fn name_list(&mut self, root: Section<'s>) -> EntityList<'s> {
         self.attributes_mean_nothing(root);
         self.text_means_nothing(root);
-        let entities = root
-            .children()
-            .filter_map(|child| self.listed(child, None))
-            .collect();
+        let entities = root.children().filter_map(|child| self.listed(child, None)).collect();
         let mut list = EntityList { entities };
         self.without_repetitions(&mut list);
         list

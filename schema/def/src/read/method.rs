@@ -55,7 +55,7 @@ impl<'s> Reading<'s> {
     pub(crate) fn methods(&mut self, section: Section<'s>, part: MethodPart) -> Vec<DeclaredMethod<'s>> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
-        let mut methods = Vec::new();
+        let mut methods = Vec::with_capacity(section.children().count());
         for child in section.children() {
             if child.name.contains(':') {
                 self.unknown_tag(child, []);
@@ -115,13 +115,21 @@ impl<'s> Reading<'s> {
     }
 
     /// Arguments in a section of their own, by name; or each in an `<Arg>`, by position.
-    fn arguments(&mut self, args: Option<Section<'s>>, positional: &[Section<'s>]) -> Option<Vec<DeclaredArgument<'s>>> {
+    fn arguments(
+        &mut self,
+        args: Option<Section<'s>>,
+        positional: &[Section<'s>],
+    ) -> Option<Vec<DeclaredArgument<'s>>> {
         let Some(args) = args else {
             return self.positional(positional.iter().copied(), "arg");
         };
         if let Some(stray) = positional.first() {
-            let finding = Finding::new(Rule::StrayText, stray.name_span(), "`<Arg>` beside `<Args>` is not read")
-                .help("move it into `<Args>`");
+            let finding = Finding::new(
+                Rule::StrayText,
+                stray.name_span(),
+                "`<Arg>` beside `<Args>` is not read",
+            )
+            .help("move it into `<Args>`");
             self.report(finding);
         }
         self.attributes_mean_nothing(args);
@@ -154,7 +162,11 @@ impl<'s> Reading<'s> {
         self.named(section)
     }
 
-    fn positional(&mut self, sections: impl Iterator<Item = Section<'s>>, prefix: &str) -> Option<Vec<DeclaredArgument<'s>>> {
+    fn positional(
+        &mut self,
+        sections: impl Iterator<Item = Section<'s>>,
+        prefix: &str,
+    ) -> Option<Vec<DeclaredArgument<'s>>> {
         let mut arguments = Some(Vec::new());
         for (i, section) in sections.enumerate() {
             let typed = self.declared_type(section);

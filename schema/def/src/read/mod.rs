@@ -36,6 +36,8 @@ pub(crate) struct Reading<'s> {
     pub(crate) dialect: Dialect,
     /// The aliases; `None` for one whose declaration is wrong, which has been reported.
     pub(crate) aliases: BTreeMap<&'s str, Option<Typed>>,
+    /// Whether an alias has the name of a built-in type, so that a name of one may mean the other.
+    has_hiding_alias: bool,
     pub(crate) findings: Findings,
     /// How many more nodes of types and values of defaults may be made.
     pub(crate) budget: usize,
@@ -44,6 +46,9 @@ pub(crate) struct Reading<'s> {
 /// Most nodes of types and values of defaults in all declarations together. Each counts wherever it is used, since each
 /// use is a copy: a small file can otherwise fill the memory with copies of one large alias.
 pub(crate) const MAX_DECLARED: usize = 8_000_000;
+
+/// How many children most sections of many tags have; room is made for as many at once.
+const EXPECTED_FIELDS: usize = 6;
 
 /// Longest name of anything, bytes. Names are copied to every heir.
 const MAX_NAME: usize = 255;
@@ -101,6 +106,7 @@ impl<'s> Reading<'s> {
         Self {
             dialect,
             aliases: BTreeMap::new(),
+            has_hiding_alias: false,
             findings: Findings::default(),
             budget: MAX_DECLARED,
         }
@@ -122,8 +128,15 @@ impl<'s> Reading<'s> {
             many: Vec::new(),
         };
         self.attributes_mean_nothing(section);
+        if section.has_children() {
+            fields.once.reserve(tags.once.len().min(EXPECTED_FIELDS));
+        }
         for child in section.children() {
-            if tags.many.contains(&child.name) {
+            if let Some(tag) = tags.once.iter().find(|tag| **tag == child.name)
+                && fields.get(tag).is_none()
+            {
+                fields.once.push((tag, child));
+            } else if tags.many.contains(&child.name) {
                 fields.many.push(child);
             } else if tags.unused.contains(&child.name) {
                 let message = format!("`<{}>` has no effect here", child.name);
@@ -308,10 +321,10 @@ impl<'s> Reading<'s> {
 
 /// Whether scripts and generated code can use it as a name.
 pub(crate) fn is_identifier(name: &str) -> bool {
-    let mut characters = name.chars();
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     name.len() <= MAX_NAME
-        && characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.as_bytes().first().is_some_and(|first| !first.is_ascii_digit())
+        && name.as_bytes().iter().all(is_letter)
 }
 
 /// `true` and `false` in any case.

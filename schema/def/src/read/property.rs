@@ -56,7 +56,7 @@ impl<'s> Reading<'s> {
     pub(crate) fn properties(&mut self, section: Section<'s>, has_flags: bool) -> Vec<DeclaredProperty<'s>> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
-        let mut properties: Vec<DeclaredProperty<'s>> = Vec::new();
+        let mut properties: Vec<DeclaredProperty<'s>> = Vec::with_capacity(section.children().count());
         let mut places = std::collections::BTreeMap::new();
         for child in section.children() {
             if child.name.contains(':') {
@@ -160,13 +160,13 @@ impl<'s> Reading<'s> {
             return None;
         };
         let named = self.text(flags)?;
-        let word = named.name.to_ascii_uppercase();
+        let is_word = |word: &str| word.eq_ignore_ascii_case(named.name);
         let own = Distribution::ALL
             .into_iter()
-            .find(|distribution| distribution.flag() == word);
+            .find(|distribution| is_word(distribution.flag()));
         let other = OTHER_WORDS
             .into_iter()
-            .find(|(other, _)| *other == word)
+            .find(|(other, _)| is_word(other))
             .map(|(_, distribution)| distribution);
         let Some(distribution) = own.or(other) else {
             let finding = Finding::new(
@@ -185,7 +185,7 @@ impl<'s> Reading<'s> {
             let message = format!("`{}` is KBEngine's word for `{distribution}`", named.name);
             let finding = Finding::new(Rule::OtherDialect, named.span, message).help(format!("write `{distribution}`"));
             self.report(finding);
-        } else if self.dialect == Dialect::BigWorld && named.name != word {
+        } else if self.dialect == Dialect::BigWorld && named.name != distribution.flag() {
             let message = format!("`{}` is read as `{distribution}`", named.name);
             let finding = Finding::new(Rule::FlagCase, named.span, message).help(format!("write `{distribution}`"));
             self.report(finding);
@@ -310,10 +310,7 @@ impl<'s> Reading<'s> {
             self.report(finding);
         }
         if !property.reliable && !property.latest_only {
-            let message = format!(
-                "`{}` is unreliable, and each of its changes is sent once",
-                section.name
-            );
+            let message = format!("`{}` is unreliable, and each of its changes is sent once", section.name);
             let finding = Finding::new(Rule::UnreliableHistory, section.name_span(), message)
                 .help("add `<SendLatestOnly> true </SendLatestOnly>`");
             self.report(finding);

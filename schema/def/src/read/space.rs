@@ -83,7 +83,9 @@ impl<'s> Reading<'s> {
             Dialect::BigWorld => Severity::Error,
             Dialect::KBEngine => Severity::Warning,
         };
-        let span = section.child(far).map_or(section.name_span(), |child| child.name_span());
+        let span = section
+            .child(far)
+            .map_or(section.name_span(), |child| child.name_span());
         let finding = Finding::new(
             Rule::VolatileOrder,
             span,

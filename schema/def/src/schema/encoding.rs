@@ -86,7 +86,8 @@ impl Schema {
     /// The stored form. The same schema gives the same bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut out = Vec::with_capacity(self.types.len() * BYTES_PER_TYPE);
+        out.push(VERSION);
         put_list(&self.types, &mut out, put_type);
         put_list(&self.services, &mut out, |service, out| {
             put_name(&service.name, out);
@@ -224,6 +225,9 @@ fn put_field(field: &Field, out: &mut Vec<u8>) {
     });
 }
 
+/// Bytes of an entity type, about: what room is made for at first.
+const BYTES_PER_TYPE: usize = 4_096;
+
 /// The types without further parts, in the order of their codes from 0.
 const SIMPLE_TYPES: [DataType; 18] = [
     DataType::Int8,
@@ -282,16 +286,18 @@ fn put_data_type(data_type: &DataType, out: &mut Vec<u8>) {
             });
             put_list(&dict.fields, out, put_field);
         }
-        simple => {
-            let code = SIMPLE_TYPES
-                .iter()
-                .position(|known| std::mem::discriminant(known) == std::mem::discriminant(simple));
-            out.push(
-                code.and_then(|code| u8::try_from(code).ok())
-                    .expect("invariant: every simple type is listed"),
-            );
-        }
+        simple => out.push(simple_code(simple)),
     }
+}
+
+/// The code of a type without further parts.
+fn simple_code(simple: &DataType) -> u8 {
+    let wanted = std::mem::discriminant(simple);
+    let code = SIMPLE_TYPES
+        .iter()
+        .position(|known| std::mem::discriminant(known) == wanted);
+    code.and_then(|code| u8::try_from(code).ok())
+        .expect("invariant: every simple type is listed")
 }
 
 fn put_sequence(sequence: &Sequence, out: &mut Vec<u8>) {

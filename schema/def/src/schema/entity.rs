@@ -150,25 +150,33 @@ impl EntityType {
     /// The property of this name.
     #[must_use]
     pub fn property_named(&self, name: &str) -> Option<&Property> {
-        find(&self.properties, &self.tables.properties, name, |property| &property.name)
+        find(&self.properties, &self.tables.properties, name, |property| {
+            &property.name
+        })
     }
 
     /// The base method of this name.
     #[must_use]
     pub fn base_method_named(&self, name: &str) -> Option<&Method> {
-        find(&self.base_methods, &self.tables.base_methods, name, |method| &method.name)
+        find(&self.base_methods, &self.tables.base_methods, name, |method| {
+            &method.name
+        })
     }
 
     /// The cell method of this name.
     #[must_use]
     pub fn cell_method_named(&self, name: &str) -> Option<&Method> {
-        find(&self.cell_methods, &self.tables.cell_methods, name, |method| &method.name)
+        find(&self.cell_methods, &self.tables.cell_methods, name, |method| {
+            &method.name
+        })
     }
 
     /// The client method of this name.
     #[must_use]
     pub fn client_method_named(&self, name: &str) -> Option<&Method> {
-        find(&self.client_methods, &self.tables.client_methods, name, |method| &method.name)
+        find(&self.client_methods, &self.tables.client_methods, name, |method| {
+            &method.name
+        })
     }
 
     /// The properties that clients see, in the order of their client ids.

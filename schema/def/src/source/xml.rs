@@ -146,7 +146,8 @@ impl<'s> Parser<'s, '_> {
         let name_span = self.span(begin, name_end);
         if name.is_empty() {
             let finding = Finding::new(Rule::NotWellFormed, self.span(self.at, begin), "`<` begins no tag");
-            self.findings.push(finding.help("write `&lt;` for the character itself"));
+            self.findings
+                .push(finding.help("write `&lt;` for the character itself"));
             return Err(Stop);
         }
         let (attributes, is_closed) = match bytes.get(name_end) {
@@ -234,7 +235,8 @@ impl<'s> Parser<'s, '_> {
             self.at = text.len() - behind.len();
             if attributes.iter().any(|known| known.name == name) {
                 let message = format!("the attribute `{name}` is there twice; the first one counts");
-                self.findings.push(Finding::new(Rule::Attribute, span, message).help("remove one of the two"));
+                self.findings
+                    .push(Finding::new(Rule::Attribute, span, message).help("remove one of the two"));
             } else {
                 attributes.push(Attribute { name, value, span });
             }
@@ -355,8 +357,13 @@ impl<'s> Parser<'s, '_> {
         let rest = &self.text[self.at..];
         let end = rest.find(|c: char| c == ';' || c == '<' || c.is_whitespace());
         let Some(end) = end.filter(|&end| rest[end..].starts_with(';')) else {
-            let finding = Finding::new(Rule::NotWellFormed, self.span(self.at, self.at + 1), "`&` begins no reference");
-            self.findings.push(finding.help("write `&amp;` for the character itself"));
+            let finding = Finding::new(
+                Rule::NotWellFormed,
+                self.span(self.at, self.at + 1),
+                "`&` begins no reference",
+            );
+            self.findings
+                .push(finding.help("write `&amp;` for the character itself"));
             return Err(Stop);
         };
         let (reference, begin) = (&rest[1..end], self.at);
@@ -386,9 +393,15 @@ impl<'s> Parser<'s, '_> {
         let end = rest.find('>');
         let declaration = &rest[..end.map_or(rest.len(), |end| end + 1)];
         let span = self.span(self.at, self.at + declaration.len());
-        let is_doc_type = declaration.get(..9).is_some_and(|word| word.eq_ignore_ascii_case("<!DOCTYPE"));
+        let is_doc_type = declaration
+            .get(..9)
+            .is_some_and(|word| word.eq_ignore_ascii_case("<!DOCTYPE"));
         if !is_doc_type || end.is_none() {
-            let finding = Finding::new(Rule::NotWellFormed, span, "`<!` begins neither a comment nor a document type");
+            let finding = Finding::new(
+                Rule::NotWellFormed,
+                span,
+                "`<!` begins neither a comment nor a document type",
+            );
             self.findings.push(finding.help("write `<!-- … -->` for a comment"));
             return Err(Stop);
         }
@@ -458,7 +471,9 @@ fn trim_start(text: &str) -> &str {
 /// The text without the blanks behind it.
 fn trim_end(text: &str) -> &str {
     let bytes = text.as_bytes();
-    let end = bytes.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    let end = bytes
+        .iter()
+        .rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
     match end {
         Some(end) if bytes[end].is_ascii_graphic() => &text[..=end],
         _ => text.trim_end(),
