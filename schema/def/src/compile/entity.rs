@@ -283,8 +283,7 @@ impl<'l, 's> Compiler<'l, 's> {
                 .find(|(property, _)| is_there(property))
                 .map(|(property, span)| (&property.name, span))
         };
-        let first =
-            |methods: &Merged<'_, Method>| methods.iter().next().map(|(method, span)| (method.name.clone(), span));
+        let first = |methods: &Merged<Method>| methods.iter().next().map(|(method, span)| (method.name.clone(), span));
         let base = on(|property| property.distribution.on_base()).map(|(name, span)| (name.clone(), span));
         let cell = on(|property| property.distribution.on_cell()).map(|(name, span)| (name.clone(), span));
         let missing = [
@@ -307,7 +306,7 @@ impl<'l, 's> Compiler<'l, 's> {
         }
     }
 
-    fn one_identifier(&mut self, properties: &Merged<'_, Property>) {
+    fn one_identifier(&mut self, properties: &Merged<Property>) {
         let mut identifiers = properties.iter().filter(|(property, _)| property.identifier);
         let Some((first, first_span)) = identifiers.next() else {
             return;

@@ -13,34 +13,52 @@ use crate::{
 /// The members of an entity, each with the place of its declaration.
 #[derive(Default)]
 pub(super) struct Members<'l> {
-    pub(super) properties: Merged<'l, Property>,
-    pub(super) base_methods: Merged<'l, Method>,
-    pub(super) cell_methods: Merged<'l, Method>,
-    pub(super) client_methods: Merged<'l, Method>,
-    pub(super) methods: Merged<'l, Method>,
+    pub(super) properties: Merged<Property>,
+    pub(super) base_methods: Merged<Method>,
+    pub(super) cell_methods: Merged<Method>,
+    pub(super) client_methods: Merged<Method>,
+    pub(super) methods: Merged<Method>,
     /// The labels of the properties' levels of detail, by position.
     pub(super) levels: BTreeMap<usize, Named<'l>>,
 }
 
 /// Members of one kind in their order.
-pub(super) struct Merged<'l, M> {
+pub(super) struct Merged<M> {
     members: Vec<M>,
     /// Where each is declared.
     spans: Vec<Span>,
-    by_name: BTreeMap<Cow<'l, str>, usize>,
+    /// Positions in the order of the names.
+    by_name: Vec<usize>,
 }
 
-impl<M> Default for Merged<'_, M> {
+/// What can be told apart by its name.
+pub(super) trait Member {
+    fn name(&self) -> &str;
+}
+
+impl Member for Property {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Member for Method {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<M> Default for Merged<M> {
     fn default() -> Self {
         Self {
             members: Vec::new(),
             spans: Vec::new(),
-            by_name: BTreeMap::new(),
+            by_name: Vec::new(),
         }
     }
 }
 
-impl<'l, M> Merged<'l, M> {
+impl<M: Member> Merged<M> {
     /// The members, each with the place of its declaration.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&M, Span)> {
         self.members.iter().zip(self.spans.iter().copied())
@@ -59,15 +77,23 @@ impl<'l, M> Merged<'l, M> {
     fn reserve(&mut self, more: usize) {
         self.members.reserve(more);
         self.spans.reserve(more);
+        self.by_name.reserve(more);
     }
 
-    fn push(&mut self, name: Cow<'l, str>, member: M, span: Span, findings: &mut Findings) -> Option<usize> {
+    /// The position of the member of this name, or where it belongs in the order of the names.
+    fn position(&self, name: &str) -> Result<usize, usize> {
+        let found = self.by_name.binary_search_by(|&at| self.members[at].name().cmp(name));
+        found.map(|found| self.by_name[found])
+    }
+
+    /// Adds a member whose name belongs at `order`.
+    fn push(&mut self, order: usize, member: M, span: Span, findings: &mut Findings) -> Option<usize> {
         if self.members.len() == MAX_MEMBERS {
             let message = format!("there are more than {MAX_MEMBERS} members of a kind");
             findings.push(Finding::new(Rule::TooMany, span, message));
             return None;
         }
-        self.by_name.insert(name, self.members.len());
+        self.by_name.insert(order, self.members.len());
         self.members.push(member);
         self.spans.push(span);
         Some(self.members.len() - 1)
@@ -97,7 +123,7 @@ impl<'l> Members<'l> {
                 }
             }
         }
-        if dialect == Dialect::BigWorld {
+        if dialect == Dialect::BigWorld && !components.is_empty() {
             component_methods_agree(lineage, findings);
         }
         members.names_differ(findings);
@@ -163,17 +189,17 @@ impl<'l> Members<'l> {
             persistent,
             ..property.clone()
         };
-        let place = match (self.properties.by_name.get(&name), dialect) {
-            (None, _) => {
+        let place = match (self.properties.position(&name), dialect) {
+            (Err(order), _) => {
                 let property = whole();
-                self.properties.push(name, property, declared.span, findings)
+                self.properties.push(order, property, declared.span, findings)
             }
-            (Some(&at), Dialect::BigWorld) => {
+            (Ok(at), Dialect::BigWorld) => {
                 (self.properties.members[at], self.properties.spans[at]) = (whole(), declared.span);
                 self.levels.remove(&at);
                 Some(at)
             }
-            (Some(&at), Dialect::KBEngine) => {
+            (Ok(at), Dialect::KBEngine) => {
                 let first = self.properties.spans[at];
                 if first != declared.span {
                     let message = format!("`{name}` is declared by a descendant too, whose declaration counts");
@@ -193,14 +219,14 @@ impl<'l> Members<'l> {
     /// A property and a method of the same name on the same part hide each other.
     fn names_differ(&self, findings: &mut Findings) {
         type OnPart = fn(&Property) -> bool;
-        let parts: [(&Merged<'l, Method>, OnPart); 3] = [
+        let parts: [(&Merged<Method>, OnPart); 3] = [
             (&self.base_methods, |property| property.distribution.on_base()),
             (&self.cell_methods, |property| property.distribution.on_cell()),
             (&self.client_methods, |property| property.distribution.to_clients()),
         ];
         for (methods, is_there) in parts {
             for (method, span) in methods.iter() {
-                let Some(&at) = self.properties.by_name.get(method.name.as_str()) else {
+                let Ok(at) = self.properties.position(&method.name) else {
                     continue;
                 };
                 let (property, property_span) = (&self.properties.members[at], self.properties.spans[at]);
@@ -237,13 +263,14 @@ fn full_name<'l>(component: Option<&ComponentUse<'_>>, name: &'l str) -> Cow<'l,
 
 /// Adds a method. Unlike a property it cannot be redefined.
 fn add_method<'l>(
-    merged: &mut Merged<'l, Method>,
+    merged: &mut Merged<Method>,
     declared: &DeclaredMethod<'l>,
     component: Option<&ComponentUse<'_>>,
     findings: &mut Findings,
 ) {
     let name = full_name(component, declared.name);
-    if let Some(&at) = merged.by_name.get(&name) {
+    let position = merged.position(&name);
+    if let Ok(at) = position {
         let first = merged.spans[at];
         let message = format!("the method `{name}` is declared twice");
         let finding = Finding::new(Rule::RepeatedMethod, declared.span, message)
@@ -252,14 +279,14 @@ fn add_method<'l>(
         findings.push(finding);
         return;
     }
-    if let Some(method) = &declared.method {
+    if let (Some(method), Err(order)) = (&declared.method, position) {
         let method = Method {
-            name: name.clone().into_owned(),
+            name: name.into_owned(),
             args: arguments(&declared.args),
             returns: arguments(&declared.returns),
             ..method.clone()
         };
-        merged.push(name, method, declared.span, findings);
+        merged.push(order, method, declared.span, findings);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Methods: what they take, what they answer, and who may call them.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::borrow::Cow;
 
-use super::{Dialect, Reading, Tags};
+use super::{Dialect, Reading, Tags, names::Names};
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Rule, Severity},
@@ -182,11 +182,12 @@ impl<'s> Reading<'s> {
     }
 
     fn named(&mut self, section: Section<'s>) -> Option<Vec<DeclaredArgument<'s>>> {
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
-        let mut arguments = Some(Vec::new());
-        for child in section.children() {
+        let count = section.children().count();
+        let mut names = Names::with_capacity(count);
+        let mut arguments = Some(Vec::with_capacity(count));
+        for (i, child) in section.children().enumerate() {
             let is_named = self.is_identifier(child);
-            let is_new = seen.insert(child.name);
+            let is_new = names.insert(child.name, i).is_ok();
             if !is_new {
                 let message = format!("a second `{}`", child.name);
                 let finding =

@@ -11,6 +11,7 @@ mod dialect;
 mod entity_list;
 mod literal;
 mod method;
+mod names;
 mod property;
 mod python;
 mod space;
@@ -47,9 +48,6 @@ pub(crate) struct Reading<'s> {
 /// use is a copy: a small file can otherwise fill the memory with copies of one large alias.
 pub(crate) const MAX_DECLARED: usize = 8_000_000;
 
-/// How many children most sections of many tags have; room is made for as many at once.
-const EXPECTED_FIELDS: usize = 6;
-
 /// Longest name of anything, bytes. Names are copied to every heir.
 const MAX_NAME: usize = 255;
 
@@ -82,15 +80,36 @@ pub(crate) struct Tags {
 
 /// The children of a section by their tags.
 pub(crate) struct Fields<'s> {
-    once: Vec<(&'static str, Section<'s>)>,
+    /// The first ones; nearly all sections have no more.
+    few: [Option<(&'static str, Section<'s>)>; FEW_FIELDS],
+    /// The others.
+    more: Vec<(&'static str, Section<'s>)>,
     many: Vec<Section<'s>>,
 }
 
+/// How many fields a section may have before they cost an allocation.
+const FEW_FIELDS: usize = 6;
+
 impl<'s> Fields<'s> {
+    fn none() -> Self {
+        Self {
+            few: [None; FEW_FIELDS],
+            more: Vec::new(),
+            many: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, tag: &'static str, section: Section<'s>) {
+        match self.few.iter_mut().find(|free| free.is_none()) {
+            Some(free) => *free = Some((tag, section)),
+            None => self.more.push((tag, section)),
+        }
+    }
+
     /// The child of this tag.
     pub(crate) fn get(&self, tag: &str) -> Option<Section<'s>> {
-        self.once
-            .iter()
+        let few = self.few.iter().map_while(Option::as_ref);
+        few.chain(&self.more)
             .find(|(known, _)| *known == tag)
             .map(|(_, section)| *section)
     }
@@ -123,19 +142,13 @@ impl<'s> Reading<'s> {
 
     /// Sorts the children of a section by what their tags mean, and reports those that mean nothing.
     pub(crate) fn fields(&mut self, section: Section<'s>, tags: &Tags) -> Fields<'s> {
-        let mut fields = Fields {
-            once: Vec::new(),
-            many: Vec::new(),
-        };
+        let mut fields = Fields::none();
         self.attributes_mean_nothing(section);
-        if section.has_children() {
-            fields.once.reserve(tags.once.len().min(EXPECTED_FIELDS));
-        }
         for child in section.children() {
             if let Some(tag) = tags.once.iter().find(|tag| **tag == child.name)
                 && fields.get(tag).is_none()
             {
-                fields.once.push((tag, child));
+                fields.push(tag, child);
             } else if tags.many.contains(&child.name) {
                 fields.many.push(child);
             } else if tags.unused.contains(&child.name) {
@@ -149,7 +162,7 @@ impl<'s> Reading<'s> {
                         .related(first.name_span(), "the first one");
                     self.report(finding);
                 } else {
-                    fields.once.push((tag, child));
+                    fields.push(tag, child);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Properties: each its type, its distribution, and what else is said about it.
 
-use super::{Dialect, Named, Reading, Tags, Typed};
+use super::{Dialect, Named, Reading, Tags, Typed, names::Names};
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Rule, Severity},
@@ -57,15 +57,14 @@ impl<'s> Reading<'s> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
         let mut properties: Vec<DeclaredProperty<'s>> = Vec::with_capacity(section.children().count());
-        let mut places = std::collections::BTreeMap::new();
+        let mut names = Names::with_capacity(properties.capacity());
         for child in section.children() {
             if child.name.contains(':') {
                 self.unknown_tag(child, []);
                 continue;
             }
             let property = self.property(child, has_flags);
-            let Some(&at) = places.get(child.name) else {
-                places.insert(child.name, properties.len());
+            let Err(at) = names.insert(child.name, properties.len()) else {
                 properties.push(property);
                 continue;
             };

@@ -297,13 +297,19 @@ fn number_for_clients<M>(
     size: impl Fn(&M) -> Option<usize>,
     set_id: impl Fn(&mut M, Option<u16>),
 ) -> Vec<MemberId> {
-    let mut order: Vec<usize> = (0..members.len()).filter(|&i| is_seen(&members[i])).collect();
-    order.sort_by_cached_key(|&i| size(&members[i]).map_or((true, 0), |size| (false, size)));
-    members.iter_mut().for_each(|member| set_id(member, None));
-    for (client_id, &position) in order.iter().enumerate() {
-        set_id(&mut members[position], Some(member_id(client_id).0));
+    let mut order: Vec<(bool, usize, MemberId)> = Vec::with_capacity(members.len());
+    for (position, member) in members.iter_mut().enumerate() {
+        set_id(member, None);
+        if is_seen(member) {
+            let (is_variable, size) = size(member).map_or((true, 0), |size| (false, size));
+            order.push((is_variable, size, member_id(position)));
+        }
     }
-    order.into_iter().map(member_id).collect()
+    order.sort_unstable();
+    for (client_id, (_, _, id)) in order.iter().enumerate() {
+        set_id(&mut members[usize::from(id.0)], Some(member_id(client_id).0));
+    }
+    order.into_iter().map(|(_, _, id)| id).collect()
 }
 
 fn method_names(methods: &[Method]) -> Names {
