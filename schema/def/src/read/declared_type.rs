@@ -14,7 +14,26 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub(crate) data_type: DataType,
-    pub(crate) default: Value,
+    /// `None`: the type's own.
+    pub(crate) default: Option<Value>,
+}
+
+impl Typed {
+    /// The type, and the value itself.
+    pub(crate) fn with_value(self) -> (DataType, Value) {
+        let Self { data_type, default } = self;
+        let default = default.unwrap_or_else(|| data_type.default_value());
+        (data_type, default)
+    }
+
+    /// What a copy takes in memory, roughly, in nodes of types and values of defaults.
+    fn cost(&self) -> usize {
+        let default = match &self.default {
+            Some(default) => default.cost(),
+            None => self.data_type.default_count().unwrap_or(MAX_DEFAULT_VALUES),
+        };
+        self.data_type.cost() + default
+    }
 }
 
 /// The types that are written as a single word. Both dialects' words are read in both.
@@ -129,8 +148,7 @@ impl<'s> Reading<'s> {
 
     /// Takes a type off the budget; reports when it is used up.
     fn spend(&mut self, typed: &Typed, section: Section<'s>) -> bool {
-        let cost = typed.data_type.cost() + typed.default.cost();
-        if let Some(left) = self.budget.checked_sub(cost) {
+        if let Some(left) = self.budget.checked_sub(typed.cost()) {
             self.budget = left;
             return true;
         }
@@ -178,12 +196,7 @@ impl<'s> Reading<'s> {
 
     fn simple(&mut self, data_type: DataType, section: Section<'s>) -> Option<Typed> {
         let fields = self.fields(section, &SIMPLE_TAGS);
-        let own = data_type.default_value();
-        let default = match fields.get("Default") {
-            Some(default) => self.default(&data_type, &own, default)?,
-            None => own,
-        };
-        Some(Typed { data_type, default })
+        self.with_default(data_type, fields.get("Default"))
     }
 
     fn sequence(&mut self, is_array: bool, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
@@ -204,10 +217,7 @@ impl<'s> Reading<'s> {
             None => 0,
         };
         let persist_as_blob = self.boolean(fields.get("persistAsBlob"), false);
-        let Typed {
-            data_type: of,
-            default: element_default,
-        } = element?;
+        let (of, element_default) = element?.with_value();
         // A size of 0 is how the predecessors say that there is none.
         let size = (size > 0).then_some(size);
         let sequence = Arc::new(Sequence {
@@ -308,7 +318,7 @@ impl<'s> Reading<'s> {
             Some(length) => Some(self.integer(length, Rule::Number, 1, u32::MAX)?),
             None => None,
         };
-        let Typed { data_type, default } = typed?;
+        let (data_type, default) = typed?.with_value();
         is_named.then(|| Field {
             name: section.name.to_owned(),
             data_type,
@@ -332,10 +342,9 @@ impl<'s> Reading<'s> {
     }
 
     fn with_default(&mut self, data_type: DataType, section: Option<Section<'s>>) -> Option<Typed> {
-        let own = data_type.default_value();
         let default = match section {
-            Some(section) => self.default(&data_type, &own, section)?,
-            None => own,
+            Some(section) => Some(self.default(&data_type, &data_type.default_value(), section)?),
+            None => None,
         };
         Some(Typed { data_type, default })
     }

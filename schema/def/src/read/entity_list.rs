@@ -99,7 +99,7 @@ impl<'s> Reading<'s> {
                     continue;
                 }
             };
-            *part = Some(as_boolean(&attribute.value).unwrap_or_else(|| {
+            *part = Some(as_boolean(attribute.value).unwrap_or_else(|| {
                 let message = format!("`{}` is neither true nor false; it is taken as false", attribute.value);
                 self.findings.push(Finding::new(Rule::Boolean, attribute.span, message));
                 false

@@ -104,7 +104,7 @@ impl<'s> Reading<'s> {
         };
         if part == MethodPart::Client || method.exposed != Exposure::No {
             let types = args.iter().chain(&returns).map(|arg| &arg.data_type);
-            self.travels_to_clients(types, section.name_span(), section.name);
+            self.travels_to_clients(&types, section.name_span(), section.name);
         }
         DeclaredMethod {
             method: Some(method),

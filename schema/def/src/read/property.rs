@@ -127,7 +127,7 @@ impl<'s> Reading<'s> {
         property.reliable = self.boolean(fields.get("IsReliable"), true);
         property.protocol_id = self.protocol_id(fields.get("Utype"));
         declared.level = fields.get("DetailLevel").and_then(|level| self.text(level));
-        let (Some(Typed { data_type, default }), Some(distribution)) = (typed, distribution) else {
+        let (Some((data_type, default)), Some(distribution)) = (typed.map(Typed::with_value), distribution) else {
             return declared;
         };
         property.data_type = data_type;
@@ -143,7 +143,7 @@ impl<'s> Reading<'s> {
         self.storage(section, &fields, &mut property);
         self.history(section, declared.level, &property);
         if distribution.to_clients() {
-            self.travels_to_clients(std::iter::once(&property.data_type), span, section.name);
+            self.travels_to_clients(&std::iter::once(&property.data_type), span, section.name);
         }
         declared.property = is_whole.then_some(property);
         declared
@@ -325,7 +325,7 @@ impl<'s> Reading<'s> {
     /// Reports what should not travel between client and server.
     pub(super) fn travels_to_clients<'t>(
         &mut self,
-        types: impl Iterator<Item = &'t DataType> + Clone,
+        types: &(impl Iterator<Item = &'t DataType> + Clone),
         span: Span,
         name: &str,
     ) {

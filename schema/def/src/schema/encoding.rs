@@ -84,6 +84,9 @@ pub enum SchemaProblem {
 
 impl Schema {
     /// The stored form. The same schema gives the same bytes.
+    ///
+    /// # Panics
+    /// If a default does not fit its type, which no compiled or decoded schema has.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.types.len() * BYTES_PER_TYPE);

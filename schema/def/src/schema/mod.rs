@@ -8,7 +8,7 @@ mod encoding;
 mod entity;
 mod member;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use annals_ids::{Hash, TypeId};
 use sha2::{Digest, Sha256};
@@ -32,7 +32,8 @@ pub struct Schema {
     services: Vec<Service>,
     user_data_objects: Vec<UserDataObject>,
     by_name: BTreeMap<String, TypeId>,
-    fingerprint: Hash,
+    /// Worked out when it is first asked for: checking definitions needs none.
+    fingerprint: OnceLock<Hash>,
 }
 
 /// A service: methods that any fragment of it answers.
@@ -71,8 +72,8 @@ impl Schema {
     /// compiler ends here; tests may begin here.
     ///
     /// # Panics
-    /// If there are more types than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`], or a default does not
-    /// fit its type.
+    /// If there are more types than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`]. A default that does not
+    /// fit its type panics in [`Schema::encode`].
     #[must_use]
     pub fn new(mut types: Vec<EntityType>, services: Vec<Service>, user_data_objects: Vec<UserDataObject>) -> Self {
         let mut by_name = BTreeMap::new();
@@ -81,15 +82,13 @@ impl Schema {
             entity_type.number(id);
             by_name.insert(entity_type.name.clone(), id);
         }
-        let mut schema = Self {
+        Self {
             types,
             services,
             user_data_objects,
             by_name,
-            fingerprint: Hash::ZERO,
-        };
-        schema.fingerprint = Hash(Sha256::digest(schema.encode()).into());
-        schema
+            fingerprint: OnceLock::new(),
+        }
     }
 
     /// The entity types in declared order: a [`TypeId`] is a position here.
@@ -123,17 +122,19 @@ impl Schema {
     }
 
     /// SHA-256 of [`Schema::encode`]: the same for files that mean the same, whatever their comments, white space
-    /// or order of files.
+    /// or order of files. Worked out the first time.
     #[must_use]
     pub fn fingerprint(&self) -> Hash {
-        self.fingerprint
+        *self
+            .fingerprint
+            .get_or_init(|| Hash(Sha256::digest(self.encode()).into()))
     }
 }
 
 /// Two schemas are equal when they mean the same.
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
-        self.fingerprint == other.fingerprint
+        self.fingerprint() == other.fingerprint()
     }
 }
 

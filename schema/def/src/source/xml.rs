@@ -4,10 +4,16 @@
 //! CDATA; comments and processing instructions are passed over. Document types with declarations are refused, so nothing
 //! can expand. The tests hold the outcome against another parser's.
 
+#[cfg(test)]
+mod oracle;
+
 use std::borrow::Cow;
 
 use super::{Attribute, Document, FileId, MAX_XML_DEPTH, Node, Span, position};
 use crate::diagnostic::{Finding, Findings, Rule};
+
+/// What separates the parts of a tag.
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Bytes of a definition file for each of its elements, about: what room is made for at first.
 const BYTES_PER_ELEMENT: usize = 28;
@@ -144,8 +150,9 @@ impl<'s> Parser<'s, '_> {
         let name_end = length.map_or(bytes.len(), |length| begin + length);
         let name = &text[begin..name_end];
         let name_span = self.span(begin, name_end);
-        if name.is_empty() {
-            let finding = Finding::new(Rule::NotWellFormed, self.span(self.at, begin), "`<` begins no tag");
+        if name.is_empty() || name.bytes().any(|byte| b"\"'&=!".contains(&byte)) {
+            let span = self.span(self.at, name_end);
+            let finding = Finding::new(Rule::NotWellFormed, span, "`<` begins no tag");
             self.findings
                 .push(finding.help("write `&lt;` for the character itself"));
             return Err(Stop);
@@ -201,7 +208,7 @@ impl<'s> Parser<'s, '_> {
         let mut attributes: Vec<Attribute<'s>> = Vec::new();
         let text = self.text;
         loop {
-            let rest = text[self.at..].trim_start();
+            let rest = text[self.at..].trim_start_matches(BLANKS);
             self.at = text.len() - rest.len();
             if rest.starts_with('>') {
                 self.at += 1;
@@ -211,19 +218,26 @@ impl<'s> Parser<'s, '_> {
                 self.at += 2;
                 return Ok((attributes, true));
             }
+            if rest.starts_with('/') {
+                let span = self.span(self.at, self.at + 1);
+                let message = format!("`/` does not close the tag `<{tag}`");
+                self.findings
+                    .push(Finding::new(Rule::NotWellFormed, span, message).help("write `/>`, or remove it"));
+                return Err(Stop);
+            }
             let Some(first) = rest.chars().next().filter(|c| *c != '<') else {
                 return Err(self.tag_without_end(tag, tag_span));
             };
-            let length = rest.find(|c: char| c.is_whitespace() || "=>/<\"'".contains(c));
+            let length = rest.find(|c: char| BLANKS.contains(&c) || "=>/<\"'".contains(c));
             let name = &rest[..length.unwrap_or(rest.len()).max(first.len_utf8())];
             let span = self.span(self.at, self.at + name.len());
             let Some((value, behind)) = quoted(&rest[name.len()..]) else {
                 let message = format!("the attribute `{name}` has no value");
                 let finding = Finding::new(Rule::Attribute, span, message).help("remove it, or write `name=\"value\"`");
                 self.findings.push(finding);
-                // What follows may have an odd number of quotes: go on behind the next `>`.
-                let end = rest.find(['>', '<']).filter(|&end| rest[end..].starts_with('>'));
-                let Some(end) = end else {
+                // Nothing more is made of this tag; where it ends must be certain.
+                let end = rest.find(['>', '<', '"', '\'']);
+                let Some(end) = end.filter(|&end| rest[end..].starts_with('>')) else {
                     return Err(self.tag_without_end(tag, tag_span));
                 };
                 self.at += end + 1;
@@ -282,7 +296,7 @@ impl<'s> Parser<'s, '_> {
     /// An end tag with blanks in it, whose length it gives, or one that is wrong.
     fn other_end_tag(&mut self, expected: &str, rest: &str) -> Result<usize, Stop> {
         let end = rest.find(['>', '<']).filter(|&end| rest[end..].starts_with('>'));
-        let name = rest[..end.unwrap_or(0)].trim_end();
+        let name = rest[..end.unwrap_or(0)].trim_end_matches(BLANKS);
         if !expected.is_empty() && name == expected {
             return Ok(end.unwrap_or(0));
         }
@@ -437,7 +451,8 @@ impl<'s> Parser<'s, '_> {
 
 /// The value behind an attribute's name, between its quotes, and what follows.
 fn quoted(rest: &str) -> Option<(&str, &str)> {
-    let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+    let rest = rest.trim_start_matches(BLANKS).strip_prefix('=')?;
+    let rest = rest.trim_start_matches(BLANKS);
     let quote = rest.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
     rest[1..].split_once(quote)
 }

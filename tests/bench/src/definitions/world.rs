@@ -80,11 +80,11 @@ fn aliases(below: &mut impl FnMut(usize) -> usize) -> String {
     for i in 0..ALIASES {
         let (simple, _) = SIMPLE[below(SIMPLE.len())];
         let _ = match i % 6 {
-            0 | 1 => write!(text, "\t<ALIAS{i}> {simple} </ALIAS{i}>\n"),
-            2 => write!(text, "\t<ALIAS{i}> ARRAY <of> ALIAS{} </of> </ALIAS{i}>\n", i - 1),
-            3 => write!(
+            0 | 1 => writeln!(text, "\t<ALIAS{i}> {simple} </ALIAS{i}>"),
+            2 => writeln!(text, "\t<ALIAS{i}> ARRAY <of> ALIAS{} </of> </ALIAS{i}>", i - 1),
+            3 => writeln!(
                 text,
-                "\t<ALIAS{i}> TUPLE <of> {simple} </of> <size> 3 </size> </ALIAS{i}>\n"
+                "	<ALIAS{i}> TUPLE <of> {simple} </of> <size> 3 </size> </ALIAS{i}>"
             ),
             _ => write!(
                 text,
@@ -143,7 +143,7 @@ fn properties(prefix: &str, count: usize, below: &mut impl FnMut(usize) -> usize
             "\t\t<{prefix}{word}{n}>\n\t\t\t<Type>\t\t\t{declared}\t</Type>\n\t\t\t<Flags>\t\t\t{flags}\t</Flags>\n"
         );
         if kind > 2 {
-            let _ = write!(text, "\t\t\t<Default>\t\t{default}\t</Default>\n");
+            let _ = writeln!(text, "\t\t\t<Default>\t\t{default}\t</Default>");
         }
         if below(2) == 0 {
             text += "\t\t\t<Persistent>\ttrue\t</Persistent>\n";
