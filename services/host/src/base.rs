@@ -1,8 +1,6 @@
 //! The base service: holds base owners, and ends clients' connections.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use annals_base::{BaseInput, BaseRole, OpenSession};
@@ -20,7 +18,8 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::{
-    edge::{Arrival, Edge, EdgeCommand, EdgeError, EdgeEvent, EdgeHandle, Identity, IdentityError, Serves, bind},
+    edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
+    front::{Front, FrontError},
     holder::Notice,
     keeper::{Holders, Keeper, NotTold, Trade},
     process::{self, JoinError, Process, Settings},
@@ -44,39 +43,9 @@ pub enum BaseError {
     /// The bus does not let it listen.
     #[error("the bus does not let the base service listen")]
     Listen(#[from] async_nats::SubscribeError),
-    /// It has no certificate.
-    #[error("the base service has no certificate")]
-    Identity(#[from] IdentityError),
     /// It cannot serve clients.
     #[error("the base service cannot serve clients")]
-    Edge(#[from] EdgeError),
-}
-
-/// Where and how clients are served.
-#[derive(Clone, Debug)]
-pub struct Front<'a> {
-    /// Where to listen; port 0 is one that the system chooses.
-    pub listen: SocketAddr,
-    /// What clients are told to connect to, if it is not where we listen; port 0 is the one that we listen on.
-    pub advertise: Option<SocketAddr>,
-    /// Where the certificate lies.
-    pub directory: &'a Path,
-}
-
-impl Front<'_> {
-    /// What the director tells others of an edge: its address and the fingerprint of a certificate that no authority
-    /// signed.
-    pub fn describe(&self, edge: &Edge, identity: &Identity) -> String {
-        let address = match self.advertise {
-            Some(advertised) if advertised.port() == 0 => SocketAddr::new(advertised.ip(), edge.address().port()),
-            Some(advertised) => advertised,
-            None => edge.address(),
-        };
-        match identity.pinned() {
-            Some(fingerprint) => format!("{address} {fingerprint}"),
-            None => address.to_string(),
-        }
-    }
+    Front(#[from] FrontError),
 }
 
 /// Runs the service until the process is asked to stop.
@@ -88,14 +57,13 @@ pub async fn run(
     schema: Arc<Schema>,
     behaviour: Arc<dyn Behaviour>,
     durability: Durability,
-    front: &Front<'_>,
+    front: &Front,
 ) -> Result<(), BaseError> {
     let stop = process::stop_signal();
+    let door = front.open(Serves::Play).await?;
     let process = Arc::new(Process::join(settings, "base", schema).await?);
-    let identity = Identity::development(front.directory)?;
     let (events, arrivals) = mpsc::channel(EVENTS);
-    let edge = Edge::start(bind(front.listen)?, &identity, Serves::Play, events)?;
-    let address = front.describe(&edge, &identity);
+    let (edge, address) = door.serve(events)?;
     tracing::info!(%address, "serving clients");
     let (notices, heard) = mpsc::channel(NOTICES);
     let trade = Trade {

@@ -7,9 +7,10 @@
 //! replicas = 3                         # ANNALS_REPLICAS      --replicas
 //! world = "/srv/aldmoor/defs"          # ANNALS_WORLD         --world
 //! data = "/var/lib/annals"             # ANNALS_DATA          --data
-//! listen = ["0.0.0.0:7700"]            # ANNALS_LISTEN        --listen
+//! listen = "0.0.0.0:7700"              # ANNALS_LISTEN        --listen
 //! advertise = "play.example.org:7700"  # ANNALS_ADVERTISE     --advertise
-//! sync = "always"                      # ANNALS_SYNC          --sync
+//! certificate = "/etc/annals/play.pem" # ANNALS_CERTIFICATE   --certificate
+//! key = "/etc/annals/play.key"         # ANNALS_KEY           --key
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
 //! log = "info"                         # ANNALS_LOG           --log
 //! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
@@ -23,9 +24,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use values::{Acknowledged, Advice, Listen, LogFilter, LogFormat, Realm};
+pub use values::{Acknowledged, Advice, CertificateFiles, LogFilter, LogFormat, Realm};
 
-use crate::nats::SyncPolicy;
 use layers::Layers;
 
 /// The settings of one process, checked.
@@ -42,11 +42,11 @@ pub struct Config {
     /// Where this process keeps files, if it keeps any.
     pub data: PathBuf,
     /// Where clients are listened for, by services that clients connect to.
-    pub listen: Listen,
+    pub listen: SocketAddr,
     /// What clients are told to connect to, `HOST:PORT`, when it is not where we listen.
     pub advertise: Option<String>,
-    /// When a nats-server that we start ourselves syncs its store.
-    pub sync: SyncPolicy,
+    /// The certificate that is shown to clients, when it is not one that was made for development.
+    pub certificate: Option<CertificateFiles>,
     /// What counts as acknowledged in this realm.
     pub acknowledged: Acknowledged,
     /// What is logged.
@@ -77,15 +77,18 @@ pub struct Flags {
     /// Folder for files of this process [default: data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
-    /// Addresses to listen on for clients, separated by commas [default: 127.0.0.1:7700]
+    /// Address to listen on for clients [default: 127.0.0.1:7700]
     #[arg(long, value_name = "IP:PORT")]
     pub listen: Option<String>,
     /// What clients are told to connect to, when it is not where we listen
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
-    /// When our own nats-server syncs its store: always, or an interval such as 100ms [default: always]
-    #[arg(long, value_name = "WHEN")]
-    pub sync: Option<String>,
+    /// Certificate chain in PEM form that is shown to clients; without it, one is made for development
+    #[arg(long, value_name = "FILE")]
+    pub certificate: Option<String>,
+    /// The certificate's private key in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<String>,
     /// What counts as acknowledged: log or archive [default: log]
     #[arg(long, value_name = "WHERE")]
     pub acknowledged: Option<String>,
@@ -162,6 +165,16 @@ pub enum Mistake {
         /// Why not, and what it can be.
         reason: Advice,
     },
+    /// One of two settings that go together.
+    #[error("{given} is given {origin}, and {missing} is not; give both, or neither")]
+    Alone {
+        /// The one that was given.
+        given: &'static str,
+        /// Where.
+        origin: Origin,
+        /// The other.
+        missing: &'static str,
+    },
 }
 
 /// Everything that is wrong with the settings, at once.
@@ -194,11 +207,6 @@ impl Config {
         }
         layers.flags(flags);
         layers.finish()
-    }
-
-    /// The first address that is listened on.
-    pub fn first_listen(&self) -> SocketAddr {
-        self.listen.first()
     }
 }
 

@@ -8,6 +8,7 @@ pub mod config;
 pub mod db;
 pub mod director;
 pub mod edge;
+pub mod front;
 pub mod health;
 pub mod holder;
 pub mod keeper;

@@ -25,9 +25,9 @@ use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::{
-    base::Front,
     clock,
-    edge::{Arrival, Edge, EdgeCommand, EdgeError, EdgeEvent, EdgeHandle, Identity, IdentityError, Serves, bind},
+    edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
+    front::{Front, FrontError},
     health::Readiness,
     holder::until,
     process::{self, AskError, JoinError, Presence, Process, Settings, request},
@@ -48,12 +48,9 @@ pub enum LoginError {
     /// It could not join its realm.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// It has no certificate.
-    #[error("the login service has no certificate")]
-    Identity(#[from] IdentityError),
     /// It cannot serve clients.
     #[error("the login service cannot serve clients")]
-    Edge(#[from] EdgeError),
+    Front(#[from] FrontError),
     /// The store does not give the key of account names.
     #[error("the store does not give the key under which account names are looked up; check that db runs")]
     NameKey(#[source] StoreError),
@@ -75,20 +72,19 @@ pub enum LoginError {
 ///
 /// # Errors
 /// When it cannot join its realm or serve clients.
-pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front<'_>) -> Result<(), LoginError> {
+pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Result<(), LoginError> {
     let stop = process::stop_signal();
     let account_types = account_types(&schema);
     if account_types.is_empty() {
         return Err(LoginError::NoAccountType);
     }
+    let door = front.open(Serves::Login).await?;
     let process = Process::join(settings, "login", schema).await?;
-    let identity = Identity::development(front.directory)?;
     let name_key = accounts::name_key(&process.store, process::random())
         .await
         .map_err(LoginError::NameKey)?;
     let (events, mut arrivals) = mpsc::channel(EVENTS);
-    let edge = Edge::start(bind(front.listen)?, &identity, Serves::Login, events)?;
-    let address = front.describe(&edge, &identity);
+    let (edge, address) = door.serve(events)?;
     let path = front.directory.join("login.address");
     fs::write(&path, &address).map_err(|source| LoginError::Announce { path, source })?;
     process.readiness.send_replace(Readiness::Ready);

@@ -1,7 +1,6 @@
 //! How a service begins: settings, log output, the world's definitions; then the service itself until it ends. The binaries
 //! are one line each.
 
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,11 +11,11 @@ use annals_node::{Behaviour, writer::Durability};
 use clap::Parser;
 
 use crate::{
-    base::{self, Front},
-    cell,
+    base, cell,
     config::{Acknowledged, Config, Flags},
     db,
     director::{self, Plan},
+    front::Front,
     login,
     process::Settings,
     telemetry::{self, Chain},
@@ -84,12 +83,7 @@ pub fn db() -> ExitCode {
 pub fn login() -> ExitCode {
     let Plain { flags } = Plain::parse();
     run(&flags, async |begun| {
-        let advertise = begun.config.advertise.as_deref().and_then(resolve);
-        let front = Front {
-            listen: begun.config.first_listen(),
-            advertise,
-            directory: &begun.config.data,
-        };
+        let front = Front::of(&begun.config);
         login::run(&begun.settings, Arc::clone(&begun.schema), &front).await
     })
 }
@@ -112,19 +106,12 @@ pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Arc<dyn Behaviour>) -> ExitCode {
 pub fn base(game: impl FnOnce(&Arc<Schema>) -> Arc<dyn Behaviour>) -> ExitCode {
     let Plain { flags } = Plain::parse();
     run(&flags, async |begun| {
-        let advertise = begun.config.advertise.as_deref().and_then(resolve);
-        let listen = begun.config.first_listen();
-        let front = Front {
-            listen,
-            advertise,
-            directory: &begun.config.data,
-        };
         base::run(
             &begun.settings,
             Arc::clone(&begun.schema),
             game(&begun.schema),
             durability(&begun.config),
-            &front,
+            &Front::of(&begun.config),
         )
         .await
     })
@@ -186,16 +173,5 @@ fn durability(config: &Config) -> Durability {
     match config.acknowledged {
         Acknowledged::Log => Durability::Log,
         Acknowledged::Archive => Durability::Archive,
-    }
-}
-
-/// The address that a host name has now.
-fn resolve(name: &str) -> Option<SocketAddr> {
-    match name.to_socket_addrs() {
-        Ok(mut addresses) => addresses.next(),
-        Err(error) => {
-            tracing::warn!(name, %error, "what is advertised has no address; clients are told where we listen");
-            None
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals_host::config::{Acknowledged, Config, Flags, LogFormat, Mistakes};
+use annals_host::config::{Acknowledged, CertificateFiles, Config, Flags, LogFormat, Mistakes};
 use annals_host::nats::SyncPolicy;
 use clap::Parser;
 use tempfile::TempDir;
@@ -53,9 +53,9 @@ fn nothing_said_is_a_realm_on_this_machine() {
     .unwrap();
     assert_eq!(config.realm.as_str(), "annals");
     assert_eq!(config.nats, "nats://127.0.0.1:4222");
-    assert_eq!(config.sync, SyncPolicy::Always);
+    assert_eq!(config.certificate, None);
     assert_eq!(config.acknowledged, Acknowledged::Log);
-    assert!(config.first_listen().ip().is_loopback(), "nobody is served by accident");
+    assert!(config.listen.ip().is_loopback(), "nobody is served by accident");
 }
 
 #[test]
@@ -63,11 +63,12 @@ fn every_setting_can_be_given_in_a_file() {
     let (_dir, path) = file(
         r#"
         realm = "aldmoor"
-        nats = "nats://a:4222, nats://b:4222"
+        nats = ["nats://a:4222", "nats://b:4222"]
         data = "/var/lib/annals"
-        listen = ["0.0.0.0:7700", "[::]:7700"]
+        listen = "[::]:7700"
         advertise = "play.example.org:7700"
-        sync = "100ms"
+        certificate = "play.pem"
+        key = "play.key"
         acknowledged = "archive"
         log = "debug"
         log_format = "json"
@@ -78,11 +79,15 @@ fn every_setting_can_be_given_in_a_file() {
         load(&[], &[("ANNALS_CONFIG", &path)]).unwrap(),
     ] {
         assert_eq!(config.realm.as_str(), "aldmoor");
-        assert_eq!(config.nats, "nats://a:4222, nats://b:4222");
+        assert_eq!(config.nats, "nats://a:4222,nats://b:4222");
         assert_eq!(config.data, PathBuf::from("/var/lib/annals"));
-        assert_eq!(config.listen.all().count(), 2);
+        assert_eq!(config.listen, "[::]:7700".parse().unwrap());
         assert_eq!(config.advertise.as_deref(), Some("play.example.org:7700"));
-        assert_eq!(config.sync, SyncPolicy::Every(Duration::from_millis(100)));
+        let files = CertificateFiles {
+            chain: PathBuf::from("play.pem"),
+            key: PathBuf::from("play.key"),
+        };
+        assert_eq!(config.certificate, Some(files));
         assert_eq!(config.acknowledged, Acknowledged::Archive);
         assert_eq!(config.log_format, LogFormat::Json);
     }
@@ -128,7 +133,7 @@ fn an_unknown_key_is_named_with_what_was_meant() {
 
 #[test]
 fn all_mistakes_are_reported_at_once_each_with_its_origin() {
-    let (_dir, path) = file("sync = \"never\"\nacknowledged = true\ncolour = \"blue\"\n[nested]\na = 1\n");
+    let (_dir, path) = file("replicas = 2\nacknowledged = true\ncolour = \"blue\"\n[nested]\na = 1\n");
     let arguments = ["--config", &path, "--log-format", "xml", "--advertise", "nowhere"];
     let variables = [
         ("ANNALS_REALM", "a.b"),
@@ -138,14 +143,14 @@ fn all_mistakes_are_reported_at_once_each_with_its_origin() {
     ];
     let text = complaint(&arguments, &variables);
     for line in [
-        "sync cannot be \"never\", given in ",
+        "replicas cannot be \"2\", given in ",
         "acknowledged cannot be \"a boolean\", given in ",
         "there is no setting \"colour\", given in ",
         "there is no setting \"nested\", given in ",
         "log_format cannot be \"xml\", given as --log-format: write text or json",
         "advertise cannot be \"nowhere\", given as --advertise: write HOST:PORT",
         "realm cannot be \"a.b\", given in the environment as ANNALS_REALM",
-        "listen cannot be \"everywhere\", given in the environment as ANNALS_LISTEN: \"everywhere\" is no address",
+        "listen cannot be \"everywhere\", given in the environment as ANNALS_LISTEN: write one address as IP:PORT",
         "log cannot be \"loud==\", given in the environment as ANNALS_LOG",
         "nats cannot be \"nats://[\", given in the environment as ANNALS_NATS",
     ] {
@@ -174,13 +179,47 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn a_certificate_and_its_key_go_together() {
+    let text = complaint(&["--certificate", "play.pem"], &[]);
+    assert!(
+        text.contains("certificate is given as --certificate, and key is not; give both, or neither"),
+        "{text}"
+    );
+    let text = complaint(&[], &[("ANNALS_KEY", "play.key")]);
+    assert!(
+        text.contains("key is given in the environment as ANNALS_KEY, and certificate is not"),
+        "{text}"
+    );
+    let text = complaint(&["--certificate", "", "--key", "play.key"], &[]);
+    assert!(
+        text.contains("certificate cannot be \"\", given as --certificate: name a file") && !text.contains("neither"),
+        "{text}"
+    );
+    // The sources need not be the same.
+    load(&["--certificate", "play.pem"], &[("ANNALS_KEY", "play.key")]).unwrap();
+}
+
+#[test]
+fn one_address_is_listened_on() {
+    let (_dir, path) = file("listen = [\"0.0.0.0:7700\", \"[::]:7700\"]\n");
+    let text = complaint(&["--config", &path], &[]);
+    assert!(text.contains("listen cannot be \"0.0.0.0:7700,[::]:7700\""), "{text}");
+}
+
+#[test]
 fn sync_intervals_have_bounds() {
     for bad in ["0ms", "0s", "121s", "-1s", "1m", "ms", "", "99999999999s", "1.5s"] {
-        assert!(complaint(&[], &[("ANNALS_SYNC", bad)]).contains("1ms to 120s"), "{bad}");
+        let error = bad.parse::<SyncPolicy>().unwrap_err();
+        assert!(error.to_string().contains("1ms to 120s"), "{error}");
     }
-    for good in ["always", "1ms", "120s"] {
-        load(&["--sync", good], &[]).unwrap();
+    for good in [
+        SyncPolicy::Always,
+        SyncPolicy::Every(Duration::from_millis(1)),
+        SyncPolicy::Every(Duration::from_secs(120)),
+    ] {
+        assert_eq!(good.to_string().parse(), Ok(good));
     }
+    assert_eq!("120s".parse(), Ok(SyncPolicy::Every(Duration::from_secs(120))));
 }
 
 #[test]

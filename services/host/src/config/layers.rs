@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use annals_def::nearest;
 use toml::{Table, Value};
 
-use super::values::{Advice, advertised, nats_url};
+use super::values::{Advice, CertificateFiles, advertised, listened, nats_url};
 use super::{Config, Flags, Mistake, Mistakes, Origin};
 
 /// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 11] = [
+pub(super) const KEYS: [&str; 12] = [
     "realm",
     "nats",
     "replicas",
@@ -20,7 +20,8 @@ pub(super) const KEYS: [&str; 11] = [
     "data",
     "listen",
     "advertise",
-    "sync",
+    "certificate",
+    "key",
     "acknowledged",
     "log",
     "log_format",
@@ -68,7 +69,6 @@ impl Layers {
             ("world", "defs"),
             ("data", "data"),
             ("listen", "127.0.0.1:7700"),
-            ("sync", "always"),
             ("acknowledged", "log"),
             ("log", "info,async_nats=warn"),
             ("log_format", "text"),
@@ -132,7 +132,8 @@ impl Layers {
             ("data", &flags.data),
             ("listen", &flags.listen),
             ("advertise", &flags.advertise),
-            ("sync", &flags.sync),
+            ("certificate", &flags.certificate),
+            ("key", &flags.key),
             ("acknowledged", &flags.acknowledged),
             ("log", &flags.log),
             ("log_format", &flags.log_format),
@@ -159,9 +160,9 @@ impl Layers {
             replicas: self.read("replicas", replicas),
             world: self.read("world", folder),
             data: self.read("data", folder),
-            listen: self.read("listen", |text| text.parse()),
+            listen: self.read("listen", listened),
             advertise: self.read_optional("advertise", advertised),
-            sync: self.read("sync", |text| text.parse()),
+            certificate: self.certificate(),
             acknowledged: self.read("acknowledged", |text| text.parse()),
             log: self.read("log", |text| text.parse()),
             log_format: self.read("log_format", |text| text.parse()),
@@ -248,6 +249,22 @@ impl Layers {
         }
     }
 
+    /// The certificate and its key, which go together.
+    fn certificate(&mut self) -> Option<CertificateFiles> {
+        let chain = self.read_optional("certificate", file);
+        let key = self.read_optional("key", file);
+        for (given, missing) in [("certificate", "key"), ("key", "certificate")] {
+            if let (Some(value), None) = (self.strongest(given), self.strongest(missing)) {
+                let origin = value.origin.clone();
+                self.mistakes.push(Mistake::Alone { given, origin, missing });
+            }
+        }
+        Some(CertificateFiles {
+            chain: chain?,
+            key: key?,
+        })
+    }
+
     fn strongest(&self, key: &str) -> Option<&Given> {
         [&self.flags, &self.environment, &self.file, &self.defaults]
             .into_iter()
@@ -258,6 +275,14 @@ impl Layers {
 fn folder(text: &str) -> Result<PathBuf, Advice> {
     if text.is_empty() {
         Err(Advice("name a folder".to_owned()))
+    } else {
+        Ok(PathBuf::from(text))
+    }
+}
+
+fn file(text: &str) -> Result<PathBuf, Advice> {
+    if text.is_empty() {
+        Err(Advice("name a file".to_owned()))
     } else {
         Ok(PathBuf::from(text))
     }

@@ -2,19 +2,11 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use annals_wire::Subjects;
 use tracing_subscriber::EnvFilter;
-
-use crate::nats::SyncPolicy;
-
-/// The shortest `sync` interval: below it "always" costs the same and promises more.
-const SHORTEST_SYNC: Duration = Duration::from_millis(1);
-
-/// The longest: the server's own default.
-const LONGEST_SYNC: Duration = Duration::from_secs(120);
 
 /// Why a value cannot be, and what could.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,44 +65,13 @@ impl FromStr for Acknowledged {
     }
 }
 
-/// Addresses to listen on; at least one.
+/// A certificate that an authority signed, and its private key: files in PEM form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listen {
-    first: SocketAddr,
-    more: Vec<SocketAddr>,
-}
-
-impl Listen {
-    /// The first.
-    pub fn first(&self) -> SocketAddr {
-        self.first
-    }
-
-    /// All, in the order given.
-    pub fn all(&self) -> impl Iterator<Item = SocketAddr> {
-        std::iter::once(self.first).chain(self.more.iter().copied())
-    }
-}
-
-impl FromStr for Listen {
-    type Err = Advice;
-
-    fn from_str(text: &str) -> Result<Self, Advice> {
-        let address = |one: &str| {
-            one.trim().parse().map_err(|_| {
-                Advice(format!(
-                    "{:?} is no address: write IP:PORT, such as 0.0.0.0:7700",
-                    one.trim()
-                ))
-            })
-        };
-        let mut addresses = text.split(',').map(address);
-        let first = addresses.next().unwrap_or_else(|| address(""))?;
-        Ok(Self {
-            first,
-            more: addresses.collect::<Result<_, _>>()?,
-        })
-    }
+pub struct CertificateFiles {
+    /// The certificate, and after it those that lead up to the authority's.
+    pub chain: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 /// Which messages are logged.
@@ -159,27 +120,6 @@ impl FromStr for LogFormat {
     }
 }
 
-impl FromStr for SyncPolicy {
-    type Err = Advice;
-
-    /// Reads `always`, `100ms` and `2s`.
-    fn from_str(text: &str) -> Result<Self, Advice> {
-        if text == "always" {
-            return Ok(SyncPolicy::Always);
-        }
-        let number = text.trim_end_matches(char::is_alphabetic);
-        let interval = match (number.parse::<u32>(), &text[number.len()..]) {
-            (Ok(count), "ms") => Some(Duration::from_millis(u64::from(count))),
-            (Ok(count), "s") => Some(Duration::from_secs(u64::from(count))),
-            _ => None,
-        };
-        interval
-            .filter(|interval| (SHORTEST_SYNC..=LONGEST_SYNC).contains(interval))
-            .map(SyncPolicy::Every)
-            .ok_or_else(|| Advice("write always, or an interval from 1ms to 120s".to_owned()))
-    }
-}
-
 /// Addresses of nats-servers: what the client library can read.
 pub(super) fn nats_url(text: &str) -> Result<String, Advice> {
     for one in text.split(',').map(str::trim) {
@@ -191,6 +131,13 @@ pub(super) fn nats_url(text: &str) -> Result<String, Advice> {
         })?;
     }
     Ok(text.to_owned())
+}
+
+/// `IP:PORT`.
+pub(super) fn listened(text: &str) -> Result<SocketAddr, Advice> {
+    text.trim().parse().map_err(|_| {
+        Advice("write one address as IP:PORT, such as 0.0.0.0:7700, or [::]:7700 for both versions of IP".to_owned())
+    })
 }
 
 /// `HOST:PORT`; port 0 is the one that is listened on.

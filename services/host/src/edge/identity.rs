@@ -41,11 +41,21 @@ pub enum IdentityError {
         /// Why not.
         source: io::Error,
     },
-    /// A file does not hold what it should.
+    /// The development certificate is damaged.
     #[error("{} holds no certificate with its private key in PEM form; restore the file, or remove it to have a new development certificate made", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: pem::Error,
+    },
+    /// A file that was named does not hold what it should.
+    #[error("{} holds no {what} in PEM form; name a file that does", path.display())]
     Malformed {
         /// Which file.
         path: PathBuf,
+        /// What it should hold.
+        what: &'static str,
         /// What is wrong with it.
         source: pem::Error,
     },
@@ -101,9 +111,12 @@ impl Identity {
                 source,
             })
         };
-        let malformed = |path: &Path| {
+        let malformed = |path: &Path, what| {
             let path = path.into();
-            move |source| IdentityError::Malformed { path, source }
+            move |source| match self_made {
+                true => IdentityError::Damaged { path, source },
+                false => IdentityError::Malformed { path, what, source },
+            }
         };
         let chain = CertificateDer::pem_slice_iter(&read(chain_path)?)
             .collect::<Result<Vec<_>, _>>()
@@ -114,8 +127,8 @@ impl Identity {
                     Ok(chain)
                 }
             })
-            .map_err(malformed(chain_path))?;
-        let key = PrivateKeyDer::from_pem_slice(&read(key_path)?).map_err(malformed(key_path))?;
+            .map_err(malformed(chain_path, "certificate"))?;
+        let key = PrivateKeyDer::from_pem_slice(&read(key_path)?).map_err(malformed(key_path, "private key"))?;
         Ok(Self { chain, key, self_made })
     }
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,12 @@ const CLUSTER_SIZE: usize = 3;
 /// How much of a failed server's log is shown, in bytes.
 const LOG_TAIL: usize = 2_000;
 
+/// The shortest interval of syncing: below it "always" costs the same and promises more.
+const SHORTEST_SYNC: Duration = Duration::from_millis(1);
+
+/// The longest: the server's own default.
+const LONGEST_SYNC: Duration = Duration::from_secs(120);
+
 /// When the server syncs what it stores to disk: `sync_interval` in its configuration, for all of its streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncPolicy {
@@ -50,6 +57,32 @@ impl fmt::Display for SyncPolicy {
             SyncPolicy::Always => f.write_str("always"),
             SyncPolicy::Every(interval) => write!(f, "{}ms", interval.as_millis()),
         }
+    }
+}
+
+/// The text is no [`SyncPolicy`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} says not when to sync; write always, or an interval from 1ms to 120s")]
+pub struct NotASyncPolicy(String);
+
+impl FromStr for SyncPolicy {
+    type Err = NotASyncPolicy;
+
+    /// Reads `always`, `100ms` and `2s`.
+    fn from_str(text: &str) -> Result<Self, NotASyncPolicy> {
+        if text == "always" {
+            return Ok(SyncPolicy::Always);
+        }
+        let number = text.trim_end_matches(char::is_alphabetic);
+        let interval = match (number.parse::<u32>(), &text[number.len()..]) {
+            (Ok(count), "ms") => Some(Duration::from_millis(u64::from(count))),
+            (Ok(count), "s") => Some(Duration::from_secs(u64::from(count))),
+            _ => None,
+        };
+        interval
+            .filter(|interval| (SHORTEST_SYNC..=LONGEST_SYNC).contains(interval))
+            .map(SyncPolicy::Every)
+            .ok_or_else(|| NotASyncPolicy(text.to_owned()))
     }
 }
 

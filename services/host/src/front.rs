@@ -1,0 +1,133 @@
+//! Where and how a service's clients are served: what the settings say, and the edge that comes of it.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+use annals_ids::Hash;
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use crate::{
+    config::{CertificateFiles, Config},
+    edge::{Edge, EdgeError, EdgeEvent, Identity, IdentityError, Serves, bind},
+};
+
+/// Where and how clients are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// Where to listen; port 0 is one that the system chooses.
+    pub listen: SocketAddr,
+    /// What clients are told to connect to, `HOST:PORT`, if it is not where we listen; port 0 is the one that we listen on.
+    pub advertise: Option<String>,
+    /// The certificate that an authority signed. Without it, one that was made for development is shown.
+    pub certificate: Option<CertificateFiles>,
+    /// Where the service keeps files, a development certificate among them.
+    pub directory: PathBuf,
+}
+
+/// Why clients cannot be served.
+#[derive(Debug, Error)]
+pub enum FrontError {
+    /// There is no certificate.
+    #[error("there is no certificate to show to clients")]
+    Identity(#[from] IdentityError),
+    /// The host that is advertised has no address.
+    #[error("advertise is {advertised}, which has no address; name a host that clients can look up, or an address")]
+    NoAddress {
+        /// What is advertised.
+        advertised: String,
+        /// What the look-up says.
+        #[source]
+        source: Option<io::Error>,
+    },
+    /// Clients would be told to connect to no address in particular.
+    #[error(
+        "listen is {0}, every address of this machine, which clients cannot connect to; set advertise to the one that they are to use"
+    )]
+    Unadvertised(SocketAddr),
+    /// The edge cannot begin.
+    #[error(transparent)]
+    Edge(#[from] EdgeError),
+}
+
+/// A front that was looked into: all is there, and nobody is served yet.
+#[derive(Debug)]
+pub struct Door {
+    listen: SocketAddr,
+    advertised: Option<SocketAddr>,
+    identity: Identity,
+    serves: Serves,
+}
+
+impl Front {
+    /// What the settings say.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            listen: config.listen,
+            advertise: config.advertise.clone(),
+            certificate: config.certificate.clone(),
+            directory: config.data.clone(),
+        }
+    }
+
+    /// Looks everything up that serving clients takes.
+    ///
+    /// # Errors
+    /// When a certificate cannot be read, or clients could not be told where to connect to.
+    pub async fn open(&self, serves: Serves) -> Result<Door, FrontError> {
+        let identity = match &self.certificate {
+            Some(files) => Identity::signed(&files.chain, &files.key)?,
+            None => Identity::development(&self.directory)?,
+        };
+        let advertised = match &self.advertise {
+            Some(name) => Some(look_up(name).await?),
+            // Clients know where to log in; where to play they are told.
+            None if serves == Serves::Play && self.listen.ip().is_unspecified() => {
+                return Err(FrontError::Unadvertised(self.listen));
+            }
+            None => None,
+        };
+        Ok(Door {
+            listen: self.listen,
+            advertised,
+            identity,
+            serves,
+        })
+    }
+}
+
+impl Door {
+    /// Serves clients. Beside the edge it returns what others are told of it: its address, and the fingerprint of a
+    /// certificate that no authority signed.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, or the key does not belong to the certificate.
+    pub fn serve(self, events: mpsc::Sender<EdgeEvent>) -> Result<(Edge, String), FrontError> {
+        let edge = Edge::start(bind(self.listen)?, &self.identity, self.serves, events)?;
+        let told = describe(
+            self.advertised.unwrap_or_else(|| edge.address()),
+            self.identity.pinned(),
+        );
+        Ok((edge, told))
+    }
+}
+
+/// `ADDRESS FINGERPRINT`, or `ADDRESS` alone.
+fn describe(address: SocketAddr, fingerprint: Option<Hash>) -> String {
+    match fingerprint {
+        Some(fingerprint) => format!("{address} {fingerprint}"),
+        None => address.to_string(),
+    }
+}
+
+/// The address that a host has now.
+async fn look_up(name: &str) -> Result<SocketAddr, FrontError> {
+    let without = |source| FrontError::NoAddress {
+        advertised: name.to_owned(),
+        source,
+    };
+    let mut found = tokio::net::lookup_host(name)
+        .await
+        .map_err(|error| without(Some(error)))?;
+    found.next().ok_or_else(|| without(None))
+}

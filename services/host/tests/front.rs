@@ -1,0 +1,158 @@
+//! Where clients are served, and with which certificate.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+};
+
+use annals_host::{
+    config::CertificateFiles,
+    edge::{Edge, Serves},
+    front::{Front, FrontError},
+    telemetry::Chain,
+};
+use annals_wire::client::PLAY_ALPN;
+use quinn::crypto::rustls::QuicClientConfig;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::{RootCertStore, pki_types::CertificateDer};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+/// The name in the certificate.
+const NAME: &str = "play.example.org";
+
+fn front(directory: &Path) -> Front {
+    Front {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        advertise: None,
+        certificate: None,
+        directory: directory.to_owned(),
+    }
+}
+
+/// Serves players, and says what others are told of it.
+async fn serve(front: &Front) -> Result<(Edge, String), FrontError> {
+    let (events, _) = mpsc::channel(16);
+    front.open(Serves::Play).await?.serve(events)
+}
+
+/// What is said when clients cannot be served.
+async fn complaint(front: &Front) -> String {
+    Chain(&serve(front).await.unwrap_err()).to_string()
+}
+
+/// An authority, and files with a certificate that it signed.
+fn signed(directory: &Path) -> (CertificateDer<'static>, CertificateFiles) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec![NAME.to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let files = CertificateFiles {
+        chain: directory.join("play.pem"),
+        key: directory.join("play.key"),
+    };
+    fs::write(&files.chain, certificate.pem()).unwrap();
+    fs::write(&files.key, key.serialize_pem()).unwrap();
+    (authority.der().clone(), files)
+}
+
+/// Connects as clients do that check certificates as usual.
+async fn connect(to: SocketAddr, authority: CertificateDer<'static>, name: &str) -> Result<(), String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![PLAY_ALPN.to_vec()];
+    let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+    let endpoint = quinn::Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let connected = endpoint.connect_with(config, to, name).unwrap().await;
+    connected.map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_certificate_that_an_authority_signed_is_shown() {
+    let directory = TempDir::new().unwrap();
+    let (authority, files) = signed(directory.path());
+    let front = Front {
+        certificate: Some(files),
+        ..front(directory.path())
+    };
+    let (edge, told) = serve(&front).await.unwrap();
+    assert_eq!(told, edge.address().to_string(), "nobody needs a fingerprint");
+    assert_eq!(connect(edge.address(), authority.clone(), NAME).await, Ok(()));
+    let refused = connect(edge.address(), authority, "other.example.org").await;
+    assert!(refused.is_err(), "it is for one name");
+    let made = directory.path().join("development-certificate.pem");
+    assert!(!made.exists(), "none is made beside it");
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_used_is_named_with_what_to_do() {
+    let directory = TempDir::new().unwrap();
+    let (_, files) = signed(directory.path());
+    let with = |chain: &str, key: &str| Front {
+        certificate: Some(CertificateFiles {
+            chain: directory.path().join(chain),
+            key: directory.path().join(key),
+        }),
+        ..front(directory.path())
+    };
+    let text = complaint(&with("missing.pem", "play.key")).await;
+    assert!(text.contains("missing.pem cannot be read"), "{text}");
+    let text = complaint(&with("play.key", "play.key")).await;
+    assert!(text.contains("play.key holds no certificate in PEM form"), "{text}");
+    let text = complaint(&with("play.pem", "play.pem")).await;
+    assert!(text.contains("play.pem holds no private key in PEM form"), "{text}");
+    fs::write(&files.key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    let text = complaint(&with("play.pem", "play.key")).await;
+    assert!(text.contains("check that the key belongs to it"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_advertised_has_an_address() {
+    let directory = TempDir::new().unwrap();
+    let plain = front(directory.path());
+    let (edge, told) = serve(&plain).await.unwrap();
+    let (address, fingerprint) = told.split_once(' ').unwrap();
+    assert_eq!((address, fingerprint.len()), (&*edge.address().to_string(), 64));
+
+    let advertises = |name: &str| Front {
+        advertise: Some(name.to_owned()),
+        ..plain.clone()
+    };
+    let (_edge, told) = serve(&advertises("192.0.2.7:7700")).await.unwrap();
+    assert!(told.starts_with("192.0.2.7:7700 "), "{told}");
+    let (edge, told) = serve(&advertises("192.0.2.7:0")).await.unwrap();
+    let port = edge.address().port();
+    assert!(told.starts_with(&format!("192.0.2.7:{port} ")), "{told}");
+    let text = complaint(&advertises("no..host:7700")).await;
+    assert!(
+        text.starts_with("advertise is no..host:7700, which has no address"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn players_are_told_one_address() {
+    let directory = TempDir::new().unwrap();
+    let everywhere = Front {
+        listen: (Ipv4Addr::UNSPECIFIED, 0).into(),
+        ..front(directory.path())
+    };
+    let text = complaint(&everywhere).await;
+    assert!(
+        text.contains("listen is 0.0.0.0:0") && text.contains("set advertise"),
+        "{text}"
+    );
+    // Where to log in, clients know.
+    assert!(everywhere.open(Serves::Login).await.is_ok());
+}
