@@ -104,11 +104,12 @@ impl Door {
     /// When the address cannot be listened on, or the key does not belong to the certificate.
     pub fn serve(self, events: mpsc::Sender<EdgeEvent>) -> Result<(Edge, String), FrontError> {
         let edge = Edge::start(bind(self.listen)?, &self.identity, self.serves, events)?;
-        let told = describe(
-            self.advertised.unwrap_or_else(|| edge.address()),
-            self.identity.pinned(),
-        );
-        Ok((edge, told))
+        let address = match self.advertised {
+            Some(advertised) if advertised.port() == 0 => SocketAddr::new(advertised.ip(), edge.address().port()),
+            Some(advertised) => advertised,
+            None => edge.address(),
+        };
+        Ok((edge, describe(address, self.identity.pinned())))
     }
 }
 
