@@ -15,6 +15,10 @@ pub struct Malformed {
     pub offset: usize,
 }
 
+/// Below this is every number that counts one by one: calls, history, timers. No life is long enough to reach it, and from
+/// any number below it one can count on as long.
+pub const ORDINALS: u64 = 1 << 63;
+
 /// Appends `value` as an unsigned LEB128 number.
 pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -123,6 +127,20 @@ impl<'a> Reader<'a> {
             }
         }
         Err(wrong)
+    }
+
+    /// Takes a number that counts one by one, and that can therefore be followed by as many more.
+    ///
+    /// # Errors
+    /// As [`Reader::number`], and when it is not below [`ORDINALS`].
+    pub fn ordinal(&mut self, what: &'static str) -> Result<u64, Malformed> {
+        let offset = self.offset;
+        let value = self.number(what)?;
+        if value < ORDINALS {
+            Ok(value)
+        } else {
+            Err(Malformed { what, offset })
+        }
     }
 
     /// Takes a number that must fit a narrower integer.

@@ -11,7 +11,7 @@ pub mod merkle;
 mod state;
 pub mod v1;
 
-pub use encoding::{Malformed, Reader, put_bytes, put_number};
+pub use encoding::{Malformed, ORDINALS, Reader, put_bytes, put_number};
 pub use state::{ENDED_KEPT, Impossible, OwnerState};
 pub use v1 as latest;
 pub use v1::{

@@ -3,7 +3,7 @@
 use annals_def::{Value, split_mix};
 use annals_event::{
     Audience, Awaiting, Batch, Body, Call, CallError, Cause, CellCreation, ClientLink, Event, Gathering, Header, Image,
-    Imprint, OwnerState, Place, Reader, Subject, Tail, Timer,
+    Imprint, ORDINALS, OwnerState, Place, Reader, Subject, Tail, Timer,
 };
 use annals_ids::{
     Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, MemberId, OwnerId, Part, Position, SessionId, SpaceId,
@@ -344,6 +344,66 @@ fn numbers_that_nothing_comes_before_or_after_are_refused() {
         assert!(Header::read(&bytes).is_err(), "{bad} at byte {place}");
     }
     assert!(Batch::read(&first.bytes).is_ok());
+}
+
+#[test]
+fn numbers_that_count_one_by_one_are_refused_where_nothing_counts_to() {
+    let mut run = Run::new(1);
+    run.create();
+    let (&entity, sound) = run.state.entities.first_key_value().expect("it was created");
+    let to = Address::Owner(PEER);
+    let events = |number: u64, timer: u32| {
+        let (call, timer) = (CallNumber(number), TimerId(timer));
+        let mut images = vec![sound.clone(); 4];
+        images[0].history = HistoryNumber(number);
+        images[1].last_timer = timer;
+        images[2].links.taken.insert(to, call);
+        images[3].links.sent.entry(to).or_default().last = call;
+        let onloaded = images.into_iter().map(|image| Body::Onloaded {
+            from: PEER,
+            number: CallNumber(1),
+            image: Box::new(image),
+        });
+        let at = Timer {
+            due: WorldTime(1),
+            every: 0,
+            tag: 0,
+        };
+        let called = Body::Called {
+            to,
+            home: PEER,
+            number: call,
+            call: Call::DestroyCell,
+        };
+        let confirmed = Body::Confirmed {
+            to,
+            upto: call,
+            lost: false,
+        };
+        let bodies = [
+            called,
+            confirmed,
+            Body::TimerSet { timer, at },
+            Body::Departed { to: PEER, number: call },
+        ];
+        bodies.into_iter().chain(onloaded).map(|body| Event {
+            subject: Subject::Entity(entity, Part::Cell),
+            cause: Cause(0),
+            history: None,
+            body,
+        })
+    };
+    let read = |event: &Event| {
+        let mut bytes = Vec::new();
+        event.write(&mut bytes);
+        Event::read(&bytes)
+    };
+    for event in events(ORDINALS - 1, u32::MAX / 2) {
+        assert_eq!(read(&event).as_ref(), Ok(&event));
+    }
+    for event in events(ORDINALS, u32::MAX / 2 + 1).chain(events(u64::MAX, u32::MAX)) {
+        assert!(read(&event).is_err(), "{event:?}");
+    }
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl Ghost {
     pub(crate) fn since(&self, known: HistoryNumber) -> Option<Vec<(HistoryNumber, Option<&Event>)>> {
         let missing = usize::try_from(self.history.0.saturating_sub(known.0)).ok()?;
         let skipped = self.recent.len().checked_sub(missing)?;
-        let numbers = (known.0 + 1..).map(HistoryNumber);
+        let numbers = (1..).map(|nth| HistoryNumber(known.0.saturating_add(nth)));
         let events = self.recent.iter().skip(skipped).map(|shown| match shown {
             Shown::Hidden => None,
             Shown::Event(event) => Some(event.as_ref()),

@@ -402,10 +402,9 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
 
 async fn refill(process: &Process, writer: &writer::Writer, missing: std::ops::Range<u64>) {
     let owner = writer.owner();
-    for number in missing.map(BatchNumber) {
-        let Some(batch) = writer.kept(number) else { continue };
+    for batch in writer.kept_within(missing) {
         let verdict = process.history.fill(owner, Bytes::copy_from_slice(&batch.bytes)).await;
-        tracing::warn!(%owner, batch = %number, ?verdict, "filled a hole in the log");
+        tracing::warn!(%owner, batch = %batch.number, ?verdict, "filled a hole in the log");
     }
 }
 

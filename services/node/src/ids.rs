@@ -45,7 +45,7 @@ impl IdBlocks {
             .blocks
             .iter()
             .map(|block| block.end.saturating_sub(block.start))
-            .sum();
+            .fold(0, u64::saturating_add);
         let ask = left < LOW && !self.asked;
         self.asked |= ask;
         ask

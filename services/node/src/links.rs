@@ -302,7 +302,7 @@ impl Desk {
     /// The receiver lacks calls of ours after `have`.
     pub(crate) fn fill_gap(&mut self, link: Link, have: CallNumber) {
         if self.resends.heeds(link, self.now.mono) {
-            self.repeat(link, have.next());
+            self.repeat(link, CallNumber(have.0.saturating_add(1)));
         }
     }
 

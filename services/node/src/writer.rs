@@ -507,6 +507,12 @@ impl Writer {
             .filter(|batch| batch.number <= self.appended)
     }
 
+    /// The batches that [`kept`](Self::kept) gives for these numbers, however far they reach.
+    pub fn kept_within(&self, numbers: std::ops::Range<u64>) -> impl Iterator<Item = &FrozenBatch> {
+        let appended = self.kept.iter().take_while(|batch| batch.number <= self.appended);
+        appended.filter(move |batch| numbers.contains(&batch.number.0))
+    }
+
     /// The opening of this epoch, once the store holds it.
     #[must_use]
     pub fn opening(&self) -> Option<Opening> {

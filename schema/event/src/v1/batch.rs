@@ -21,7 +21,7 @@ use annals_ids::{
 
 use super::event::Event;
 use crate::{
-    encoding::{Malformed, Reader, put_bytes, put_number},
+    encoding::{Malformed, ORDINALS, Reader, put_bytes, put_number},
     merkle::{Frontier, leaf_hash},
 };
 
@@ -298,13 +298,16 @@ impl Header {
         if !is_numbered || last.is_none() {
             return Err(reader.malformed("batch or event number"));
         }
+        if header.tick.0 >= ORDINALS {
+            return Err(reader.malformed("tick"));
+        }
         let count = reader.count(22, "consumed count")?;
         for _ in 0..count {
             header.consumed.push(Consumed {
                 at: reader.narrow("consumed place")?,
                 from: take_address(reader)?,
                 to: take_address(reader)?,
-                number: CallNumber(reader.number("call number")?),
+                number: CallNumber(reader.ordinal("call number")?),
                 trace: reader.array("trace")?,
             });
         }

@@ -202,7 +202,7 @@ impl Call {
                 wants_reply: kind == 1,
             },
             2 => Call::Reply {
-                of: CallNumber(reader.number("call number")?),
+                of: CallNumber(reader.ordinal("call number")?),
                 outcome: take_outcome(reader)?,
             },
             3 => Call::CreateCell(Box::new(CellCreation::read(reader)?)),
@@ -216,10 +216,10 @@ impl Call {
                 image: Box::new(Image::read(reader)?),
             },
             10 => Call::Arrived {
-                of: CallNumber(reader.number("call number")?),
+                of: CallNumber(reader.ordinal("call number")?),
             },
             11 => Call::Refused {
-                of: CallNumber(reader.number("call number")?),
+                of: CallNumber(reader.ordinal("call number")?),
                 reason: take_text(reader)?,
             },
             12 => Call::Exposed {

@@ -278,7 +278,7 @@ impl Event {
             _ => return Err(start.malformed("subject")),
         };
         let cause = Cause(reader.narrow("cause")?);
-        let history = Some(reader.number("history number")?)
+        let history = Some(reader.ordinal("history number")?)
             .filter(|&number| number > 0)
             .map(HistoryNumber);
         Ok(Event {
@@ -460,11 +460,11 @@ impl Body {
             6 => Body::Moved(take_place(reader)?),
             7..=10 => Self::read_link(kind, reader)?,
             11 => Body::TimerSet {
-                timer: TimerId(reader.narrow("timer")?),
+                timer: take_timer_id(reader)?,
                 at: take_timer(reader)?,
             },
             12 => Body::TimerGone {
-                timer: TimerId(reader.narrow("timer")?),
+                timer: take_timer_id(reader)?,
             },
             13 => Body::ClientSet(take_option(reader, take_client)?),
             14 => Body::TokenSet(reader.array("token digest")?),
@@ -510,7 +510,7 @@ impl Body {
 
     fn read_transfer(kind: u8, reader: &mut Reader<'_>) -> Result<Body, Malformed> {
         let owner = OwnerId(reader.narrow("owner")?);
-        let number = CallNumber(reader.number("call number")?);
+        let number = CallNumber(reader.ordinal("call number")?);
         Ok(match kind {
             16 => Body::Offloaded { to: owner, number },
             17 => Body::Departed { to: owner, number },
@@ -536,7 +536,7 @@ fn put_link_end(out: &mut Vec<u8>, to: Address, number: CallNumber) {
 }
 
 fn take_link_end(reader: &mut Reader<'_>) -> Result<(Address, CallNumber), Malformed> {
-    Ok((take_address(reader)?, CallNumber(reader.number("call number")?)))
+    Ok((take_address(reader)?, CallNumber(reader.ordinal("call number")?)))
 }
 
 fn take_audience(reader: &mut Reader<'_>) -> Result<Audience, Malformed> {
@@ -553,6 +553,17 @@ pub(crate) fn put_timer(out: &mut Vec<u8>, timer: &Timer) {
     put_number(out, timer.due.0);
     put_number(out, timer.every);
     put_number(out, u64::from(timer.tag));
+}
+
+/// A timer's number, which others can follow as they can any [ordinal](Reader::ordinal).
+pub(crate) fn take_timer_id(reader: &mut Reader<'_>) -> Result<TimerId, Malformed> {
+    let wrong = reader.malformed("timer");
+    let number: u32 = reader.narrow("timer")?;
+    if number <= u32::MAX / 2 {
+        Ok(TimerId(number))
+    } else {
+        Err(wrong)
+    }
 }
 
 pub(crate) fn take_timer(reader: &mut Reader<'_>) -> Result<Timer, Malformed> {

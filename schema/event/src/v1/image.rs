@@ -11,7 +11,10 @@ use super::{
         Call, ClientLink, Place, put_client, put_option, put_place, put_properties, take_bool, take_client,
         take_option, take_place, take_properties,
     },
-    event::{Awaiting, Event, Timer, put_awaiting, put_events, put_timer, take_awaiting, take_events, take_timer},
+    event::{
+        Awaiting, Event, Timer, put_awaiting, put_events, put_timer, take_awaiting, take_events, take_timer,
+        take_timer_id,
+    },
 };
 use crate::encoding::{Malformed, Reader, put_number};
 
@@ -208,14 +211,14 @@ impl Image {
         let type_id = TypeId(reader.narrow("type")?);
         let home = OwnerId(reader.narrow("owner")?);
         let properties = take_properties(reader)?.into_iter().collect();
-        let history = HistoryNumber(reader.number("history number")?);
+        let history = HistoryNumber(reader.ordinal("history number")?);
         let recent: VecDeque<Event> = take_events(reader)?;
         if recent.len() > HISTORY_KEPT {
             return Err(reader.malformed("history length"));
         }
         let mut timers = BTreeMap::new();
         for _ in 0..reader.count(4, "timer count")? {
-            timers.insert(TimerId(reader.narrow("timer")?), take_timer(reader)?);
+            timers.insert(take_timer_id(reader)?, take_timer(reader)?);
         }
         Ok(Self {
             type_id,
@@ -224,7 +227,7 @@ impl Image {
             history,
             recent,
             timers,
-            last_timer: TimerId(reader.narrow("timer")?),
+            last_timer: take_timer_id(reader)?,
             links: Links::read(reader)?,
             client: take_option(reader, take_client)?,
             part: PartImage::read(reader)?,
@@ -293,7 +296,7 @@ impl Links {
         for _ in 0..reader.count(4, "link count")? {
             let to = take_address(reader)?;
             let home = OwnerId(reader.narrow("owner")?);
-            let last = CallNumber(reader.number("call number")?);
+            let last = CallNumber(reader.ordinal("call number")?);
             let mut sent = Sent {
                 home,
                 last,
@@ -301,17 +304,17 @@ impl Links {
             };
             for _ in 0..reader.count(2, "call count")? {
                 sent.unconfirmed
-                    .insert(CallNumber(reader.number("call number")?), Call::read(reader)?);
+                    .insert(CallNumber(reader.ordinal("call number")?), Call::read(reader)?);
             }
             links.sent.insert(to, sent);
         }
         for _ in 0..reader.count(3, "link count")? {
             links
                 .taken
-                .insert(take_address(reader)?, CallNumber(reader.number("call number")?));
+                .insert(take_address(reader)?, CallNumber(reader.ordinal("call number")?));
         }
         for _ in 0..reader.count(6, "awaiting count")? {
-            let key = (take_address(reader)?, CallNumber(reader.number("call number")?));
+            let key = (take_address(reader)?, CallNumber(reader.ordinal("call number")?));
             links.awaiting.insert(key, take_awaiting(reader)?);
         }
         Ok(links)

@@ -2,7 +2,7 @@
 //! own encodings for calls, events and values inside.
 
 use annals_event::{
-    Call, Event, Link, Malformed, Place, Reader,
+    Call, Event, Link, Malformed, ORDINALS, Place, Reader,
     latest::{
         batch::{put_address, take_address},
         call::{put_place, put_properties, take_place, take_properties},
@@ -25,6 +25,9 @@ pub enum EnvelopeError {
     /// A part that must be there is not.
     #[error("the envelope has no {0}, or one of a newer kind: upgrade this process")]
     Missing(&'static str),
+    /// It counts further than anything counts.
+    #[error("the envelope holds the number {0}, which nothing counts up to")]
+    Endless(u64),
     /// Something inside is not in its one encoding.
     #[error("the envelope holds something malformed")]
     Inside(#[from] Malformed),
@@ -343,7 +346,7 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
     Ok(match message {
         WireMessage::Call(wire) => Message::Call(CallMessage {
             link: take_link(&wire.link)?,
-            number: CallNumber(wire.number),
+            number: call_number(wire.number)?,
             from_home: OwnerId(wire.from_home),
             to_home: OwnerId(wire.to_home),
             trace: wire.trace.try_into().map_err(|_| EnvelopeError::Missing("trace"))?,
@@ -351,11 +354,11 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
         }),
         WireMessage::Took(wire) => Message::Took {
             link: take_link(&wire.link)?,
-            upto: CallNumber(wire.number),
+            upto: call_number(wire.number)?,
         },
         WireMessage::Gap(wire) => Message::Gap {
             link: take_link(&wire.link)?,
-            have: CallNumber(wire.number),
+            have: call_number(wire.number)?,
         },
         WireMessage::Gone(wire) => Message::Gone {
             link: take_link(&wire.link)?,
@@ -368,13 +371,13 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
         WireMessage::GhostImage(wire) => Message::Ghost(image_from_wire(&wire)?),
         WireMessage::GhostEvents(wire) => Message::Ghost(GhostMessage::Events {
             entity: EntityId(wire.entity),
-            after: HistoryNumber(wire.after),
+            after: history_number(wire.after)?,
             events: wire.events.iter().map(|bytes| shown(bytes)).collect::<Result<_, _>>()?,
         }),
         WireMessage::GhostMoves(wire) => Message::Ghost(moves_from_wire(&wire)?),
         WireMessage::GhostHeads(wire) => Message::Ghost(GhostMessage::Heads(take_numbers(&wire)?)),
         WireMessage::GhostAsk(wire) => {
-            let have = wire.have.map(HistoryNumber);
+            let have = wire.have.map(history_number).transpose()?;
             Message::Ghost(GhostMessage::Ask {
                 entity: EntityId(wire.entity),
                 have,
@@ -411,7 +414,7 @@ fn refused_from_wire(wire: &WireRefused) -> Result<Message, EnvelopeError> {
     let reason = u8::try_from(wire.reason).ok().and_then(CallRefusal::from_code);
     Ok(Message::Refused {
         link: take_link(&wire.link)?,
-        number: CallNumber(wire.number),
+        number: call_number(wire.number)?,
         reason: reason.ok_or(EnvelopeError::Missing("reason"))?,
     })
 }
@@ -433,7 +436,7 @@ fn image_from_wire(wire: &WireGhostImage) -> Result<GhostMessage, EnvelopeError>
         type_id: TypeId(u16::try_from(wire.type_id).map_err(|_| EnvelopeError::Missing("type"))?),
         home: OwnerId(wire.home),
         session: wire.session.map(SessionId),
-        history: HistoryNumber(wire.history),
+        history: history_number(wire.history)?,
         place: whole(&wire.place, take_place)?,
         properties: whole(&wire.properties, take_properties)?,
     };
@@ -461,9 +464,26 @@ fn take_numbers(wire: &WireNumbers) -> Result<Vec<(EntityId, HistoryNumber)>, En
         return Err(EnvelopeError::Missing("history number for each entity"));
     }
     let pairs = wire.entities.iter().zip(&wire.numbers);
-    Ok(pairs
-        .map(|(entity, number)| (EntityId(*entity), HistoryNumber(*number)))
-        .collect())
+    pairs
+        .map(|(entity, number)| Ok((EntityId(*entity), history_number(*number)?)))
+        .collect()
+}
+
+fn call_number(number: u64) -> Result<CallNumber, EnvelopeError> {
+    ordinal(number).map(CallNumber)
+}
+
+fn history_number(number: u64) -> Result<HistoryNumber, EnvelopeError> {
+    ordinal(number).map(HistoryNumber)
+}
+
+/// A number that counts one by one, and that can therefore be followed by as many more.
+fn ordinal(number: u64) -> Result<u64, EnvelopeError> {
+    if number < ORDINALS {
+        Ok(number)
+    } else {
+        Err(EnvelopeError::Endless(number))
+    }
 }
 
 fn link_bytes(link: Link) -> Vec<u8> {
@@ -628,6 +648,70 @@ mod tests {
                 place: place(),
             },
         ]
+    }
+
+    #[test]
+    fn numbers_that_nothing_could_follow_are_refused() {
+        let link = Link {
+            from: Address::Base(EntityId(7)),
+            to: Address::Cell(EntityId(9)),
+        };
+        let messages = |number: u64| {
+            let (call, history) = (CallNumber(number), HistoryNumber(number));
+            let image = GhostImage {
+                type_id: TypeId(2),
+                home: OwnerId(3),
+                session: None,
+                history,
+                place: place(),
+                properties: Vec::new(),
+            };
+            let events = GhostMessage::Events {
+                entity: ENTITY,
+                after: history,
+                events: vec![Shown::Hidden],
+            };
+            let ask = GhostMessage::Ask {
+                entity: ENTITY,
+                have: Some(history),
+            };
+            let image = GhostMessage::Image {
+                entity: ENTITY,
+                image: Box::new(image),
+            };
+            let stamps = ViewMessage::Stamps {
+                session: SESSION,
+                entity: ENTITY,
+                view: 2,
+                known: vec![(ENTITY, history)],
+            };
+            let taken = CallMessage {
+                link,
+                from_home: OwnerId(1),
+                to_home: OwnerId(2),
+                number: call,
+                trace: [5; 16],
+                call: Call::DestroyCell,
+            };
+            [
+                Message::Call(taken),
+                Message::Took { link, upto: call },
+                Message::Gap { link, have: call },
+                Message::Ghost(image),
+                Message::Ghost(events),
+                Message::Ghost(ask),
+                Message::Ghost(GhostMessage::Heads(vec![(ENTITY, history)])),
+                Message::View(stamps),
+            ]
+        };
+        for (number, is_read) in [(ORDINALS - 1, true), (ORDINALS, false), (u64::MAX, false)] {
+            for message in messages(number) {
+                let (from, epoch) = (OwnerId(1), Epoch(2));
+                let envelope = Envelope { from, epoch, message };
+                let read = Envelope::decode(&envelope.encode());
+                assert_eq!(read.is_ok(), is_read, "{envelope:?}");
+            }
+        }
     }
 
     #[test]

@@ -201,5 +201,5 @@ fn take_about(reader: &mut Reader<'_>) -> Result<(Part, EntityId), Malformed> {
 }
 
 fn take_call_number(reader: &mut Reader<'_>) -> Result<CallNumber, Malformed> {
-    reader.number("call number").map(CallNumber)
+    reader.ordinal("call number").map(CallNumber)
 }

@@ -124,7 +124,7 @@ fn take_call(reader: &mut Reader<'_>) -> Result<Call, Malformed> {
     let part = take_part(reader)?;
     let entity = take_entity(reader)?;
     let wrong = reader.malformed("call number");
-    let number = CallNumber(reader.number("call number")?);
+    let number = CallNumber(reader.ordinal("call number")?);
     if number.0 == 0 {
         return Err(wrong);
     }
@@ -152,7 +152,7 @@ fn take_stamps(reader: &mut Reader<'_>) -> Result<Stamps, Malformed> {
         if known.last().is_some_and(|&(before, _)| before >= entity) {
             return Err(wrong);
         }
-        known.push((entity, HistoryNumber(reader.number("history number")?)));
+        known.push((entity, HistoryNumber(reader.ordinal("history number")?)));
     }
     Ok(Stamps { source, view, known })
 }

@@ -247,7 +247,7 @@ impl ViewItem {
             2 => Ok(ViewItem::Leave { entity }),
             3 => Ok(ViewItem::Refresh {
                 entity,
-                upto: HistoryNumber(reader.number("history number")?),
+                upto: HistoryNumber(reader.ordinal("history number")?),
                 properties: take_properties(reader)?,
             }),
             4 => take_update(reader, entity),
@@ -293,7 +293,7 @@ impl Shown {
     fn read(reader: &mut Reader<'_>, before: u64, upto: u64) -> Result<Self, Malformed> {
         let wrong = reader.malformed("shown event");
         let kind = reader.byte("shown event")?;
-        let step = reader.number("history number")?;
+        let step = reader.ordinal("history number")?;
         let number = before.checked_add(step).filter(|&number| step > 0 && number <= upto);
         let number = HistoryNumber(number.ok_or(wrong)?);
         let member = take_member(reader)?;
@@ -321,7 +321,7 @@ impl Shown {
 }
 
 fn take_update(reader: &mut Reader<'_>, entity: EntityId) -> Result<ViewItem, Malformed> {
-    let from = reader.number("history number")?;
+    let from = reader.ordinal("history number")?;
     let wrong = reader.malformed("span of history");
     let upto = from.checked_add(reader.number("span of history")?).ok_or(wrong)?;
     let count = reader.count(4, "shown events")?;

@@ -101,6 +101,11 @@ fn number(dice: &mut Dice<'_>) -> u64 {
     if bits == 0 { 0 } else { dice() >> (64 - bits) }
 }
 
+/// A call or history number.
+fn ordinal(dice: &mut Dice<'_>) -> u64 {
+    number(dice) >> 1
+}
+
 fn small(dice: &mut Dice<'_>) -> u16 {
     u16::try_from(dice() >> (48 + dice() % 16)).unwrap()
 }
@@ -257,13 +262,13 @@ fn to_server(dice: &mut Dice<'_>) -> ToServer {
         0 | 1 => ToServer::Call(Call {
             entity: entity(dice),
             part: part(dice),
-            number: CallNumber(number(dice).max(1)),
+            number: CallNumber(ordinal(dice).max(1)),
             method: ClientMember(small(dice)),
             args: bytes(dice),
         }),
         2 | 3 => {
             let mut known: Vec<_> = (0..dice() % 6)
-                .map(|_| (entity(dice), HistoryNumber(number(dice))))
+                .map(|_| (entity(dice), HistoryNumber(ordinal(dice))))
                 .collect();
             known.sort();
             known.dedup_by_key(|(entity, _)| *entity);
@@ -278,7 +283,7 @@ fn to_server(dice: &mut Dice<'_>) -> ToServer {
 }
 
 fn to_client(dice: &mut Dice<'_>) -> ToClient {
-    let (entity, part, number) = (entity(dice), part(dice), CallNumber(number(dice)));
+    let (entity, part, number) = (entity(dice), part(dice), CallNumber(ordinal(dice)));
     match dice() % 12 {
         0 => ToClient::Took {
             entity,
@@ -334,7 +339,7 @@ fn view_item(dice: &mut Dice<'_>) -> ViewItem {
             properties.dedup_by_key(|(member, _)| *member);
             ViewItem::Refresh {
                 entity,
-                upto: HistoryNumber(number(dice)),
+                upto: HistoryNumber(ordinal(dice)),
                 properties,
             }
         }

@@ -89,6 +89,9 @@ pub(crate) const CHATTER: u64 = 200;
 /// As an argument of `act`: do the same again, without end.
 pub(crate) const CIRCLE: u64 = 201;
 
+/// As an argument of `act`: set a timer that fires at once, and then in half an eternity.
+pub(crate) const EONS: u64 = 202;
+
 /// Behaviour of all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Game {
@@ -173,6 +176,10 @@ fn act(context: &mut Context<'_>, what: u64) {
         return context
             .call(own, "act", vec![Value::UInt(what)])
             .expect("it has this method");
+    }
+    if what == EONS {
+        context.set_timer(0, u64::MAX, 0);
+        return;
     }
     let dice = context.roll();
     let number = i16::try_from(dice % 30_000).expect("it is below 30,000");

@@ -4,14 +4,16 @@
 use std::sync::atomic::Ordering;
 
 use annals_def::Value;
-use annals_ids::{EntityId, OwnerId};
+use annals_event::Link;
+use annals_ids::{Address, CallNumber, EntityId, Epoch, OwnerId};
 use annals_node::{
-    Trouble,
+    Input, Trouble,
     journal::{GATHERING_LIMIT, INPUT_LIMIT},
 };
+use annals_wire::bus::{Envelope, Message};
 
 use crate::{
-    game::{ACT, AVATAR, CIRCLE, NOTE},
+    game::{ACT, AVATAR, CIRCLE, EONS, NOTE},
     oracle::check,
     world::{EAST, MIDDLE, WEST, World},
 };
@@ -143,6 +145,49 @@ fn calls_in_a_circle_are_cut_and_reported_and_the_owner_goes_on() {
     world.call(avatars[0], NOTE, Vec::new());
     world.run(1_000);
     assert_eq!(heard(&world, avatars[0]), 1);
+}
+
+#[test]
+fn who_claims_to_have_taken_calls_that_nobody_made_does_no_harm() {
+    let (mut world, avatars) = busy(2, 0, 0);
+    let far = world.spawn(AVATAR, 100.0, None);
+    world.run(1_000);
+    world.cut_off = Some(EAST);
+    world.game.pestered.store(far.0, Ordering::Relaxed);
+    world.run(1_000);
+    let link = Link {
+        from: Address::Cell(avatars[0]),
+        to: Address::Cell(far),
+    };
+    let links = world.desk(WEST).state().links(link.from).expect("it calls");
+    assert!(!links.sent[&link.to].unconfirmed.is_empty(), "calls are under way");
+    let (now, have) = (world.at(), CallNumber(u64::MAX));
+    let gap = Envelope {
+        from: EAST,
+        epoch: Epoch(1),
+        message: Message::Gap { link, have },
+    };
+    let cell = world.cells.get_mut(&WEST).expect("there is such a cell");
+    cell.handle(now, Input::Bus(gap), 500);
+    world.game.pestered.store(0, Ordering::Relaxed);
+    world.cut_off = None;
+    calm(&mut world);
+    assert_eq!(
+        heard(&world, far) as u64,
+        world.game.last.load(Ordering::Relaxed),
+        "every call was made all the same"
+    );
+}
+
+#[test]
+fn a_timer_may_fire_at_once_and_then_never_again() {
+    let (mut world, avatars) = busy(1, 0, 0);
+    world.call(avatars[0], ACT, vec![Value::UInt(EONS)]);
+    world.run(1_000);
+    let last = world.real(avatars[0]).timers.values().map(|at| at.due.0).max();
+    assert_eq!(last, Some(u64::MAX));
+    calm(&mut world);
+    check(&world);
 }
 
 #[test]
