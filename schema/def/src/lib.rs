@@ -23,7 +23,8 @@ pub use data_type::{
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
 };
 pub use diagnostic::{
-    Diagnostic, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, nearest, render, to_json, to_sarif,
+    Diagnostic, Example, Explanation, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, explain, nearest, render,
+    to_json, to_sarif,
 };
 pub use generate::{Dice, generate, split_mix};
 pub use path::{AssignError, Path, assign};

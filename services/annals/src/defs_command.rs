@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Diagnostic, Rule, Severity, Style, check_dir, nearest, render, to_json, to_sarif};
+use annals_def::{Diagnostic, Rule, Severity, Style, check_dir, explain, nearest, render, to_json, to_sarif};
 use clap::{Subcommand, ValueEnum};
 
 /// Nothing could be checked, as opposed to: something is wrong.
@@ -81,15 +81,22 @@ impl Check {
     }
 
     fn text(&self, diagnostics: &[Diagnostic]) -> String {
-        let style = if std::io::stdout().is_terminal() {
-            Style::Coloured
-        } else {
-            Style::Plain
-        };
         match diagnostics {
             [] => format!("{}: no problems\n", self.dir.display()),
-            _ => render(diagnostics, style),
+            [first, ..] => {
+                let all = render(diagnostics, style());
+                format!("{all}`annals defs explain {}` says more about a code\n", first.rule)
+            }
         }
+    }
+}
+
+/// Colours for people, none for files and pipes.
+fn style() -> Style {
+    if std::io::stdout().is_terminal() {
+        Style::Coloured
+    } else {
+        Style::Plain
     }
 }
 
@@ -126,7 +133,7 @@ impl Explain {
             eprintln!("there is no rule {code}; {hint}");
             return ExitCode::from(CANNOT_RUN);
         };
-        println!("{rule}: {}\n\n{}", rule.text().title, rule.text().why);
+        print!("{}", explain(rule, style()));
         ExitCode::SUCCESS
     }
 }

@@ -59,7 +59,7 @@ fn every_problem_is_shown_with_its_place_and_what_to_write_instead() {
         "help: did you mean `UINT8`?",
         "error[D0302]: there is no distribution `ALL_CLIENT`\n --> entity_defs/Avatar.def:3:37\n",
         "help: did you mean `ALL_CLIENTS`?",
-        "2 errors\n",
+        "2 errors\n`annals defs explain D0201` says more",
     ] {
         assert!(said.contains(part), "no {part} in\n{said}");
     }
@@ -120,7 +120,7 @@ fn a_rule_is_explained_and_a_slip_is_recognised() {
     let dir = world(CLEAN);
     let output = annals(dir.path(), &["explain", "D0201"]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(said(&output).starts_with("D0201: there is no such type\n"));
+    assert!(said(&output).starts_with("D0201: there is no such type (error)\n"));
     let slip = annals(dir.path(), &["explain", "D9201"]);
     assert_eq!(slip.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&slip.stderr).contains("did you mean"));

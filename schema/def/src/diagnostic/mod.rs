@@ -3,12 +3,14 @@
 //! While files are read a [`Finding`] points into their texts; at the end it becomes a [`Diagnostic`] that stands by
 //! itself, with line, column and the line's text.
 
+mod explanation;
 mod lines;
 mod nearest;
 mod render;
 mod report;
 mod rule;
 
+pub use explanation::{Example, Explanation, explain};
 pub use nearest::nearest;
 pub use render::{Style, render};
 pub use report::{to_json, to_sarif};

@@ -79,6 +79,7 @@ fn sarif_rule(rule: &Rule) -> Json {
         "name": format!("{rule:?}"),
         "shortDescription": { "text": text.title },
         "fullDescription": { "text": format!("{}: {}", text.title, text.why) },
+        "help": { "text": rule.explanation().text },
         "defaultConfiguration": { "level": text.severity.to_string() },
     })
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Explanation;
+
 /// How grave a broken rule is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -50,6 +52,14 @@ macro_rules! rules {
                         why: $why,
                     },)*
                 }
+            }
+
+            /// The rule at length, with examples.
+            #[must_use]
+            pub fn explanation(self) -> Explanation {
+                Explanation::of(match self {
+                    $(Rule::$rule => include_str!(concat!("../../explain/", stringify!($rule), ".md")),)*
+                })
             }
         }
     };

@@ -66,10 +66,6 @@ impl Tree {
             Err(error) => self.cannot_read(&below, &error.to_string()),
         }
     }
-
-    fn cannot_read(&mut self, path: &str, reason: &str) {
-        self.unread.push((path.to_owned(), reason.to_owned()));
-    }
 }
 
 /// How much of a file matters.

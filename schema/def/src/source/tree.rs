@@ -21,6 +21,16 @@ impl Tree {
         self.files.insert(path.into(), bytes.into());
     }
 
+    /// Takes a file away.
+    pub fn remove(&mut self, path: &str) {
+        self.files.remove(path);
+    }
+
+    /// Says that a file or folder is there and cannot be read.
+    pub fn cannot_read(&mut self, path: &str, reason: &str) {
+        self.unread.push((path.to_owned(), reason.to_owned()));
+    }
+
     /// The files in the order of their paths.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
