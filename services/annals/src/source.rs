@@ -18,15 +18,14 @@ use annals_host::{
     nats::{Bus, ConnectError, Server, ServerError, ServerOptions, StreamError},
     process::{SHARD, Settings, connect, remote_store},
 };
-use annals_ids::{BatchNumber, OwnerId, WallTime};
+use annals_ids::{BatchNumber, Epoch, OwnerId, WallTime};
 use annals_node::{
     chain::{Hole, assemble},
     writer::{Opening, Tip},
 };
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction,
+    Store, StoreError, Transaction,
     embedded::{EmbeddedStore, OpenError},
-    key_after,
     layout::{
         director,
         owners::{self, Cursor, OpeningRecord},
@@ -38,9 +37,6 @@ use tempfile::TempDir;
 use thiserror::Error;
 
 use crate::up::{Claim, UpError};
-
-/// Rows read at a time.
-const PAGE: usize = 256;
 
 /// How often a log is read that loses its tail meanwhile.
 const READINGS: usize = 3;
@@ -318,21 +314,9 @@ impl Source {
 /// # Errors
 /// When the store cannot be read.
 pub async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<OpeningRecord>, StoreError> {
-    let work = |transaction: Transaction| async move {
-        let mut found = Vec::new();
-        let mut range = owners::openings(owner);
-        loop {
-            let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
-            for (_, value) in &page.rows {
-                found.push(OpeningRecord::decode(value)?);
-            }
-            match page.rows.last().filter(|_| page.more) {
-                Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
-                None => return Ok(found),
-            }
-        }
-    };
-    store.read(work).await
+    store
+        .read(|transaction| async move { owners::read_openings(&transaction, owner, Epoch(0)).await })
+        .await
 }
 
 /// Starts a nats-server on a copy of the store in `kept`, and looks for the realm's log there.

@@ -16,7 +16,7 @@ use annals_node::{
     writer::{self, Action, Durability, Opening, Stop, Tip},
 };
 use annals_store::{
-    Order, Store, StoreError,
+    Store, StoreError,
     layout::owners::{self, OpeningRecord},
 };
 use annals_wire::{
@@ -517,19 +517,9 @@ async fn take_over<R: Role>(
 }
 
 async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<Opening>, StoreError> {
-    /// Take-overs of one owner that are looked at: more than any realm lives to see.
-    const OPENINGS: usize = 100_000;
-    store
-        .read(|transaction| async move {
-            let page = transaction
-                .get_range(&owners::openings(owner), OPENINGS, Order::Forward)
-                .await?;
-            let records = page.rows.iter().map(|(_, value)| OpeningRecord::decode(value));
-            records
-                .map(|record| record.map(|OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash }))
-                .collect()
-        })
-        .await
+    let read = |transaction| async move { owners::read_openings(&transaction, owner, Epoch(0)).await };
+    let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
+    Ok(store.read(read).await?.into_iter().map(opening).collect())
 }
 
 /// Waits until a moment of the measuring clock.

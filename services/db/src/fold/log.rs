@@ -9,7 +9,7 @@ use annals_node::{
     writer::{KEPT_CEILING, Opening, Tip},
 };
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, Order, Store, StoreError, Transaction,
     layout::{
         archive,
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
@@ -22,9 +22,6 @@ use crate::recovery::{Recovered, RecoveryError, read_position, recover};
 /// Bytes of batches that may wait behind a hole: all that the log's writer keeps, so that it stops before they are passed.
 /// Beyond that the newest are dropped; they come again as holes.
 const WAITING_BYTES: usize = KEPT_CEILING;
-
-/// Openings read at a time.
-const PAGE: usize = 256;
 
 /// Whether the log's state is in memory.
 enum Held {
@@ -129,7 +126,9 @@ impl Log {
             // It was granted since it was looked for, or a transaction of ours was applied whose answer was lost.
             return Err(FoldError::Store(StoreError::Conflict));
         }
-        self.openings = read_openings(transaction, owner, cursor).await?;
+        // Those before the cursor's make nothing void that is beyond it.
+        let openings = owners::read_openings(transaction, owner, cursor.epoch).await?;
+        self.openings = openings.into_iter().map(opening).collect();
         Ok(())
     }
 
@@ -284,21 +283,10 @@ async fn read_record(
     Ok(record.filter(|record| record.shard == shard))
 }
 
-/// The openings of the cursor's epoch and later ones.
-async fn read_openings(transaction: &Transaction, owner: OwnerId, cursor: Cursor) -> Result<Vec<Opening>, StoreError> {
-    let mut range = KeyRange::new(owners::opening_key(owner, cursor.epoch), owners::openings(owner).end);
-    let mut openings = Vec::new();
-    loop {
-        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
-        for (_, value) in &page.rows {
-            let OpeningRecord { epoch, number, hash } = OpeningRecord::decode(value)?;
-            openings.push(Opening { epoch, number, hash });
-        }
-        match page.rows.last().filter(|_| page.more) {
-            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
-            None => return Ok(openings),
-        }
-    }
+/// An opening as the chain's rules know it.
+fn opening(record: OpeningRecord) -> Opening {
+    let OpeningRecord { epoch, number, hash } = record;
+    Opening { epoch, number, hash }
 }
 
 /// The first batch of the last hole that the store names in this log.

@@ -3,7 +3,7 @@
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, OwnerId, Part, ProcessId, Shard};
 
 use super::fields::{Fields, key};
-use crate::{KeyRange, StoreError};
+use crate::{KeyRange, Order, StoreError, Transaction, key_after};
 
 /// An owner and its present epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,31 @@ pub fn opening_key(owner: OwnerId, epoch: Epoch) -> Vec<u8> {
 #[must_use]
 pub fn openings(owner: OwnerId) -> KeyRange {
     KeyRange::prefix(&key(0x05, &[&owner.0.to_be_bytes()]))
+}
+
+/// The openings of an owner that are of epoch `from` or later, by epoch.
+///
+/// # Errors
+/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] where one is damaged.
+pub async fn read_openings(
+    transaction: &Transaction,
+    owner: OwnerId,
+    from: Epoch,
+) -> Result<Vec<OpeningRecord>, StoreError> {
+    /// Rows read at a time.
+    const PAGE: usize = 256;
+    let mut range = KeyRange::new(opening_key(owner, from), openings(owner).end);
+    let mut found = Vec::new();
+    loop {
+        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+        for (_, value) in &page.rows {
+            found.push(OpeningRecord::decode(value)?);
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(found),
+        }
+    }
 }
 
 /// Key of an owner's cursor.

@@ -254,6 +254,31 @@ fn chunked_values_are_read_back_beside_their_neighbours() {
 }
 
 #[test]
+fn all_openings_of_an_owner_are_read_however_many_there_are() {
+    const MANY: u64 = 1_000;
+    let memory = MemoryStore::new();
+    let opening = |epoch| OpeningRecord {
+        epoch: Epoch(epoch),
+        number: BatchNumber(epoch * 3),
+        hash: Hash([7; 32]),
+    };
+    let written = commit(&memory, async |transaction| {
+        for (owner, epoch) in (1..=MANY).flat_map(|epoch| [6, 7, 8].map(|owner| (OwnerId(owner), epoch))) {
+            transaction.set(&owners::opening_key(owner, Epoch(epoch)), &opening(epoch).encode())?;
+        }
+        Ok(())
+    });
+    assert_eq!(written, Ok(()));
+    for from in [0, 1, 500, MANY, MANY + 1] {
+        let read = commit(&memory, async |transaction| {
+            owners::read_openings(transaction, OwnerId(7), Epoch(from)).await
+        });
+        let expected: Vec<OpeningRecord> = (from.max(1)..=MANY).map(opening).collect();
+        assert_eq!(read, Ok(expected), "from {from}");
+    }
+}
+
+#[test]
 fn a_missing_chunk_is_an_error() {
     let memory = MemoryStore::new();
     let key = archive::leaf_key(Shard(0), LeafIndex(0));

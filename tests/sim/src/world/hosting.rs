@@ -13,7 +13,7 @@ use annals_node::{
     writer::{self, Action, Durability, Opening, OpeningRefused, PATIENCE, Tip},
 };
 use annals_store::{
-    Order, StoreError, immediate,
+    immediate,
     layout::owners::{self, OpeningRecord},
 };
 use annals_wire::bus::Envelope;
@@ -250,15 +250,9 @@ impl World {
     }
 
     fn openings(&self, owner: OwnerId) -> Vec<Opening> {
-        let read = self.store.read(|transaction| async move {
-            let page = transaction
-                .get_range(&owners::openings(owner), 10_000, Order::Forward)
-                .await?;
-            page.rows
-                .iter()
-                .map(|(_, value)| OpeningRecord::decode(value))
-                .collect::<Result<Vec<_>, StoreError>>()
-        });
+        let read = self
+            .store
+            .read(|transaction| async move { owners::read_openings(&transaction, owner, Epoch(0)).await });
         let records = immediate(read).expect("the simulated store answers");
         records
             .into_iter()
