@@ -8,13 +8,15 @@ use thiserror::Error;
 use crate::{
     behaviour::{Bootstrap, Caller},
     desk::Desk,
+    journal::INPUT_LIMIT,
     output::Request,
     trouble::Trouble,
 };
 
-/// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. A batch must fit one
-/// message on the bus with room to spare.
+/// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. One input may record two of
+/// them.
 pub const MAX_VALUE_BYTES: usize = 2 << 20;
+const _: () = assert!(2 * MAX_VALUE_BYTES < INPUT_LIMIT);
 
 /// How long a reply is waited for unless the caller says otherwise.
 pub const DEFAULT_TIMEOUT_MS: u64 = 5_000;
