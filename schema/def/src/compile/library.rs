@@ -105,6 +105,7 @@ impl<'s> Library<'s> {
         reading.findings = findings;
         read_alias_files(&mut reading, documents);
         let definitions = definitions(&mut reading, documents);
+        other_files_mean_nothing(&mut reading, documents);
         let any_case = definitions.iter().flat_map(|((family, kind), named)| {
             let lower = |name: &&'s str| ((*family, *kind, name.to_ascii_lowercase()), *name);
             named.keys().map(lower)
@@ -262,6 +263,31 @@ fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>)
         let message = format!("this file is not read beside `{}`", paths[0]);
         let finding = Finding::new(Rule::NotUsed, root.name_span(), message).help("move its aliases there");
         reading.report(finding);
+    }
+}
+
+/// The files that are looked for by their names, beside the definitions.
+const LISTS: [&str; 5] = [
+    "entities.xml",
+    "services.xml",
+    "user_data_objects.xml",
+    "entity_defs/alias.xml",
+    "entity_defs/types.xml",
+];
+
+/// Notes the files in the folders of definitions that nothing leads to.
+fn other_files_mean_nothing(reading: &mut Reading<'_>, documents: &Documents<'_>) {
+    for (path, document) in &documents.files {
+        let is_in_folder = FOLDERS.iter().any(|(folder, ..)| path.starts_with(folder));
+        let is_definition = path.ends_with(".def") && is_in_folder;
+        if is_definition || LISTS.contains(path) || !is_in_folder {
+            continue;
+        }
+        if let Some(root) = document.root() {
+            let finding = Finding::new(Rule::NotUsed, root.name_span(), "nothing reads a file of this name")
+                .help("definitions end in `.def`, aliases stand in `alias.xml` or `types.xml`");
+            reading.report(finding);
+        }
     }
 }
 

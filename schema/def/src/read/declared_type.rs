@@ -111,7 +111,9 @@ impl<'s> Reading<'s> {
         let name = section.text.as_ref();
         if name.is_empty() {
             let message = format!("`<{}>` names no type", section.name);
-            self.report(Finding::new(Rule::MissingType, section.name_span(), message));
+            let finding = Finding::new(Rule::MissingType, section.name_span(), message)
+                .help("write a type of the language, like `UINT8`, or an alias");
+            self.report(finding);
             return None;
         }
         let built_in = SIMPLE
@@ -246,13 +248,16 @@ impl<'s> Reading<'s> {
                 Some(DataType::FixedDict(parent)) => dict.fields.clone_from(&parent.fields),
                 Some(_) => {
                     let message = format!("`{}` is not a FIXED_DICT", parent.text);
-                    self.report(Finding::new(Rule::DictParent, parent.text_span(), message));
+                    let finding = Finding::new(Rule::DictParent, parent.text_span(), message)
+                        .help("name an alias of a FIXED_DICT");
+                    self.report(finding);
                     is_whole = false;
                 }
                 None => is_whole = false,
             }
         }
         if let Some(properties) = fields.get("Properties") {
+            self.attributes_mean_nothing(properties);
             self.text_means_nothing(properties);
             is_whole &= self.dict_fields(properties, pending, &mut dict);
         }

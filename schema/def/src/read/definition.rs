@@ -161,9 +161,15 @@ impl<'s> Reading<'s> {
         definition.methods = methods("Methods", MethodPart::Service);
         self.seen_from_a_distance(&mut definition, &fields);
         if let Some(section) = fields.get("TempProperties") {
+            self.attributes_mean_nothing(section);
             self.text_means_nothing(section);
-            let names = section.children().filter(|child| self.is_identifier(*child));
-            definition.temp_properties = names.map(|child| child.name).collect();
+            for child in section.children() {
+                self.text_means_nothing(child);
+                self.children_mean_nothing(child);
+                if self.is_identifier(child) {
+                    definition.temp_properties.push(child.name);
+                }
+            }
         }
         definition.persistent = self.declared_boolean(fields.get("Persistent"));
         definition.client_name = fields.get("ClientName").and_then(|name| self.text(name));

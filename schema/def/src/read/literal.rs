@@ -17,6 +17,7 @@ impl<'s> Reading<'s> {
     /// does not fit.
     pub(super) fn default(&mut self, data_type: &DataType, own: &Value, section: Section<'s>) -> Option<Value> {
         if matches!(data_type, DataType::Mailbox) {
+            self.children_mean_nothing(section);
             if !section.is_empty() && section.text != "None" {
                 let finding = Finding::new(Rule::DefaultIgnored, section.name_span(), "a mailbox begins as None")
                     .help("remove the `<Default>`");
@@ -25,6 +26,7 @@ impl<'s> Reading<'s> {
             return Some(own.clone());
         }
         if section.is_empty() {
+            self.attributes_mean_nothing(section);
             return Some(own.clone());
         }
         self.value(data_type, section)
@@ -65,6 +67,7 @@ impl<'s> Reading<'s> {
                 self.report(finding);
             }
             if child.is_empty() {
+                self.attributes_mean_nothing(child);
                 values.push(sequence.element_default.clone());
                 continue;
             }
@@ -329,7 +332,12 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 fn as_written(section: Section<'_>) -> String {
     let mut out = section.text.clone().into_owned();
     for child in section.children() {
-        out.push_str(&format!("<{0}>{1}</{0}>", child.name, as_written(child)));
+        let mut tag = child.name.to_owned();
+        for attribute in &child.attributes {
+            let quote = if attribute.value.contains('"') { '\'' } else { '"' };
+            tag.push_str(&format!(" {}={quote}{}{quote}", attribute.name, attribute.value));
+        }
+        out.push_str(&format!("<{tag}>{}</{}>", as_written(child), child.name));
     }
     out
 }

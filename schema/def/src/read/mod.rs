@@ -229,7 +229,9 @@ impl<'s> Reading<'s> {
         self.children_mean_nothing(section);
         if section.text.is_empty() {
             let message = format!("`<{}>` is empty", section.name);
-            self.report(Finding::new(Rule::MissingValue, section.name_span(), message));
+            let finding = Finding::new(Rule::MissingValue, section.name_span(), message)
+                .help("write what it names, or remove it");
+            self.report(finding);
             return None;
         }
         if section.text.len() > MAX_NAME {
@@ -300,7 +302,8 @@ impl<'s> Reading<'s> {
             Ok(value) if (low..=high).contains(&value) => Some(value),
             _ => {
                 let message = format!("`{}` is not a number from {low} to {high}", named.name);
-                self.report(Finding::new(rule, named.span, message));
+                let finding = Finding::new(rule, named.span, message).help("write a whole number in that range");
+                self.report(finding);
                 None
             }
         }
@@ -323,10 +326,11 @@ impl<'s> Reading<'s> {
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
             .collect();
         let finding = Finding::new(Rule::Name, section.name_span(), message);
-        self.report(if is_identifier(&better) {
+        let says_something = better.bytes().any(|byte| byte != b'_');
+        self.report(if says_something && is_identifier(&better) {
             finding.help(format!("write `{better}`"))
         } else {
-            finding
+            finding.help("use letters, digits and `_`, and begin with a letter")
         });
         false
     }

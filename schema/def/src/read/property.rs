@@ -230,6 +230,7 @@ impl<'s> Reading<'s> {
     /// The index that is declared in either dialect's way, and where.
     fn declared_index(&mut self, fields: &super::Fields<'s>) -> Option<(Index, Span)> {
         if let Some(indexed) = fields.get("Indexed") {
+            self.attributes_mean_nothing(indexed);
             let unique = indexed.child("Unique");
             for child in indexed.children().filter(|child| child.name != "Unique") {
                 self.unknown_tag(child, ["Unique"]);

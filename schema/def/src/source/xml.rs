@@ -152,7 +152,7 @@ impl<'s> Parser<'s, '_> {
         let name_span = self.span(begin, name_end);
         if name.is_empty() || name.bytes().any(|byte| b"\"'&=!".contains(&byte)) {
             let span = self.span(self.at, name_end);
-            let finding = Finding::new(Rule::NotWellFormed, span, "`<` begins no tag");
+            let finding = Finding::new(Rule::NotWellFormed, span, format!("`<{name}` begins no tag"));
             self.findings
                 .push(finding.help("write `&lt;` for the character itself"));
             return Err(Stop);
@@ -231,7 +231,14 @@ impl<'s> Parser<'s, '_> {
             let length = rest.find(|c: char| BLANKS.contains(&c) || "=>/<\"'".contains(c));
             let name = &rest[..length.unwrap_or(rest.len()).max(first.len_utf8())];
             let span = self.span(self.at, self.at + name.len());
-            let Some((value, behind)) = quoted(&rest[name.len()..]) else {
+            let behind_name = &rest[name.len()..];
+            let Some((value, behind)) = quoted(behind_name) else {
+                if let Some(quote) = opening_quote(behind_name) {
+                    let message = format!("the value of the attribute `{name}` has no end");
+                    let finding = Finding::new(Rule::NotWellFormed, span, message);
+                    self.findings.push(finding.help(format!("close it with `{quote}`")));
+                    return Err(Stop);
+                }
                 let message = format!("the attribute `{name}` has no value");
                 let finding = Finding::new(Rule::Attribute, span, message).help("remove it, or write `name=\"value\"`");
                 self.findings.push(finding);
@@ -451,10 +458,16 @@ impl<'s> Parser<'s, '_> {
 
 /// The value behind an attribute's name, between its quotes, and what follows.
 fn quoted(rest: &str) -> Option<(&str, &str)> {
-    let rest = rest.trim_start_matches(BLANKS).strip_prefix('=')?;
-    let rest = rest.trim_start_matches(BLANKS);
-    let quote = rest.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
-    rest[1..].split_once(quote)
+    let quote = opening_quote(rest)?;
+    let (_, value) = rest.split_once(quote)?;
+    value.split_once(quote)
+}
+
+/// The quote that a value begins with, behind an attribute's name.
+fn opening_quote(rest: &str) -> Option<char> {
+    let value = rest.trim_start_matches(BLANKS).strip_prefix('=')?;
+    let first = value.trim_start_matches(BLANKS).chars().next();
+    first.filter(|quote| ['"', '\''].contains(quote))
 }
 
 /// The character of a numbered reference, without its `#`.
