@@ -54,6 +54,85 @@ fn a_hundred_thousand_levels_are_refused_at_the_limit() {
     refused(&tree(&[("entity_defs/Avatar.def", &deep)]), Rule::TooDeep);
 }
 
+/// Files that repeat one thing as often as fits, and what is said about them; `None` where they load.
+fn repetitions() -> Vec<(&'static str, String, Option<Rule>)> {
+    let properties = repeat(30_000, |i, text| {
+        let _ = write!(text, "<p{i}/>");
+    });
+    let attributes = repeat(100_000, |i, text| {
+        let _ = write!(text, " a{i}=''");
+    });
+    let arguments = repeat(30_000, |i, text| {
+        let _ = write!(text, "<a{i}> INT8 </a{i}>");
+    });
+    let inside = |content: &str| {
+        format!("<root> <Properties> <p> <Type> {content} </Type> <Flags> BASE </Flags> </p> </Properties> </root>")
+    };
+    vec![
+        (
+            "properties",
+            format!("<root> <Properties> {properties} </Properties> </root>"),
+            Some(Rule::MissingType),
+        ),
+        (
+            "attributes",
+            format!("<root> <Properties {attributes}/> </root>"),
+            Some(Rule::NotWellFormed),
+        ),
+        (
+            "arguments",
+            format!("<root> <CellMethods> <m> <Args> {arguments} </Args> </m> </CellMethods> </root>"),
+            None,
+        ),
+        ("references", inside(&"&amp;".repeat(200_000)), Some(Rule::UnknownType)),
+        (
+            "text in pieces",
+            inside(&"a<!-- -->".repeat(100_000)),
+            Some(Rule::UnknownType),
+        ),
+        (
+            "text behind elements",
+            inside(&"<of/> a ".repeat(50_000)),
+            Some(Rule::StrayText),
+        ),
+        (
+            "a long text",
+            inside(&"INT ".repeat(1_500_000)),
+            Some(Rule::UnknownType),
+        ),
+        ("tags that begin", "<".repeat(4_000_000), Some(Rule::NotWellFormed)),
+        (
+            "references that begin",
+            inside(&"&".repeat(4_000_000)),
+            Some(Rule::NotWellFormed),
+        ),
+        (
+            "comments that begin",
+            format!("<root>{}", "<!--".repeat(1_000_000)),
+            Some(Rule::NotWellFormed),
+        ),
+        (
+            "quotes",
+            format!("<root a=\"{}", "'".repeat(4_000_000)),
+            Some(Rule::NotWellFormed),
+        ),
+        ("end tags", "</a>".repeat(1_000_000), Some(Rule::NotWellFormed)),
+        ("blanks", " ".repeat(8_000_000), Some(Rule::NotWellFormed)),
+        ("one tag", format!("<{}/>", "a".repeat(4_000_000)), None),
+    ]
+}
+
+#[test]
+fn files_full_of_one_thing_are_read_or_refused_in_one_pass() {
+    for (what, text, rule) in repetitions() {
+        let compiled = compile(&tree(&[("entity_defs/Avatar.def", &text)]));
+        match rule {
+            Some(rule) => assert!(compiled.diagnostics.iter().any(|found| found.rule == rule), "{what}"),
+            None => assert!(compiled.schema.is_some(), "{what}"),
+        }
+    }
+}
+
 #[test]
 fn a_file_full_of_mistakes_is_cut_short() {
     let tags = repeat(200_000, |i, text| {

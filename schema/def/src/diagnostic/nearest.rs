@@ -9,7 +9,11 @@ const MAX_CANDIDATES: usize = 500;
 /// The candidate that the fewest single-character edits turn `word` into, if they are few enough for a slip of the
 /// hand; the first of equals. Differences in case count little.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    let limit = word.chars().count() / 3 + 1;
+    let length = word.chars().take(MAX_COMPARED + 1).count();
+    if length > MAX_COMPARED {
+        return None;
+    }
+    let limit = length / 3 + 1;
     candidates
         .into_iter()
         .take(MAX_CANDIDATES)
@@ -21,6 +25,9 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 
 /// Edits between two names: insertion, deletion, replacement and exchange of neighbours count one.
 fn distance(a: &str, b: &str) -> usize {
+    if b.len() > MAX_COMPARED * 4 {
+        return usize::MAX;
+    }
     let a: Vec<char> = a.chars().flat_map(char::to_lowercase).collect();
     let b: Vec<char> = b.chars().flat_map(char::to_lowercase).collect();
     if a.len().max(b.len()) > MAX_COMPARED {

@@ -12,6 +12,9 @@ use std::borrow::Cow;
 use super::{Attribute, Document, FileId, MAX_XML_DEPTH, Node, Span, position};
 use crate::diagnostic::{Finding, Findings, Rule};
 
+/// Most attributes of a tag: each is compared with all before it, and three are understood.
+const MAX_ATTRIBUTES: usize = 64;
+
 /// What separates the parts of a tag.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
@@ -254,6 +257,12 @@ impl<'s> Parser<'s, '_> {
                 return Err(self.tag_without_end(tag, tag_span));
             }
             self.at = text.len() - behind.len();
+            if attributes.len() == MAX_ATTRIBUTES {
+                let message = format!("the tag `<{tag}` has more than {MAX_ATTRIBUTES} attributes");
+                let finding = Finding::new(Rule::NotWellFormed, tag_span, message);
+                self.findings.push(finding.help("say it with elements"));
+                return Err(Stop);
+            }
             if attributes.iter().any(|known| known.name == name) {
                 let message = format!("the attribute `{name}` is there twice; the first one counts");
                 self.findings
