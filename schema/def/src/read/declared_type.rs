@@ -108,7 +108,7 @@ impl<'s> Reading<'s> {
 
     /// The same while aliases are being read.
     pub(super) fn declared_type_with(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
-        let name = section.text.as_ref();
+        let name = section.text();
         if name.is_empty() {
             let message = format!("`<{}>` names no type", section.name);
             let finding = Finding::new(Rule::MissingType, section.name_span(), message)
@@ -177,7 +177,7 @@ impl<'s> Reading<'s> {
     }
 
     fn unknown_type(&mut self, section: Section<'s>) -> Option<Typed> {
-        let name = section.text.as_ref();
+        let name = section.text();
         let message = format!("there is no type `{name}`");
         let finding = Finding::new(Rule::UnknownType, section.text_span(), message);
         let simple = SIMPLE.iter().map(|(known, _)| *known);
@@ -204,9 +204,9 @@ impl<'s> Reading<'s> {
     fn sequence(&mut self, is_array: bool, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
         let fields = self.fields(section, &SEQUENCE_TAGS);
         let Some(of) = fields.get("of") else {
-            let message = format!("`{}` does not say what it is a sequence of", section.text);
+            let message = format!("`{}` does not say what it is a sequence of", section.text());
             let finding = Finding::new(Rule::ElementType, section.text_span(), message)
-                .help(format!("write `{} <of> TYPE </of>`", section.text));
+                .help(format!("write `{} <of> TYPE </of>`", section.text()));
             self.report(finding);
             return None;
         };
@@ -247,7 +247,7 @@ impl<'s> Reading<'s> {
             match self.declared_type_with(parent, pending).map(|typed| typed.data_type) {
                 Some(DataType::FixedDict(parent)) => dict.fields.clone_from(&parent.fields),
                 Some(_) => {
-                    let message = format!("`{}` is not a FIXED_DICT", parent.text);
+                    let message = format!("`{}` is not a FIXED_DICT", parent.text());
                     let finding = Finding::new(Rule::DictParent, parent.text_span(), message)
                         .help("name an alias of a FIXED_DICT");
                     self.report(finding);

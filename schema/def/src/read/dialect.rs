@@ -48,8 +48,12 @@ impl Dialect {
                 return Self::BigWorld;
             }
             let marks = ["hasBase", "hasCell", "hasClient"];
-            let has_mark =
-                |child: Section<'_>| child.attributes.iter().any(|attribute| marks.contains(&attribute.name));
+            let has_mark = |child: Section<'_>| {
+                child
+                    .attributes()
+                    .iter()
+                    .any(|attribute| marks.contains(&attribute.name))
+            };
             if list.children().any(has_mark) {
                 return Self::KBEngine;
             }

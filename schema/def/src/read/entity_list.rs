@@ -86,7 +86,7 @@ impl<'s> Reading<'s> {
             cell: None,
             client,
         };
-        for attribute in &section.attributes {
+        for attribute in section.attributes() {
             let part = match attribute.name {
                 "hasBase" => &mut listed.base,
                 "hasCell" => &mut listed.cell,

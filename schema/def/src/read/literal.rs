@@ -18,7 +18,7 @@ impl<'s> Reading<'s> {
     pub(super) fn default(&mut self, data_type: &DataType, own: &Value, section: Section<'s>) -> Option<Value> {
         if matches!(data_type, DataType::Mailbox) {
             self.children_mean_nothing(section);
-            if !section.is_empty() && section.text != "None" {
+            if !section.is_empty() && section.text() != "None" {
                 let finding = Finding::new(Rule::DefaultIgnored, section.name_span(), "a mailbox begins as None")
                     .help("remove the `<Default>`");
                 self.report(finding);
@@ -37,7 +37,7 @@ impl<'s> Reading<'s> {
         self.attributes_mean_nothing(section);
         match data_type {
             DataType::Array(sequence) | DataType::Tuple(sequence) => {
-                let value = if !section.has_children() && !section.text.is_empty() {
+                let value = if !section.has_children() && section.has_text() {
                     self.noted(data_type, section)?
                 } else {
                     self.items(sequence, section)?
@@ -82,10 +82,10 @@ impl<'s> Reading<'s> {
     /// Fields as children; those that are not there hold their defaults.
     fn fields_of(&mut self, dict: &FixedDict, section: Section<'s>) -> Option<Value> {
         if !section.has_children() {
-            if dict.allow_none && (section.text.is_empty() || section.text == "None") {
+            if dict.allow_none && (!section.has_text() || section.text() == "None") {
                 return Some(Value::None);
             }
-            if section.text.is_empty() {
+            if !section.has_text() {
                 return Some(dict.filled());
             }
             let own = if dict.allow_none {
@@ -124,10 +124,10 @@ impl<'s> Reading<'s> {
 
     /// A value noted as text.
     fn noted(&mut self, data_type: &DataType, section: Section<'s>) -> Option<Value> {
-        match from_text(data_type, &section.text) {
+        match from_text(data_type, section.text()) {
             Ok(Noted { value, odd }) => {
                 if let Some(odd) = odd {
-                    let message = format!("`{}` is read as {odd}", section.text);
+                    let message = format!("`{}` is read as {odd}", section.text());
                     let finding =
                         Finding::new(Rule::DefaultIgnored, section.text_span(), message).help(format!("write `{odd}`"));
                     self.report(finding);
@@ -135,7 +135,7 @@ impl<'s> Reading<'s> {
                 self.fitting(data_type, value, section.text_span())
             }
             Err(expected) => {
-                let message = format!("`{}` is not {expected}", section.text);
+                let message = format!("`{}` is not {expected}", section.text());
                 self.report(Finding::new(Rule::Default, section.text_span(), message));
                 None
             }
@@ -330,10 +330,10 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 
 /// The content of a section as it is written, without comments and blanks between elements.
 fn as_written(section: Section<'_>) -> String {
-    let mut out = section.text.clone().into_owned();
+    let mut out = section.text().to_owned();
     for child in section.children() {
         let mut tag = child.name.to_owned();
-        for attribute in &child.attributes {
+        for attribute in child.attributes() {
             let quote = if attribute.value.contains('"') { '\'' } else { '"' };
             tag.push_str(&format!(" {}={quote}{}{quote}", attribute.name, attribute.value));
         }

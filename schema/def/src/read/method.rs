@@ -226,7 +226,7 @@ impl<'s> Reading<'s> {
             self.report(finding);
             return Exposure::No;
         }
-        match (section.text.as_ref(), part) {
+        match (section.text(), part) {
             ("", MethodPart::Cell) | ("ALL_CLIENTS", MethodPart::Cell) => Exposure::AllClients,
             ("", MethodPart::Base) | ("OWN_CLIENT", MethodPart::Cell | MethodPart::Base) => Exposure::OwnClient,
             (text, _) => {

@@ -62,7 +62,7 @@ impl<'s> Named<'s> {
     /// The text of a section.
     pub(crate) fn text_of(section: Section<'s>) -> Self {
         Self {
-            name: section.long_text(),
+            name: section.text(),
             span: section.text_span(),
         }
     }
@@ -199,7 +199,7 @@ impl<'s> Reading<'s> {
     /// Reports attributes where none is understood. Declarations of name spaces are left to the XML tools they are for.
     pub(crate) fn attributes_mean_nothing(&mut self, section: Section<'s>) {
         for attribute in section
-            .attributes
+            .attributes()
             .iter()
             .filter(|attribute| !attribute.name.starts_with("xmlns"))
         {
@@ -210,7 +210,7 @@ impl<'s> Reading<'s> {
 
     /// Reports text in a section that should have only children.
     pub(crate) fn text_means_nothing(&mut self, section: Section<'s>) {
-        if !section.text.is_empty() {
+        if section.has_text() {
             let message = format!("text in `<{}>` is not read", section.name);
             self.report(Finding::new(Rule::StrayText, section.text_span(), message).help("remove it"));
         }
@@ -227,14 +227,14 @@ impl<'s> Reading<'s> {
     /// The text of a section that must have some.
     pub(crate) fn text(&mut self, section: Section<'s>) -> Option<Named<'s>> {
         self.children_mean_nothing(section);
-        if section.text.is_empty() {
+        if !section.has_text() {
             let message = format!("`<{}>` is empty", section.name);
             let finding = Finding::new(Rule::MissingValue, section.name_span(), message)
                 .help("write what it names, or remove it");
             self.report(finding);
             return None;
         }
-        if section.text.len() > MAX_NAME {
+        if section.text().len() > MAX_NAME {
             let message = format!("the text of `<{}>` is longer than {MAX_NAME} bytes", section.name);
             self.report(Finding::new(Rule::Name, section.text_span(), message));
             return None;
@@ -252,20 +252,20 @@ impl<'s> Reading<'s> {
     pub(crate) fn declared_boolean(&mut self, section: Option<Section<'s>>) -> Option<bool> {
         let section = section?;
         self.children_mean_nothing(section);
-        if let Some(value) = as_boolean(&section.text) {
+        if let Some(value) = as_boolean(section.text()) {
             return Some(value);
         }
-        let span = if section.text.is_empty() {
+        let span = if !section.has_text() {
             section.name_span()
         } else {
             section.text_span()
         };
-        let meant = self.nearest(&section.text, ["true", "false"]);
+        let meant = self.nearest(section.text(), ["true", "false"]);
         let (outcome, value) = match self.dialect {
             Dialect::BigWorld => ("the default is taken", None),
             Dialect::KBEngine => ("it is taken as false", Some(false)),
         };
-        let message = format!("`{}` is neither true nor false; {outcome}", section.text);
+        let message = format!("`{}` is neither true nor false; {outcome}", section.text());
         let help = match meant {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "write `true` or `false`".to_owned(),

@@ -235,13 +235,13 @@ impl<'s> Reading<'s> {
             for child in indexed.children().filter(|child| child.name != "Unique") {
                 self.unknown_tag(child, ["Unique"]);
             }
-            let span = if indexed.text.is_empty() {
+            let span = if !indexed.has_text() {
                 indexed.name_span()
             } else {
                 indexed.text_span()
             };
-            let is_indexed = super::as_boolean(&indexed.text).unwrap_or_else(|| {
-                let message = format!("`{}` is neither true nor false; it is taken as false", indexed.text);
+            let is_indexed = super::as_boolean(indexed.text()).unwrap_or_else(|| {
+                let message = format!("`{}` is neither true nor false; it is taken as false", indexed.text());
                 self.report(Finding::new(Rule::Boolean, span, message).help("write `true` or `false`"));
                 false
             });

@@ -60,7 +60,7 @@ impl<'s> Reading<'s> {
     /// Empty is always; a number is a distance; zero or less is never.
     fn reach(&mut self, section: Section<'s>) -> Reach {
         self.children_mean_nothing(section);
-        if section.text.is_empty() {
+        if !section.has_text() {
             return Reach::Always;
         }
         match self.parse_distance(Named::text_of(section), f32::MIN) {

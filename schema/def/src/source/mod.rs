@@ -9,7 +9,7 @@ mod text;
 mod tree;
 mod xml;
 
-pub(crate) use section::{Attribute, Document, Node, Section};
+pub(crate) use section::{Attribute, Document, Extra, Node, Section};
 pub use tree::Tree;
 pub(crate) use xml::parse;
 
@@ -30,7 +30,7 @@ pub const MAX_FILES: usize = 20_000;
 pub const MAX_XML_DEPTH: usize = 96;
 
 /// A file among the sources of one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId(pub(crate) u32);
 
 /// A part of a file's text, in bytes.

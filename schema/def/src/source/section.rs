@@ -3,25 +3,25 @@
 //! The elements of a file stand in one list, each followed by all that is in it. So reading a file costs one growing list
 //! and no allocation per element, and a section is no more than a part of the list.
 
-use std::{borrow::Cow, ops::Deref};
+use std::ops::Deref;
 
 use super::{FileId, Span};
 
 /// A parsed file: its elements in the order of their start tags.
 #[derive(Debug, Default)]
 pub(crate) struct Document<'s> {
-    nodes: Vec<Node<'s>>,
+    pub(super) file: FileId,
+    pub(super) text: &'s str,
+    pub(super) nodes: Vec<Node<'s>>,
+    /// What few elements have.
+    pub(super) extras: Vec<Extra<'s>>,
 }
 
-/// An element. Borrows from the text of its file.
+/// An element. Small, and nothing to be freed: a large game has a million of them.
 #[derive(Debug)]
 pub(crate) struct Node<'s> {
     /// Its tag.
     pub(crate) name: &'s str,
-    /// The first text in it that is not blank, without the blanks around it; empty if there is none.
-    pub(crate) text: Cow<'s, str>,
-    pub(crate) attributes: Box<[Attribute<'s>]>,
-    pub(super) file: FileId,
     /// Where its name begins, in bytes of the file's text.
     pub(super) name_start: u32,
     /// Where its text is; just behind the start tag if there is none.
@@ -29,6 +29,16 @@ pub(crate) struct Node<'s> {
     pub(super) text_end: u32,
     /// How many nodes it has with all that is in it, itself included.
     pub(super) size: u32,
+    /// The position of its extra, if it has one.
+    pub(super) extra: Option<u32>,
+}
+
+/// What few elements have.
+#[derive(Debug, Default)]
+pub(crate) struct Extra<'s> {
+    /// The text where it is not what the file has: pieces put together, references replaced.
+    pub(super) text: Option<String>,
+    pub(super) attributes: Vec<Attribute<'s>>,
 }
 
 /// An attribute.
@@ -42,32 +52,49 @@ pub(crate) struct Attribute<'s> {
 /// An element with all that is in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Section<'s> {
-    /// The element itself, then what is in it; never empty.
-    nodes: &'s [Node<'s>],
+    document: &'s Document<'s>,
+    /// The position of the element.
+    at: u32,
 }
 
-impl<'s> Document<'s> {
-    /// A document of these nodes, of which the first is the root.
-    pub(super) fn new(nodes: Vec<Node<'s>>) -> Self {
-        Self { nodes }
-    }
-
+impl Document<'_> {
     /// The root element.
     pub(crate) fn root(&self) -> Option<Section<'_>> {
         let is_there = !self.nodes.is_empty();
-        is_there.then_some(Section { nodes: &self.nodes })
+        is_there.then_some(Section { document: self, at: 0 })
     }
 }
 
 impl<'s> Section<'s> {
+    /// The first text in it that is not blank, without the blanks around it; empty if there is none.
+    pub(crate) fn text(self) -> &'s str {
+        match self.extra().and_then(|extra| extra.text.as_deref()) {
+            Some(text) => text,
+            None => &self.document.text[self.text_start as usize..self.text_end as usize],
+        }
+    }
+
+    /// Its attributes, each name once.
+    pub(crate) fn attributes(self) -> &'s [Attribute<'s>] {
+        self.extra().map_or(&[], |extra| &extra.attributes)
+    }
+
+    fn extra(self) -> Option<&'s Extra<'s>> {
+        self.extra.map(|extra| &self.document.extras[extra as usize])
+    }
+
     /// The elements directly in this one, in their order.
     pub(crate) fn children(self) -> Children<'s> {
-        Children { rest: &self.nodes[1..] }
+        Children {
+            document: self.document,
+            next: self.at + 1,
+            end: self.at + self.size,
+        }
     }
 
     /// Whether an element is in this one.
     pub(crate) fn has_children(self) -> bool {
-        self.nodes.len() > 1
+        self.size > 1
     }
 
     /// The first child of this name.
@@ -77,17 +104,30 @@ impl<'s> Section<'s> {
 
     /// Whether there is neither text nor a child.
     pub(crate) fn is_empty(self) -> bool {
-        self.text.is_empty() && !self.has_children()
+        !self.has_text() && !self.has_children()
     }
 
     /// Whether both are the same element of the same file.
     pub(crate) fn is(self, other: Section<'_>) -> bool {
-        std::ptr::eq(self.nodes.as_ptr().cast::<u8>(), other.nodes.as_ptr().cast::<u8>())
+        self.document.file == other.document.file && self.at == other.at
     }
 
-    /// Its text, for as long as the document.
-    pub(crate) fn long_text(self) -> &'s str {
-        &self.nodes[0].text
+    /// Where the tag's name is.
+    pub(crate) fn name_span(self) -> Span {
+        Span {
+            file: self.document.file,
+            start: self.name_start,
+            end: self.name_start + super::position(self.name.len()),
+        }
+    }
+
+    /// Where its text is; just behind the start tag if there is none.
+    pub(crate) fn text_span(self) -> Span {
+        Span {
+            file: self.document.file,
+            start: self.text_start,
+            end: self.text_end,
+        }
     }
 }
 
@@ -95,44 +135,37 @@ impl<'s> Deref for Section<'s> {
     type Target = Node<'s>;
 
     fn deref(&self) -> &Node<'s> {
-        &self.nodes[0]
+        &self.document.nodes[self.at as usize]
     }
 }
 
 impl Node<'_> {
-    /// Where the tag's name is.
-    pub(crate) fn name_span(&self) -> Span {
-        Span {
-            file: self.file,
-            start: self.name_start,
-            end: self.name_start + super::position(self.name.len()),
-        }
-    }
-
-    /// Where its text is; just behind the start tag if there is none.
-    pub(crate) fn text_span(&self) -> Span {
-        Span {
-            file: self.file,
-            start: self.text_start,
-            end: self.text_end,
-        }
+    /// Whether there is text in it.
+    pub(crate) fn has_text(&self) -> bool {
+        self.text_start < self.text_end
     }
 }
 
 /// The elements directly in a section.
 #[derive(Clone, Debug)]
 pub(crate) struct Children<'s> {
-    /// The next child with what is in it, and all that follows.
-    rest: &'s [Node<'s>],
+    document: &'s Document<'s>,
+    next: u32,
+    end: u32,
 }
 
 impl<'s> Iterator for Children<'s> {
     type Item = Section<'s>;
 
     fn next(&mut self) -> Option<Section<'s>> {
-        let size = self.rest.first()?.size as usize;
-        let (nodes, rest) = self.rest.split_at(size);
-        self.rest = rest;
-        Some(Section { nodes })
+        if self.next == self.end {
+            return None;
+        }
+        let child = Section {
+            document: self.document,
+            at: self.next,
+        };
+        self.next += child.size;
+        Some(child)
     }
 }

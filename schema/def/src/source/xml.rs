@@ -7,9 +7,7 @@
 #[cfg(test)]
 mod oracle;
 
-use std::borrow::Cow;
-
-use super::{Attribute, Document, FileId, MAX_XML_DEPTH, Node, Span, position};
+use super::{Attribute, Document, Extra, FileId, MAX_XML_DEPTH, Node, Span, position};
 use crate::diagnostic::{Finding, Findings, Rule};
 
 /// Most attributes of a tag: each is compared with all before it, and three are understood.
@@ -28,11 +26,17 @@ pub(crate) fn parse<'s>(file: FileId, text: &'s str, findings: &mut Findings) ->
         text,
         at: 0,
         nodes: Vec::with_capacity(text.len() / BYTES_PER_ELEMENT),
+        extras: Vec::new(),
         open: Vec::new(),
         findings,
     };
     match parser.run() {
-        Ok(()) => Document::new(parser.nodes),
+        Ok(()) => Document {
+            file,
+            text,
+            nodes: parser.nodes,
+            extras: parser.extras,
+        },
         Err(Stop) => Document::default(),
     }
 }
@@ -43,6 +47,7 @@ struct Parser<'s, 'f> {
     /// Where the next piece begins.
     at: usize,
     nodes: Vec<Node<'s>>,
+    extras: Vec<Extra<'s>>,
     open: Vec<Open>,
     findings: &'f mut Findings,
 }
@@ -80,8 +85,8 @@ impl<'s> Parser<'s, '_> {
         if let Some(open) = self.open.last() {
             let node = &self.nodes[open.node];
             let message = format!("`<{}>` is not closed before the end of the file", node.name);
-            let finding =
-                Finding::new(Rule::NotWellFormed, node.name_span(), message).help(format!("add `</{}>`", node.name));
+            let finding = Finding::new(Rule::NotWellFormed, self.name_span(node), message)
+                .help(format!("add `</{}>`", node.name));
             self.findings.push(finding);
             return Err(Stop);
         }
@@ -98,7 +103,7 @@ impl<'s> Parser<'s, '_> {
     fn is_in_text(&self) -> bool {
         self.open
             .last()
-            .is_some_and(|open| open.nodes_at_text == self.nodes.len() && !self.nodes[open.node].text.is_empty())
+            .is_some_and(|open| open.nodes_at_text == self.nodes.len() && self.nodes[open.node].has_text())
     }
 
     /// Text up to the next tag or reference.
@@ -107,7 +112,7 @@ impl<'s> Parser<'s, '_> {
         let length = rest.iter().position(|&byte| byte == b'<' || byte == b'&');
         let begin = self.at;
         self.at += length.unwrap_or(rest.len());
-        self.add_text(Cow::Borrowed(&self.text[begin..self.at]), begin);
+        self.add_text(begin, None);
     }
 
     /// What begins with `<`.
@@ -121,7 +126,7 @@ impl<'s> Parser<'s, '_> {
                 } else if rest.starts_with("<![CDATA[") {
                     let begin = self.at;
                     let content = self.pass("<![CDATA[", "]]>", "the CDATA section")?;
-                    self.add_text(Cow::Borrowed(content), begin);
+                    self.add_text(begin, Some(content));
                     Ok(())
                 } else {
                     self.doc_type()
@@ -193,15 +198,17 @@ impl<'s> Parser<'s, '_> {
                 nodes_at_text: self.nodes.len() + 1,
             });
         }
+        let extra = (!attributes.is_empty()).then(|| {
+            self.extras.push(Extra { text: None, attributes });
+            position(self.extras.len() - 1)
+        });
         self.nodes.push(Node {
             name,
-            text: Cow::Borrowed(""),
-            attributes: attributes.into_boxed_slice(),
-            file: self.file,
             name_start: name_span.start,
             text_start: behind,
             text_end: behind,
             size: 1,
+            extra,
         });
         Ok(())
     }
@@ -297,12 +304,13 @@ impl<'s> Parser<'s, '_> {
             let size = position(self.nodes.len() - open.node);
             let node = &mut self.nodes[open.node];
             node.size = size;
-            if !node.text.is_empty() {
+            if node.has_text() {
                 let noted = &self.text[node.text_start as usize..node.text_end as usize];
                 node.text_end = node.text_start + position(trim_end(noted).len());
-                match &mut node.text {
-                    Cow::Borrowed(text) => *text = trim_end(text),
-                    Cow::Owned(text) => text.truncate(trim_end(text).len()),
+                if let Some(extra) = node.extra
+                    && let Some(text) = &mut self.extras[extra as usize].text
+                {
+                    text.truncate(trim_end(text).len());
                 }
             }
         }
@@ -333,26 +341,26 @@ impl<'s> Parser<'s, '_> {
                 };
                 Finding::new(Rule::NotWellFormed, span, message)
                     .help(help)
-                    .related(self.nodes[open.node].name_span(), "opened here")
+                    .related(self.name_span(&self.nodes[open.node]), "opened here")
             }
         };
         self.findings.push(finding);
         Err(Stop)
     }
 
-    /// Adds a piece of text that stands between an offset and here.
-    fn add_text(&mut self, piece: Cow<'s, str>, begin: usize) {
-        let nodes = self.nodes.len();
-        let is_in_text = self.is_in_text();
-        let trimmed = trim_start(&piece);
+    /// Adds a piece of text that stands between an offset and here, and means something else if `meaning` is there.
+    fn add_text(&mut self, begin: usize, meaning: Option<&str>) {
+        let noted = &self.text[begin..self.at];
+        let piece = meaning.unwrap_or(noted);
+        let trimmed = trim_start(piece);
         let is_blank = trimmed.is_empty();
-        // What a reference or a CDATA section means is not as long as what stands for it.
-        let lead = if piece.len() == self.at - begin {
-            piece.len() - trimmed.len()
+        let lead = if meaning.is_none() {
+            noted.len() - trimmed.len()
         } else {
             0
         };
         let span = self.span(begin + lead, self.at);
+        let is_in_text = self.is_in_text();
         let Some(open) = self.open.last_mut() else {
             if !is_blank {
                 let message = "text outside of the root element is not read";
@@ -363,18 +371,18 @@ impl<'s> Parser<'s, '_> {
         };
         let node = &mut self.nodes[open.node];
         if is_in_text {
-            let text = node.text.to_mut();
+            let before = &self.text[node.text_start as usize..node.text_end as usize];
+            let text = own_text(&mut node.extra, &mut self.extras).get_or_insert_with(|| with_line_feeds(before));
             text.push_str(&with_line_feeds(piece));
             if !is_blank {
                 node.text_end = span.end;
             }
-        } else if !is_blank && node.text.is_empty() {
-            node.text = with_line_feeds(match piece {
-                Cow::Borrowed(piece) => Cow::Borrowed(trim_start(piece)),
-                Cow::Owned(piece) => Cow::Owned(trim_start(&piece).to_owned()),
-            });
+        } else if !is_blank && !node.has_text() {
             (node.text_start, node.text_end) = (span.start, span.end);
-            open.nodes_at_text = nodes;
+            if meaning.is_some() || noted.as_bytes().contains(&b'\r') {
+                *own_text(&mut node.extra, &mut self.extras) = Some(with_line_feeds(trimmed));
+            }
+            open.nodes_at_text = self.nodes.len();
         } else if !is_blank {
             let message = format!("text behind the children of `<{}>` is not read", node.name);
             let span = self.without_blanks(span);
@@ -407,7 +415,7 @@ impl<'s> Parser<'s, '_> {
         };
         self.at += end + 1;
         if let Some(character) = character {
-            self.add_text(Cow::Owned(character.to_string()), begin);
+            self.add_text(begin, Some(character.encode_utf8(&mut [0; 4])));
             return Ok(());
         }
         let span = self.span(begin, self.at);
@@ -445,6 +453,11 @@ impl<'s> Parser<'s, '_> {
         self.findings
             .push(Finding::new(Rule::NotUsed, span, "`<!DOCTYPE>` has no effect").help("remove it"));
         Ok(())
+    }
+
+    fn name_span(&self, node: &Node<'_>) -> Span {
+        let start = node.name_start as usize;
+        self.span(start, start + node.name.len())
     }
 
     fn span(&self, start: usize, end: usize) -> Span {
@@ -488,13 +501,18 @@ fn character(number: &str) -> Option<char> {
     code.ok().and_then(char::from_u32).filter(|c| *c != '\0')
 }
 
+/// The text of an element that is not what the file has.
+fn own_text<'e>(extra: &mut Option<u32>, extras: &'e mut Vec<Extra<'_>>) -> &'e mut Option<String> {
+    let at = *extra.get_or_insert_with(|| {
+        extras.push(Extra::default());
+        position(extras.len() - 1)
+    });
+    &mut extras[at as usize].text
+}
+
 /// The text with the line ends that XML prescribes.
-fn with_line_feeds(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.as_bytes().contains(&b'\r') {
-        Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
-    } else {
-        text
-    }
+fn with_line_feeds(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// The text without the blanks before it. Most texts are ASCII, where that is a matter of bytes.

@@ -20,10 +20,10 @@ fn ours(text: &str) -> Option<Element> {
 }
 
 fn element(section: Section<'_>) -> Element {
-    let attributes = section.attributes.iter();
+    let attributes = section.attributes().iter();
     Element {
         name: section.name.to_owned(),
-        text: section.text.clone().into_owned(),
+        text: section.text().to_owned(),
         attributes: attributes.map(|a| (a.name.to_owned(), a.value.to_owned())).collect(),
         children: section.children().map(element).collect(),
     }
