@@ -9,6 +9,7 @@ mod compile;
 mod data_type;
 mod diagnostic;
 mod generate;
+mod names;
 mod path;
 mod read;
 mod schema;

@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use super::lineage::{Lineage, Step};
 use crate::{
     diagnostic::{Finding, Findings, Rule},
+    names::by_length,
     read::{ComponentUse, DeclaredArgument, DeclaredMethod, DeclaredProperty, Definition, Dialect, MethodPart, Named},
     schema::{Argument, MAX_MEMBERS, Method, Property},
     source::Span,
@@ -82,7 +83,9 @@ impl<M: Member> Merged<M> {
 
     /// The position of the member of this name, or where it belongs in the order of the names.
     fn position(&self, name: &str) -> Result<usize, usize> {
-        let found = self.by_name.binary_search_by(|&at| self.members[at].name().cmp(name));
+        let found = self
+            .by_name
+            .binary_search_by(|&at| by_length(self.members[at].name(), name));
         found.map(|found| self.by_name[found])
     }
 

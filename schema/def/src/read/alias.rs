@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Dialect, Reading, Typed};
 use crate::{
     diagnostic::{Finding, Rule},
+    names::Name,
     source::{Section, Span},
 };
 
@@ -82,7 +83,7 @@ impl<'s> Reading<'s> {
         pending.path.push((section.name, section.name_span()));
         let typed = self.declared_type_with(section, pending);
         pending.path.pop();
-        self.aliases.insert(section.name, typed);
+        self.aliases.insert(Name(section.name), typed);
     }
 
     /// The alias of this name while aliases are being read: known, read now, or part of a circle. `None` if there is no
@@ -93,7 +94,7 @@ impl<'s> Reading<'s> {
         used_at: Span,
         pending: &mut Pending<'s>,
     ) -> Option<Option<Typed>> {
-        if let Some(known) = self.aliases.get(name) {
+        if let Some(known) = self.aliases.get(&Name(name)) {
             return Some(known.clone());
         }
         if let Some(at) = pending.path.iter().position(|(open, _)| *open == name) {
@@ -122,7 +123,7 @@ impl<'s> Reading<'s> {
             .related(section.name_span(), "declared here");
         self.report(finding);
         self.read_alias(section, pending);
-        self.aliases.get(name).cloned()
+        self.aliases.get(&Name(name)).cloned()
     }
 }
 

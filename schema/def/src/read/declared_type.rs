@@ -181,7 +181,7 @@ impl<'s> Reading<'s> {
         let message = format!("there is no type `{name}`");
         let finding = Finding::new(Rule::UnknownType, section.text_span(), message);
         let simple = SIMPLE.iter().map(|(known, _)| *known);
-        let aliases: Vec<&str> = self.aliases.keys().copied().collect();
+        let aliases: Vec<&str> = self.aliases.keys().map(|name| name.0).collect();
         let known = simple.chain(COMPOSITE.iter().copied()).chain(aliases);
         let file = self.dialect.alias_file();
         let meant = self.nearest(name, known);

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::{Dialect, Reading, Tags, names::Names};
+use super::{Dialect, Reading, Tags};
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Rule, Severity},
+    names::Names,
     schema::{Exposure, Method},
     source::{Section, Span},
 };
@@ -50,6 +51,9 @@ const TAGS: Tags = Tags {
     many: &["Arg"],
     unused: &["ReplayExposureLevel", "VariableLengthHeaderSize"],
 };
+
+/// How many arguments are compared each with each before a list of their names pays.
+const FEW_ARGUMENTS: usize = 8;
 
 impl<'s> Reading<'s> {
     pub(crate) fn methods(&mut self, section: Section<'s>, part: MethodPart) -> Vec<DeclaredMethod<'s>> {
@@ -183,11 +187,16 @@ impl<'s> Reading<'s> {
 
     fn named(&mut self, section: Section<'s>) -> Option<Vec<DeclaredArgument<'s>>> {
         let count = section.children().count();
-        let mut names = Names::with_capacity(count);
+        let are_few = count <= FEW_ARGUMENTS;
+        let mut names = Names::default();
         let mut arguments = Some(Vec::with_capacity(count));
         for (i, child) in section.children().enumerate() {
             let is_named = self.is_identifier(child);
-            let is_new = names.insert(child.name, i).is_ok();
+            let is_new = if are_few {
+                section.children().take(i).all(|before| before.name != child.name)
+            } else {
+                names.insert(child.name, i).is_ok()
+            };
             if !is_new {
                 let message = format!("a second `{}`", child.name);
                 let finding =

@@ -11,7 +11,6 @@ mod dialect;
 mod entity_list;
 mod literal;
 mod method;
-mod names;
 mod property;
 mod python;
 mod space;
@@ -29,6 +28,7 @@ pub(crate) use space::{BANDS, DeclaredLevel};
 
 use crate::{
     diagnostic::{Finding, Findings, Rule},
+    names::Name,
     source::{Section, Span},
 };
 
@@ -36,7 +36,7 @@ use crate::{
 pub(crate) struct Reading<'s> {
     pub(crate) dialect: Dialect,
     /// The aliases; `None` for one whose declaration is wrong, which has been reported.
-    pub(crate) aliases: BTreeMap<&'s str, Option<Typed>>,
+    pub(crate) aliases: BTreeMap<Name<'s>, Option<Typed>>,
     /// Whether an alias has the name of a built-in type, so that a name of one may mean the other.
     has_hiding_alias: bool,
     pub(crate) findings: Findings,

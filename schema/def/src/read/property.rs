@@ -1,9 +1,10 @@
 //! Properties: each its type, its distribution, and what else is said about it.
 
-use super::{Dialect, Named, Reading, Tags, Typed, names::Names};
+use super::{Dialect, Named, Reading, Tags, Typed};
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Rule, Severity},
+    names::Names,
     schema::{Distribution, Index, Property},
     source::{Section, Span},
 };

@@ -3,6 +3,7 @@
 use annals_ids::{MemberId, TypeId};
 
 use super::member::{Exposure, Method, Property};
+use crate::names::by_length;
 
 /// An entity type with everything it has inherited. Its ids and look-up tables follow from its lists once a
 /// [`super::Schema`] holds it.
@@ -318,14 +319,15 @@ fn method_names(methods: &[Method]) -> Names {
 
 fn names<M>(members: &[M], name: impl Fn(&M) -> &String) -> Names {
     let mut names: Names = (0..members.len()).map(member_id).collect();
-    names.sort_unstable_by_key(|id| name(&members[usize::from(id.0)]));
+    let name = |id: &MemberId| name(&members[usize::from(id.0)]);
+    names.sort_unstable_by(|a, b| by_length(name(a), name(b)));
     names
 }
 
 /// The member of this name.
 fn find<'m, M>(members: &'m [M], names: &[MemberId], wanted: &str, name: impl Fn(&M) -> &String) -> Option<&'m M> {
     let member = |id: &MemberId| &members[usize::from(id.0)];
-    let at = names.binary_search_by(|id| name(member(id)).as_str().cmp(wanted));
+    let at = names.binary_search_by(|id| by_length(name(member(id)), wanted));
     at.ok().map(|at| member(&names[at]))
 }
 
