@@ -183,11 +183,11 @@ impl Behaviour for Game {
     fn replied(&self, context: &mut Context<'_>, then: u32, note: &[u8], outcome: &annals_event::Outcome) {
         assert_eq!(then, ECHOED);
         let id = u32::from_le_bytes(note.try_into().expect("the note is what askBase wrote"));
-        match outcome {
-            Ok(values) => assert_eq!(values, &[Value::UInt(u64::from(id))], "the answer to another question"),
-            Err(error) => panic!("echo {id}: {error}"),
+        // A process that slept past its epoch hears, when it wakes, answers that are meant for its successor, whose calls have the
+        // same numbers as its own. Nothing that it makes of them is logged. In the log a wrong answer is a mark that is missing.
+        if *outcome == Ok(vec![Value::UInt(u64::from(id))]) {
+            Self::tell(context, Audience::Own, "onEcho", id);
         }
-        Self::tell(context, Audience::Own, "onEcho", id);
     }
 
     fn client_attached(&self, context: &mut Context<'_>) {
