@@ -31,7 +31,7 @@ pub const MAILBOX_SIZE: usize = 16;
 /// Bytes of a reference to a user data object: its GUID.
 pub const UDO_REF_SIZE: usize = 16;
 
-/// A type of the language with aliases resolved.
+/// A type of the language with aliases resolved. What has parts is shared, so that a copy costs nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataType {
     /// `INT8`
@@ -234,7 +234,7 @@ impl DataType {
         }
     }
 
-    /// What a copy takes in memory, roughly, in nodes of types and values of defaults.
+    /// What it takes once it is written out, roughly, in nodes of types and values of defaults.
     pub(crate) fn cost(&self) -> usize {
         match self {
             Self::Array(sequence) | Self::Tuple(sequence) => 1 + sequence.of.cost() + sequence.element_default.cost(),

@@ -26,7 +26,7 @@ impl Typed {
         (data_type, default)
     }
 
-    /// What a copy takes in memory, roughly, in nodes of types and values of defaults.
+    /// What it takes once it is written out, roughly, in nodes of types and values of defaults.
     fn cost(&self) -> usize {
         let default = match &self.default {
             Some(default) => default.cost(),

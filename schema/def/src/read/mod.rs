@@ -44,8 +44,9 @@ pub(crate) struct Reading<'s> {
     pub(crate) budget: usize,
 }
 
-/// Most nodes of types and values of defaults in all declarations together. Each counts wherever it is used, since each
-/// use is a copy: a small file can otherwise fill the memory with copies of one large alias.
+/// Most nodes of types and values of defaults in all declarations together. Each counts wherever it is used: types are
+/// shared in memory, but a stored schema has each use written out, so a small file could otherwise fill a disk with one
+/// large alias.
 pub(crate) const MAX_DECLARED: usize = 8_000_000;
 
 /// Longest name of anything, bytes. Names are copied to every heir.
