@@ -153,14 +153,21 @@ impl<'s> Parser<'s, '_> {
     fn start_tag(&mut self) -> Result<(), Stop> {
         let (text, begin) = (self.text, self.at + 1);
         let bytes = text.as_bytes();
-        let ends_name = |byte: &u8| matches!(byte, b'>' | b'/' | b'<' | b' ' | b'\t' | b'\n' | b'\r');
+        let is_no_name = |byte: &u8| matches!(byte, b'"' | b'\'' | b'&' | b'=' | b'!');
+        let ends_name =
+            |byte: &u8| matches!(byte, b'>' | b'/' | b'<' | b' ' | b'\t' | b'\n' | b'\r') || is_no_name(byte);
         let length = bytes[begin..].iter().position(ends_name);
         let name_end = length.map_or(bytes.len(), |length| begin + length);
         let name = &text[begin..name_end];
         let name_span = self.span(begin, name_end);
-        if name.is_empty() || name.bytes().any(|byte| b"\"'&=!".contains(&byte)) {
-            let span = self.span(self.at, name_end);
-            let finding = Finding::new(Rule::NotWellFormed, span, format!("`<{name}` begins no tag"));
+        if name.is_empty() || bytes.get(name_end).is_some_and(is_no_name) {
+            let end = (name_end + 1).min(bytes.len());
+            let noted = text.get(self.at..end).unwrap_or("<").trim_end();
+            let finding = Finding::new(
+                Rule::NotWellFormed,
+                self.span(self.at, end),
+                format!("`{noted}` begins no tag"),
+            );
             self.findings
                 .push(finding.help("write `&lt;` for the character itself"));
             return Err(Stop);
