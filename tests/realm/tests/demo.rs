@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Realms that run at a time: most of what one does is wait.
-const AT_ONCE: u32 = 3;
+const AT_ONCE: u32 = 4;
 
 /// How many run.
 static RUNNING: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());

@@ -14,7 +14,7 @@ use annals_host::{
 };
 use annals_ids::Part;
 
-use crate::played::{alone, are_built, binary, repository, until, until_event};
+use crate::played::{are_built, binary, repository, turn, until, until_event};
 
 /// How long somebody stands at the door.
 const WAITS: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ async fn who_comes_before_there_is_a_world_waits_and_then_gets_into_it() {
     if !are_built() {
         return;
     }
-    let _alone = alone().await;
+    let _turn = turn().await;
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path();
     let server = Server::start(&ServerOptions::new(data.join("nats")))

@@ -32,14 +32,14 @@ use annals_wire::{Subjects, control::Inspected};
 use tempfile::TempDir;
 use tokio::{
     process::Command,
-    sync::{Mutex, MutexGuard, watch},
+    sync::{Semaphore, SemaphorePermit, watch},
     task::JoinHandle,
 };
 
 use crate::disks::SmallDisk;
 
-/// One realm at a time: two would share two cores.
-static ALONE: Mutex<()> = Mutex::const_new(());
+/// Realms that run at a time: most of what one does is wait.
+static TURNS: Semaphore = Semaphore::const_new(2);
 
 /// The realm's name.
 const REALM: &str = "played";
@@ -72,12 +72,12 @@ pub(crate) struct Played {
     /// Processes that were ended on purpose.
     ended: Vec<&'static str>,
     began: Instant,
-    _alone: MutexGuard<'static, ()>,
+    _turn: SemaphorePermit<'static>,
 }
 
 /// Waits for its turn.
-pub(crate) async fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().await
+pub(crate) async fn turn() -> SemaphorePermit<'static> {
+    TURNS.acquire().await.expect("nobody closes it")
 }
 
 /// The folder of the repository.
@@ -124,7 +124,7 @@ impl Played {
     /// Starts a realm of the sample world, and bots in it. Below its folder small disks are mounted under these names, where
     /// that is allowed.
     pub(crate) async fn start(disks: &[&'static str]) -> Self {
-        let alone = alone().await;
+        let turn = turn().await;
         let folder = tempfile::tempdir().expect("a folder for the realm");
         let data = folder.path().join("realm");
         let files = folder.path().join("shown");
@@ -169,7 +169,7 @@ impl Played {
             playing,
             ended: Vec::new(),
             began: Instant::now(),
-            _alone: alone,
+            _turn: turn,
         };
         played.plays_on("the start").await;
         played
