@@ -12,8 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use annals_def::{Compiled, Rule, Severity, Style, Tree, compile, render};
-use support::describe;
+use annals_def::{Compiled, Rule, Severity, Style, compile, render};
+use support::{describe, tree_of};
 
 fn cases(kind: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data").join(kind);
@@ -27,19 +27,6 @@ fn cases(kind: &str) -> Vec<PathBuf> {
     cases.sort();
     assert!(!cases.is_empty());
     cases
-}
-
-fn tree_of(case: &Path) -> Tree {
-    if case.is_dir() {
-        return Tree::read(case);
-    }
-    let text = fs::read_to_string(case).expect("readable");
-    let mut tree = Tree::new();
-    for section in text.split("=== ").skip(1) {
-        let (path, content) = section.split_once('\n').expect("a line with the path");
-        tree.insert(path, content);
-    }
-    tree
 }
 
 fn compiled(case: &Path) -> (Compiled, String) {

@@ -1,20 +1,12 @@
 //! Nothing in a file is ignored in silence: whatever is put anywhere into a good file changes what is said about the game,
 //! or the game itself.
 
-use std::{fs, path::Path};
+mod support;
+
+use std::path::Path;
 
 use annals_def::{Compiled, Rule, Tree, compile};
-
-/// The files of a golden case.
-fn tree_of(case: &Path) -> Tree {
-    let text = fs::read_to_string(case).expect("readable");
-    let mut tree = Tree::new();
-    for section in text.split("=== ").skip(1) {
-        let (path, content) = section.split_once('\n').expect("a line with the path");
-        tree.insert(path, content);
-    }
-    tree
-}
+use support::tree_of;
 
 /// Where each start tag is: behind its name, and behind its `>`.
 fn start_tags(text: &str) -> Vec<(usize, usize)> {

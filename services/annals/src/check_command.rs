@@ -6,9 +6,10 @@ use annals_host::{
     config::Realm,
     process::{Settings, connect, remote_store},
     telemetry::Chain,
+    world::compile,
 };
 
-use crate::{checker::check, world::compile};
+use crate::checker::check;
 
 /// Compare what bots were shown with the archive.
 #[derive(Debug, clap::Args)]

@@ -18,6 +18,7 @@ use annals_host::{
     nats::{Bus, SyncPolicy},
     process::{AskError, Settings, connect, remote_store, request, stop_signal, stopped},
     telemetry::Chain,
+    world::{WorldError, compile},
 };
 use annals_ids::{BatchNumber, Hash, LogPosition, OwnerId};
 use annals_store::Store;
@@ -31,7 +32,6 @@ use crate::{
     replay::owners,
     tamper::{Removed, TamperError, remove_one_event},
     up::{Claim, Realm, RealmPlan, UpError},
-    world::{WorldError, compile},
 };
 
 /// The realm's name.

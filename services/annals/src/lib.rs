@@ -20,4 +20,3 @@ pub mod tamper;
 pub mod up;
 pub mod up_command;
 pub mod verify;
-pub mod world;

@@ -15,11 +15,11 @@ use std::{
 use annals_host::{
     child::{self, Child},
     nats::{Server, ServerError, ServerOptions, SyncPolicy},
+    world::{WorldError, compile},
 };
 use annals_ids::Hash;
 use thiserror::Error;
 
-use crate::world::{WorldError, compile};
 use mending::Restarts;
 
 /// How long a realm may take until it answers log-ins.

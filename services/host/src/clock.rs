@@ -1,6 +1,6 @@
 //! The clocks that cores are given.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use annals_ids::{WallTime, WorldTime};
 use annals_node::time::{Mono, Now};
@@ -12,6 +12,15 @@ pub fn mono() -> Mono {
     let seconds = u64::try_from(now.tv_sec).expect("invariant: a machine has been up for no negative time");
     let nanoseconds = u64::try_from(now.tv_nsec).expect("invariant: a fraction of a second is not negative");
     Mono(seconds * 1_000_000 + nanoseconds / 1_000)
+}
+
+/// Waits until a moment of the measuring clock; for ever if there is none.
+pub async fn until(deadline: Option<Mono>) {
+    match deadline {
+        // At least a little: the timer's clock and ours need not agree to the last microsecond.
+        Some(deadline) => tokio::time::sleep(deadline.since(mono()).max(Duration::from_micros(50))).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What the wall clock says.

@@ -238,7 +238,7 @@ pub async fn hold<R>(
             },
             () = driver.step() => {}
             () = inspections.wait() => {}
-            () = until(deadline) => driver.core_mut().handle(Input::Time),
+            () = clock::until(deadline) => driver.core_mut().handle(Input::Time),
         }
     }
 }
@@ -435,7 +435,7 @@ async fn open<R: Role>(
             let deadline = driver.core().owner.deadline(process.clock.now());
             tokio::select! {
                 () = driver.step() => {}
-                () = until(deadline) => driver.core_mut().handle(Input::Time),
+                () = clock::until(deadline) => driver.core_mut().handle(Input::Time),
             }
         }
         match driver.core().owner.stopped() {
@@ -520,13 +520,4 @@ async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<Opening>, St
     let read = |transaction| async move { owners::read_openings(&transaction, owner, Epoch(0)).await };
     let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
     Ok(store.read(read).await?.into_iter().map(opening).collect())
-}
-
-/// Waits until a moment of the measuring clock.
-pub async fn until(deadline: Option<Mono>) {
-    match deadline {
-        // At least a little: the timer's clock and ours need not agree to the last microsecond.
-        Some(deadline) => tokio::time::sleep(deadline.since(clock::mono()).max(Duration::from_micros(50))).await,
-        None => std::future::pending().await,
-    }
 }

@@ -19,3 +19,4 @@ pub mod process;
 mod registry;
 pub mod service;
 pub mod telemetry;
+pub mod world;

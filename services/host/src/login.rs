@@ -29,7 +29,6 @@ use crate::{
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
     front::{Front, FrontError},
     health::Readiness,
-    holder::until,
     process::{self, AskError, JoinError, Presence, Process, Settings, request},
 };
 
@@ -110,7 +109,7 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Res
         tokio::select! {
             Some(event) = arrivals.recv() => service.arrive(event),
             Some(input) = answered.recv() => service.handle(input),
-            () = until(deadline) => service.handle(Input::Time),
+            () = clock::until(deadline) => service.handle(Input::Time),
             _ = beat.tick() => asker.beat(),
             () = &mut stopped => break,
         }

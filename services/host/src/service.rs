@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use annals_def::{Schema, Severity, Style, check_dir, render};
+use annals_def::Schema;
 use annals_director::SpacePlan;
 use annals_ids::SpaceId;
 use annals_node::{Behaviour, writer::Durability};
@@ -19,6 +19,7 @@ use crate::{
     login,
     process::Settings,
     telemetry::{self, Chain},
+    world::compile,
 };
 
 /// The space that every realm begins with.
@@ -145,18 +146,7 @@ fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(
 fn begin(flags: &Flags) -> Result<Begun, String> {
     let config = Config::load(flags).map_err(|mistakes| mistakes.to_string())?;
     telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;
-    let (schema, diagnostics) = check_dir(&config.world);
-    let broken = diagnostics.iter().any(|found| found.severity == Severity::Error);
-    let schema = match schema.filter(|_| !broken) {
-        Some(schema) => Arc::new(schema),
-        None => {
-            let text = render(&diagnostics, Style::Plain);
-            return Err(format!(
-                "{text}\nthe definitions in {} do not compile",
-                config.world.display()
-            ));
-        }
-    };
+    let schema = compile(&config.world).map_err(|error| error.to_string())?;
     let settings = Settings {
         realm: config.realm.clone(),
         nats: config.nats.clone(),

@@ -1,12 +1,26 @@
 //! What several tests need.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{fmt::Write as _, fs, path::Path, sync::Arc};
 
 use annals_def::{
     Argument, DataType, Dice, EntityType, Exposure, Field, FixedDict, Index, Method, Property, PythonKind, Schema,
-    Sequence, generate,
+    Sequence, Tree, generate,
 };
+
+/// The files of a golden case: a folder, or one file in which each is headed by its path.
+pub(crate) fn tree_of(case: &Path) -> Tree {
+    if case.is_dir() {
+        return Tree::read(case);
+    }
+    let text = fs::read_to_string(case).expect("readable");
+    let mut tree = Tree::new();
+    for section in text.split("=== ").skip(1) {
+        let (path, content) = section.split_once('\n').expect("a line with the path");
+        tree.insert(path, content);
+    }
+    tree
+}
 
 /// A random type at most `depth` levels deep, with random sizes, defaults and storage options.
 pub(crate) fn random_type(depth: usize, dice: &mut Dice<'_>) -> DataType {

@@ -197,7 +197,7 @@ impl<C: LogCore> Driver<C> {
                 // The connection's last clone is ours, so its state has an author for as long as we look.
                 Err(_) => std::future::pending().await,
             },
-            () = reached(deadline) => {}
+            () = clock::until(deadline) => {}
         }
         self.ask();
     }
@@ -275,14 +275,6 @@ fn number(state: LinkState) -> Option<u64> {
     match state {
         LinkState::Up { connection } => Some(connection),
         LinkState::Down { .. } => None,
-    }
-}
-
-async fn reached(deadline: Option<Mono>) {
-    match deadline {
-        // At least a little: the timer's clock and ours need not agree to the last microsecond.
-        Some(deadline) => tokio::time::sleep(deadline.since(clock::mono()).max(Duration::from_micros(50))).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use annals::world::compile;
 use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_host::world::compile;
 use annals_host::{
     child::{Child, command},
     nats::{Server, ServerOptions},

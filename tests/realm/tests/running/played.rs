@@ -17,10 +17,10 @@ use annals::{
     replay::{Extent, ReplayError, owners, replay},
     source::Source,
     up::{Realm, RealmPlan},
-    world::compile,
 };
 use annals_client::{Client, Config, Event, Trust, client_endpoint};
 use annals_def::Schema;
+use annals_host::world::compile;
 use annals_host::{
     health::{Instance, Readiness, discover},
     nats::{Bus, SyncPolicy},

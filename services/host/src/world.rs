@@ -1,4 +1,4 @@
-//! The definitions of a world, for commands that need them: compiled, or refused with all that is wrong with them.
+//! The definitions of a world, for services and commands: compiled, or refused with all that is wrong with them.
 
 use std::{
     path::{Path, PathBuf},
