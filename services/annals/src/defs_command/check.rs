@@ -1,0 +1,74 @@
+//! `annals defs check`: every problem in every file, in one run.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use annals_def::{Diagnostic, Rule, Severity, check_dir, render, to_json, to_sarif};
+use clap::ValueEnum;
+
+use super::{CANNOT_RUN, style};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Check {
+    /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
+    dir: PathBuf,
+    /// For people, for programs, or for code hosts and editors
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Let warnings fail the check too
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Sarif,
+}
+
+impl Check {
+    pub(super) fn run(self) -> ExitCode {
+        let diagnostics = check_dir(&self.dir).1;
+        match self.format {
+            Format::Text => print!("{}", self.text(&diagnostics)),
+            Format::Json => print!("{}", to_json(&diagnostics)),
+            Format::Sarif => print!("{}", to_sarif(&diagnostics, &uri(&self.dir))),
+        }
+        if diagnostics.iter().any(|d| d.rule == Rule::NoDefinitions) {
+            return ExitCode::from(CANNOT_RUN);
+        }
+        let gravest = if self.strict {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        if diagnostics.iter().any(|d| d.severity <= gravest) {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        }
+    }
+
+    fn text(&self, diagnostics: &[Diagnostic]) -> String {
+        match diagnostics {
+            [] => format!("{}: no problems\n", self.dir.display()),
+            [first, ..] => {
+                let all = render(diagnostics, style());
+                format!("{all}`annals defs explain {}` says more about a code\n", first.rule)
+            }
+        }
+    }
+}
+
+/// The folder as a log for other programs names it: below the current one as it is written, else from the root.
+fn uri(dir: &Path) -> String {
+    let dir = dir.strip_prefix("./").unwrap_or(dir);
+    if dir.is_absolute() {
+        format!("file://{}", dir.display())
+    } else {
+        dir.display().to_string()
+    }
+}

@@ -1,0 +1,35 @@
+//! `annals defs explain`: why a rule is there, with an example that breaks it and one that does not.
+
+use std::process::ExitCode;
+
+use annals_def::{Rule, explain, nearest};
+
+use super::{CANNOT_RUN, style};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Explain {
+    /// The rule's code, like D0201; without one, all rules are listed
+    code: Option<String>,
+}
+
+impl Explain {
+    pub(super) fn run(self) -> ExitCode {
+        let Some(code) = self.code else {
+            for rule in Rule::ALL {
+                println!("{rule}  {:<7}  {}", rule.text().severity, rule.text().title);
+            }
+            return ExitCode::SUCCESS;
+        };
+        let Some(rule) = Rule::with_code(&code) else {
+            let codes: Vec<String> = Rule::ALL.iter().map(ToString::to_string).collect();
+            let hint = match nearest(&code, codes.iter().map(String::as_str)) {
+                Some(meant) => format!("did you mean {meant}?"),
+                None => "`annals defs explain` lists all".to_owned(),
+            };
+            eprintln!("there is no rule {code}; {hint}");
+            return ExitCode::from(CANNOT_RUN);
+        };
+        print!("{}", explain(rule, style()));
+        ExitCode::SUCCESS
+    }
+}
