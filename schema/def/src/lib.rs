@@ -8,8 +8,10 @@ mod check;
 mod compile;
 mod data_type;
 mod diagnostic;
+mod element;
 mod generate;
 mod names;
+pub mod notation;
 mod path;
 mod read;
 mod schema;
@@ -27,6 +29,7 @@ pub use diagnostic::{
     Diagnostic, Example, Explanation, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, explain, nearest, render,
     to_json, to_sarif,
 };
+pub use element::{Element, read_elements};
 pub use generate::{Dice, generate, split_mix};
 pub use path::{AssignError, Path, assign};
 pub use schema::{

@@ -13,7 +13,7 @@ const EXCERPT: usize = 160;
 const BEFORE: usize = 40;
 
 /// Where the lines of a file begin, and how many characters come before.
-pub(super) struct Lines<'s> {
+pub(crate) struct Lines<'s> {
     file: &'s SourceFile<'s>,
     /// The offset of each line's first byte.
     starts: Vec<usize>,
@@ -22,7 +22,7 @@ pub(super) struct Lines<'s> {
 }
 
 impl<'s> Lines<'s> {
-    pub(super) fn of(file: &'s SourceFile<'s>) -> Self {
+    pub(crate) fn of(file: &'s SourceFile<'s>) -> Self {
         let breaks = file.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
         let mut counts = vec![0];
@@ -59,6 +59,14 @@ impl<'s> Lines<'s> {
             text_column: number(from + 1),
             is_cut: is_long && text[first..line_end].chars().nth(EXCERPT).is_some(),
         }
+    }
+
+    /// The line and column of an offset, from 1.
+    pub(crate) fn position(&self, offset: u32) -> (u32, u32) {
+        let start = self.file.text.floor_char_boundary(offset as usize);
+        let line = self.starts.partition_point(|&line| line <= start) - 1;
+        let column = self.characters(start) - self.characters(self.starts[line]);
+        (number(line + 1), number(column + 1))
     }
 
     /// How many characters begin before an offset.

@@ -19,7 +19,7 @@ pub use rule::{Rule, RuleText, Severity};
 use std::collections::BTreeMap;
 
 use crate::source::{FileId, Sources, Span};
-use lines::Lines;
+pub(crate) use lines::Lines;
 
 /// Longest message, characters: a name in it can be as long as its file.
 const MAX_MESSAGE: usize = 500;

@@ -8,6 +8,7 @@ use crate::{
     check::check,
     data_type::{DataType, FixedDict, Sequence},
     diagnostic::{Finding, Rule},
+    notation,
     source::{Section, Span},
     value::Value,
 };
@@ -176,11 +177,11 @@ fn from_text(data_type: &DataType, text: &str) -> Result<Noted, Expected> {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
             integer(data_type, text, |number| u64::try_from(number).ok().map(Value::UInt))
         }
-        DataType::Float32 => number(text).map(|number| Value::Float32(number as f32).into()),
+        DataType::Float32 => number(text).map(|number| Value::Float32(number).into()),
         DataType::Float64 => number(text).map(|number| Value::Float64(number).into()),
         DataType::String => Ok(Value::string(text).into()),
         DataType::Unicode => Ok(Value::Unicode(text.to_owned()).into()),
-        DataType::Blob => base64(text)
+        DataType::Blob => notation::base64(text)
             .map(|bytes| Value::Bytes(bytes).into())
             .ok_or("base-64".to_owned()),
         DataType::Vector2 => vector(text).map(|parts| Value::Vector2(parts).into()),
@@ -231,18 +232,7 @@ fn from_literal(data_type: &DataType, literal: &Literal) -> Result<Value, Expect
 /// An integer, decimal or after `0x`. `true` is 1, `false` is 0, and a fraction of zero is left out, each oddly.
 fn integer(data_type: &DataType, text: &str, fit: impl Fn(i128) -> Option<Value>) -> Result<Noted, Expected> {
     let expected = || format!("an integer that fits {data_type}");
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
-    let parsed = match hexadecimal {
-        Some(digits) => u64::from_str_radix(digits, 16).ok().map(i128::from),
-        None => text.parse().ok(),
-    };
-    if let Some(number) = parsed {
-        let number = if hexadecimal.is_some() && text.starts_with('-') {
-            -number
-        } else {
-            number
-        };
+    if let Some(number) = notation::integer(text) {
         return fit(number).map(Noted::from).ok_or_else(expected);
     }
     let odd = match super::as_boolean(text) {
@@ -259,31 +249,12 @@ fn integer(data_type: &DataType, text: &str, fit: impl Fn(i128) -> Option<Value>
     })
 }
 
-fn number(text: &str) -> Result<f64, Expected> {
-    let is_number = text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c));
-    text.parse()
-        .ok()
-        .filter(|_| is_number)
-        .ok_or_else(|| "a number".to_owned())
+fn number<F: std::str::FromStr + Into<f64> + Copy>(text: &str) -> Result<F, Expected> {
+    notation::number(text).ok_or_else(|| "a number".to_owned())
 }
 
-/// Numbers with blanks or commas between them, in parentheses or not.
 fn vector<const N: usize>(text: &str) -> Result<[f32; N], Expected> {
-    let expected = || format!("{N} numbers with blanks between them");
-    let inner = text.trim_matches(['(', ')', '[', ']']);
-    let mut parts = [0.0; N];
-    let mut words = inner
-        .split(|c: char| c.is_whitespace() || c == ',')
-        .filter(|word| !word.is_empty());
-    for part in &mut parts {
-        let word = words.next().ok_or_else(expected)?;
-        *part = number(word).map_err(|_| expected())? as f32;
-    }
-    if words.next().is_none() {
-        Ok(parts)
-    } else {
-        Err(expected())
-    }
+    notation::vector(text).ok_or_else(|| format!("{N} numbers with blanks between them"))
 }
 
 /// Four groups of eight hexadecimal digits with dots between them, each a little-endian number in the bytes.
@@ -304,30 +275,6 @@ fn guid(text: &str) -> Result<[u8; 16], Expected> {
     }
 }
 
-/// Bytes in base 64 (RFC 4648), blanks anywhere, the padding present or not.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let (mut bits, mut held) = (0_u32, 0);
-    for c in text.trim_end_matches('=').bytes().filter(|c| !c.is_ascii_whitespace()) {
-        let six = match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held).to_le_bytes()[0]);
-        }
-    }
-    // Six bits left over would be a character that began no byte.
-    (held < 6).then_some(bytes)
-}
-
 /// The content of a section as it is written, without comments and blanks between elements.
 fn as_written(section: Section<'_>) -> String {
     let mut out = section.text().to_owned();
@@ -345,16 +292,6 @@ fn as_written(section: Section<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_read_with_and_without_padding() {
-        assert_eq!(base64("SGVsbG8gV29ybGQh").as_deref(), Some(b"Hello World!".as_slice()));
-        assert_eq!(base64("AAEC").as_deref(), Some([0, 1, 2].as_slice()));
-        assert_eq!(base64("AA ==").as_deref(), Some([0].as_slice()));
-        assert_eq!(base64("AAE").as_deref(), Some([0, 1].as_slice()));
-        assert_eq!(base64("A"), None);
-        assert_eq!(base64("A-EC"), None);
-    }
 
     #[test]
     fn a_guid_is_four_little_endian_numbers() {

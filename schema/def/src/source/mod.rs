@@ -9,9 +9,9 @@ mod text;
 mod tree;
 mod xml;
 
-pub(crate) use section::{Attribute, Document, Extra, Node, Section};
+pub(crate) use section::{Attribute, Comment, Document, Extra, Node, Section};
 pub use tree::Tree;
-pub(crate) use xml::parse;
+pub(crate) use xml::{attribute_text, parse};
 
 use std::borrow::Cow;
 
@@ -64,28 +64,39 @@ impl<'t> Sources<'t> {
             if !has_text(path) {
                 continue;
             }
-            let file = FileId(u32::try_from(sources.files.len()).expect("invariant: at most MAX_FILES files"));
-            let whole = Span { file, start: 0, end: 0 };
-            let text = if bytes.len() > MAX_FILE_BYTES {
-                let message = format!(
-                    "the file has {} bytes, more than the {MAX_FILE_BYTES} allowed",
-                    bytes.len()
-                );
-                findings.push(Finding::new(Rule::TooLarge, whole, message));
-                None
-            } else {
-                text::decode(bytes, whole, findings)
-            };
-            // A file that could not be decoded stays, empty, so that what was found has a place.
-            let is_unreadable = text.is_none();
-            let text = text.unwrap_or_default();
-            sources.files.push(SourceFile {
-                path,
-                text,
-                is_unreadable,
-            });
+            sources.add(path, bytes, findings);
         }
         sources
+    }
+
+    /// Decodes a single file.
+    pub(crate) fn of_one(path: &'t str, bytes: &'t [u8], findings: &mut Findings) -> Self {
+        let mut sources = Self::default();
+        sources.add(path, bytes, findings);
+        sources
+    }
+
+    fn add(&mut self, path: &'t str, bytes: &'t [u8], findings: &mut Findings) {
+        let file = FileId(u32::try_from(self.files.len()).expect("invariant: at most MAX_FILES files"));
+        let whole = Span { file, start: 0, end: 0 };
+        let text = if bytes.len() > MAX_FILE_BYTES {
+            let message = format!(
+                "the file has {} bytes, more than the {MAX_FILE_BYTES} allowed",
+                bytes.len()
+            );
+            findings.push(Finding::new(Rule::TooLarge, whole, message));
+            None
+        } else {
+            text::decode(bytes, whole, findings)
+        };
+        // A file that could not be decoded stays, empty, so that what was found has a place.
+        let is_unreadable = text.is_none();
+        let text = text.unwrap_or_default();
+        self.files.push(SourceFile {
+            path,
+            text,
+            is_unreadable,
+        });
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FileId, &SourceFile<'t>)> {

@@ -15,6 +15,19 @@ pub(crate) struct Document<'s> {
     pub(super) nodes: Vec<Node<'s>>,
     /// What few elements have.
     pub(super) extras: Vec<Extra<'s>>,
+    /// What is said beside the elements, in the order of the file.
+    pub(super) comments: Vec<Comment<'s>>,
+}
+
+/// A comment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comment<'s> {
+    /// What is between `<!--` and `-->`.
+    pub(crate) text: &'s str,
+    /// The position of the element that it is in; none outside of the root.
+    pub(crate) inside: Option<u32>,
+    /// The position that the next element has, if there is one.
+    pub(crate) before: u32,
 }
 
 /// An element. Small, and nothing to be freed: a large game has a million of them.
@@ -63,6 +76,14 @@ impl Document<'_> {
         let is_there = !self.nodes.is_empty();
         is_there.then_some(Section { document: self, at: 0 })
     }
+
+    /// The comments between the element of this position and the one before it.
+    fn comments_at(&self, position: u32) -> impl Iterator<Item = &Comment<'_>> {
+        let first = self.comments.partition_point(|comment| comment.before < position);
+        self.comments[first..]
+            .iter()
+            .take_while(move |comment| comment.before == position)
+    }
 }
 
 impl<'s> Section<'s> {
@@ -105,6 +126,32 @@ impl<'s> Section<'s> {
     /// Whether there is neither text nor a child.
     pub(crate) fn is_empty(self) -> bool {
         !self.has_text() && !self.has_children()
+    }
+
+    /// What comments say before it, behind what precedes it in the element that it is in.
+    pub(crate) fn comments_before(self) -> impl Iterator<Item = &'s str> {
+        let Self { document, at } = self;
+        let is_around = move |outer: u32| outer + document.nodes[outer as usize].size > at;
+        let comments = document.comments_at(at);
+        comments
+            .filter(move |comment| comment.inside.is_none_or(is_around))
+            .map(|comment| comment.text)
+    }
+
+    /// What comments say in it, behind its last child.
+    pub(crate) fn comments_at_end(self) -> impl Iterator<Item = &'s str> {
+        let comments = self.document.comments_at(self.at + self.size);
+        comments
+            .filter(move |comment| comment.inside == Some(self.at))
+            .map(|comment| comment.text)
+    }
+
+    /// What comments say behind it, outside of every element.
+    pub(crate) fn comments_behind(self) -> impl Iterator<Item = &'s str> {
+        let comments = self.document.comments_at(self.at + self.size);
+        comments
+            .filter(|comment| comment.inside.is_none())
+            .map(|comment| comment.text)
     }
 
     /// Whether both are the same element of the same file.

@@ -1,13 +1,13 @@
 //! XML to a [`Document`], in one pass over the bytes.
 //!
 //! Read is what definitions are written in: elements, attributes, text with the five named and all numbered characters,
-//! CDATA; comments and processing instructions are passed over. Document types with declarations are refused, so nothing
+//! CDATA; comments are noted, processing instructions passed over. Document types with declarations are refused, so nothing
 //! can expand. The tests hold the outcome against another parser's.
 
 #[cfg(test)]
 mod oracle;
 
-use super::{Attribute, Document, Extra, FileId, MAX_XML_DEPTH, Node, Span, position};
+use super::{Attribute, Comment, Document, Extra, FileId, MAX_XML_DEPTH, Node, Span, position};
 use crate::diagnostic::{Finding, Findings, Rule};
 
 /// Most attributes of a tag: each is compared with all before it, and three are understood.
@@ -27,6 +27,7 @@ pub(crate) fn parse<'s>(file: FileId, text: &'s str, findings: &mut Findings) ->
         at: 0,
         nodes: Vec::with_capacity(text.len() / BYTES_PER_ELEMENT),
         extras: Vec::new(),
+        comments: Vec::new(),
         open: Vec::new(),
         findings,
     };
@@ -36,6 +37,7 @@ pub(crate) fn parse<'s>(file: FileId, text: &'s str, findings: &mut Findings) ->
             text,
             nodes: parser.nodes,
             extras: parser.extras,
+            comments: parser.comments,
         },
         Err(Stop) => Document::default(),
     }
@@ -48,6 +50,7 @@ struct Parser<'s, 'f> {
     at: usize,
     nodes: Vec<Node<'s>>,
     extras: Vec<Extra<'s>>,
+    comments: Vec<Comment<'s>>,
     open: Vec<Open>,
     findings: &'f mut Findings,
 }
@@ -122,7 +125,13 @@ impl<'s> Parser<'s, '_> {
             Some(b'/') => self.end_tag(),
             Some(b'!') => {
                 if rest.starts_with("<!--") {
-                    self.pass("<!--", "-->", "the comment").map(|_| ())
+                    let text = self.pass("<!--", "-->", "the comment")?;
+                    self.comments.push(Comment {
+                        text,
+                        inside: self.open.last().map(|open| position(open.node)),
+                        before: position(self.nodes.len()),
+                    });
+                    Ok(())
                 } else if rest.starts_with("<![CDATA[") {
                     let begin = self.at;
                     let content = self.pass("<![CDATA[", "]]>", "the CDATA section")?;
@@ -412,16 +421,8 @@ impl<'s> Parser<'s, '_> {
             return Err(Stop);
         };
         let (reference, begin) = (&rest[1..end], self.at);
-        let character = match reference {
-            "lt" => Some('<'),
-            "gt" => Some('>'),
-            "amp" => Some('&'),
-            "quot" => Some('"'),
-            "apos" => Some('\''),
-            _ => reference.strip_prefix('#').and_then(character),
-        };
         self.at += end + 1;
-        if let Some(character) = character {
+        if let Some(character) = referred(reference) {
             self.add_text(begin, Some(character.encode_utf8(&mut [0; 4])));
             return Ok(());
         }
@@ -497,6 +498,33 @@ fn opening_quote(rest: &str) -> Option<char> {
     let value = rest.trim_start_matches(BLANKS).strip_prefix('=')?;
     let first = value.trim_start_matches(BLANKS).chars().next();
     first.filter(|quote| ['"', '\''].contains(quote))
+}
+
+/// What an attribute's value says: its references replaced, its line ends as XML prescribes. `None` if it has a reference
+/// that stands for nothing.
+pub(crate) fn attribute_text(noted: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut rest = noted;
+    while let Some((before, behind)) = rest.split_once('&') {
+        let (reference, next) = behind.split_once(';')?;
+        text.push_str(&with_line_feeds(before));
+        text.push(referred(reference)?);
+        rest = next;
+    }
+    text.push_str(&with_line_feeds(rest));
+    Some(text)
+}
+
+/// The character that a reference stands for, without its `&` and `;`.
+fn referred(reference: &str) -> Option<char> {
+    match reference {
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "amp" => Some('&'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => reference.strip_prefix('#').and_then(character),
+    }
 }
 
 /// The character of a numbered reference, without its `#`.
