@@ -141,6 +141,15 @@ pub(crate) fn longest(sequence: &Sequence) -> usize {
     }
 }
 
+/// The greatest number of elements of this type that can follow a count.
+pub(crate) fn longest_counted(of: &DataType) -> usize {
+    if of.may_be_empty(Form::Whole) {
+        MAX_EMPTY_ELEMENTS
+    } else {
+        MAX_LENGTH
+    }
+}
+
 fn check_dict(dict: &FixedDict, values: &[Value]) -> Result<(), Mismatch> {
     if values.len() != dict.fields.len() {
         return Err(Problem::FieldCount {
@@ -181,7 +190,7 @@ fn not_too_long(found: usize, limit: usize) -> Result<(), Mismatch> {
 }
 
 impl Problem {
-    fn here(self) -> Mismatch {
+    pub(crate) fn here(self) -> Mismatch {
         Mismatch {
             at: Vec::new(),
             problem: self,
@@ -191,7 +200,7 @@ impl Problem {
 
 impl Mismatch {
     /// The same mismatch as seen from one level further out.
-    fn inside(mut self, step: Step) -> Self {
+    pub(crate) fn inside(mut self, step: Step) -> Self {
         self.at.insert(0, step);
         self
     }

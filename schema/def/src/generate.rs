@@ -6,7 +6,9 @@
 use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
 
 use crate::{
+    change::Change,
     data_type::{DataType, Sequence},
+    path::Path,
     value::Value,
 };
 
@@ -24,6 +26,9 @@ const EDGE_ODDS: u64 = 8;
 
 /// One string in this many is as long as a short length can say, or a little longer.
 const LONG_ODDS: u64 = 64;
+
+/// One walk into a value in this many stops at each step.
+const STOP_ODDS: u64 = 4;
 
 /// Letters that strings are made of: one, two, three and four bytes of UTF-8.
 const LETTERS: [char; 8] = ['a', 'k', 'Z', '7', ' ', 'é', '龙', '🐉'];
@@ -74,6 +79,47 @@ pub fn generate(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
                 .collect(),
         ),
     }
+}
+
+/// A change that can be made to the value, which fits the type: of the whole, of a part, or of a slice of an array in it.
+pub fn generate_change(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) -> Change {
+    let (mut data_type, mut place, mut path) = (data_type, value, Path::WHOLE);
+    loop {
+        let (part_types, parts): (Vec<&DataType>, _) = match (data_type, place) {
+            (DataType::Array(sequence), Value::Sequence(values)) => {
+                if below(2, dice) == 0 {
+                    return splice(sequence, values, path, dice);
+                }
+                (vec![&sequence.of; values.len()], values)
+            }
+            (DataType::FixedDict(dict), Value::Dict(values)) => {
+                (dict.fields.iter().map(|field| &field.data_type).collect(), values)
+            }
+            _ => break,
+        };
+        if parts.is_empty() || below(STOP_ODDS, dice) == 0 {
+            break;
+        }
+        let index = below(parts.len() as u64, dice);
+        path.0
+            .push(u32::try_from(index).expect("invariant: no sequence is that long"));
+        (data_type, place) = (part_types[index as usize], &parts[index as usize]);
+    }
+    Change::part(path, generate(data_type, dice))
+}
+
+/// A change of some neighbouring elements; of none, now and then.
+fn splice(sequence: &Sequence, values: &[Value], path: Path, dice: &mut Dice<'_>) -> Change {
+    let at = below(values.len() as u64 + 1, dice);
+    let removed = below((values.len() as u64 - at + 1).min(MAX_ELEMENTS), dice);
+    let inserted = if sequence.size.is_some() {
+        removed
+    } else {
+        below(MAX_ELEMENTS, dice)
+    };
+    let inserted = (0..inserted).map(|_| generate(&sequence.of, dice)).collect();
+    let narrow = |number| u32::try_from(number).expect("invariant: no sequence is that long");
+    Change::splice(path, narrow(at), narrow(removed), inserted)
 }
 
 fn elements(sequence: &Sequence, dice: &mut Dice<'_>) -> Value {

@@ -1,9 +1,10 @@
 //! The .def language: parse, check and compile entity descriptions; types and values.
 //!
 //! Responsible for: what designers write, every mistake in it explained at once, the immutable [`Schema`] that comes out,
-//! and the values that members of its entities hold: checked, written as bytes and read back. Not responsible for: what
-//! happens to values: events, snapshots and messages are other crates.
+//! and the values that members of its entities hold: checked, changed as a whole or in parts, written as bytes and read
+//! back. Not responsible for: what happens to values: events, snapshots and messages are other crates.
 
+mod change;
 mod check;
 mod compile;
 mod data_type;
@@ -19,6 +20,10 @@ mod source;
 mod stream;
 mod value;
 
+pub use change::{
+    BitReader, BitWriter, Change, ChangeError, Edit, Located, OtherShape, PackedPath, Replaced, UnpackError, apply,
+    bits_required, difference, unpack_path,
+};
 pub use check::{Mismatch, Problem, Step, check};
 pub use compile::{Compiled, check_dir, compile};
 pub use data_type::{
@@ -30,12 +35,12 @@ pub use diagnostic::{
     to_json, to_sarif,
 };
 pub use element::{Element, read_elements};
-pub use generate::{Dice, generate, split_mix};
-pub use path::{AssignError, Path, assign};
+pub use generate::{Dice, generate, generate_change, split_mix};
+pub use path::Path;
 pub use schema::{
     Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel, MAX_MEMBERS, MAX_TYPES,
     Method, Parts, Property, Reach, Schema, SchemaDecodeError, SchemaProblem, Service, UserDataObject, Volatile,
 };
 pub use source::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, MAX_XML_DEPTH, Tree};
-pub use stream::{DecodeError, EncodeError, decode, decode_all, encode};
+pub use stream::{DecodeError, EncodeError, decode, decode_all, decode_elements, encode, encode_elements};
 pub use value::Value;

@@ -19,7 +19,7 @@
 use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
 
 use crate::{
-    check::{Mismatch, check, longest},
+    check::{Mismatch, Problem, Step, check, longest, longest_counted},
     data_type::{DataType, FixedDict, Form, MAILBOX_SIZE, MAX_LENGTH, Sequence},
     value::Value,
 };
@@ -128,6 +128,62 @@ pub fn decode_all(data_type: &DataType, form: Form, mut bytes: &[u8]) -> Result<
     } else {
         Err(DecodeError::Trailing(bytes.len()))
     }
+}
+
+/// Appends elements behind their count in [`Form::Whole`], as a slice of a sequence travels. `out` stays as it was on error.
+///
+/// # Errors
+/// If an element does not fit the type, or they are more than can be counted.
+pub fn encode_elements(of: &DataType, values: &[Value], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let (found, limit) = (values.len(), longest_counted(of));
+    if found > limit {
+        return Err(Problem::TooLong { found, limit }.here().into());
+    }
+    for (i, value) in values.iter().enumerate() {
+        check(of, value).map_err(|mismatch| mismatch.inside(Step::Element(i)))?;
+    }
+    put_length(values.len(), out);
+    values.iter().try_for_each(|value| put(of, value, Form::Whole, out))
+}
+
+/// Reads elements behind their count from the front of `bytes` and leaves what follows. Never allocates more than a fixed
+/// multiple of the bytes that are there.
+///
+/// # Errors
+/// If the bytes are no elements of this type; `bytes` is then left somewhere in the middle.
+pub fn decode_elements(of: &DataType, bytes: &mut &[u8]) -> Result<Vec<Value>, DecodeError> {
+    let count = take_length(bytes)?;
+    if count > longest_counted(of) {
+        return Err(DecodeError::TooManyEmpty(count));
+    }
+    take_values(of, count, Form::Whole, bytes)
+}
+
+/// Bytes of a value that fits its type, in [`Form::Whole`].
+pub(crate) fn stream_length(data_type: &DataType, value: &Value) -> usize {
+    if let Some(size) = data_type.stream_size() {
+        return size;
+    }
+    match (data_type, value) {
+        (_, Value::Bytes(bytes) | Value::Opaque(bytes)) => length_length(bytes.len()) + bytes.len(),
+        (_, Value::Unicode(text)) => length_length(text.len()) + text.len(),
+        (DataType::Array(sequence) | DataType::Tuple(sequence), Value::Sequence(values)) => {
+            let count = sequence.size.map_or_else(|| length_length(values.len()), |_| 0);
+            let values = values.iter().map(|value| stream_length(&sequence.of, value));
+            count + values.sum::<usize>()
+        }
+        (DataType::FixedDict(dict), Value::Dict(values)) => {
+            let fields = dict.fields.iter().zip(values);
+            let fields = fields.map(|(field, value)| stream_length(&field.data_type, value));
+            usize::from(dict.allow_none) + fields.sum::<usize>()
+        }
+        _ => 1,
+    }
+}
+
+/// Bytes of a length.
+fn length_length(length: usize) -> usize {
+    if length < LONG_LENGTH as usize { 1 } else { 4 }
 }
 
 /// Appends the bytes of a value that has been checked.
@@ -323,7 +379,12 @@ fn take_elements(sequence: &Sequence, form: Form, bytes: &mut &[u8]) -> Result<V
     if count > longest(sequence) {
         return Err(DecodeError::TooManyEmpty(count));
     }
-    if count > bytes.len() && !sequence.of.may_be_empty(form) {
+    let values = take_values(&sequence.of, count, form, bytes)?;
+    Ok(Value::Sequence(values))
+}
+
+fn take_values(of: &DataType, count: usize, form: Form, bytes: &mut &[u8]) -> Result<Vec<Value>, DecodeError> {
+    if count > bytes.len() && !of.may_be_empty(form) {
         return Err(DecodeError::Truncated {
             wanted: count,
             left: bytes.len(),
@@ -331,9 +392,9 @@ fn take_elements(sequence: &Sequence, form: Form, bytes: &mut &[u8]) -> Result<V
     }
     let mut values = Vec::with_capacity(count);
     for _ in 0..count {
-        values.push(decode(&sequence.of, form, bytes)?);
+        values.push(decode(of, form, bytes)?);
     }
-    Ok(Value::Sequence(values))
+    Ok(values)
 }
 
 fn take_dict(dict: &FixedDict, form: Form, bytes: &mut &[u8]) -> Result<Value, DecodeError> {

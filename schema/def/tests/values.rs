@@ -5,8 +5,8 @@ mod support;
 use std::sync::Arc;
 
 use annals_def::{
-    AssignError, DataType, DecodeError, Field, FixedDict, Form, Path, Problem, Sequence, Step, Value, assign, check,
-    decode, decode_all, encode, generate, split_mix,
+    DataType, DecodeError, Field, FixedDict, Form, Problem, Sequence, Step, Value, check, decode, decode_all, encode,
+    generate, split_mix,
 };
 use support::random_type;
 
@@ -149,37 +149,6 @@ fn a_mismatch_says_where_and_why() {
     );
     let mismatch = check(&DataType::UInt8, &Value::Int(3)).expect_err("one variant fits a type");
     assert!(matches!(mismatch.problem, Problem::Kind { .. }));
-}
-
-#[test]
-fn assigning_at_a_path_checks_the_part_and_keeps_the_old_on_error() {
-    let pair = DataType::Tuple(Arc::new(Sequence::sized(DataType::Int8, 2)));
-    let item = FixedDict::of(vec![Field::of("n", DataType::Int8), Field::of("pair", pair)]);
-    let items = DataType::Array(Arc::new(Sequence::of(DataType::FixedDict(Arc::new(item.clone())))));
-    let mut value = Value::Sequence(vec![item.filled()]);
-    let before = value.clone();
-
-    let at = Path(vec![0, 0]);
-    assert_eq!(at.find_type(&items), Some(&DataType::Int8));
-    assert_eq!(assign(&items, &mut value, &at, Value::Int(5)), Ok(Value::Int(0)));
-    assert_eq!(at.find(&value), Some(&Value::Int(5)));
-    assert_eq!(assign(&items, &mut value, &at, Value::Int(0)), Ok(Value::Int(5)));
-
-    for (path, new) in [
-        (vec![0, 0], Value::Int(128)),
-        (vec![1], item.filled()),
-        (vec![0, 2], Value::Int(0)),
-        (vec![0, 1, 0], Value::Int(0)),
-        (vec![0, 0, 0], Value::Int(0)),
-        (vec![], Value::None),
-    ] {
-        let error = assign(&items, &mut value, &Path(path.clone()), new).expect_err("no such place");
-        assert_eq!(
-            matches!(error, AssignError::Mismatch { .. }),
-            path.len() != 1 && path.last() != Some(&2) && path.len() < 3
-        );
-        assert_eq!(value, before, "{error}");
-    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_def::Value;
+use annals_def::{Change, Path};
 use annals_ids::{Address, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, OwnerId, Part, SpaceId, Tick};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -487,7 +487,11 @@ fn apply_to_image(image: &mut Image, body: &Body) -> Result<(), &'static str> {
                 .properties
                 .get_mut(member)
                 .ok_or("the part does not hold this property")?;
-            assign(held, path, value)
+            let change = Change::part(Path(path.clone()), value.clone());
+            change
+                .make(held)
+                .map(drop)
+                .map_err(|_| "there is no such place in the property")
         }
         Body::Invoked { .. } => Ok(()),
         Body::Moved(place) => match &mut image.part {
@@ -557,17 +561,4 @@ fn apply_to_links(links: &mut Links, body: &Body) -> Option<Result<(), &'static 
             .ok_or("no reply was waited for"),
         _ => return None,
     })
-}
-
-/// Assigns `value` at the place within `held` that `path` leads to.
-fn assign(held: &mut Value, path: &[u32], value: &Value) -> Result<(), &'static str> {
-    let mut place = held;
-    for &step in path {
-        let (Value::Sequence(values) | Value::Dict(values)) = place else {
-            return Err("the path leads into what has no parts");
-        };
-        place = values.get_mut(step as usize).ok_or("the path leads past the end")?;
-    }
-    *place = value.clone();
-    Ok(())
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use annals_def::{Path, Schema, Value, assign, check};
+use annals_def::{Change, Path, Schema, Value, apply, check};
 use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
 use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, SessionId, TypeId};
 use annals_node::time::Mono;
@@ -142,15 +142,8 @@ impl Ghost {
                 let (Some(property), Some(held)) = (property, self.properties.get_mut(member)) else {
                     return false;
                 };
-                if path.is_empty() {
-                    let fits = check(&property.data_type, value).is_ok();
-                    if fits {
-                        *held = value.clone();
-                    }
-                    fits
-                } else {
-                    assign(&property.data_type, held, &Path(path.clone()), value.clone()).is_ok()
-                }
+                let change = Change::part(Path(path.clone()), value.clone());
+                apply(&property.data_type, held, &change).is_ok()
             }
             Body::Moved(place) => {
                 if is_sound(place) {

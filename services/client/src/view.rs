@@ -5,7 +5,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use annals_def::{DataType, EntityType, Form, Path, Schema, Value, assign, decode, decode_all};
+use annals_def::{Change, DataType, EntityType, Form, Path, Replaced, Schema, Value, apply, decode, decode_all};
 use annals_ids::{Direction, EntityId, HistoryNumber, MemberId, Part, Position, Tick, TypeId};
 use annals_wire::client::{ClientMember, MAX_STAMPS, Moves, Shown, Stamps, ViewFrame, ViewItem, value_hash};
 
@@ -437,7 +437,12 @@ impl Seen {
         let part_type = path.find_type(data_type).ok_or(Hole)?;
         let new = decode_all(part_type, Form::Whole, bytes).map_err(|_| Hole)?;
         let value = &mut self.properties[usize::from(member.0)];
-        let old = assign(data_type, value, &path, new.clone()).map_err(|_| Hole)?;
+        let change = Change::part(path.clone(), new.clone());
+        let (Replaced::Whole { old } | Replaced::Nested { old, .. }) =
+            apply(data_type, value, &change).map_err(|_| Hole)?
+        else {
+            return Err(Hole);
+        };
         Ok(What::Changed {
             property,
             path,

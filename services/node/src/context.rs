@@ -1,6 +1,6 @@
 //! What behaviour can do while it is called: read and change its entity, call others, set timers, roll dice.
 
-use annals_def::{AssignError, EntityType, Method, Mismatch, Path, Property, Value, assign, check};
+use annals_def::{Change, ChangeError, EntityType, Method, Mismatch, Path, Property, Value, check};
 use annals_event::{Audience, Awaiting, Body, Call, CallError, Image, Link, Outcome, Place, Subject, Timer};
 use annals_ids::{Address, DatabaseId, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime};
 use thiserror::Error;
@@ -60,7 +60,7 @@ pub enum Denied {
         /// Type and member.
         member: String,
         /// What is wrong with the path.
-        source: Box<AssignError>,
+        source: Box<ChangeError>,
     },
     /// The value is larger than any may be.
     #[error(
@@ -196,7 +196,8 @@ impl<'a> Context<'a> {
                 source: Box::new(source),
             })?;
         } else {
-            assign(&property.data_type, &mut held.clone(), path, value.clone()).map_err(|source| Denied::Path {
+            let change = Change::part(path.clone(), value.clone());
+            change.check(&property.data_type, held).map_err(|source| Denied::Path {
                 member: member(),
                 source: Box::new(source),
             })?;

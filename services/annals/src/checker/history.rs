@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{EntityType, Form, Path, Schema, Value, assign, encode};
+use annals_def::{Change, EntityType, Form, Path, Schema, Value, apply, encode};
 use annals_director::read_owners;
 use annals_event::{Body, Event, Subject};
 use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, MemberId, OwnerId, Part, Shard, TypeId};
@@ -224,5 +224,7 @@ fn change(
 ) -> Option<()> {
     let property = entity_type.property(member)?;
     let before = held.entry(member).or_insert_with(|| property.default.clone());
-    assign(&property.data_type, before, &Path(path), value).ok().map(drop)
+    apply(&property.data_type, before, &Change::part(Path(path), value))
+        .ok()
+        .map(drop)
 }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use annals_def::{Argument, EntityType, Form, Schema, Value, assign, decode, encode};
+use annals_def::{Argument, Change, EntityType, Form, Schema, Value, apply, decode, encode};
 use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, TypeId};
 use annals_wire::client::{
     Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Shown, Stamps,
@@ -300,7 +300,7 @@ impl Player {
                 let slot = held.entry(member).or_insert_with(|| property.default.clone());
                 let part = path.find_type(&property.data_type).unwrap();
                 let new = decode(part, Form::Whole, &mut &value[..]).unwrap();
-                assign(&property.data_type, slot, &path, new).unwrap();
+                apply(&property.data_type, slot, &Change::part(path, new)).unwrap();
             }
             Shown::Method { number, member, args } => {
                 let own = self.own_type();

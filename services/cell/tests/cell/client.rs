@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use annals_def::{EntityType, Form, Schema, Value, assign, decode, decode_all};
+use annals_def::{Change, EntityType, Form, Schema, Value, apply, decode, decode_all};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, Tick, TypeId};
 use annals_node::time::Mono;
 use annals_wire::client::{ClientMember, Shown, ToClient, ToClientDatagram, ViewFrame, ViewItem};
@@ -192,7 +192,8 @@ impl Seen {
                 let part = path.find_type(&property.data_type).expect("the path leads somewhere");
                 let value = decode_all(part, Form::Whole, value).expect("values have their encoding");
                 let mut held = self.property(entity_type, member);
-                assign(&property.data_type, &mut held, path, value).expect("the path fits what is held");
+                apply(&property.data_type, &mut held, &Change::part(path.clone(), value))
+                    .expect("the path fits what is held");
                 self.properties.insert(member, held);
             }
             Shown::Method { member, args, .. } => {

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use annals_def::{
-    Argument, DataType, Dice, Distribution, EntityType, Exposure, Form, Method, Path, Property, Schema, Sequence,
-    Value, assign, encode, generate,
+    Argument, Change, DataType, Dice, Distribution, EntityType, Exposure, Form, Method, Path, Property, Schema,
+    Sequence, Value, apply, encode, generate,
 };
 use annals_ids::{EntityId, HistoryNumber, Part, TypeId};
 use annals_wire::client::{ClientMember, Shown, ViewItem};
@@ -131,7 +131,7 @@ impl World {
         let mut value = Vec::new();
         encode(part_type, &new, Form::Whole, &mut value).unwrap();
         let real = &mut self.parts.get_mut(&key).unwrap().properties[usize::from(member.0)];
-        assign(&property.data_type, real, &path, new).unwrap();
+        apply(&property.data_type, real, &Change::part(path.clone(), new)).unwrap();
         Shown::Property {
             number,
             member,

@@ -1,0 +1,222 @@
+//! Changes that can be read without the value to which they were made.
+//!
+//! A client is told a path in as few bits as tell its steps from their neighbours. Whoever tells it may hold a value that
+//! has changed again since, and cannot know any more how many neighbours there were; so a change carries them.
+//!
+//! ```text
+//! packed path of a part   = (1 index)* 0 index
+//! packed path of a slice  = (1 index)* 0 start end
+//! ```
+//! An index among n parts takes as many bits as tell n things apart; the start of a slice, and the end of what it replaces,
+//! as many as tell n + 1 things apart, n being the length of the array. The first index is that of the property. Bits come
+//! the most significant first; zeroes fill the last byte.
+
+use std::ops::Range;
+
+use super::{
+    Change, Edit, Replaced,
+    bits::{BitReader, BitWriter, bits_required},
+};
+use crate::{path::Path, value::Value};
+
+/// A change with the number of parts that there were at each step of its path, and in the array for a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    change: Change,
+    /// As many as the path has steps, and one more for a slice.
+    parts: Vec<u32>,
+}
+
+/// Why a change does not fit a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the change was made to a value of another shape")]
+pub struct OtherShape;
+
+impl Located {
+    /// The change as it is made to `value`; `None` if it has no such place.
+    #[must_use]
+    pub fn new(change: Change, value: &Value) -> Option<Self> {
+        let parts = count_parts(&change, value)?;
+        Some(Self { change, parts })
+    }
+
+    /// The change with these numbers of parts; `None` if they are not as many as it takes, or an index is not below them.
+    #[must_use]
+    pub fn with_parts(change: Change, parts: Vec<u32>) -> Option<Self> {
+        let steps = change.path.0.len();
+        let inside = change.path.0.iter().zip(&parts).all(|(index, parts)| index < parts);
+        let fits = match &change.edit {
+            Edit::Set(_) => parts.len() == steps,
+            Edit::Splice { at, removed, .. } => {
+                let end = at.checked_add(*removed);
+                parts.len() == steps + 1 && end.is_some_and(|end| end <= parts[steps])
+            }
+        };
+        (inside && fits).then_some(Self { change, parts })
+    }
+
+    /// The whole value becomes this one.
+    #[must_use]
+    pub fn whole(value: Value) -> Self {
+        Self {
+            change: Change::whole(value),
+            parts: Vec::new(),
+        }
+    }
+
+    /// The change itself.
+    #[must_use]
+    pub fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// How many parts there were at each step of the path, and in the array for a slice.
+    #[must_use]
+    pub fn parts(&self) -> &[u32] {
+        &self.parts
+    }
+
+    /// Makes the change to a value that is as the one was to which it was first made.
+    ///
+    /// # Errors
+    /// If it has another number of parts somewhere on the way; `value` is then as before.
+    pub fn make(&self, value: &mut Value) -> Result<Replaced, OtherShape> {
+        if count_parts(&self.change, value).as_ref() != Some(&self.parts) {
+            return Err(OtherShape);
+        }
+        self.change.make(value).map_err(|_| OtherShape)
+    }
+
+    /// Appends the path in its packed form, the property being one of so many.
+    pub fn pack(&self, (property, properties): (u32, u32), out: &mut Vec<u8>) {
+        let mut bits = BitWriter::default();
+        let steps = self.change.path.0.iter().copied().zip(self.parts.iter().copied());
+        let mut steps: Vec<(u32, u32)> = std::iter::once((property, properties)).chain(steps).collect();
+        let last = match &self.change.edit {
+            Edit::Set(_) => steps.pop(),
+            Edit::Splice { .. } => None,
+        };
+        for (index, parts) in steps {
+            bits.put(1, 1);
+            bits.put(bits_required(parts), index);
+        }
+        bits.put(1, 0);
+        if let Some((index, parts)) = last {
+            bits.put(bits_required(parts), index);
+        }
+        if let (Edit::Splice { at, removed, .. }, Some(length)) = (&self.change.edit, self.parts.last()) {
+            let width = bits_required(length + 1);
+            bits.put(width, *at);
+            bits.put(width, at + removed);
+        }
+        out.extend(bits.finish());
+    }
+}
+
+/// How many parts there are at each step of the path, and in the array for a slice.
+fn count_parts(change: &Change, value: &Value) -> Option<Vec<u32>> {
+    let mut parts = Vec::with_capacity(change.path.0.len() + 1);
+    let mut place = value;
+    for &index in &change.path.0 {
+        let (Value::Sequence(values) | Value::Dict(values)) = place else {
+            return None;
+        };
+        parts.push(u32::try_from(values.len()).ok()?);
+        place = values.get(index as usize)?;
+    }
+    if let Edit::Splice { at, removed, .. } = &change.edit {
+        let Value::Sequence(values) = place else { return None };
+        let length = u32::try_from(values.len()).ok()?;
+        at.checked_add(*removed).filter(|&end| end <= length)?;
+        parts.push(length);
+    }
+    Some(parts)
+}
+
+/// A path as it was packed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedPath {
+    /// Which property.
+    pub property: u32,
+    /// Where in it; the array for a slice.
+    pub path: Path,
+    /// What is replaced of the array at the path, if it is a slice.
+    pub slice: Option<Range<u32>>,
+}
+
+/// Why bytes are no packed path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnpackError {
+    /// The bytes end too early.
+    #[error("a packed path ends too early")]
+    Truncated,
+    /// There is no such part.
+    #[error("a packed path leads to a part that is not there")]
+    Nowhere,
+    /// The slice ends before it starts, or beyond the array.
+    #[error("a packed path names a slice that is not there")]
+    NoSlice,
+    /// The last byte is not filled with zeroes.
+    #[error("a packed path is not padded with zeroes")]
+    BadPadding,
+}
+
+/// Reads a packed path from the front of `bytes` and leaves what follows. `held` gives the values of the properties, of
+/// which there are so many.
+///
+/// # Errors
+/// If it leads nowhere in what is held, or is not in its one form; `bytes` is then as before.
+pub fn unpack_path<'v>(
+    bytes: &mut &[u8],
+    is_slice: bool,
+    properties: u32,
+    held: impl FnOnce(u32) -> Option<&'v Value>,
+) -> Result<PackedPath, UnpackError> {
+    let mut bits = BitReader::new(bytes);
+    let mut more = take_bits(&mut bits, 1)? == 1;
+    if !more && is_slice {
+        return Err(UnpackError::Nowhere);
+    }
+    let property = take_index(&mut bits, properties)?;
+    let mut place = held(property).ok_or(UnpackError::Nowhere)?;
+    let mut path = Path::WHOLE;
+    while more {
+        more = take_bits(&mut bits, 1)? == 1;
+        if !more && is_slice {
+            break;
+        }
+        let (Value::Sequence(values) | Value::Dict(values)) = place else {
+            return Err(UnpackError::Nowhere);
+        };
+        let parts = u32::try_from(values.len()).map_err(|_| UnpackError::Nowhere)?;
+        let index = take_index(&mut bits, parts)?;
+        path.0.push(index);
+        place = values.get(index as usize).ok_or(UnpackError::Nowhere)?;
+    }
+    let slice = is_slice.then(|| take_slice(&mut bits, place)).transpose()?;
+    *bytes = bits.finish().ok_or(UnpackError::BadPadding)?;
+    Ok(PackedPath { property, path, slice })
+}
+
+fn take_slice(bits: &mut BitReader<'_>, place: &Value) -> Result<Range<u32>, UnpackError> {
+    let Value::Sequence(values) = place else {
+        return Err(UnpackError::Nowhere);
+    };
+    let length = u32::try_from(values.len()).map_err(|_| UnpackError::Nowhere)?;
+    let width = bits_required(length.saturating_add(1));
+    let (start, end) = (take_bits(bits, width)?, take_bits(bits, width)?);
+    if start <= end && end <= length {
+        Ok(start..end)
+    } else {
+        Err(UnpackError::NoSlice)
+    }
+}
+
+fn take_index(bits: &mut BitReader<'_>, parts: u32) -> Result<u32, UnpackError> {
+    let index = take_bits(bits, bits_required(parts))?;
+    Some(index).filter(|&index| index < parts).ok_or(UnpackError::Nowhere)
+}
+
+fn take_bits(bits: &mut BitReader<'_>, count: u32) -> Result<u32, UnpackError> {
+    bits.take(count).ok_or(UnpackError::Truncated)
+}
