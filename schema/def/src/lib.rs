@@ -11,6 +11,7 @@ mod data_type;
 mod diagnostic;
 mod element;
 mod generate;
+pub mod grammar;
 mod names;
 pub mod notation;
 mod path;
@@ -31,8 +32,8 @@ pub use data_type::{
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
 };
 pub use diagnostic::{
-    Diagnostic, Example, Explanation, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, explain, nearest, render,
-    to_json, to_sarif,
+    Diagnostic, Example, Explanation, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, explain, nearest,
+    render, to_json, to_sarif,
 };
 pub use element::{Element, read_elements};
 pub use generate::{Dice, generate, generate_change, split_mix};

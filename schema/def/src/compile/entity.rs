@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    library::{Family, Library, Lookup},
+    library::{Library, Lookup},
     lineage::Lineage,
     merge::{Members, Merged},
 };
 use crate::{
     data_type::Field,
     diagnostic::{Finding, Findings, Rule, Severity},
-    read::{BANDS, DeclaredLevel, Definition, Dialect, Kind, Listed, Named, Reading},
+    grammar::{BANDS, Dialect, Family, Kind},
+    read::{DeclaredLevel, Definition, Listed, Named, Reading},
     schema::{Domain, EntityType, LodLevel, Method, Parts, Property, Service, UserDataObject, Volatile},
     source::Span,
 };
@@ -222,7 +223,7 @@ impl<'l, 's> Compiler<'l, 's> {
         let labels = levels.iter().map(|level| level.label.as_str());
         let meant = self.reading.nearest(label.name, labels);
         self.report(match meant {
-            Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+            Some(meant) => finding.meant(meant),
             None => finding.help(
                 "declare it in the entity: `<LoDLevels> <level> metres <label> NAME </label> </level> </LoDLevels>`",
             ),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     diagnostic::{Finding, Findings, Rule},
-    read::{Definition, Dialect, EntityList, FileSigns, Kind, Listed, Reading, read_aliases},
+    grammar::{Dialect, FOLDERS, Family, Kind, LISTS, root_of},
+    read::{Definition, EntityList, FileSigns, Listed, Reading, read_aliases},
     source::{Document, Section, Sources, Span, Tree, parse},
 };
 
@@ -24,14 +25,6 @@ pub(super) struct Library<'s> {
     pub(super) has_entity_list: bool,
 }
 
-/// What kinds of definitions share parents and interfaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Family {
-    Entity,
-    Service,
-    Object,
-}
-
 /// Definitions by what they define and by name.
 type Definitions<'s> = BTreeMap<(Family, Kind), BTreeMap<&'s str, Option<Definition<'s>>>>;
 
@@ -43,21 +36,6 @@ pub(super) enum Lookup<'l> {
     /// There is no such file, which has now been reported.
     Missing,
 }
-
-/// Where the folders of definitions may be below the game's folder.
-const ROOTS: [&str; 3] = ["", "scripts/", "res/scripts/"];
-
-/// The folders of definitions: their path, and what the files in them define. The first path that fits counts.
-const FOLDERS: [(&str, Family, Kind); 8] = [
-    ("entity_defs/interfaces/", Family::Entity, Kind::Interface),
-    ("entity_defs/components/", Family::Entity, Kind::Component),
-    ("entity_defs/", Family::Entity, Kind::Entity),
-    ("component_defs/", Family::Entity, Kind::Component),
-    ("service_defs/interfaces/", Family::Service, Kind::Interface),
-    ("service_defs/", Family::Service, Kind::Service),
-    ("user_data_object_defs/interfaces/", Family::Object, Kind::Interface),
-    ("user_data_object_defs/", Family::Object, Kind::UserDataObject),
-];
 
 /// The parsed files of a game.
 pub(super) struct Documents<'s> {
@@ -179,8 +157,7 @@ impl<'s> Library<'s> {
         if found.is_none()
             && let Some(known) = self.any_case.get(&(family, kind, name.to_ascii_lowercase()))
         {
-            let finding = Finding::new(Rule::FileCase, span, format!("the file is named `{known}.def`"))
-                .help(format!("write `{known}`"));
+            let finding = Finding::new(Rule::FileCase, span, format!("the file is named `{known}.def`")).write(known);
             findings.push(finding);
             found = named(known);
         }
@@ -193,7 +170,7 @@ impl<'s> Library<'s> {
                 let names = of_kind.into_iter().flat_map(BTreeMap::keys).copied();
                 let meant = findings.nearest(name, names);
                 findings.push(match meant {
-                    Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                    Some(meant) => finding.meant(meant),
                     None => finding.help("add the file, or remove the name"),
                 });
                 Lookup::Missing
@@ -219,16 +196,6 @@ fn folder_of(dialect: Dialect, family: Family, kind: Kind) -> &'static str {
         Dialect::KBEngine => folders.next(),
     };
     folder.map_or("", |(folder, _, _)| folder)
-}
-
-fn root_of(tree: &Tree) -> Option<&'static str> {
-    let has = |root: &&str| {
-        tree.files().any(|(path, _)| {
-            path.strip_prefix(*root)
-                .is_some_and(|path| path == "entities.xml" || path.starts_with("entity_defs/"))
-        })
-    };
-    ROOTS.iter().find(|root| has(root)).copied()
 }
 
 fn dialect(tree: &Tree, documents: &Documents<'_>) -> Dialect {
@@ -266,21 +233,12 @@ fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>)
     }
 }
 
-/// The files that are looked for by their names, beside the definitions.
-const LISTS: [&str; 5] = [
-    "entities.xml",
-    "services.xml",
-    "user_data_objects.xml",
-    "entity_defs/alias.xml",
-    "entity_defs/types.xml",
-];
-
 /// Notes the files in the folders of definitions that nothing leads to.
 fn other_files_mean_nothing(reading: &mut Reading<'_>, documents: &Documents<'_>) {
     for (path, document) in &documents.files {
         let is_in_folder = FOLDERS.iter().any(|(folder, ..)| path.starts_with(folder));
         let is_definition = path.ends_with(".def") && is_in_folder;
-        if is_definition || LISTS.contains(path) || !is_in_folder {
+        if is_definition || LISTS.iter().any(|(list, _)| list == path) || !is_in_folder {
             continue;
         }
         if let Some(root) = document.root() {

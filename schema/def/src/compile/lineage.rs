@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::library::{Family, Library, Lookup};
+use super::library::{Library, Lookup};
 use crate::{
     diagnostic::{Finding, Findings, Rule},
-    read::{ComponentUse, Definition, Dialect, Kind, Named},
+    grammar::{Dialect, Family, Kind},
+    read::{ComponentUse, Definition, Named},
 };
 
 /// Longest chain of parents and interfaces. The longest in a published game seen so far has 6.

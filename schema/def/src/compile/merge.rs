@@ -5,8 +5,9 @@ use std::{borrow::Cow, collections::BTreeMap};
 use super::lineage::{Lineage, Step};
 use crate::{
     diagnostic::{Finding, Findings, Rule},
+    grammar::Dialect,
     names::by_length,
-    read::{ComponentUse, DeclaredArgument, DeclaredMethod, DeclaredProperty, Definition, Dialect, MethodPart, Named},
+    read::{ComponentUse, DeclaredArgument, DeclaredMethod, DeclaredProperty, Definition, MethodPart, Named},
     schema::{Argument, MAX_MEMBERS, Method, Property},
     source::Span,
 };

@@ -14,12 +14,13 @@ use annals_ids::TypeId;
 
 use crate::{
     diagnostic::{Diagnostic, Finding, Findings, Rule},
-    read::{EntityList, Kind, Reading},
+    grammar::{Family, Kind},
+    read::{EntityList, Reading},
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
     source::{Sources, Tree},
 };
 use entity::Compiler;
-use library::{Documents, Family, Library, Lookup};
+use library::{Documents, Library, Lookup};
 
 /// What compiling gives: the schema if no error forbids it, and everything that was found.
 #[derive(Clone, Debug)]
@@ -111,7 +112,7 @@ fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<E
         let finding = Finding::new(Rule::ClientName, client_name.span, message);
         let meant = compiler.nearest(client_name.name, ids.keys().map(String::as_str));
         compiler.report(match meant {
-            Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+            Some(meant) => finding.meant(meant),
             None => finding.help("name a type that is listed in `entities.xml`"),
         });
     }

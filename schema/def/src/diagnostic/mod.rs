@@ -43,8 +43,19 @@ pub struct Diagnostic {
     pub message: String,
     /// What to write instead.
     pub help: Option<String>,
+    /// The same for a program, if it is that definite.
+    pub fix: Option<Fix>,
     /// Other places that matter, and what is there.
     pub related: Vec<(Place, String)>,
+}
+
+/// What to write in the place of what was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fix {
+    /// This text.
+    Text(String),
+    /// This tag, and in the end tag as well.
+    Tag(String),
 }
 
 /// A part of one line of a file.
@@ -74,6 +85,7 @@ pub(crate) struct Finding {
     pub(crate) at: Where,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
+    pub(crate) fix: Option<Fix>,
     pub(crate) related: Vec<(Span, String)>,
 }
 
@@ -156,6 +168,7 @@ impl Finding {
             at,
             message: shortened(message),
             help: None,
+            fix: None,
             related: Vec::new(),
         }
     }
@@ -166,6 +179,33 @@ impl Finding {
             help: Some(shortened(help.into())),
             ..self
         }
+    }
+
+    /// The same with the text to write instead.
+    pub(crate) fn write(self, text: &str) -> Self {
+        self.help(format!("write `{text}`")).fix(Fix::Text(text.to_owned()))
+    }
+
+    /// The same with the tag to write instead.
+    pub(crate) fn write_tag(self, tag: &str) -> Self {
+        self.help(format!("write `<{tag}>`")).fix(Fix::Tag(tag.to_owned()))
+    }
+
+    /// The same with the text that was probably meant.
+    pub(crate) fn meant(self, text: &str) -> Self {
+        self.help(format!("did you mean `{text}`?"))
+            .fix(Fix::Text(text.to_owned()))
+    }
+
+    /// The same with the tag that was probably meant.
+    pub(crate) fn meant_tag(self, tag: &str) -> Self {
+        self.help(format!("did you mean `<{tag}>`?"))
+            .fix(Fix::Tag(tag.to_owned()))
+    }
+
+    /// The same with what a program can write instead.
+    pub(crate) fn fix(self, fix: Fix) -> Self {
+        Self { fix: Some(fix), ..self }
     }
 
     /// The same with another gravity.
@@ -189,6 +229,7 @@ impl Finding {
             },
             message: self.message,
             help: self.help,
+            fix: self.fix,
             related: self
                 .related
                 .into_iter()

@@ -56,6 +56,7 @@ fn render_one(diagnostic: &Diagnostic, style: Style, out: &mut String) {
         message,
         help,
         related,
+        fix: _,
     } = diagnostic;
     let head = format!("{severity}[{rule}]");
     let places = related.iter().map(|(place, _)| place).chain([place]);

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Reading, Tags, alias::Pending};
+use super::{Reading, alias::Pending};
 use crate::{
-    data_type::{DataType, Field, FixedDict, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES, PythonKind, Sequence},
+    data_type::{DataType, Field, FixedDict, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES, Sequence},
     diagnostic::{Finding, Rule},
+    grammar::{self, Meaning, TYPES, TypeWord},
     source::Section,
     value::Value,
 };
@@ -36,69 +37,10 @@ impl Typed {
     }
 }
 
-/// The types that are written as a single word. Both dialects' words are read in both.
-const SIMPLE: &[(&str, DataType)] = &[
-    ("INT8", DataType::Int8),
-    ("INT16", DataType::Int16),
-    ("INT32", DataType::Int32),
-    ("INT64", DataType::Int64),
-    ("UINT8", DataType::UInt8),
-    ("UINT16", DataType::UInt16),
-    ("UINT32", DataType::UInt32),
-    ("UINT64", DataType::UInt64),
-    ("FLOAT", DataType::Float32),
-    ("FLOAT32", DataType::Float32),
-    ("FLOAT64", DataType::Float64),
-    ("DOUBLE", DataType::Float64),
-    ("STRING", DataType::String),
-    ("UNICODE_STRING", DataType::Unicode),
-    ("UNICODE", DataType::Unicode),
-    ("BLOB", DataType::Blob),
-    ("VECTOR2", DataType::Vector2),
-    ("VECTOR3", DataType::Vector3),
-    ("VECTOR4", DataType::Vector4),
-    ("MAILBOX", DataType::Mailbox),
-    ("ENTITYCALL", DataType::Mailbox),
-    ("UDO_REF", DataType::UdoRef),
-    ("PYTHON", DataType::Python(PythonKind::Any)),
-    ("PY_DICT", DataType::Python(PythonKind::Dict)),
-    ("PY_LIST", DataType::Python(PythonKind::List)),
-    ("PY_TUPLE", DataType::Python(PythonKind::Tuple)),
-];
-
-/// The types that are made of others, or of code.
-const COMPOSITE: &[&str] = &["ARRAY", "TUPLE", "FIXED_DICT", "CLASS", "USER_TYPE"];
-
 /// Whether the language itself has a type of this name.
 pub(super) fn is_built_in(name: &str) -> bool {
-    SIMPLE.iter().any(|(known, _)| *known == name) || COMPOSITE.contains(&name)
+    TypeWord::of(name).is_some()
 }
-
-const SIMPLE_TAGS: Tags = Tags {
-    once: &["Default"],
-    many: &[],
-    unused: &["Widget"],
-};
-const SEQUENCE_TAGS: Tags = Tags {
-    once: &["of", "size", "persistAsBlob", "Default"],
-    many: &[],
-    unused: &["Widget"],
-};
-const DICT_TAGS: Tags = Tags {
-    once: &["Parent", "Properties", "AllowNone", "implementedBy", "Default"],
-    many: &[],
-    unused: &["Widget", "TypeName"],
-};
-const USER_TAGS: Tags = Tags {
-    once: &["implementedBy", "Default"],
-    many: &[],
-    unused: &["Widget"],
-};
-const FIELD_TAGS: Tags = Tags {
-    once: &["Type", "Persistent", "DatabaseLength"],
-    many: &[],
-    unused: &["Widget"],
-};
 
 impl<'s> Reading<'s> {
     /// The type that a section declares, or `None` and a finding.
@@ -116,16 +58,13 @@ impl<'s> Reading<'s> {
             self.report(finding);
             return None;
         }
-        let built_in = SIMPLE
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, data_type)| data_type);
-        if let (Some(data_type), false) = (built_in, self.has_hiding_alias) {
+        let built_in = TypeWord::of(name).map(|word| &word.meaning);
+        if let (Some(Meaning::Simple(data_type)), false) = (built_in, self.has_hiding_alias) {
             let typed = self.simple(data_type.clone(), section);
             return typed.filter(|typed| self.spend(typed, section));
         }
         if let Some(alias) = self.pending_alias(name, section.text_span(), pending) {
-            let fields = self.fields(section, &SIMPLE_TAGS);
+            let fields = self.fields(section, &grammar::SIMPLE);
             if let Some(default) = fields.get("Default") {
                 let message = format!("the default of the alias `{name}` cannot be changed here; this one is not read");
                 let finding = Finding::new(Rule::AliasDefault, default.name_span(), message)
@@ -134,15 +73,13 @@ impl<'s> Reading<'s> {
             }
             return alias.filter(|typed| self.spend(typed, section));
         }
-        let name = self.spelling_of(name, section);
-        let typed = match name {
-            "ARRAY" | "TUPLE" => self.sequence(name == "ARRAY", section, pending),
-            "FIXED_DICT" | "CLASS" => self.dict(section, pending),
-            "USER_TYPE" => self.user_type(section),
-            _ => match SIMPLE.iter().find(|(known, _)| *known == name) {
-                Some((_, data_type)) => self.simple(data_type.clone(), section),
-                None => self.unknown_type(section),
-            },
+        let typed = match self.meaning_of(name, section) {
+            Some(Meaning::Simple(data_type)) => self.simple(data_type.clone(), section),
+            Some(Meaning::Array) => self.sequence(true, section, pending),
+            Some(Meaning::Tuple) => self.sequence(false, section, pending),
+            Some(Meaning::Dict) => self.dict(section, pending),
+            Some(Meaning::User) => self.user_type(section),
+            None => self.unknown_type(section),
         }?;
         let is_small = self.is_small_enough(&typed.data_type, section) && self.spend(&typed, section);
         is_small.then_some(typed)
@@ -161,28 +98,23 @@ impl<'s> Reading<'s> {
         false
     }
 
-    /// The exact spelling of a type that is written in another case.
-    fn spelling_of<'n>(&mut self, name: &'n str, section: Section<'s>) -> &'n str {
-        let mut known = SIMPLE.iter().map(|(known, _)| *known).chain(COMPOSITE.iter().copied());
-        match known.find(|known| known.eq_ignore_ascii_case(name)) {
-            Some(exact) if exact != name => {
-                let message = format!("`{name}` is read as `{exact}`");
-                let finding =
-                    Finding::new(Rule::TypeCase, section.text_span(), message).help(format!("write `{exact}`"));
-                self.report(finding);
-                exact
-            }
-            _ => name,
+    /// What a type of the language stands for, if only it is written in another case.
+    fn meaning_of(&mut self, name: &str, section: Section<'s>) -> Option<&'static Meaning> {
+        let word = TYPES.iter().find(|word| word.name.eq_ignore_ascii_case(name))?;
+        if word.name != name {
+            let message = format!("`{name}` is read as `{}`", word.name);
+            let finding = Finding::new(Rule::TypeCase, section.text_span(), message).write(word.name);
+            self.report(finding);
         }
+        Some(&word.meaning)
     }
 
     fn unknown_type(&mut self, section: Section<'s>) -> Option<Typed> {
         let name = section.text();
         let message = format!("there is no type `{name}`");
         let finding = Finding::new(Rule::UnknownType, section.text_span(), message);
-        let simple = SIMPLE.iter().map(|(known, _)| *known);
         let aliases: Vec<&str> = self.aliases.keys().map(|name| name.0).collect();
-        let known = simple.chain(COMPOSITE.iter().copied()).chain(aliases);
+        let known = TYPES.iter().map(|word| word.name).chain(aliases);
         let file = self.dialect.alias_file();
         let meant = self.nearest(name, known);
         self.report(match (name, meant) {
@@ -190,19 +122,19 @@ impl<'s> Reading<'s> {
                 "no dialect has it built in: add `<{name}> UINT8 </{name}>` to `{file}`"
             )),
             ("PATROL_PATH", _) => finding.help("use `UDO_REF` and a user data object"),
-            (_, Some(meant)) => finding.help(format!("did you mean `{meant}`?")),
+            (_, Some(meant)) => finding.meant(meant),
             (_, None) => finding.help(format!("declare it in `{file}`")),
         });
         None
     }
 
     fn simple(&mut self, data_type: DataType, section: Section<'s>) -> Option<Typed> {
-        let fields = self.fields(section, &SIMPLE_TAGS);
+        let fields = self.fields(section, &grammar::SIMPLE);
         self.with_default(data_type, fields.get("Default"))
     }
 
     fn sequence(&mut self, is_array: bool, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
-        let fields = self.fields(section, &SEQUENCE_TAGS);
+        let fields = self.fields(section, &grammar::SEQUENCE);
         let Some(of) = fields.get("of") else {
             let message = format!("`{}` does not say what it is a sequence of", section.text());
             let finding = Finding::new(Rule::ElementType, section.text_span(), message)
@@ -240,7 +172,7 @@ impl<'s> Reading<'s> {
     }
 
     fn dict(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
-        let fields = self.fields(section, &DICT_TAGS);
+        let fields = self.fields(section, &grammar::DICT);
         let mut dict = FixedDict::of(Vec::new());
         let mut is_whole = true;
         if let Some(parent) = fields.get("Parent") {
@@ -309,7 +241,12 @@ impl<'s> Reading<'s> {
     fn dict_field(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Field> {
         let is_named = self.is_identifier(section);
         self.text_means_nothing(section);
-        let fields = self.fields(section, &FIELD_TAGS);
+        let fields = self.fields(section, &grammar::FIELD);
+        let persistent = self.boolean(fields.get("Persistent"), true);
+        let database_length = match fields.get("DatabaseLength") {
+            Some(length) => self.integer(length, Rule::Number, 1, u32::MAX).map(Some),
+            None => Some(None),
+        };
         let Some(declared) = fields.get("Type") else {
             let message = format!("the field `{}` has no type", section.name);
             let finding =
@@ -318,11 +255,7 @@ impl<'s> Reading<'s> {
             return None;
         };
         let typed = self.declared_type_with(declared, pending);
-        let persistent = self.boolean(fields.get("Persistent"), true);
-        let database_length = match fields.get("DatabaseLength") {
-            Some(length) => Some(self.integer(length, Rule::Number, 1, u32::MAX)?),
-            None => None,
-        };
+        let database_length = database_length?;
         let (data_type, default) = typed?.with_value();
         is_named.then(|| Field {
             name: section.name.to_owned(),
@@ -334,7 +267,7 @@ impl<'s> Reading<'s> {
     }
 
     fn user_type(&mut self, section: Section<'s>) -> Option<Typed> {
-        let fields = self.fields(section, &USER_TAGS);
+        let fields = self.fields(section, &grammar::USER);
         let Some(implemented_by) = fields.get("implementedBy") else {
             let message = "the USER_TYPE does not say what implements it";
             let finding = Finding::new(Rule::ImplementedBy, section.text_span(), message)

@@ -2,22 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{DeclaredLevel, DeclaredMethod, DeclaredProperty, Dialect, MethodPart, Named, Reading, Tags};
+use super::{DeclaredLevel, DeclaredMethod, DeclaredProperty, Dialect, Kind, MethodPart, Named, Reading};
 use crate::{
     diagnostic::{Finding, Rule},
+    grammar,
     schema::{DetailedPosition, Domain, Volatile},
     source::{Section, Span},
 };
-
-/// What a definition file defines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Entity,
-    Interface,
-    Component,
-    Service,
-    UserDataObject,
-}
 
 /// What one file declares, before inheritance.
 #[derive(Debug)]
@@ -61,52 +52,6 @@ pub(crate) struct ComponentUse<'s> {
     pub(crate) persistent: bool,
 }
 
-const ENTITY_TAGS: Tags = Tags {
-    once: &[
-        "Parent",
-        "Implements",
-        "Interfaces",
-        "ClientName",
-        "Volatile",
-        "LoDLevels",
-        "LODLevels",
-        "DetailLevels",
-        "TempProperties",
-        "DetailedPosition",
-        "ShouldSendDetailedVolatilePosition",
-        "AppealRadius",
-        "IsManualAoI",
-        "IsManualAOI",
-        "Distribution",
-        "Persistent",
-        "Properties",
-        "BaseMethods",
-        "CellMethods",
-        "ClientMethods",
-        "Components",
-    ],
-    many: &[],
-    unused: &["ExplicitDatabaseID", "NetworkCompression"],
-};
-const SERVICE_TAGS: Tags = Tags {
-    once: &["Implements", "Interfaces", "Methods"],
-    many: &[],
-    unused: &[],
-};
-const OBJECT_TAGS: Tags = Tags {
-    once: &["Domain", "Parent", "Implements", "Interfaces", "Properties"],
-    many: &[],
-    unused: &[],
-};
-const PART_TAGS: Tags = Tags {
-    once: &["Base", "Cell", "Client"],
-    many: &[],
-    unused: &[],
-};
-
-/// The tags in which an interface is named in the KBEngine dialect.
-const INTERFACE_TAGS: [&str; 4] = ["Interface", "interface", "Type", "type"];
-
 impl<'s> Definition<'s> {
     fn empty(kind: Kind, name: &'s str, span: Span) -> Self {
         Self {
@@ -141,9 +86,9 @@ impl<'s> Reading<'s> {
         let mut definition = Definition::empty(kind, name, root.name_span().start_of());
         self.text_means_nothing(root);
         let tags = match kind {
-            Kind::Entity | Kind::Interface | Kind::Component => &ENTITY_TAGS,
-            Kind::Service => &SERVICE_TAGS,
-            Kind::UserDataObject => &OBJECT_TAGS,
+            Kind::Entity | Kind::Interface | Kind::Component => &grammar::DEFINITION,
+            Kind::Service => &grammar::SERVICE,
+            Kind::UserDataObject => &grammar::OBJECT,
         };
         let fields = self.fields(root, tags);
         self.ancestors(&mut definition, &fields);
@@ -175,7 +120,7 @@ impl<'s> Reading<'s> {
         definition.client_name = fields.get("ClientName").and_then(|name| self.text(name));
         if let Some(section) = fields.get("Distribution") {
             self.text_means_nothing(section);
-            let parts = self.fields(section, &PART_TAGS);
+            let parts = self.fields(section, &grammar::DISTRIBUTION);
             definition.parts = Some(["Base", "Cell", "Client"].map(|part| self.boolean(parts.get(part), false)));
         }
         if kind == Kind::UserDataObject {
@@ -223,15 +168,14 @@ impl<'s> Reading<'s> {
         };
         if section.name != of_this_dialect && section.has_children() {
             let message = format!("{} does not read `<{}>`", self.dialect.name(), section.name);
-            let finding = Finding::new(Rule::OtherDialect, section.name_span(), message)
-                .help(format!("write `<{of_this_dialect}>`"));
+            let finding = Finding::new(Rule::OtherDialect, section.name_span(), message).write_tag(of_this_dialect);
             self.report(finding);
         }
         let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
         for child in section.children() {
-            if section.name == "Interfaces" && !INTERFACE_TAGS.contains(&child.name) {
+            if section.name == "Interfaces" && grammar::INTERFACES.tag(child.name).is_none() {
                 let message = format!("`<{}>` is read as `<Interface>`", child.name);
-                let finding = Finding::new(Rule::TagCase, child.name_span(), message).help("write `<Interface>`");
+                let finding = Finding::new(Rule::TagCase, child.name_span(), message).write_tag("Interface");
                 self.report(finding);
             }
             let Some(named) = self.text(child) else { continue };
@@ -257,14 +201,7 @@ impl<'s> Reading<'s> {
         };
         let is_named = self.is_identifier(section);
         let used = if self.dialect == Dialect::BigWorld && section.child("Type").is_none() {
-            let fields = self.fields(
-                section,
-                &Tags {
-                    once: &["name"],
-                    many: &[],
-                    unused: &[],
-                },
-            );
+            let fields = self.fields(section, &grammar::COMPONENT_ALIAS);
             let name = match fields.get("name") {
                 Some(name) => self.text(name)?,
                 None => own,
@@ -275,14 +212,7 @@ impl<'s> Reading<'s> {
                 persistent: true,
             }
         } else {
-            let fields = self.fields(
-                section,
-                &Tags {
-                    once: &["Type", "Persistent"],
-                    many: &[],
-                    unused: &[],
-                },
-            );
+            let fields = self.fields(section, &grammar::COMPONENT_TYPE);
             let Some(definition) = fields.get("Type") else {
                 let message = format!("the component `{}` has no type", section.name);
                 let finding = Finding::new(Rule::MissingComponent, section.name_span(), message)
@@ -342,7 +272,7 @@ impl<'s> Reading<'s> {
                 let finding = Finding::new(Rule::Domain, named.span, format!("there is no domain `{}`", named.name));
                 let meant = self.nearest(other, ["CELL", "BASE", "CLIENT"]);
                 self.report(match meant {
-                    Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                    Some(meant) => finding.meant(meant),
                     None => finding.help("write CELL, BASE or CLIENT"),
                 });
                 None

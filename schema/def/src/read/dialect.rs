@@ -1,16 +1,9 @@
 //! Which of the two dialects a game is written in.
 
-use crate::source::Section;
-
-/// A dialect of the language. Both read most of the other's words; they differ in what comes first when members are
-/// merged, in what a repeated name means, and in what their engines accept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// As BigWorld 14.4 reads it.
-    BigWorld,
-    /// As KBEngine 2.5 reads it.
-    KBEngine,
-}
+use crate::{
+    grammar::{Dialect, GROUPS, LISTED},
+    source::Section,
+};
 
 /// What the file names of a game say about its dialect.
 pub(crate) struct FileSigns {
@@ -21,22 +14,6 @@ pub(crate) struct FileSigns {
 }
 
 impl Dialect {
-    /// The name that messages use.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::BigWorld => "BigWorld",
-            Self::KBEngine => "KBEngine",
-        }
-    }
-
-    /// Where this dialect declares aliases.
-    pub(crate) fn alias_file(self) -> &'static str {
-        match self {
-            Self::BigWorld => "entity_defs/alias.xml",
-            Self::KBEngine => "entity_defs/types.xml",
-        }
-    }
-
     /// The dialect that the signs speak for; BigWorld if they say nothing.
     pub(crate) fn detect<'s>(
         files: &FileSigns,
@@ -44,15 +21,12 @@ impl Dialect {
         definitions: impl Iterator<Item = Section<'s>>,
     ) -> Self {
         if let Some(list) = entities {
-            if list.child("ClientServerEntities").is_some() || list.child("ServerOnlyEntities").is_some() {
+            if GROUPS.iter().any(|group| list.child(group).is_some()) {
                 return Self::BigWorld;
             }
-            let marks = ["hasBase", "hasCell", "hasClient"];
             let has_mark = |child: Section<'_>| {
-                child
-                    .attributes()
-                    .iter()
-                    .any(|attribute| marks.contains(&attribute.name))
+                let is_mark = |name: &str| LISTED.attributes.iter().any(|mark| mark.name == name);
+                child.attributes().iter().any(|attribute| is_mark(attribute.name))
             };
             if list.children().any(has_mark) {
                 return Self::KBEngine;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Reading, Tags, as_boolean};
+use super::{Reading, as_boolean};
 use crate::{
     diagnostic::{Finding, Rule},
+    grammar::{GROUPED_LIST, GROUPS},
     source::{Section, Span},
 };
 
@@ -25,8 +26,6 @@ pub(crate) struct Listed<'s> {
     pub(crate) client: Option<bool>,
 }
 
-const GROUPS: [&str; 2] = ["ClientServerEntities", "ServerOnlyEntities"];
-
 impl<'s> Reading<'s> {
     /// Reads the list in either form: flat, or in groups of types with and without a client part.
     pub(crate) fn entity_list(&mut self, root: Section<'s>) -> EntityList<'s> {
@@ -34,12 +33,7 @@ impl<'s> Reading<'s> {
         self.attributes_mean_nothing(root);
         self.text_means_nothing(root);
         if GROUPS.iter().any(|group| root.child(group).is_some()) {
-            let tags = Tags {
-                once: &GROUPS,
-                many: &[],
-                unused: &[],
-            };
-            let fields = self.fields(root, &tags);
+            let fields = self.fields(root, &GROUPED_LIST);
             for (group, client) in GROUPS.into_iter().zip([true, false]) {
                 if let Some(group) = fields.get(group) {
                     self.attributes_mean_nothing(group);

@@ -64,8 +64,8 @@ impl<'s> Reading<'s> {
         for child in section.children() {
             if child.name != "item" {
                 let message = format!("`<{}>` is read as `<item>`", child.name);
-                let finding = Finding::new(Rule::TagCase, child.name_span(), message).help("write `<item>`");
-                self.report(finding);
+                let finding = Finding::new(Rule::TagCase, child.name_span(), message);
+                self.report(finding.write_tag("item"));
             }
             if child.is_empty() {
                 self.attributes_mean_nothing(child);
@@ -110,7 +110,7 @@ impl<'s> Reading<'s> {
                 let names = dict.fields.iter().map(|field| field.name.as_str());
                 let meant = self.nearest(child.name, names);
                 self.report(match meant {
-                    Some(meant) => finding.help(format!("did you mean `<{meant}>`?")),
+                    Some(meant) => finding.meant_tag(meant),
                     None => finding,
                 });
                 continue;
@@ -129,8 +129,7 @@ impl<'s> Reading<'s> {
             Ok(Noted { value, odd }) => {
                 if let Some(odd) = odd {
                     let message = format!("`{}` is read as {odd}", section.text());
-                    let finding =
-                        Finding::new(Rule::DefaultIgnored, section.text_span(), message).help(format!("write `{odd}`"));
+                    let finding = Finding::new(Rule::DefaultIgnored, section.text_span(), message).write(&odd);
                     self.report(finding);
                 }
                 self.fitting(data_type, value, section.text_span())

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::{Dialect, Reading, Tags};
+use super::{Dialect, Reading};
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Rule, Severity},
+    grammar::{self, ARG, Content, EXPOSURES_OF_BASE, EXPOSURES_OF_CELL},
     names::Names,
     schema::{Exposure, Method},
     source::{Section, Span},
@@ -38,22 +39,20 @@ pub(crate) enum MethodPart {
     Service,
 }
 
-const TAGS: Tags = Tags {
-    once: &[
-        "Exposed",
-        "Args",
-        "ReturnValues",
-        "SendLatestOnly",
-        "IsReliable",
-        "DetailDistance",
-        "Utype",
-    ],
-    many: &["Arg"],
-    unused: &["ReplayExposureLevel", "VariableLengthHeaderSize"],
-};
-
 /// How many arguments are compared each with each before a list of their names pays.
 const FEW_ARGUMENTS: usize = 8;
+
+impl MethodPart {
+    /// What stands in a method of this part.
+    fn grammar(self) -> &'static Content {
+        match self {
+            Self::Base => &grammar::BASE_METHOD,
+            Self::Cell => &grammar::CELL_METHOD,
+            Self::Client => &grammar::CLIENT_METHOD,
+            Self::Service => &grammar::SERVICE_METHOD,
+        }
+    }
+}
 
 impl<'s> Reading<'s> {
     pub(crate) fn methods(&mut self, section: Section<'s>, part: MethodPart) -> Vec<DeclaredMethod<'s>> {
@@ -73,7 +72,7 @@ impl<'s> Reading<'s> {
     fn method(&mut self, section: Section<'s>, part: MethodPart) -> DeclaredMethod<'s> {
         let is_named = self.is_identifier(section);
         self.text_means_nothing(section);
-        let fields = self.fields(section, &TAGS);
+        let fields = self.fields(section, part.grammar());
         let mut method = Method::new(String::new(), Vec::new());
         let args = self.arguments(fields.get("Args"), fields.many());
         let returns = self.returns(fields.get("ReturnValues"), part);
@@ -138,7 +137,7 @@ impl<'s> Reading<'s> {
         }
         self.attributes_mean_nothing(args);
         self.text_means_nothing(args);
-        if args.children().all(|child| child.name == "Arg") {
+        if args.children().all(|child| child.name == ARG) {
             return self.positional(args.children(), "arg");
         }
         self.named(args)
@@ -160,7 +159,7 @@ impl<'s> Reading<'s> {
         }
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
-        if section.has_children() && section.children().all(|child| child.name == "Arg") {
+        if section.has_children() && section.children().all(|child| child.name == ARG) {
             return self.positional(section.children(), "value");
         }
         self.named(section)
@@ -244,22 +243,23 @@ impl<'s> Reading<'s> {
                 } else {
                     section.text_span()
                 };
-                let known: &[&str] = match part {
-                    MethodPart::Cell => &["OWN_CLIENT", "ALL_CLIENTS"],
-                    MethodPart::Base => &["OWN_CLIENT"],
-                    MethodPart::Service | MethodPart::Client => &[],
+                let known: Vec<&str> = match part {
+                    MethodPart::Cell => EXPOSURES_OF_CELL.iter().map(|word| word.name).collect(),
+                    MethodPart::Base => EXPOSURES_OF_BASE.iter().map(|word| word.name).collect(),
+                    MethodPart::Service | MethodPart::Client => Vec::new(),
                 };
                 let message = match (text, part) {
                     (_, MethodPart::Service) => "clients cannot call services".to_owned(),
                     ("ALL_CLIENTS", _) => "other clients cannot call a base method".to_owned(),
                     _ => format!("there is no exposure `{text}`"),
                 };
-                let help = match (self.nearest(text, known.iter().copied()), known) {
-                    (Some(meant), _) => format!("did you mean `{meant}`?"),
-                    (None, []) => "remove `<Exposed/>`".to_owned(),
-                    (None, _) => format!("write `<Exposed/>`, or in it {}", known.join(" or ")),
-                };
-                self.report(Finding::new(Rule::ExposedValue, span, message).help(help));
+                let finding = Finding::new(Rule::ExposedValue, span, message);
+                let meant = self.nearest(text, known.iter().copied());
+                self.report(match (meant, known.as_slice()) {
+                    (Some(meant), _) => finding.meant(meant),
+                    (None, []) => finding.help("remove `<Exposed/>`"),
+                    (None, _) => finding.help(format!("write `<Exposed/>`, or in it {}", known.join(" or "))),
+                });
                 Exposure::No
             }
         }

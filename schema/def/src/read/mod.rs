@@ -19,15 +19,16 @@ use std::collections::BTreeMap;
 
 pub(crate) use alias::read_aliases;
 pub(crate) use declared_type::Typed;
-pub(crate) use definition::{ComponentUse, Definition, Kind};
-pub(crate) use dialect::{Dialect, FileSigns};
+pub(crate) use definition::{ComponentUse, Definition};
+pub(crate) use dialect::FileSigns;
 pub(crate) use entity_list::{EntityList, Listed};
 pub(crate) use method::{DeclaredArgument, DeclaredMethod, MethodPart};
 pub(crate) use property::DeclaredProperty;
-pub(crate) use space::{BANDS, DeclaredLevel};
+pub(crate) use space::DeclaredLevel;
 
 use crate::{
-    diagnostic::{Finding, Findings, Rule},
+    diagnostic::{Finding, Findings, Fix, Rule},
+    grammar::{BOOLEANS, Content, Dialect, Kind, Occurs, Tag},
     names::Name,
     source::{Section, Span},
 };
@@ -67,16 +68,6 @@ impl<'s> Named<'s> {
             span: section.text_span(),
         }
     }
-}
-
-/// The tags that a section may have.
-pub(crate) struct Tags {
-    /// Those of which the first counts.
-    pub(crate) once: &'static [&'static str],
-    /// Those that may be there several times.
-    pub(crate) many: &'static [&'static str],
-    /// Those that are understood and have no effect here.
-    pub(crate) unused: &'static [&'static str],
 }
 
 /// The children of a section by their tags.
@@ -142,47 +133,49 @@ impl<'s> Reading<'s> {
     }
 
     /// Sorts the children of a section by what their tags mean, and reports those that mean nothing.
-    pub(crate) fn fields(&mut self, section: Section<'s>, tags: &Tags) -> Fields<'s> {
+    pub(crate) fn fields(&mut self, section: Section<'s>, content: &'static Content) -> Fields<'s> {
         let mut fields = Fields::none();
         self.attributes_mean_nothing(section);
         for child in section.children() {
-            if let Some(tag) = tags.once.iter().find(|tag| **tag == child.name)
-                && fields.get(tag).is_none()
-            {
-                fields.push(tag, child);
-            } else if tags.many.contains(&child.name) {
-                fields.many.push(child);
-            } else if tags.unused.contains(&child.name) {
-                let message = format!("`<{}>` has no effect here", child.name);
-                self.report(Finding::new(Rule::NotUsed, child.name_span(), message));
-            } else if let Some(tag) = self.known_tag(child, tags) {
-                if let Some(first) = fields.get(tag) {
-                    let message = format!("`<{}>` is there twice; the first one counts", child.name);
-                    let finding = Finding::new(Rule::RepeatedTag, child.name_span(), message)
-                        .help("put everything into one section")
-                        .related(first.name_span(), "the first one");
-                    self.report(finding);
-                } else {
-                    fields.push(tag, child);
+            let Some(tag) = content
+                .tag(child.name)
+                .or_else(|| self.nearly_known_tag(child, content))
+            else {
+                continue;
+            };
+            match tag.occurs {
+                Occurs::Many => fields.many.push(child),
+                Occurs::Unused => {
+                    let message = format!("`<{}>` has no effect here", child.name);
+                    self.report(Finding::new(Rule::NotUsed, child.name_span(), message));
                 }
+                Occurs::Needed | Occurs::Once | Occurs::Misplaced => match fields.get(tag.name) {
+                    None => fields.push(tag.name, child),
+                    Some(first) => {
+                        let message = format!("`<{}>` is there twice; the first one counts", child.name);
+                        let finding = Finding::new(Rule::RepeatedTag, child.name_span(), message)
+                            .help("put everything into one section")
+                            .related(first.name_span(), "the first one");
+                        self.report(finding);
+                    }
+                },
             }
         }
         fields
     }
 
-    /// The tag of `tags` that a child has, if only in another case. Reports the other case and the unknown.
-    fn known_tag(&mut self, child: Section<'s>, tags: &Tags) -> Option<&'static str> {
-        if let Some(tag) = tags.once.iter().find(|tag| **tag == child.name) {
+    /// The tag that a child has in another case, which is reported; so is what is no tag in any case.
+    fn nearly_known_tag(&mut self, child: Section<'s>, content: &'static Content) -> Option<&'static Tag> {
+        let is_read = |tag: &&Tag| tag.occurs != Occurs::Unused;
+        let known = content.tags.iter().filter(is_read);
+        let mut once = known.clone().filter(|tag| tag.occurs != Occurs::Many);
+        if let Some(tag) = once.find(|tag| tag.name.eq_ignore_ascii_case(child.name)) {
+            let message = format!("`<{}>` is read as `<{}>`", child.name, tag.name);
+            let finding = Finding::new(Rule::TagCase, child.name_span(), message);
+            self.report(finding.write_tag(tag.name));
             return Some(tag);
         }
-        if let Some(tag) = tags.once.iter().find(|tag| tag.eq_ignore_ascii_case(child.name)) {
-            let message = format!("`<{}>` is read as `<{tag}>`", child.name);
-            let help = format!("write `<{tag}>`");
-            self.report(Finding::new(Rule::TagCase, child.name_span(), message).help(help));
-            return Some(tag);
-        }
-        let known = tags.once.iter().chain(tags.many).copied();
-        self.unknown_tag(child, known);
+        self.unknown_tag(child, known.map(|tag| tag.name));
         None
     }
 
@@ -192,7 +185,7 @@ impl<'s> Reading<'s> {
         let finding = Finding::new(Rule::UnknownTag, child.name_span(), message);
         let meant = self.nearest(child.name, known);
         self.report(match meant {
-            Some(tag) => finding.help(format!("did you mean `<{tag}>`?")),
+            Some(tag) => finding.meant_tag(tag),
             None => finding.help("remove it, or put it into a comment"),
         });
     }
@@ -261,17 +254,17 @@ impl<'s> Reading<'s> {
         } else {
             section.text_span()
         };
-        let meant = self.nearest(section.text(), ["true", "false"]);
+        let meant = self.nearest(section.text(), BOOLEANS.iter().map(|word| word.name));
         let (outcome, value) = match self.dialect {
             Dialect::BigWorld => ("the default is taken", None),
             Dialect::KBEngine => ("it is taken as false", Some(false)),
         };
         let message = format!("`{}` is neither true nor false; {outcome}", section.text());
-        let help = match meant {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "write `true` or `false`".to_owned(),
-        };
-        self.report(Finding::new(Rule::Boolean, span, message).help(help));
+        let finding = Finding::new(Rule::Boolean, span, message);
+        self.report(match meant {
+            Some(meant) if section.has_text() => finding.meant(meant),
+            _ => finding.help("write `true` or `false`"),
+        });
         value
     }
 
@@ -329,7 +322,7 @@ impl<'s> Reading<'s> {
         let finding = Finding::new(Rule::Name, section.name_span(), message);
         let says_something = better.bytes().any(|byte| byte != b'_');
         self.report(if says_something && is_identifier(&better) {
-            finding.help(format!("write `{better}`"))
+            finding.help(format!("write `{better}`")).fix(Fix::Tag(better))
         } else {
             finding.help("use letters, digits and `_`, and begin with a letter")
         });

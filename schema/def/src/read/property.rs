@@ -1,9 +1,10 @@
 //! Properties: each its type, its distribution, and what else is said about it.
 
-use super::{Dialect, Named, Reading, Tags, Typed};
+use super::{Dialect, Named, Reading, Typed};
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Rule, Severity},
+    grammar::{self, FLAGS},
     names::Names,
     schema::{Distribution, Index, Property},
     source::{Section, Span},
@@ -20,34 +21,6 @@ pub(crate) struct DeclaredProperty<'s> {
     /// The label of its level of detail.
     pub(crate) level: Option<Named<'s>>,
 }
-
-const TAGS: Tags = Tags {
-    once: &[
-        "Type",
-        "Flags",
-        "Default",
-        "Editable",
-        "DetailLevel",
-        "Persistent",
-        "Indexed",
-        "Index",
-        "Identifier",
-        "DatabaseLength",
-        "SendLatestOnly",
-        "IsReliable",
-        "Utype",
-    ],
-    many: &[],
-    unused: &["Widget", "ExposedForReplay", "VariableLengthHeaderSize"],
-};
-
-/// Words for distributions beside their own flags, which one dialect reads.
-const OTHER_WORDS: [(&str, Distribution); 4] = [
-    ("CELL", Distribution::CellPublic),
-    ("CELL_AND_CLIENT", Distribution::CellPublicAndOwn),
-    ("CELL_AND_CLIENTS", Distribution::AllClients),
-    ("CELL_AND_OTHER_CLIENTS", Distribution::OtherClients),
-];
 
 /// Members that every entity has.
 const RESERVED: [&str; 5] = ["id", "position", "direction", "spaceID", "databaseID"];
@@ -105,7 +78,12 @@ impl<'s> Reading<'s> {
             is_named = false;
         }
         self.text_means_nothing(section);
-        let fields = self.fields(section, &TAGS);
+        let content = if has_flags {
+            &grammar::PROPERTY
+        } else {
+            &grammar::OBJECT_PROPERTY
+        };
+        let fields = self.fields(section, content);
         let typed = match fields.get("Type") {
             Some(section) => self.declared_type(section),
             None => {
@@ -161,14 +139,7 @@ impl<'s> Reading<'s> {
         };
         let named = self.text(flags)?;
         let is_word = |word: &str| word.eq_ignore_ascii_case(named.name);
-        let own = Distribution::ALL
-            .into_iter()
-            .find(|distribution| is_word(distribution.flag()));
-        let other = OTHER_WORDS
-            .into_iter()
-            .find(|(other, _)| is_word(other))
-            .map(|(_, distribution)| distribution);
-        let Some(distribution) = own.or(other) else {
+        let Some(flag) = FLAGS.iter().find(|flag| is_word(flag.name)) else {
             let finding = Finding::new(
                 Rule::UnknownFlags,
                 named.span,
@@ -176,18 +147,19 @@ impl<'s> Reading<'s> {
             );
             let meant = self.nearest(named.name, known());
             self.report(match meant {
-                Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                Some(meant) => finding.meant(meant),
                 None => finding.help(format!("write one of {}", known().collect::<Vec<_>>().join(", "))),
             });
             return None;
         };
-        if self.dialect == Dialect::BigWorld && own.is_none() {
+        let distribution = flag.distribution;
+        if !flag.home.accepts(self.dialect) {
             let message = format!("`{}` is KBEngine's word for `{distribution}`", named.name);
-            let finding = Finding::new(Rule::OtherDialect, named.span, message).help(format!("write `{distribution}`"));
+            let finding = Finding::new(Rule::OtherDialect, named.span, message).write(distribution.flag());
             self.report(finding);
         } else if self.dialect == Dialect::BigWorld && named.name != distribution.flag() {
             let message = format!("`{}` is read as `{distribution}`", named.name);
-            let finding = Finding::new(Rule::FlagCase, named.span, message).help(format!("write `{distribution}`"));
+            let finding = Finding::new(Rule::FlagCase, named.span, message).write(distribution.flag());
             self.report(finding);
         }
         Some(distribution)

@@ -1,8 +1,9 @@
 //! How an entity is seen from a distance: volatile values, levels of detail, exact positions.
 
-use super::{Dialect, Named, Reading, Tags};
+use super::{Dialect, Named, Reading};
 use crate::{
     diagnostic::{Finding, Rule, Severity},
+    grammar::{self, BANDS},
     schema::{DetailedPosition, LodLevel, Reach, Volatile},
     source::{Section, Span},
 };
@@ -17,29 +18,10 @@ pub(crate) struct DeclaredLevel {
 /// Metres that an observer has to be beyond a level before it leaves it, unless declared.
 const HYSTERESIS: f32 = 10.0;
 
-const VOLATILE_TAGS: Tags = Tags {
-    once: &["position", "yaw", "pitch", "roll", "optimized"],
-    many: &[],
-    unused: &[],
-};
-const LEVEL_TAGS: Tags = Tags {
-    once: &["label", "hyst"],
-    many: &[],
-    unused: &[],
-};
-const BAND_TAGS: Tags = Tags {
-    once: &["radius", "hyst"],
-    many: &[],
-    unused: &[],
-};
-
-/// The three levels of the KBEngine dialect from the inside out.
-pub(crate) const BANDS: [&str; 3] = ["NEAR", "MEDIUM", "FAR"];
-
 impl<'s> Reading<'s> {
     pub(super) fn volatile(&mut self, section: Section<'s>) -> Volatile {
         self.text_means_nothing(section);
-        let fields = self.fields(section, &VOLATILE_TAGS);
+        let fields = self.fields(section, &grammar::VOLATILE);
         let mut reach = |tag| fields.get(tag).map_or(Reach::Never, |section| self.reach(section));
         let volatile = Volatile {
             position: reach("position"),
@@ -98,15 +80,10 @@ impl<'s> Reading<'s> {
 
     /// Levels in BigWorld's form: radius as text, label and hysteresis as children.
     pub(super) fn levels(&mut self, section: Section<'s>) -> Vec<DeclaredLevel> {
-        self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
         let mut levels = Vec::new();
-        for child in section.children() {
-            if child.name != "level" {
-                self.unknown_tag(child, ["level"]);
-                continue;
-            }
-            let fields = self.fields(child, &LEVEL_TAGS);
+        for &child in self.fields(section, &grammar::LOD_LEVELS).many() {
+            let fields = self.fields(child, &grammar::DETAIL_LEVEL);
             let radius = self.parse_distance(Named::text_of(child), 0.0);
             let label = fields.get("label").and_then(|label| self.text(label));
             let hysteresis = match fields.get("hyst") {
@@ -136,14 +113,7 @@ impl<'s> Reading<'s> {
     /// Levels in KBEngine's form: three bands, each as wide as its radius says, beyond the one before.
     pub(super) fn bands(&mut self, section: Section<'s>) -> Vec<DeclaredLevel> {
         self.text_means_nothing(section);
-        let fields = self.fields(
-            section,
-            &Tags {
-                once: &BANDS,
-                many: &[],
-                unused: &[],
-            },
-        );
+        let fields = self.fields(section, &grammar::DETAIL_LEVELS);
         let mut levels = Vec::new();
         let mut inner = 0.0;
         for label in BANDS {
@@ -155,7 +125,7 @@ impl<'s> Reading<'s> {
                 continue;
             };
             self.text_means_nothing(band);
-            let parts = self.fields(band, &BAND_TAGS);
+            let parts = self.fields(band, &grammar::DETAIL_BAND);
             let (Some(radius), Some(hyst)) = (parts.get("radius"), parts.get("hyst")) else {
                 let message = format!("the level `{label}` needs a radius and a hysteresis");
                 let finding = Finding::new(Rule::LevelShape, band.name_span(), message)
@@ -182,14 +152,7 @@ impl<'s> Reading<'s> {
 
     pub(super) fn detailed_position(&mut self, section: Section<'s>) -> DetailedPosition {
         self.text_means_nothing(section);
-        let fields = self.fields(
-            section,
-            &Tags {
-                once: &["SendLatestOnly"],
-                many: &[],
-                unused: &[],
-            },
-        );
+        let fields = self.fields(section, &grammar::DETAILED_POSITION);
         DetailedPosition {
             latest_only: self.boolean(fields.get("SendLatestOnly"), false),
         }

@@ -163,7 +163,7 @@ impl Distribution {
 
     /// The flag as it is written in files.
     #[must_use]
-    pub fn flag(self) -> &'static str {
+    pub const fn flag(self) -> &'static str {
         match self {
             Self::Base => "BASE",
             Self::BaseAndClient => "BASE_AND_CLIENT",

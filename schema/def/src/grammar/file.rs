@@ -1,0 +1,162 @@
+//! The files of a world: where they are, and what stands in each.
+
+use super::{Attribute, Content, DEFINITION, Dialect, Home, OBJECT, SERVICE, TYPE, Tag, Text};
+use crate::source::Tree;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileKind {
+    /// The list of entity types.
+    EntityList,
+    /// A list of services.
+    ServiceList,
+    /// A list of user data objects.
+    ObjectList,
+    /// Names for types.
+    Aliases,
+    /// A definition of an entity type, an interface or a component.
+    Definition,
+    /// A definition of a service, or of what services share.
+    Service,
+    /// A definition of a user data object, or of what they share.
+    Object,
+}
+
+/// What a definition file defines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Entity,
+    Interface,
+    Component,
+    Service,
+    UserDataObject,
+}
+
+/// What kinds of definitions share parents and interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Family {
+    Entity,
+    Service,
+    Object,
+}
+
+/// Where the folders of definitions may be below the game's folder.
+pub(crate) const ROOTS: [&str; 3] = ["", "scripts/", "res/scripts/"];
+
+/// The folders of definitions: their path, and what the files in them define. The first path that fits counts.
+pub(crate) const FOLDERS: [(&str, Family, Kind); 8] = [
+    ("entity_defs/interfaces/", Family::Entity, Kind::Interface),
+    ("entity_defs/components/", Family::Entity, Kind::Component),
+    ("entity_defs/", Family::Entity, Kind::Entity),
+    ("component_defs/", Family::Entity, Kind::Component),
+    ("service_defs/interfaces/", Family::Service, Kind::Interface),
+    ("service_defs/", Family::Service, Kind::Service),
+    ("user_data_object_defs/interfaces/", Family::Object, Kind::Interface),
+    ("user_data_object_defs/", Family::Object, Kind::UserDataObject),
+];
+
+/// The files that are looked for by their names, beside the definitions.
+pub(crate) const LISTS: [(&str, FileKind); 5] = [
+    ("entities.xml", FileKind::EntityList),
+    ("services.xml", FileKind::ServiceList),
+    ("user_data_objects.xml", FileKind::ObjectList),
+    (ALIAS_FILES[0], FileKind::Aliases),
+    (ALIAS_FILES[1], FileKind::Aliases),
+];
+
+/// The files of aliases: BigWorld's, KBEngine's.
+const ALIAS_FILES: [&str; 2] = ["entity_defs/alias.xml", "entity_defs/types.xml"];
+
+/// Below which of [`ROOTS`] a game's definitions are.
+pub(crate) fn root_of(tree: &Tree) -> Option<&'static str> {
+    let has = |root: &&str| {
+        tree.files().any(|(path, _)| {
+            path.strip_prefix(*root)
+                .is_some_and(|path| path == "entities.xml" || path.starts_with("entity_defs/"))
+        })
+    };
+    ROOTS.iter().find(|root| has(root)).copied()
+}
+
+impl FileKind {
+    /// Every kind of file.
+    pub const ALL: [FileKind; 7] = [
+        Self::EntityList,
+        Self::ServiceList,
+        Self::ObjectList,
+        Self::Aliases,
+        Self::Definition,
+        Self::Service,
+        Self::Object,
+    ];
+
+    /// The kind of a file by its path below the root of the definitions, if it is one that is read.
+    #[must_use]
+    pub fn of(path: &str) -> Option<Self> {
+        if let Some((_, kind)) = LISTS.iter().find(|(list, _)| *list == path) {
+            return Some(*kind);
+        }
+        path.strip_suffix(".def")?;
+        let folder = FOLDERS.iter().find(|(folder, ..)| path.starts_with(folder));
+        folder.map(|(_, family, _)| match family {
+            Family::Entity => Self::Definition,
+            Family::Service => Self::Service,
+            Family::Object => Self::Object,
+        })
+    }
+
+    /// What stands in the root element.
+    #[must_use]
+    pub fn content(self) -> &'static Content {
+        match self {
+            Self::EntityList => &ENTITY_LIST,
+            Self::ServiceList | Self::ObjectList => &LIST,
+            Self::Aliases => &ALIASES,
+            Self::Definition => &DEFINITION,
+            Self::Service => &SERVICE,
+            Self::Object => &OBJECT,
+        }
+    }
+}
+
+/// The groups of entity types in BigWorld's list: with and without a client part.
+pub(crate) const GROUPS: [&str; 2] = ["ClientServerEntities", "ServerOnlyEntities"];
+
+const GROUP_TAGS: &[Tag] = &[
+    Tag::once(GROUPS[0], &LIST, "Entity types with a client part.").home(Home::Mostly(Dialect::BigWorld)),
+    Tag::once(GROUPS[1], &LIST, "Entity types that clients never see.").home(Home::Mostly(Dialect::BigWorld)),
+];
+
+/// Entity types in groups, as `entities.xml` has them if one of the groups is there.
+pub static GROUPED_LIST: Content = Content::tags(GROUP_TAGS);
+
+/// Either form of `entities.xml`.
+static ENTITY_LIST: Content = Content {
+    tags: GROUP_TAGS,
+    ..Content::named("entity type", &LISTED)
+};
+
+/// Names and nothing else.
+pub static LIST: Content = Content::named("definition", &LISTED);
+
+/// An entry of a list.
+pub static LISTED: Content = Content {
+    attributes: &[
+        Attribute {
+            name: "hasBase",
+            says: "Whether the entity type has a base part.",
+        },
+        Attribute {
+            name: "hasCell",
+            says: "Whether the entity type has a cell part.",
+        },
+        Attribute {
+            name: "hasClient",
+            says: "Whether the entity type has a client part.",
+        },
+    ],
+    ..Content::text(Text::Nothing)
+};
+
+/// Names for types.
+pub static ALIASES: Content = Content::named("alias", &TYPE);

@@ -1,0 +1,393 @@
+//! The words that stand as text: types, flags, and what else is one of a few.
+
+use super::{BIGWORLD, BOOLEAN, Content, Dialect, FIELD, FREE, Home, KBENGINE, Noun, TYPE, Tag, Text, VALUE};
+use crate::{
+    data_type::{DataType, MAX_DEFAULT_VALUES, PythonKind},
+    schema::Distribution,
+};
+
+/// A word that can stand as text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Word {
+    /// As it is written.
+    pub name: &'static str,
+    /// What it says, in a sentence.
+    pub says: &'static str,
+}
+
+/// A word that names a type, or begins one.
+#[derive(Debug)]
+pub struct TypeWord {
+    /// As it is written.
+    pub name: &'static str,
+    /// What values of the type are, in a sentence.
+    pub says: &'static str,
+    /// What it stands for.
+    pub meaning: Meaning,
+    /// Whose word it is.
+    pub home: Home,
+}
+
+/// What the word of a type stands for.
+#[derive(Debug)]
+pub enum Meaning {
+    /// A type by itself.
+    Simple(DataType),
+    /// A sequence that can grow.
+    Array,
+    /// A sequence that is replaced as a whole.
+    Tuple,
+    /// Named fields.
+    Dict,
+    /// What code of the game makes of it.
+    User,
+}
+
+/// A word that says who has a property.
+#[derive(Clone, Copy, Debug)]
+pub struct FlagWord {
+    /// As it is written.
+    pub name: &'static str,
+    /// What it stands for.
+    pub distribution: Distribution,
+    /// Whose word it is.
+    pub home: Home,
+}
+
+impl TypeWord {
+    /// The type word that is written so.
+    #[must_use]
+    pub fn of(name: &str) -> Option<&'static Self> {
+        TYPES.iter().find(|word| word.name == name)
+    }
+
+    /// What stands in an element that says this word: the word itself, and these tags.
+    #[must_use]
+    pub fn content(&self) -> &'static Content {
+        match self.meaning {
+            Meaning::Simple(_) => &SIMPLE,
+            Meaning::Array | Meaning::Tuple => &SEQUENCE,
+            Meaning::Dict => &DICT,
+            Meaning::User => &USER,
+        }
+    }
+
+    const fn simple(name: &'static str, data_type: DataType, says: &'static str) -> Self {
+        Self {
+            name,
+            says,
+            meaning: Meaning::Simple(data_type),
+            home: Home::Both,
+        }
+    }
+
+    const fn made(name: &'static str, meaning: Meaning, says: &'static str) -> Self {
+        Self {
+            name,
+            says,
+            meaning,
+            home: Home::Both,
+        }
+    }
+
+    /// The same word as that of one dialect; a macro would not read better than the three words.
+    const fn of_one(name: &'static str, meaning: Meaning, home: Home, says: &'static str) -> Self {
+        Self {
+            name,
+            says,
+            meaning,
+            home,
+        }
+    }
+}
+
+/// Every word that names a type or begins one. Both dialects' words are read in both.
+pub static TYPES: &[TypeWord] = &[
+    TypeWord::simple("INT8", DataType::Int8, "A whole number from -128 to 127."),
+    TypeWord::simple("INT16", DataType::Int16, "A whole number from -32,768 to 32,767."),
+    TypeWord::simple(
+        "INT32",
+        DataType::Int32,
+        "A whole number from -2,147,483,648 to 2,147,483,647.",
+    ),
+    TypeWord::simple("INT64", DataType::Int64, "A whole number of 64 bits with a sign."),
+    TypeWord::simple("UINT8", DataType::UInt8, "A whole number from 0 to 255."),
+    TypeWord::simple("UINT16", DataType::UInt16, "A whole number from 0 to 65,535."),
+    TypeWord::simple("UINT32", DataType::UInt32, "A whole number from 0 to 4,294,967,295."),
+    TypeWord::simple("UINT64", DataType::UInt64, "A whole number of 64 bits without a sign."),
+    TypeWord::of_one(
+        "FLOAT",
+        Meaning::Simple(DataType::Float32),
+        KBENGINE,
+        "A number with about 7 digits.",
+    ),
+    TypeWord::of_one(
+        "FLOAT32",
+        Meaning::Simple(DataType::Float32),
+        BIGWORLD,
+        "A number with about 7 digits.",
+    ),
+    TypeWord::of_one(
+        "FLOAT64",
+        Meaning::Simple(DataType::Float64),
+        BIGWORLD,
+        "A number with about 15 digits.",
+    ),
+    TypeWord::of_one(
+        "DOUBLE",
+        Meaning::Simple(DataType::Float64),
+        KBENGINE,
+        "A number with about 15 digits.",
+    ),
+    TypeWord::simple("STRING", DataType::String, "Bytes, usually of ASCII text."),
+    TypeWord::of_one(
+        "UNICODE_STRING",
+        Meaning::Simple(DataType::Unicode),
+        BIGWORLD,
+        "Text of any language, sent as UTF-8.",
+    ),
+    TypeWord::of_one(
+        "UNICODE",
+        Meaning::Simple(DataType::Unicode),
+        KBENGINE,
+        "Text of any language, sent as UTF-8.",
+    ),
+    TypeWord::simple("BLOB", DataType::Blob, "Bytes; a default is written in base 64."),
+    TypeWord::simple("VECTOR2", DataType::Vector2, "Two numbers with about 7 digits."),
+    TypeWord::simple("VECTOR3", DataType::Vector3, "Three numbers with about 7 digits."),
+    TypeWord::simple("VECTOR4", DataType::Vector4, "Four numbers with about 7 digits."),
+    TypeWord::of_one(
+        "MAILBOX",
+        Meaning::Simple(DataType::Mailbox),
+        BIGWORLD,
+        "The address of an entity's part; never stored, never sent to clients.",
+    ),
+    TypeWord::of_one(
+        "ENTITYCALL",
+        Meaning::Simple(DataType::Mailbox),
+        KBENGINE,
+        "The address of an entity's part; never stored, never sent to clients.",
+    ),
+    TypeWord::of_one(
+        "UDO_REF",
+        Meaning::Simple(DataType::UdoRef),
+        BIGWORLD,
+        "A user data object of the space, or none.",
+    ),
+    TypeWord::simple(
+        "PYTHON",
+        DataType::Python(PythonKind::Any),
+        "A value of the script host, kept as it is written; not for clients.",
+    ),
+    TypeWord::of_one(
+        "PY_DICT",
+        Meaning::Simple(DataType::Python(PythonKind::Dict)),
+        KBENGINE,
+        "A dictionary of the script host; not for clients.",
+    ),
+    TypeWord::of_one(
+        "PY_LIST",
+        Meaning::Simple(DataType::Python(PythonKind::List)),
+        KBENGINE,
+        "A list of the script host; not for clients.",
+    ),
+    TypeWord::of_one(
+        "PY_TUPLE",
+        Meaning::Simple(DataType::Python(PythonKind::Tuple)),
+        KBENGINE,
+        "A tuple of the script host; not for clients.",
+    ),
+    TypeWord::made("ARRAY", Meaning::Array, "A sequence whose elements change one by one."),
+    TypeWord::made("TUPLE", Meaning::Tuple, "A sequence that is replaced as a whole."),
+    TypeWord::made("FIXED_DICT", Meaning::Dict, "Named fields, each with its own type."),
+    TypeWord::of_one("CLASS", Meaning::Dict, BIGWORLD, "An older word for `FIXED_DICT`."),
+    TypeWord::of_one(
+        "USER_TYPE",
+        Meaning::User,
+        BIGWORLD,
+        "A value that code of the game reads and writes.",
+    ),
+];
+
+const DEFAULT: Tag = Tag::once("Default", &VALUE, "What members of the type hold at first.");
+const WIDGET: Tag = Tag::unused("Widget", "How a world editor shows it.");
+const IMPLEMENTED_BY: &str = "implementedBy";
+
+/// A type that is a word.
+pub static SIMPLE: Content = Content {
+    text: Text::Type,
+    ..Content::tags(&[DEFAULT, WIDGET])
+};
+
+/// An ARRAY or TUPLE.
+pub static SEQUENCE: Content = Content {
+    text: Text::Type,
+    ..Content::tags(&[
+        Tag::once("of", &TYPE, "The type of its elements.").needed(),
+        Tag::once(
+            "size",
+            &SIZE,
+            "How many elements it always has, if it always has as many.",
+        ),
+        Tag::once(
+            "persistAsBlob",
+            &BOOLEAN,
+            "It is stored in one piece instead of as rows.",
+        )
+        .home(BIGWORLD),
+        DEFAULT,
+        WIDGET,
+    ])
+};
+
+/// A FIXED_DICT.
+pub static DICT: Content = Content {
+    text: Text::Type,
+    ..Content::tags(&[
+        Tag::once(
+            "Parent",
+            &DICT_PARENT,
+            "An alias of a FIXED_DICT whose fields come first.",
+        )
+        .home(BIGWORLD),
+        Tag::once("Properties", &FIELDS, "The fields, each by its name."),
+        Tag::once("AllowNone", &BOOLEAN, "The value can be None, and is at first.").home(BIGWORLD),
+        Tag::once(
+            IMPLEMENTED_BY,
+            &FREE,
+            "The instance, as `module.name`, that makes objects of the fields.",
+        ),
+        DEFAULT,
+        WIDGET,
+        Tag::unused("TypeName", "The name of the alias says it."),
+    ])
+};
+
+/// A USER_TYPE.
+pub static USER: Content = Content {
+    text: Text::Type,
+    ..Content::tags(&[
+        Tag::once(
+            IMPLEMENTED_BY,
+            &FREE,
+            "The instance, as `module.name`, that reads and writes values.",
+        )
+        .needed(),
+        DEFAULT,
+        WIDGET,
+    ])
+};
+
+static SIZE: Content = Content::text(Text::Integer(0, MAX_DEFAULT_VALUES as u32));
+static DICT_PARENT: Content = Content::text(Text::Name(Noun::DictAlias));
+static FIELDS: Content = Content::named("field", &FIELD);
+
+/// Every word that says who has a property.
+pub static FLAGS: &[FlagWord] = &[
+    FlagWord::own(Distribution::Base),
+    FlagWord::own(Distribution::BaseAndClient),
+    FlagWord::own(Distribution::CellPrivate),
+    FlagWord::own(Distribution::CellPublic),
+    FlagWord::own(Distribution::CellPublicAndOwn),
+    FlagWord::own(Distribution::OtherClients),
+    FlagWord::own(Distribution::OwnClient),
+    FlagWord::own(Distribution::AllClients),
+    FlagWord::own(Distribution::EditorOnly),
+    FlagWord::of_kbengine("CELL", Distribution::CellPublic),
+    FlagWord::of_kbengine("CELL_AND_CLIENT", Distribution::CellPublicAndOwn),
+    FlagWord::of_kbengine("CELL_AND_CLIENTS", Distribution::AllClients),
+    FlagWord::of_kbengine("CELL_AND_OTHER_CLIENTS", Distribution::OtherClients),
+];
+
+impl FlagWord {
+    const fn own(distribution: Distribution) -> Self {
+        Self {
+            name: distribution.flag(),
+            distribution,
+            home: Home::Both,
+        }
+    }
+
+    const fn of_kbengine(name: &'static str, distribution: Distribution) -> Self {
+        Self {
+            name,
+            distribution,
+            home: Home::Only(Dialect::KBEngine),
+        }
+    }
+
+    /// What it says, in a sentence.
+    #[must_use]
+    pub fn says(&self) -> &'static str {
+        match self.distribution {
+            Distribution::Base => "The base has it.",
+            Distribution::BaseAndClient => "The base has it; its own client is told once, when it is created there.",
+            Distribution::CellPrivate => "The cell where the entity is real has it.",
+            Distribution::CellPublic => "The cell and its ghosts have it.",
+            Distribution::CellPublicAndOwn => "The cell, its ghosts and the own client have it.",
+            Distribution::OtherClients => {
+                "The cell, its ghosts and every client that sees the entity but its own have it."
+            }
+            Distribution::OwnClient => "The cell and the own client have it.",
+            Distribution::AllClients => "The cell, its ghosts and every client that sees the entity have it.",
+            Distribution::EditorOnly => "World editors have it; nothing at run time.",
+        }
+    }
+}
+
+/// Yes or no, in any case.
+pub const BOOLEANS: &[Word] = &[
+    Word {
+        name: "true",
+        says: "Yes.",
+    },
+    Word {
+        name: "false",
+        says: "No.",
+    },
+];
+
+const OWN_CLIENT: Word = Word {
+    name: "OWN_CLIENT",
+    says: "The client whose entity it is may call it.",
+};
+
+/// Who may call a base method; nothing at all says the same.
+pub const EXPOSURES_OF_BASE: &[Word] = &[OWN_CLIENT];
+
+/// Who may call a cell method; nothing at all says all clients.
+pub const EXPOSURES_OF_CELL: &[Word] = &[
+    OWN_CLIENT,
+    Word {
+        name: "ALL_CLIENTS",
+        says: "Every client that sees the entity may call it.",
+    },
+];
+
+/// The indices of KBEngine's dialect, in any case.
+pub const INDICES: &[Word] = &[
+    Word {
+        name: "UNIQUE",
+        says: "No two entities have the same value.",
+    },
+    Word {
+        name: "INDEX",
+        says: "Several entities may have the same value.",
+    },
+];
+
+/// Where user data objects are created, in any case.
+pub const DOMAINS: &[Word] = &[
+    Word {
+        name: "CELL",
+        says: "On cells.",
+    },
+    Word {
+        name: "BASE",
+        says: "On bases.",
+    },
+    Word {
+        name: "CLIENT",
+        says: "On clients.",
+    },
+];
