@@ -84,6 +84,7 @@ const PLACES: &[Place] = &[
     pure("annals-director", &[SCHEMA, NODE, STORE]),
     pure("annals-db", &[SCHEMA, NODE, STORE]),
     shell("annals-store", &[SCHEMA]),
+    shell("annals-data", &[&["annals-def"]]),
     shell("annals-client", &[SCHEMA]),
     shell("annals-host", &[SCHEMA, NODE, STORE, CORES]),
     shell(

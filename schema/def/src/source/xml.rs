@@ -135,7 +135,7 @@ impl<'s> Parser<'s, '_> {
                 } else if rest.starts_with("<![CDATA[") {
                     let begin = self.at;
                     let content = self.pass("<![CDATA[", "]]>", "the CDATA section")?;
-                    self.add_text(begin, Some(content));
+                    self.add_text(begin, Some(&with_line_feeds(content)));
                     Ok(())
                 } else {
                     self.doc_type()
@@ -389,13 +389,18 @@ impl<'s> Parser<'s, '_> {
         if is_in_text {
             let before = &self.text[node.text_start as usize..node.text_end as usize];
             let text = own_text(&mut node.extra, &mut self.extras).get_or_insert_with(|| with_line_feeds(before));
-            text.push_str(&with_line_feeds(piece));
+            match meaning {
+                Some(meaning) => text.push_str(meaning),
+                None => text.push_str(&with_line_feeds(noted)),
+            }
             if !is_blank {
                 node.text_end = span.end;
             }
         } else if !is_blank && !node.has_text() {
             (node.text_start, node.text_end) = (span.start, span.end);
-            if meaning.is_some() || noted.as_bytes().contains(&b'\r') {
+            if meaning.is_some() {
+                *own_text(&mut node.extra, &mut self.extras) = Some(trimmed.to_owned());
+            } else if noted.as_bytes().contains(&b'\r') {
                 *own_text(&mut node.extra, &mut self.extras) = Some(with_line_feeds(trimmed));
             }
             open.nodes_at_text = self.nodes.len();

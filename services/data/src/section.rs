@@ -1,0 +1,217 @@
+//! A section to be read.
+
+use std::fmt;
+
+use crate::{datum::Datum, document::Document};
+
+/// Characters of a wrong text that an error shows.
+const SHOWN: usize = 60;
+
+/// A section of a document: a name, a text, and children.
+#[derive(Clone, Copy, Debug)]
+pub struct Section<'d> {
+    document: &'d Document,
+    pub(crate) at: usize,
+}
+
+/// Where a section stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Where {
+    /// The file.
+    pub file: String,
+    /// Line and column of the section's tag, from 1; none if the section was created since the file was read.
+    pub position: Option<(u32, u32)>,
+    /// The names from the root's children to the section, with `/` between them; empty for the root.
+    pub path: String,
+}
+
+/// A section is not there, or its text is not what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// There is no such section.
+    #[error("{within} has no section `{path}`; it has {present}")]
+    Missing {
+        /// Where it was looked for.
+        within: Where,
+        /// What was looked for there.
+        path: String,
+        /// The sections that are there.
+        present: String,
+    },
+    /// The section holds something else.
+    #[error("{at} holds {found}, which is not {wanted}")]
+    Wrong {
+        /// Where it stands.
+        at: Where,
+        /// The text, or the beginning of it.
+        found: String,
+        /// What the text should be.
+        wanted: &'static str,
+    },
+}
+
+impl<'d> Section<'d> {
+    pub(crate) fn new(document: &'d Document, at: usize) -> Self {
+        Self { document, at }
+    }
+
+    pub(crate) fn document(self) -> &'d Document {
+        self.document
+    }
+
+    /// Its tag.
+    #[must_use]
+    pub fn name(self) -> &'d str {
+        &self.document.nodes[self.at].name
+    }
+
+    /// Its text, without the blanks around it. Text can stand beside children, before them.
+    #[must_use]
+    pub fn text(self) -> &'d str {
+        &self.document.nodes[self.at].text
+    }
+
+    /// An attribute of its tag.
+    #[must_use]
+    pub fn attribute(self, name: &str) -> Option<&'d str> {
+        let mut attributes = self.attributes();
+        attributes.find(|attribute| attribute.0 == name).map(|(_, value)| value)
+    }
+
+    /// The attributes of its tag, as name and value.
+    pub fn attributes(self) -> impl Iterator<Item = (&'d str, &'d str)> {
+        let attributes = &self.document.nodes[self.at].attributes;
+        attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The sections in it, in their order.
+    pub fn children(self) -> impl ExactSizeIterator<Item = Section<'d>> + DoubleEndedIterator {
+        let children = &self.document.nodes[self.at].children;
+        children.iter().map(move |&at| Section { at, ..self })
+    }
+
+    /// The sections in it that have this name, in their order.
+    pub fn all(self, name: &str) -> impl Iterator<Item = Section<'d>> {
+        self.children().filter(move |child| child.name() == name)
+    }
+
+    /// The section of this number in it, from 0.
+    #[must_use]
+    pub fn child(self, index: usize) -> Option<Section<'d>> {
+        self.children().nth(index)
+    }
+
+    /// The section at a path, names with `/` between them: of several with one name the first. An empty path is this one.
+    #[must_use]
+    pub fn find(self, path: &str) -> Option<Section<'d>> {
+        let mut found = self;
+        for name in names(path) {
+            found = found.all(name).next()?;
+        }
+        Some(found)
+    }
+
+    /// The section at a path.
+    ///
+    /// # Errors
+    /// [`ReadError::Missing`].
+    pub fn open(self, path: &str) -> Result<Section<'d>, ReadError> {
+        self.find(path).ok_or_else(|| ReadError::Missing {
+            within: self.place(),
+            path: path.to_owned(),
+            present: self.present(),
+        })
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// [`ReadError::Wrong`] if the text is no `T`.
+    pub fn read<T: Datum>(self) -> Result<T, ReadError> {
+        T::read(self).ok_or_else(|| ReadError::Wrong {
+            at: self.place(),
+            found: shown(self.text()),
+            wanted: T::WANTED,
+        })
+    }
+
+    /// Its value, or a default if the text is no `T`, as the predecessors read.
+    #[must_use]
+    pub fn read_or<T: Datum>(self, default: T) -> T {
+        T::read(self).unwrap_or(default)
+    }
+
+    /// The value of the section at a path.
+    ///
+    /// # Errors
+    /// [`ReadError`], if there is none or it is no `T`.
+    pub fn read_at<T: Datum>(self, path: &str) -> Result<T, ReadError> {
+        self.open(path)?.read()
+    }
+
+    /// The value of the section at a path, or a default if there is none or it is no `T`.
+    #[must_use]
+    pub fn read_at_or<T: Datum>(self, path: &str, default: T) -> T {
+        self.find(path).and_then(T::read).unwrap_or(default)
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn place(self) -> Where {
+        let mut names = Vec::new();
+        let mut at = self.at;
+        while let Some(parent) = self.document.nodes[at].parent {
+            names.push(self.document.nodes[at].name.as_str());
+            at = parent;
+        }
+        names.reverse();
+        Where {
+            file: self.document.name.clone(),
+            position: self.document.nodes[self.at].position,
+            path: names.join("/"),
+        }
+    }
+
+    /// The different names in it, for an error.
+    fn present(self) -> String {
+        let mut names = Vec::new();
+        for child in self.children().take(SHOWN) {
+            if !names.contains(&child.name()) {
+                names.push(child.name());
+            }
+        }
+        match names.as_slice() {
+            [] => "none".to_owned(),
+            names => shown(&names.join("`, `")),
+        }
+    }
+}
+
+impl fmt::Display for Where {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some((line, column)) = self.position {
+            write!(f, ":{line}:{column}")?;
+        }
+        match self.path.as_str() {
+            "" => f.write_str(": the root"),
+            path => write!(f, ": `{path}`"),
+        }
+    }
+}
+
+/// The names of a path.
+pub(crate) fn names(path: &str) -> impl Iterator<Item = &str> {
+    let names = (!path.is_empty()).then(|| path.split('/'));
+    names.into_iter().flatten()
+}
+
+/// A text as an error shows it.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("`{}…`", &text[..end]),
+        None if text.is_empty() => "nothing".to_owned(),
+        None => format!("`{text}`"),
+    }
+}
