@@ -8,6 +8,7 @@ mod change;
 mod check;
 mod compile;
 mod data_type;
+mod describe;
 mod diagnostic;
 mod element;
 mod generate;
@@ -19,6 +20,7 @@ mod read;
 mod schema;
 mod source;
 mod stream;
+mod survey;
 mod value;
 
 pub use change::{
@@ -30,6 +32,11 @@ pub use compile::{Compiled, check_dir, compile};
 pub use data_type::{
     DataType, Field, FixedDict, Form, MAILBOX_SIZE, MAX_DEFAULT_VALUES, MAX_EMPTY_ELEMENTS, MAX_LENGTH, MAX_TYPE_DEPTH,
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
+};
+pub use describe::{
+    ArgumentDescription, Description, ID_SLOTS, INDEXED_BYTES, Ids, MethodDescription, ObjectDescription,
+    PropertyDescription, ServiceDescription, Size, Storage, StoredIndex, Sum, Totals, TypeDescription, describe,
+    description_to_json, to_table,
 };
 pub use diagnostic::{
     Diagnostic, Example, Explanation, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, explain, nearest,
@@ -44,4 +51,8 @@ pub use schema::{
 };
 pub use source::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, MAX_XML_DEPTH, Tree};
 pub use stream::{DecodeError, EncodeError, decode, decode_all, decode_elements, encode, encode_elements};
+pub use survey::{
+    AliasOrigin, Ancestor, AncestorKind, DefinitionOrigin, MemberOrigin, MemberOrigins, Origins, SourcePlace, Survey,
+    TypeOrigin, survey, survey_dir,
+};
 pub use value::Value;

@@ -1,6 +1,7 @@
 //! `annals defs`: a designer's definitions, checked and explained.
 
 mod check;
+mod describe;
 mod explain;
 
 use std::{io::IsTerminal as _, process::ExitCode};
@@ -9,6 +10,7 @@ use annals_def::Style;
 use clap::Subcommand;
 
 use check::Check;
+use describe::Describe;
 use explain::Explain;
 
 /// Nothing could be checked, as opposed to: something is wrong.
@@ -25,6 +27,8 @@ pub struct Defs {
 enum Commands {
     /// Report every problem in every file; the exit code is 1 if there is one, 2 if there is nothing to check
     Check(Check),
+    /// Say what each type and member costs, who sees it and how it is stored
+    Describe(Describe),
     /// Explain a rule, with an example that breaks it and one that does not
     Explain(Explain),
 }
@@ -35,6 +39,7 @@ impl Defs {
     pub fn run(self) -> ExitCode {
         match self.command {
             Commands::Check(check) => check.run(),
+            Commands::Describe(describe) => describe.run(),
             Commands::Explain(explain) => explain.run(),
         }
     }

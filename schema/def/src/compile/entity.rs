@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    declared::Declared,
     library::{Library, Lookup},
     lineage::Lineage,
     merge::{Members, Merged},
 };
 use crate::{
     data_type::Field,
-    diagnostic::{Finding, Findings, Rule, Severity},
+    diagnostic::{Finding, Rule, Severity},
     grammar::{BANDS, Dialect, Family, Kind},
     read::{DeclaredLevel, Definition, Listed, Named, Reading},
     schema::{Domain, EntityType, LodLevel, Method, Parts, Property, Service, UserDataObject, Volatile},
@@ -53,8 +54,8 @@ impl<'l, 's> Compiler<'l, 's> {
         self.reading.nearest(word, candidates)
     }
 
-    pub(super) fn into_findings(self) -> Findings {
-        self.reading.findings
+    pub(super) fn into_reading(self) -> Reading<'s> {
+        self.reading
     }
 
     /// What each listed type calls itself to clients, in the order of the list.
@@ -74,7 +75,11 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// Compiles a listed entity type.
-    pub(super) fn entity_type(&mut self, listed: &Listed<'_>, definition: &'l Definition<'l>) -> EntityType {
+    pub(super) fn entity_type(
+        &mut self,
+        listed: &Listed<'_>,
+        definition: &'l Definition<'l>,
+    ) -> (EntityType, Declared<'l>) {
         let (lineage, members) = self.members(Family::Entity, definition);
         let settings = Settings::of(&lineage.by_precedence());
         self.client_names.push(settings.client_name);
@@ -92,7 +97,8 @@ impl<'l, 's> Compiler<'l, 's> {
         entity_type.manual_aoi = settings.manual_aoi.unwrap_or(false);
         entity_type.temp_properties = settings.temp_properties.into_iter().map(str::to_owned).collect();
         let labels = members.levels;
-        entity_type.properties = members.properties.into_members();
+        let mut declared = Declared::new(listed.span, definition, lineage);
+        (entity_type.properties, declared.properties) = members.properties.into_parts();
         for (at, label) in labels {
             let property = &mut entity_type.properties[at];
             if property.distribution.to_other_clients() {
@@ -100,41 +106,50 @@ impl<'l, 's> Compiler<'l, 's> {
             }
         }
         entity_type.lod_levels = levels;
-        entity_type.base_methods = members.base_methods.into_members();
-        entity_type.cell_methods = members.cell_methods.into_members();
-        entity_type.client_methods = members.client_methods.into_members();
-        entity_type
+        (entity_type.base_methods, declared.base_methods) = members.base_methods.into_parts();
+        (entity_type.cell_methods, declared.cell_methods) = members.cell_methods.into_parts();
+        (entity_type.client_methods, declared.client_methods) = members.client_methods.into_parts();
+        (entity_type, declared)
     }
 
     /// Compiles a listed service.
-    pub(super) fn service(&mut self, name: &str, definition: &'l Definition<'l>) -> Service {
-        let (_, members) = self.members(Family::Service, definition);
-        Service {
-            name: name.to_owned(),
-            methods: members.methods.into_members(),
-        }
+    pub(super) fn service(&mut self, listed: &Listed<'_>, definition: &'l Definition<'l>) -> (Service, Declared<'l>) {
+        let (lineage, members) = self.members(Family::Service, definition);
+        let mut declared = Declared::new(listed.span, definition, lineage);
+        let methods;
+        (methods, declared.methods) = members.methods.into_parts();
+        let name = listed.name.to_owned();
+        (Service { name, methods }, declared)
     }
 
     /// Compiles a listed user data object.
-    pub(super) fn user_data_object(&mut self, name: &str, definition: &'l Definition<'l>) -> UserDataObject {
+    pub(super) fn user_data_object(
+        &mut self,
+        listed: &Listed<'_>,
+        definition: &'l Definition<'l>,
+    ) -> (UserDataObject, Declared<'l>) {
         let (lineage, members) = self.members(Family::Object, definition);
         let domain = lineage
             .by_precedence()
             .iter()
             .rev()
             .find_map(|definition| definition.domain);
-        let properties = members.properties.into_members().into_iter().map(|property| Field {
+        let mut declared = Declared::new(listed.span, definition, lineage);
+        let properties;
+        (properties, declared.properties) = members.properties.into_parts();
+        let properties = properties.into_iter().map(|property| Field {
             name: property.name,
             data_type: property.data_type,
             default: property.default,
             persistent: property.persistent,
             database_length: property.database_length,
         });
-        UserDataObject {
-            name: name.to_owned(),
+        let object = UserDataObject {
+            name: listed.name.to_owned(),
             domain: domain.unwrap_or(Domain::Cell),
             properties: properties.collect(),
-        }
+        };
+        (object, declared)
     }
 
     /// Compiles what no list leads to, for the sake of what is wrong in it, and notes that it is not used.

@@ -38,7 +38,7 @@ pub(super) enum Lookup<'l> {
 }
 
 /// The parsed files of a game.
-pub(super) struct Documents<'s> {
+pub(crate) struct Documents<'s> {
     /// Below which the definitions are.
     root: &'static str,
     /// By their paths below the root; without elements what is no XML, which has been reported.
@@ -67,6 +67,11 @@ impl<'s> Documents<'s> {
         });
         let files = parsed.collect();
         Some(Self { root, files })
+    }
+
+    /// The files that could be parsed, in the order of their paths.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Document<'s>> {
+        self.files.values().filter(|document| document.root().is_some())
     }
 
     /// The root element of a file that is there and could be parsed.

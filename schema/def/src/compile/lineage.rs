@@ -17,7 +17,7 @@ const MAX_STEPS: usize = 4_096;
 
 /// Whose members come next.
 #[derive(Clone)]
-pub(super) enum Step<'l> {
+pub(crate) enum Step<'l> {
     /// A definition's own.
     Own(&'l Definition<'l>),
     /// A component's, each of its definitions in turn.
@@ -73,6 +73,11 @@ impl<'l> Lineage<'l> {
 
     pub(super) fn steps(&self) -> &[Step<'l>] {
         &self.steps
+    }
+
+    /// Takes the steps out.
+    pub(super) fn into_steps(self) -> Vec<Step<'l>> {
+        self.steps
     }
 
     /// The definitions without components, in the order in which a later one's settings replace an earlier one's.

@@ -71,9 +71,9 @@ impl<M: Member> Merged<M> {
         self.members.is_empty()
     }
 
-    /// Takes the members out.
-    pub(super) fn into_members(self) -> Vec<M> {
-        self.members
+    /// Takes the members out, and the places of their declarations.
+    pub(super) fn into_parts(self) -> (Vec<M>, Vec<Span>) {
+        (self.members, self.spans)
     }
 
     fn reserve(&mut self, more: usize) {

@@ -3,6 +3,7 @@
 //! Everything is looked at in one run, whether or not something else is wrong: every file is read, every definition
 //! compiled, listed or not. Only then is it decided whether there is a schema.
 
+mod declared;
 mod entity;
 mod library;
 mod lineage;
@@ -19,8 +20,10 @@ use crate::{
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
     source::{Sources, Tree},
 };
+pub(crate) use declared::{Declared, DeclaredSchema};
 use entity::Compiler;
-use library::{Documents, Library, Lookup};
+pub(crate) use library::Documents;
+use library::{Library, Lookup};
 
 /// What compiling gives: the schema if no error forbids it, and everything that was found.
 #[derive(Clone, Debug)]
@@ -31,30 +34,19 @@ pub struct Compiled {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// Everything of a run while its texts are at hand.
+pub(crate) struct World<'w> {
+    pub(crate) sources: &'w Sources<'w>,
+    pub(crate) documents: &'w Documents<'w>,
+    pub(crate) reading: &'w Reading<'w>,
+    pub(crate) schema: &'w Schema,
+    pub(crate) declared: &'w DeclaredSchema<'w>,
+}
+
 /// Compiles a game's definitions.
 #[must_use]
 pub fn compile(tree: &Tree) -> Compiled {
-    let mut findings = Findings::default();
-    for (path, reason) in tree.unread() {
-        findings.push(Finding::in_path(
-            Rule::Unreadable,
-            path.clone(),
-            format!("cannot be read: {reason}"),
-        ));
-    }
-    let sources = Sources::decode(tree, &mut findings);
-    let (schema, findings) = match Documents::parse(tree, &sources, &mut findings) {
-        Some(documents) => {
-            let (library, reading) = Library::read(tree, &documents, findings);
-            compile_library(&library, reading)
-        }
-        None => (None, findings),
-    };
-    let schema = schema.filter(|_| !findings.has_errors());
-    Compiled {
-        schema,
-        diagnostics: findings.into_diagnostics(&sources),
-    }
+    compile_and(tree, |_| ()).0
 }
 
 /// Reads and compiles the definitions below a folder.
@@ -64,20 +56,58 @@ pub fn check_dir(dir: &Path) -> (Option<Schema>, Vec<Diagnostic>) {
     (schema, diagnostics)
 }
 
-fn compile_library(library: &Library<'_>, reading: Reading<'_>) -> (Option<Schema>, Findings) {
-    let mut compiler = Compiler::new(library, reading);
-    let types = entity_types(&mut compiler, &library.entities);
-    let services = services(&mut compiler, &library.services);
-    let objects = user_data_objects(&mut compiler, &library.objects);
-    compiler.compile_unlisted();
-    let findings = compiler.into_findings();
-    if findings.has_errors() {
-        return (None, findings);
+/// Compiles, and looks at what came out if there is a schema.
+pub(crate) fn compile_and<T>(tree: &Tree, look: impl FnOnce(&World<'_>) -> T) -> (Compiled, Option<T>) {
+    let mut findings = Findings::default();
+    for (path, reason) in tree.unread() {
+        findings.push(Finding::in_path(
+            Rule::Unreadable,
+            path.clone(),
+            format!("cannot be read: {reason}"),
+        ));
     }
-    (Some(Schema::new(types, services, objects)), findings)
+    let sources = Sources::decode(tree, &mut findings);
+    let Some(documents) = Documents::parse(tree, &sources, &mut findings) else {
+        let diagnostics = findings.into_diagnostics(&sources);
+        let schema = None;
+        return (Compiled { schema, diagnostics }, None);
+    };
+    let (library, reading) = Library::read(tree, &documents, findings);
+    let (schema, declared, mut reading) = compile_library(&library, reading);
+    let seen = schema.as_ref().map(|schema| {
+        look(&World {
+            sources: &sources,
+            documents: &documents,
+            reading: &reading,
+            schema,
+            declared: &declared,
+        })
+    });
+    let diagnostics = std::mem::take(&mut reading.findings).into_diagnostics(&sources);
+    (Compiled { schema, diagnostics }, seen)
 }
 
-fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<EntityType> {
+fn compile_library<'l, 's>(
+    library: &'l Library<'l>,
+    reading: Reading<'s>,
+) -> (Option<Schema>, DeclaredSchema<'l>, Reading<'s>) {
+    let mut compiler = Compiler::new(library, reading);
+    let mut declared = DeclaredSchema::default();
+    let types = entity_types(&mut compiler, &library.entities, &mut declared.types);
+    let services = services(&mut compiler, &library.services, &mut declared.services);
+    let objects = user_data_objects(&mut compiler, &library.objects, &mut declared.objects);
+    compiler.compile_unlisted();
+    let reading = compiler.into_reading();
+    let is_sound = !reading.findings.has_errors();
+    let schema = is_sound.then(|| Schema::new(types, services, objects));
+    (schema, declared, reading)
+}
+
+fn entity_types<'l>(
+    compiler: &mut Compiler<'l, '_>,
+    list: &EntityList<'_>,
+    places: &mut Vec<Declared<'l>>,
+) -> Vec<EntityType> {
     let mut types = Vec::new();
     for listed in &list.entities {
         if types.len() == MAX_TYPES {
@@ -92,9 +122,16 @@ fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<E
             listed.span,
             Rule::MissingDefinition,
         ) {
-            Lookup::Found(definition) => types.push(compiler.entity_type(listed, definition)),
+            Lookup::Found(definition) => {
+                let (entity_type, declared) = compiler.entity_type(listed, definition);
+                types.push(entity_type);
+                places.push(declared);
+            }
             // What cannot be read keeps its place, so that the ids of the others are right.
-            Lookup::Broken | Lookup::Missing => types.push(EntityType::new(listed.name)),
+            Lookup::Broken | Lookup::Missing => {
+                types.push(EntityType::new(listed.name));
+                places.push(Declared::nowhere(listed.span));
+            }
         }
     }
     let ids: BTreeMap<String, TypeId> = types
@@ -119,7 +156,11 @@ fn entity_types(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<E
     types
 }
 
-fn services(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<Service> {
+fn services<'l>(
+    compiler: &mut Compiler<'l, '_>,
+    list: &EntityList<'_>,
+    places: &mut Vec<Declared<'l>>,
+) -> Vec<Service> {
     let mut services = Vec::new();
     for listed in &list.entities {
         let found = compiler.find(
@@ -130,13 +171,19 @@ fn services(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<Servi
             Rule::MissingDefinition,
         );
         if let Lookup::Found(definition) = found {
-            services.push(compiler.service(listed.name, definition));
+            let (service, declared) = compiler.service(listed, definition);
+            services.push(service);
+            places.push(declared);
         }
     }
     services
 }
 
-fn user_data_objects(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> Vec<UserDataObject> {
+fn user_data_objects<'l>(
+    compiler: &mut Compiler<'l, '_>,
+    list: &EntityList<'_>,
+    places: &mut Vec<Declared<'l>>,
+) -> Vec<UserDataObject> {
     let mut objects = Vec::new();
     for listed in &list.entities {
         let found = compiler.find(
@@ -147,7 +194,9 @@ fn user_data_objects(compiler: &mut Compiler<'_, '_>, list: &EntityList<'_>) -> 
             Rule::MissingDefinition,
         );
         if let Lookup::Found(definition) = found {
-            objects.push(compiler.user_data_object(listed.name, definition));
+            let (object, declared) = compiler.user_data_object(listed, definition);
+            objects.push(object);
+            places.push(declared);
         }
     }
     objects

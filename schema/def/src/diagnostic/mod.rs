@@ -13,6 +13,7 @@ mod rule;
 pub use explanation::{Example, Explanation, explain};
 pub use nearest::nearest;
 pub use render::{Style, render};
+pub(crate) use render::{columns, paint};
 pub use report::{to_json, to_sarif};
 pub use rule::{Rule, RuleText, Severity};
 

@@ -145,6 +145,11 @@ fn visible(place: &Place) -> (String, usize, usize) {
     (text.trim_end().to_owned(), before, width.max(1))
 }
 
+/// Columns that a terminal gives a text.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
 /// Columns that a terminal gives a character: two for those of East Asian scripts and pictographs.
 fn columns_of(c: char) -> usize {
     let is_wide = matches!(u32::from(c),
@@ -164,7 +169,7 @@ fn colour(severity: Severity) -> &'static str {
     }
 }
 
-fn paint(text: &str, colour: &str, style: Style) -> String {
+pub(crate) fn paint(text: &str, colour: &str, style: Style) -> String {
     match style {
         Style::Plain => text.to_owned(),
         Style::Coloured => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),

@@ -84,6 +84,27 @@ impl Document<'_> {
             .iter()
             .take_while(move |comment| comment.before == position)
     }
+
+    /// The file that it was read from.
+    pub(crate) fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// The first element whose name begins at this offset or behind it.
+    pub(crate) fn section_from(&self, offset: u32) -> Option<Section<'_>> {
+        let at = self.nodes.partition_point(|node| node.name_start < offset);
+        let is_there = at < self.nodes.len();
+        is_there.then_some(Section {
+            document: self,
+            at: super::position(at),
+        })
+    }
+
+    /// The element whose name is at this place.
+    pub(crate) fn section_at(&self, name: Span) -> Option<Section<'_>> {
+        self.section_from(name.start)
+            .filter(|section| section.name_start == name.start)
+    }
 }
 
 impl<'s> Section<'s> {

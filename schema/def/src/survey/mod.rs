@@ -1,0 +1,205 @@
+//! A look at a whole game, for whoever shows it to people: the schema, what was found, where everything is declared with the
+//! comments that stand there, and advice on what is wasteful.
+//!
+//! Compiling does none of this, so it costs nothing where nobody asks for it.
+
+mod comment;
+mod origin;
+mod texts;
+
+use std::{fmt, path::Path};
+
+use crate::{
+    compile::{Compiled, compile_and},
+    diagnostic::Diagnostic,
+    grammar::Kind,
+    schema::Schema,
+    source::Tree,
+};
+use texts::Texts;
+
+/// Everything there is to show of a game.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// The schema, if there is no error.
+    pub schema: Option<Schema>,
+    /// What was found, by file, line and column.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Where everything is declared, if there is a schema.
+    pub origins: Option<Origins>,
+}
+
+/// Where everything of a schema is declared, in the order of the schema's lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origins {
+    /// The entity types.
+    pub types: Vec<TypeOrigin>,
+    /// The services.
+    pub services: Vec<TypeOrigin>,
+    /// The user data object types.
+    pub objects: Vec<TypeOrigin>,
+    /// The aliases, in the order of their declarations.
+    pub aliases: Vec<AliasOrigin>,
+    /// The definitions that listed types inherit from or have as components, by kind and name.
+    pub definitions: Vec<DefinitionOrigin>,
+}
+
+/// Where a listed type is declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeOrigin {
+    /// Its file.
+    pub place: SourcePlace,
+    /// The comment above it.
+    pub documentation: Option<String>,
+    /// What it inherits from, in the order of merging, components last seen where they are merged; without itself.
+    pub ancestors: Vec<Ancestor>,
+    /// Its members, each list in the schema's order.
+    pub members: MemberOrigins,
+}
+
+/// Where the members of a type are declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberOrigins {
+    /// The properties.
+    pub properties: Vec<MemberOrigin>,
+    /// The methods of the base part.
+    pub base_methods: Vec<MemberOrigin>,
+    /// The methods of the cell part.
+    pub cell_methods: Vec<MemberOrigin>,
+    /// The methods of the clients.
+    pub client_methods: Vec<MemberOrigin>,
+    /// The methods of a service.
+    pub methods: Vec<MemberOrigin>,
+}
+
+/// Where a member is declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberOrigin {
+    /// Its declaration.
+    pub place: SourcePlace,
+    /// The definition that declares it.
+    pub from: Ancestor,
+    /// The comment above it or beside it.
+    pub documentation: Option<String>,
+    /// The words of its type, aliases as they are written; of a method, of each argument.
+    pub written: Vec<String>,
+}
+
+/// A definition by what it is and its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ancestor {
+    /// What it is.
+    pub kind: AncestorKind,
+    /// The name of its file.
+    pub name: String,
+}
+
+/// What a definition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AncestorKind {
+    /// An entity type, a service or a user data object type.
+    Type,
+    /// An interface.
+    Interface,
+    /// A component.
+    Component,
+}
+
+/// An alias.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasOrigin {
+    /// Its name.
+    pub name: String,
+    /// Its declaration.
+    pub place: SourcePlace,
+    /// The comment above it or beside it.
+    pub documentation: Option<String>,
+    /// The words that it stands for, aliases as they are written.
+    pub written: String,
+    /// The type with all aliases resolved.
+    pub data_type: String,
+    /// Bytes on the wire, if every value takes as many.
+    pub stream_size: Option<usize>,
+    /// What it gives its members at first.
+    pub default: String,
+}
+
+/// A definition that types are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionOrigin {
+    /// What it is and its name.
+    pub definition: Ancestor,
+    /// Its file.
+    pub place: SourcePlace,
+    /// The comment above it.
+    pub documentation: Option<String>,
+    /// The listed types that are made of it, by their names.
+    pub heirs: Vec<String>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourcePlace {
+    /// The file's path below the game's folder.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// Looks at a game's definitions.
+#[must_use]
+pub fn survey(tree: &Tree) -> Survey {
+    let (compiled, origins) = compile_and(tree, |world| Origins::of(&Texts::of(world)));
+    let Compiled { schema, diagnostics } = compiled;
+    Survey {
+        schema,
+        diagnostics,
+        origins,
+    }
+}
+
+/// Reads the definitions below a folder and looks at them.
+#[must_use]
+pub fn survey_dir(dir: &Path) -> Survey {
+    survey(&Tree::read(dir))
+}
+
+impl From<Kind> for AncestorKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Entity | Kind::Service | Kind::UserDataObject => Self::Type,
+            Kind::Interface => Self::Interface,
+            Kind::Component => Self::Component,
+        }
+    }
+}
+
+impl AncestorKind {
+    /// The kind in a word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Interface => "interface",
+            Self::Component => "component",
+        }
+    }
+}
+
+/// `Avatar`, `interface Combat`, `component Bag`.
+impl fmt::Display for Ancestor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            AncestorKind::Type => f.write_str(&self.name),
+            AncestorKind::Interface => write!(f, "interface {}", self.name),
+            AncestorKind::Component => write!(f, "component {}", self.name),
+        }
+    }
+}
+
+/// `entity_defs/Avatar.def:12`.
+impl fmt::Display for SourcePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}

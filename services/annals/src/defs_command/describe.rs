@@ -1,0 +1,84 @@
+//! `annals defs describe`: what each type and member costs, who sees it and how it is stored.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use annals_def::{Description, Rule, Severity, Style, description_to_json, nearest, render, survey_dir, to_table};
+use clap::ValueEnum;
+
+use super::{CANNOT_RUN, style};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Describe {
+    /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
+    dir: PathBuf,
+    /// Only these types, services or user data objects
+    types: Vec<String>,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+impl Describe {
+    pub(super) fn run(self) -> ExitCode {
+        let description = match read(&self.dir) {
+            Ok(description) => description,
+            Err(code) => return code,
+        };
+        let description = match only(description, &self.types) {
+            Ok(description) => description,
+            Err(message) => {
+                eprintln!("{message}");
+                return ExitCode::from(CANNOT_RUN);
+            }
+        };
+        match self.format {
+            Format::Table => print!("{}", to_table(&description, style())),
+            Format::Json => print!("{}", description_to_json(&description)),
+        }
+        ExitCode::SUCCESS
+    }
+}
+
+/// Describes the definitions below a folder. Where there is no schema, says why, and gives the exit code.
+fn read(dir: &std::path::Path) -> Result<Description, ExitCode> {
+    let survey = survey_dir(dir);
+    if let Some(description) = survey.describe() {
+        return Ok(description);
+    }
+    let errors: Vec<_> = survey
+        .diagnostics
+        .into_iter()
+        .filter(|one| one.severity == Severity::Error)
+        .collect();
+    eprint!("{}", render(&errors, Style::Plain));
+    let is_nothing = errors.iter().any(|one| one.rule == Rule::NoDefinitions);
+    Err(if is_nothing {
+        ExitCode::from(CANNOT_RUN)
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The description of what is wanted, or why there is none.
+fn only(mut description: Description, wanted: &[String]) -> Result<Description, String> {
+    let names = description.names();
+    for name in wanted {
+        if !names.contains(&name.as_str()) {
+            let hint = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
+            return Err(format!(
+                "there is no type, service or user data object {name}{}",
+                hint.unwrap_or_default()
+            ));
+        }
+    }
+    if !wanted.is_empty() {
+        description.keep(wanted);
+    }
+    Ok(description)
+}
