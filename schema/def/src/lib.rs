@@ -28,7 +28,7 @@ pub use change::{
     bits_required, difference, unpack_path,
 };
 pub use check::{Mismatch, Problem, Step, check};
-pub use compile::{Compiled, check_dir, compile};
+pub use compile::{Compiled, check_dir, compile, dialect_of};
 pub use data_type::{
     DataType, Field, FixedDict, Form, MAILBOX_SIZE, MAX_DEFAULT_VALUES, MAX_EMPTY_ELEMENTS, MAX_LENGTH, MAX_TYPE_DEPTH,
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,

@@ -96,14 +96,14 @@ fn places(kind: FileKind, dialect: Dialect) -> Vec<(Spot, &'static Content)> {
 /// A text that fits.
 fn sample(content: &Content) -> &'static str {
     match content.text {
-        Text::Boolean => "true",
+        Text::Boolean | Text::BooleanOrNothing => "true",
         Text::Distance | Text::Reach | Text::Integer(..) => "10",
         Text::Word(words) | Text::WordOrNothing(words) => words[0].name,
         Text::Flags => "ALL_CLIENTS",
         Text::Type => "UINT8",
         Text::Value => "7",
         Text::Name(_) => "Avatar",
-        Text::Nothing | Text::Free => "",
+        Text::Nothing | Text::Free | Text::Anything => "",
     }
 }
 
@@ -135,7 +135,7 @@ fn what_a_table_has_is_read_and_what_it_has_not_is_reported() {
                     tried += 1;
                 }
                 // Of a type that is not known nothing else is known either.
-                let is_open = matches!(content.text, Text::Value | Text::Free | Text::Name(Noun::DictAlias));
+                let is_open = matches!(content.text, Text::Value | Text::Anything | Text::Name(Noun::DictAlias));
                 let is_closed = content.named.is_none() && !is_open;
                 if is_closed {
                     let (text, line) = spot.with("<Stray9/>");

@@ -3,6 +3,7 @@
 mod check;
 mod describe;
 mod explain;
+mod schema;
 
 use std::{io::IsTerminal as _, process::ExitCode};
 
@@ -12,6 +13,7 @@ use clap::Subcommand;
 use check::Check;
 use describe::Describe;
 use explain::Explain;
+use schema::Schema;
 
 /// Nothing could be checked, as opposed to: something is wrong.
 const CANNOT_RUN: u8 = 2;
@@ -31,6 +33,8 @@ enum Commands {
     Describe(Describe),
     /// Explain a rule, with an example that breaks it and one that does not
     Explain(Explain),
+    /// Write schemas of the language for XML tools: one for each kind of file
+    Schema(Schema),
 }
 
 impl Defs {
@@ -41,6 +45,7 @@ impl Defs {
             Commands::Check(check) => check.run(),
             Commands::Describe(describe) => describe.run(),
             Commands::Explain(explain) => explain.run(),
+            Commands::Schema(schema) => schema.run(),
         }
     }
 }

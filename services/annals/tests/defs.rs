@@ -127,3 +127,31 @@ fn a_rule_is_explained_and_a_slip_is_recognised() {
     let all = said(&annals(dir.path(), &["explain"]));
     assert!(all.lines().count() > 80, "{all}");
 }
+
+#[test]
+fn schemas_are_written_for_each_kind_of_file() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (format, dialect, own_word) in [("xsd", "bigworld", "Implements"), ("rng", "kbengine", "Interfaces")] {
+        let arguments = [
+            "schema",
+            "--format",
+            format,
+            "--dialect",
+            dialect,
+            "--out",
+            "schemas/new",
+        ];
+        let output = annals(dir.path(), &arguments);
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(said(&output).lines().count(), 7);
+        let path = dir.path().join(format!("schemas/new/definition.{format}"));
+        let schema = fs::read_to_string(path).expect("a file");
+        assert!(schema.contains(&format!("name=\"{own_word}\"")), "{schema}");
+        assert!(schema.contains("The base has it") || format == "rng");
+    }
+    fs::write(dir.path().join("taken"), "").expect("a file");
+    assert_eq!(
+        annals(dir.path(), &["schema", "--out", "taken/schemas"]).status.code(),
+        Some(2)
+    );
+}

@@ -74,6 +74,25 @@ impl<'s> Documents<'s> {
         self.files.values().filter(|document| document.root().is_some())
     }
 
+    /// The dialect in which the files are written.
+    pub(super) fn dialect(&self, tree: &Tree) -> Dialect {
+        let Documents { root, files } = self;
+        let has_folder = |folder: &str| {
+            tree.files()
+                .any(|(path, _)| path.strip_prefix(root).is_some_and(|path| path.starts_with(folder)))
+        };
+        let signs = FileSigns {
+            has_types: files.contains_key("entity_defs/types.xml"),
+            has_bigworld_files: files.contains_key("entity_defs/alias.xml")
+                || files.contains_key("services.xml")
+                || files.contains_key("user_data_objects.xml")
+                || has_folder("component_defs/"),
+        };
+        let definitions = files.iter().filter(|(path, _)| path.ends_with(".def"));
+        let roots = definitions.filter_map(|(_, document)| document.root());
+        Dialect::detect(&signs, self.section("entities.xml"), roots)
+    }
+
     /// The root element of a file that is there and could be parsed.
     fn section(&self, path: &str) -> Option<Section<'_>> {
         self.files.get(path).and_then(Document::root)
@@ -84,7 +103,7 @@ impl<'s> Library<'s> {
     /// Reads every file.
     pub(super) fn read(tree: &Tree, documents: &'s Documents<'s>, findings: Findings) -> (Self, Reading<'s>) {
         let root = documents.root;
-        let mut reading = Reading::new(dialect(tree, documents));
+        let mut reading = Reading::new(documents.dialect(tree));
         reading.findings = findings;
         read_alias_files(&mut reading, documents);
         let definitions = definitions(&mut reading, documents);
@@ -201,24 +220,6 @@ fn folder_of(dialect: Dialect, family: Family, kind: Kind) -> &'static str {
         Dialect::KBEngine => folders.next(),
     };
     folder.map_or("", |(folder, _, _)| folder)
-}
-
-fn dialect(tree: &Tree, documents: &Documents<'_>) -> Dialect {
-    let Documents { root, files } = documents;
-    let has_folder = |folder: &str| {
-        tree.files()
-            .any(|(path, _)| path.strip_prefix(root).is_some_and(|path| path.starts_with(folder)))
-    };
-    let signs = FileSigns {
-        has_types: files.contains_key("entity_defs/types.xml"),
-        has_bigworld_files: files.contains_key("entity_defs/alias.xml")
-            || files.contains_key("services.xml")
-            || files.contains_key("user_data_objects.xml")
-            || has_folder("component_defs/"),
-    };
-    let definitions = files.iter().filter(|(path, _)| path.ends_with(".def"));
-    let roots = definitions.filter_map(|(_, document)| document.root());
-    Dialect::detect(&signs, documents.section("entities.xml"), roots)
 }
 
 fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) {

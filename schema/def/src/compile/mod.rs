@@ -15,7 +15,7 @@ use annals_ids::TypeId;
 
 use crate::{
     diagnostic::{Diagnostic, Finding, Findings, Rule},
-    grammar::{Family, Kind},
+    grammar::{Dialect, Family, Kind},
     read::{EntityList, Reading},
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
     source::{Sources, Tree},
@@ -47,6 +47,15 @@ pub(crate) struct World<'w> {
 #[must_use]
 pub fn compile(tree: &Tree) -> Compiled {
     compile_and(tree, |_| ()).0
+}
+
+/// The dialect in which a game is written.
+#[must_use]
+pub fn dialect_of(tree: &Tree) -> Dialect {
+    let mut findings = Findings::default();
+    let sources = Sources::decode(tree, &mut findings);
+    let documents = Documents::parse(tree, &sources, &mut findings);
+    documents.map_or(Dialect::BigWorld, |documents| documents.dialect(tree))
 }
 
 /// Reads and compiles the definitions below a folder.

@@ -2,8 +2,7 @@
 
 use super::{
     BASE_METHOD, BIGWORLD, BOOLEAN, CELL_METHOD, CLIENT_METHOD, Content, DISTANCE, Dialect, FREE, Home, KBENGINE,
-    NOTHING, Noun, OBJECT_PROPERTY, PROPERTY, SERVICE_METHOD, Tag, Text,
-    words::{BOOLEANS, DOMAINS},
+    NOTHING, Noun, OBJECT_PROPERTY, PROPERTY, SERVICE_METHOD, Tag, Text, words::DOMAINS,
 };
 
 /// An entity type, an interface or a component.
@@ -190,7 +189,7 @@ pub(crate) static VOLATILE: Content = Content::tags(&[
     Tag::once("roll", REACH, "How it is tilted; reaches no further than `pitch`."),
     Tag::once(
         "optimized",
-        &Content::text(Text::WordOrNothing(BOOLEANS)),
+        &Content::text(Text::BooleanOrNothing),
         "The height may be left out while the entity stands on the ground.",
     ),
 ]);

@@ -8,7 +8,10 @@ mod definition;
 mod dialect;
 mod file;
 mod member;
+mod relax_ng;
+mod schema_file;
 mod words;
+mod xsd;
 
 pub(crate) use definition::{
     BANDS, DETAIL_BAND, DETAIL_LEVEL, DETAIL_LEVELS, DETAILED_POSITION, DISTRIBUTION, INTERFACES, LOD_LEVELS, VOLATILE,
@@ -19,6 +22,7 @@ pub use file::{ALIASES, FileKind, GROUPED_LIST, LIST, LISTED};
 pub(crate) use file::{FOLDERS, Family, GROUPS, Kind, LISTS, root_of};
 pub(crate) use member::ARG;
 pub use member::{BASE_METHOD, CELL_METHOD, CLIENT_METHOD, FIELD, OBJECT_PROPERTY, PROPERTY, SERVICE_METHOD};
+pub use schema_file::{SchemaFile, relax_ng_files, xsd_files};
 pub use words::{
     BOOLEANS, DICT, DOMAINS, EXPOSURES_OF_BASE, EXPOSURES_OF_CELL, FLAGS, FlagWord, INDICES, Meaning, SEQUENCE, SIMPLE,
     TYPES, TypeWord, USER, Word,
@@ -109,7 +113,9 @@ pub enum Text {
     Reach,
     /// A whole number from the one to the other.
     Integer(u32, u32),
-    /// One of these words.
+    /// `true`, `false`, or nothing.
+    BooleanOrNothing,
+    /// One of these words, in any case.
     Word(&'static [Word]),
     /// One of these words, or nothing.
     WordOrNothing(&'static [Word]),
@@ -121,8 +127,10 @@ pub enum Text {
     Value,
     /// The name of something that is declared elsewhere.
     Name(Noun),
-    /// Anything.
+    /// Any words; some.
     Free,
+    /// Anything at all, elements too: nobody reads it.
+    Anything,
 }
 
 /// What a name can be of.
@@ -289,7 +297,7 @@ const KBENGINE: Home = Home::Mostly(Dialect::KBEngine);
 /// No text and no element.
 static NOTHING: Content = Content::text(Text::Nothing);
 /// What nobody reads.
-static ANYTHING: Content = Content::text(Text::Free);
+static ANYTHING: Content = Content::text(Text::Anything);
 static BOOLEAN: Content = Content::text(Text::Boolean);
 static DISTANCE: Content = Content::text(Text::Distance);
 static FREE: Content = Content::text(Text::Free);

@@ -190,12 +190,12 @@ impl<'s> Reading<'s> {
         });
     }
 
-    /// Reports attributes where none is understood. Declarations of name spaces are left to the XML tools they are for.
+    /// Reports attributes where none is understood. Those that are for XML tools are left to them.
     pub(crate) fn attributes_mean_nothing(&mut self, section: Section<'s>) {
         for attribute in section
             .attributes()
             .iter()
-            .filter(|attribute| !attribute.name.starts_with("xmlns"))
+            .filter(|attribute| !is_for_tools(attribute.name))
         {
             let message = format!("the attribute `{}` has no effect", attribute.name);
             self.report(Finding::new(Rule::Attribute, attribute.span, message).help("remove it"));
@@ -336,6 +336,11 @@ pub(crate) fn is_identifier(name: &str) -> bool {
     name.len() <= MAX_NAME
         && name.as_bytes().first().is_some_and(|first| !first.is_ascii_digit())
         && name.as_bytes().iter().all(is_letter)
+}
+
+/// Whether an attribute declares a name space, or says where a schema of the file is.
+fn is_for_tools(attribute: &str) -> bool {
+    attribute.starts_with("xmlns") || attribute.starts_with("xsi:")
 }
 
 /// `true` and `false` in any case.

@@ -1,0 +1,59 @@
+//! `annals defs schema`: the grammar as schemas for XML tools.
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use annals_def::grammar::{Dialect, relax_ng_files, xsd_files};
+use clap::ValueEnum;
+
+use super::CANNOT_RUN;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Schema {
+    /// XSD 1.0, or RELAX NG, which is exact about the tags of members
+    #[arg(long, value_enum, default_value_t = Notation::Xsd)]
+    format: Notation,
+    /// Whose words the schemas accept
+    #[arg(long, value_enum, default_value_t = Words::Bigworld)]
+    dialect: Words,
+    /// The folder that the schemas are written to; made if it is not there
+    #[arg(long)]
+    out: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Notation {
+    Xsd,
+    Rng,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Words {
+    Bigworld,
+    Kbengine,
+}
+
+impl Schema {
+    pub(super) fn run(self) -> ExitCode {
+        let dialect = match self.dialect {
+            Words::Bigworld => Dialect::BigWorld,
+            Words::Kbengine => Dialect::KBEngine,
+        };
+        let files = match self.format {
+            Notation::Xsd => xsd_files(dialect),
+            Notation::Rng => relax_ng_files(dialect),
+        };
+        if let Err(error) = fs::create_dir_all(&self.out) {
+            eprintln!("{}: {error}", self.out.display());
+            return ExitCode::from(CANNOT_RUN);
+        }
+        for file in files {
+            let path = self.out.join(&file.name);
+            if let Err(error) = fs::write(&path, &file.text) {
+                eprintln!("{}: {error}", path.display());
+                return ExitCode::from(CANNOT_RUN);
+            }
+            println!("{}", path.display());
+        }
+        ExitCode::SUCCESS
+    }
+}
