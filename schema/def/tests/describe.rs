@@ -6,8 +6,8 @@ mod support;
 use std::{fs, path::Path};
 
 use annals_def::{
-    Argument, Description, Distribution, EntityType, Exposure, Form, Method, Property, Schema, Size, Style, Value,
-    describe, description_to_json, encode, generate, split_mix, survey_dir, to_table,
+    Argument, Description, Diagnostic, Distribution, EntityType, Exposure, Form, Method, Property, Schema, Size, Style,
+    Tree, Value, describe, description_to_json, encode, generate, split_mix, survey, survey_dir, to_table,
 };
 use serde_json::Value as Json;
 use support::random_type;
@@ -232,6 +232,44 @@ fn the_table_fits_a_terminal_and_is_coloured_only_when_asked() {
         ),
         plain
     );
+}
+
+#[test]
+fn advice_stands_at_its_member() {
+    let mut tree = Tree::new();
+    tree.insert("entities.xml", "<root> <Avatar/> <Monster/> </root>");
+    tree.insert("entity_defs/alias.xml", "<root> <GOLD> UINT32 </GOLD> </root>");
+    let levels = "<LoDLevels> <level> 20 <label> NEAR </label> </level> </LoDLevels>";
+    let share = "<share> <Type> FLOAT64 </Type> <Flags> OWN_CLIENT </Flags> </share>";
+    let say = "<onSay> <Arg> STRING </Arg> </onSay>";
+    tree.insert(
+        "entity_defs/Avatar.def",
+        format!("<root> {levels} <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> {share} </Properties> <ClientMethods> {say} </ClientMethods> </root>"),
+    );
+    tree.insert("entity_defs/Monster.def", "<root> <Parent> Avatar </Parent> </root>");
+    let description = survey(&tree).describe().expect("no errors");
+    let codes = |advice: &[Diagnostic]| {
+        advice
+            .iter()
+            .map(|one| one.rule.to_string())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    for one in &description.types {
+        assert_eq!(codes(&one.properties[0].advice), "", "{}", one.name);
+        assert_eq!(codes(&one.properties[1].advice), "D0702", "{}", one.name);
+        assert_eq!(codes(&one.client_methods[0].advice), "D0718 D0709", "{}", one.name);
+    }
+    assert_eq!(codes(&description.types[0].advice), "D0719");
+    assert_eq!(
+        codes(&description.types[1].advice),
+        "",
+        "what is wrong with the parent is told there"
+    );
+    assert_eq!(codes(&description.aliases[0].advice), "D0723");
+    assert!(to_table(&description, Style::Plain).contains("  D0702  `share` is sent to clients with 64 bits; "));
+    let json: Json = serde_json::from_str(&description_to_json(&description)).expect("JSON");
+    assert_eq!(json["types"][0]["properties"][1]["advice"][0]["code"], "D0702");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Cases: definitions and what is said about them.
 //!
-//! `test_data/ok` holds what loads, `test_data/err` what must not. A case is a file of sections, each begun by
+//! `test_data/ok` holds what loads, `test_data/err` what must not, `test_data/lint` what loads and could be better. A case is a file of sections, each begun by
 //! `=== path`, or a folder where the bytes matter. Beside it stands what is expected: the diagnostics, and of what loads
 //! the schema. `UPDATE_EXPECT=1 cargo test -p annals-def --test golden` writes the expectations anew; read the difference.
 
@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use annals_def::{Compiled, Rule, Severity, Style, compile, render};
+use annals_def::{Compiled, Rule, Severity, Style, compile, render, survey};
 use support::{describe, tree_of};
 
 fn cases(kind: &str) -> Vec<PathBuf> {
@@ -93,14 +93,37 @@ fn what_is_odd_loads_and_is_named() {
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
 }
 
+#[test]
+fn what_could_be_better_is_told_to_those_who_ask() {
+    let mut differences = Vec::new();
+    for case in cases("lint") {
+        let tree = tree_of(&case);
+        let diagnostics = survey(&tree).diagnostics;
+        let said = render(&diagnostics, Style::Plain);
+        let rule = rule_of(&case);
+        let is_told = rule.is_none_or(|rule| diagnostics.iter().any(|d| d.rule == rule));
+        let is_quiet = case.to_string_lossy().contains("_quiet_");
+        assert!(is_told != is_quiet, "{}: {rule:?}\n{said}", case.display());
+        let unasked = compile(&tree);
+        assert!(unasked.schema.is_some(), "{} does not load", case.display());
+        assert!(
+            unasked.diagnostics.iter().all(|d| d.severity != Severity::Lint),
+            "{}: advice that nobody asked for",
+            case.display()
+        );
+        differences.extend(compare(&case, &said));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+}
+
 /// Rules that need more than a small case; `hostile.rs` breaks them.
 const LARGE: [Rule; 4] = [Rule::Unreadable, Rule::TooLarge, Rule::TooMany, Rule::MoreFindings];
 
 #[test]
 fn every_rule_has_a_case() {
-    let kinds = ["err", "ok"].into_iter().flat_map(cases);
+    let kinds = ["err", "ok", "lint"].into_iter().flat_map(cases);
     let broken: BTreeSet<Rule> = kinds
-        .flat_map(|case| compile(&tree_of(&case)).diagnostics)
+        .flat_map(|case| survey(&tree_of(&case)).diagnostics)
         .map(|diagnostic| diagnostic.rule)
         .collect();
     let missing: Vec<_> = Rule::ALL

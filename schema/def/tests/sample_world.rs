@@ -4,8 +4,15 @@ mod support;
 
 use std::{fs, path::Path};
 
-use annals_def::{Exposure, Reach, Schema, Style, check_dir, render};
+use annals_def::{Exposure, Reach, Schema, Style, check_dir, render, survey_dir};
 use support::describe;
+
+#[test]
+fn advice_that_it_does_not_take_it_allows_with_a_reason() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
+    let diagnostics = survey_dir(&folder).diagnostics;
+    assert!(diagnostics.is_empty(), "{}", render(&diagnostics, Style::Plain));
+}
 
 fn sample() -> Schema {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");

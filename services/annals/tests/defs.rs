@@ -116,6 +116,40 @@ fn sarif_has_what_the_standard_requires() {
 }
 
 #[test]
+fn advice_is_given_to_those_who_ask_and_fails_only_if_strict() {
+    let wasteful =
+        "<root> <Properties> <share> <Type> FLOAT64 </Type> <Flags> OWN_CLIENT </Flags> </share> </Properties> </root>";
+    let dir = world(wasteful);
+    let plain = annals(dir.path(), &["check", ".", "--strict"]);
+    assert_eq!(
+        (plain.status.code(), said(&plain).as_str()),
+        (Some(0), ".: no problems\n")
+    );
+    let advice = annals(dir.path(), &["check", ".", "--lints"]);
+    assert_eq!(advice.status.code(), Some(0));
+    assert!(said(&advice).contains("lint[D0702]: `share` is sent to clients with 64 bits"));
+    assert!(said(&advice).contains("1 lint\n"));
+    let strict = annals(dir.path(), &["check", ".", "--lints", "--strict"]);
+    assert_eq!(strict.status.code(), Some(1));
+    let json = annals(dir.path(), &["check", ".", "--lints", "--format", "json"]);
+    let json: Json = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(
+        (&json["counts"]["lint"], &json["problems"][0]["severity"]),
+        (&1.into(), &"lint".into())
+    );
+    let sarif = annals(dir.path(), &["check", ".", "--lints", "--format", "sarif"]);
+    let sarif: Json = serde_json::from_slice(&sarif.stdout).expect("JSON");
+    assert_eq!(
+        sarif["runs"][0]["results"][0]["level"], "note",
+        "the standard has no lints"
+    );
+    let allowed = wasteful.replace("<share>", "<share> <!-- allow D0702: exact shares are shown -->");
+    let dir = world(&allowed);
+    let output = annals(dir.path(), &["check", ".", "--lints", "--strict"]);
+    assert_eq!(said(&output), ".: no problems\n");
+}
+
+#[test]
 fn a_rule_is_explained_and_a_slip_is_recognised() {
     let dir = world(CLEAN);
     let output = annals(dir.path(), &["explain", "D0201"]);

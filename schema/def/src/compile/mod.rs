@@ -3,6 +3,7 @@
 //! Everything is looked at in one run, whether or not something else is wrong: every file is read, every definition
 //! compiled, listed or not. Only then is it decided whether there is a schema.
 
+mod allowance;
 mod declared;
 mod entity;
 mod library;
@@ -20,6 +21,8 @@ use crate::{
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
     source::{Sources, Tree},
 };
+use allowance::Allowances;
+pub(crate) use allowance::is_allowance;
 pub(crate) use declared::{Declared, DeclaredSchema};
 use entity::Compiler;
 pub(crate) use library::Documents;
@@ -46,7 +49,7 @@ pub(crate) struct World<'w> {
 /// Compiles a game's definitions.
 #[must_use]
 pub fn compile(tree: &Tree) -> Compiled {
-    compile_and(tree, |_| ()).0
+    run(tree, None::<fn(&World<'_>, &mut Findings)>).0
 }
 
 /// The dialect in which a game is written.
@@ -65,8 +68,12 @@ pub fn check_dir(dir: &Path) -> (Option<Schema>, Vec<Diagnostic>) {
     (schema, diagnostics)
 }
 
-/// Compiles, and looks at what came out if there is a schema.
-pub(crate) fn compile_and<T>(tree: &Tree, look: impl FnOnce(&World<'_>) -> T) -> (Compiled, Option<T>) {
+/// Compiles, and looks at what came out, if there is a schema: what is found then is among the diagnostics.
+pub(crate) fn compile_and<T>(tree: &Tree, look: impl FnOnce(&World<'_>, &mut Findings) -> T) -> (Compiled, Option<T>) {
+    run(tree, Some(look))
+}
+
+fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>) -> (Compiled, Option<T>) {
     let mut findings = Findings::default();
     for (path, reason) in tree.unread() {
         findings.push(Finding::in_path(
@@ -83,16 +90,23 @@ pub(crate) fn compile_and<T>(tree: &Tree, look: impl FnOnce(&World<'_>) -> T) ->
     };
     let (library, reading) = Library::read(tree, &documents, findings);
     let (schema, declared, mut reading) = compile_library(&library, reading);
-    let seen = schema.as_ref().map(|schema| {
-        look(&World {
+    let mut findings = std::mem::take(&mut reading.findings);
+    let mut allowances = Allowances::read(&documents, &mut findings);
+    let mut seen = None;
+    if let (Some(schema), Some(look)) = (&schema, look) {
+        let world = World {
             sources: &sources,
             documents: &documents,
             reading: &reading,
             schema,
             declared: &declared,
-        })
-    });
-    let diagnostics = std::mem::take(&mut reading.findings).into_diagnostics(&sources);
+        };
+        seen = Some(look(&world, &mut findings));
+        allowances.apply(&mut findings);
+        allowances.report_unused(&mut findings);
+    }
+    allowances.apply(&mut findings);
+    let diagnostics = findings.into_diagnostics(&sources);
     (Compiled { schema, diagnostics }, seen)
 }
 

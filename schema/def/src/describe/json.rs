@@ -22,6 +22,7 @@ use super::{
     ServiceDescription, Size, Storage, Sum, TypeDescription,
 };
 use crate::{
+    diagnostic::Diagnostic,
     schema::{Exposure, LodLevel, Reach},
     survey::{MemberOrigin, TypeOrigin},
 };
@@ -39,6 +40,7 @@ pub fn to_json(description: &Description) -> String {
             "file": alias.place.file,
             "line": alias.place.line,
             "documentation": alias.documentation,
+            "advice": advice(&alias.advice),
         })
     });
     let definitions = description.definitions.iter().map(|definition| {
@@ -108,6 +110,7 @@ fn entity_type(one: &TypeDescription) -> Json {
         },
     });
     add_type_origin(&mut json, one.origin.as_ref());
+    json["advice"] = advice(&one.advice);
     json
 }
 
@@ -156,6 +159,7 @@ fn property(property: &PropertyDescription) -> Json {
     });
     add_size(&mut json, property.size);
     add_origin(&mut json, property.origin.as_ref());
+    json["advice"] = advice(&property.advice);
     json
 }
 
@@ -178,6 +182,7 @@ fn method(method: &MethodDescription) -> Json {
     });
     add_size(&mut json, method.size);
     add_origin(&mut json, method.origin.as_ref());
+    json["advice"] = advice(&method.advice);
     json
 }
 
@@ -218,6 +223,20 @@ fn add_type_origin(json: &mut Json, origin: Option<&TypeOrigin>) {
     json["line"] = json!(origin.place.line);
     json["documentation"] = json!(origin.documentation);
     json["ancestors"] = json!(origin.ancestors.iter().map(ToString::to_string).collect::<Vec<_>>());
+}
+
+fn advice(advice: &[Diagnostic]) -> Json {
+    let one = |one: &Diagnostic| {
+        json!({
+            "code": one.rule.to_string(),
+            "severity": one.severity.to_string(),
+            "message": one.message,
+            "help": one.help,
+            "file": one.place.file,
+            "line": one.place.line,
+        })
+    };
+    advice.iter().map(one).collect()
 }
 
 fn ids(ids: &Ids) -> Json {

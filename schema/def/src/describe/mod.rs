@@ -1,11 +1,12 @@
 //! What a schema costs, and who sees what of it: plain data for whoever shows it to people or programs.
 //!
-//! [`describe`] works from the compiled schema alone; [`Survey::describe`] adds what only the files know: where a member is
+//! [`describe`] works from the compiled schema alone; [`Survey::describe`](crate::Survey::describe) adds what only the files know: where a member is
 //! declared, the words its type is written in, its documentation and the advice on it.
 
 mod json;
 mod size;
 mod storage;
+mod surveyed;
 mod table;
 
 use std::collections::BTreeMap;
@@ -18,11 +19,12 @@ pub use storage::{INDEXED_BYTES, Storage, StoredIndex};
 pub use table::to_table;
 
 use crate::{
+    diagnostic::Diagnostic,
     schema::{
         Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, LodLevel, Method, Parts, Property,
         Schema, Volatile,
     },
-    survey::{AliasOrigin, Ancestor, DefinitionOrigin, MemberOrigin, Survey, TypeOrigin},
+    survey::{AliasOrigin, Ancestor, DefinitionOrigin, MemberOrigin, TypeOrigin},
     value::Value,
 };
 
@@ -94,6 +96,8 @@ pub struct TypeDescription {
     pub totals: Totals,
     /// Where it is declared, if the files are known.
     pub origin: Option<TypeOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
 }
 
 /// Members that clients know by a number.
@@ -138,6 +142,8 @@ pub struct PropertyDescription {
     pub storage: Option<Storage>,
     /// Where it is declared, if the files are known.
     pub origin: Option<MemberOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
 }
 
 /// A method.
@@ -167,6 +173,8 @@ pub struct MethodDescription {
     pub protocol_id: Option<u16>,
     /// Where it is declared, if the files are known.
     pub origin: Option<MemberOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
 }
 
 /// An argument, a returned value, or a property of a user data object.
@@ -189,6 +197,8 @@ pub struct ServiceDescription {
     pub methods: Vec<MethodDescription>,
     /// Where it is declared, if the files are known.
     pub origin: Option<TypeOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
 }
 
 /// A user data object type.
@@ -202,6 +212,8 @@ pub struct ObjectDescription {
     pub properties: Vec<(ArgumentDescription, Value)>,
     /// Where it is declared, if the files are known.
     pub origin: Option<TypeOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
 }
 
 /// What a whole entity takes, in bytes of values. Ids and lengths of messages come on top.
@@ -243,6 +255,7 @@ pub fn describe(schema: &Schema) -> Description {
                 name: service.name.clone(),
                 methods: service.methods.iter().map(MethodDescription::of).collect(),
                 origin: None,
+                advice: Vec::new(),
             })
             .collect(),
         user_data_objects: schema
@@ -262,6 +275,7 @@ pub fn describe(schema: &Schema) -> Description {
                     })
                     .collect(),
                 origin: None,
+                advice: Vec::new(),
             })
             .collect(),
         aliases: Vec::new(),
@@ -284,44 +298,6 @@ impl Description {
         self.types.retain(|one| wanted.contains(&one.name));
         self.services.retain(|service| wanted.contains(&service.name));
         self.user_data_objects.retain(|object| wanted.contains(&object.name));
-    }
-}
-
-impl Survey {
-    /// Describes the schema, if there is one, with where everything is declared.
-    #[must_use]
-    pub fn describe(&self) -> Option<Description> {
-        let origins = self.origins.clone()?;
-        let mut description = describe(self.schema.as_ref()?);
-        description.aliases = origins.aliases;
-        description.definitions = origins.definitions;
-        for (one, mut origin) in description.types.iter_mut().zip(origins.types) {
-            let members = &mut origin.members;
-            let places = [
-                &mut members.base_methods,
-                &mut members.cell_methods,
-                &mut members.client_methods,
-            ];
-            let methods = [&mut one.base_methods, &mut one.cell_methods, &mut one.client_methods];
-            for (methods, places) in methods.into_iter().zip(places) {
-                methods
-                    .iter_mut()
-                    .zip(places.drain(..))
-                    .for_each(|(method, place)| method.origin = Some(place));
-            }
-            let properties = one.properties.iter_mut().zip(members.properties.drain(..));
-            properties.for_each(|(property, place)| property.origin = Some(place));
-            one.origin = Some(origin);
-        }
-        for (service, mut origin) in description.services.iter_mut().zip(origins.services) {
-            let methods = service.methods.iter_mut().zip(origin.members.methods.drain(..));
-            methods.for_each(|(method, place)| method.origin = Some(place));
-            service.origin = Some(origin);
-        }
-        for (object, origin) in description.user_data_objects.iter_mut().zip(origins.objects) {
-            object.origin = Some(origin);
-        }
-        Some(description)
     }
 }
 
@@ -355,11 +331,12 @@ fn describe_type(schema: &Schema, one: &EntityType) -> TypeDescription {
         totals: Totals::of(&one.name, one.persistent, &properties),
         properties,
         origin: None,
+        advice: Vec::new(),
     }
 }
 
 impl Ids {
-    fn of(members: &[MemberId]) -> Self {
+    pub(crate) fn of(members: &[MemberId]) -> Self {
         Self {
             members: members.to_vec(),
             single_byte: single_byte_ids(members.len()),
@@ -403,6 +380,7 @@ impl PropertyDescription {
             default: property.default.clone(),
             storage: Storage::of(one, property),
             origin: None,
+            advice: Vec::new(),
         }
     }
 
@@ -447,6 +425,7 @@ impl MethodDescription {
             reliable: method.reliable,
             protocol_id: method.protocol_id,
             origin: None,
+            advice: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{ArgumentDescription, Description, Ids, MethodDescription, PropertyDescription, Sum, TypeDescription};
 use crate::{
-    diagnostic::{Style, columns, paint},
+    diagnostic::{Diagnostic, Style, columns, paint},
     schema::{Exposure, Reach},
 };
 
@@ -17,6 +17,7 @@ const GAP: usize = 2;
 const BOLD: &str = "1";
 const DIM: &str = "2";
 const GREEN: &str = "32";
+const YELLOW: &str = "33";
 
 /// The types, then the services and user data objects. What does not fit its column ends in an ellipsis.
 #[must_use]
@@ -98,7 +99,52 @@ fn entity_type(one: &TypeDescription, style: Style, out: &mut String) {
     ] {
         methods(part, called(ids, list).into_iter().map(|at| &list[at]), style, out);
     }
+    advice(one, style, out);
     out.push('\n');
+}
+
+/// Warnings and advice on a type and its members.
+fn advice(one: &TypeDescription, style: Style, out: &mut String) {
+    let methods = [&one.client_methods, &one.cell_methods, &one.base_methods];
+    let on_methods = methods.into_iter().flatten().flat_map(|method| &method.advice);
+    let on_properties = one.properties.iter().flat_map(|property| &property.advice);
+    let all: Vec<&Diagnostic> = one.advice.iter().chain(on_properties).chain(on_methods).collect();
+    if !all.is_empty() {
+        out.push('\n');
+    }
+    for one in all {
+        let code = one.rule.to_string();
+        let text = match &one.help {
+            Some(help) => format!("{}; {help}", one.message),
+            None => one.message.clone(),
+        };
+        for (at, line) in wrapped(&text, WIDTH - GAP - code.len() - GAP).iter().enumerate() {
+            let code = if at == 0 {
+                paint(&code, YELLOW, style)
+            } else {
+                " ".repeat(code.len())
+            };
+            let _ = writeln!(out, "  {code}  {line}");
+        }
+    }
+}
+
+/// The words of a text in lines of so many columns.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            *line = fitted(word, width);
+        } else if columns(line) + 1 + columns(word) <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(fitted(word, width));
+        }
+    }
+    lines
 }
 
 /// What there is to say about a type as a whole, in lines.

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 
 use super::{Rule, Style, render};
-use crate::{compile::compile, source::Tree};
+use crate::{source::Tree, survey::survey};
 
 /// A rule at length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub fn explain(rule: Rule, style: Style) -> String {
         short.title, short.severity, short.why
     );
     let _ = write!(out, "\nThis breaks it:\n\n{}\n", indented(wrong.0));
-    let mut found = compile(&wrong.tree()).diagnostics;
+    let mut found = survey(&wrong.tree()).diagnostics;
     found.retain(|diagnostic| diagnostic.rule == rule);
     found.truncate(1);
     let said = render(&found, style);

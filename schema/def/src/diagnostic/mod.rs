@@ -127,6 +127,11 @@ impl Findings {
         nearest(word, candidates)
     }
 
+    /// Keeps what the predicate says.
+    pub(crate) fn retain(&mut self, is_kept: impl FnMut(&Finding) -> bool) {
+        self.list.retain(is_kept);
+    }
+
     /// Whether anything found forbids a schema.
     pub(crate) fn has_errors(&self) -> bool {
         self.has_errors

@@ -36,7 +36,7 @@ pub fn render(diagnostics: &[Diagnostic], style: Style) -> String {
         out.push('\n');
     }
     let count = |severity| diagnostics.iter().filter(|d| d.severity == severity).count();
-    let counts: Vec<String> = [Severity::Error, Severity::Warning, Severity::Note]
+    let counts: Vec<String> = [Severity::Error, Severity::Warning, Severity::Lint, Severity::Note]
         .into_iter()
         .map(|severity| (count(severity), severity))
         .filter(|(count, _)| *count > 0)
@@ -165,6 +165,7 @@ fn colour(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "1;31",
         Severity::Warning => "1;33",
+        Severity::Lint => "1;35",
         Severity::Note => "1;36",
     }
 }

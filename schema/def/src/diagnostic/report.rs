@@ -15,6 +15,7 @@ pub fn to_json(diagnostics: &[Diagnostic]) -> String {
         "counts": {
             "error": count(Severity::Error),
             "warning": count(Severity::Warning),
+            "lint": count(Severity::Lint),
             "note": count(Severity::Note),
         },
     });
@@ -80,8 +81,17 @@ fn sarif_rule(rule: &Rule) -> Json {
         "shortDescription": { "text": text.title },
         "fullDescription": { "text": format!("{}: {}", text.title, text.why) },
         "help": { "text": rule.explanation().text },
-        "defaultConfiguration": { "level": text.severity.to_string() },
+        "defaultConfiguration": { "level": level(text.severity) },
     })
+}
+
+/// The word that the standard has for a severity.
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Lint | Severity::Note => "note",
+    }
 }
 
 fn sarif_result(diagnostic: &Diagnostic, folder: &str) -> Json {
@@ -92,7 +102,7 @@ fn sarif_result(diagnostic: &Diagnostic, folder: &str) -> Json {
     let mut result = json!({
         "ruleId": diagnostic.rule.to_string(),
         "ruleIndex": Rule::ALL.iter().position(|rule| *rule == diagnostic.rule),
-        "level": diagnostic.severity.to_string(),
+        "level": level(diagnostic.severity),
         "message": { "text": message },
         "locations": [{ "physicalLocation": location(&diagnostic.place, folder) }],
     });

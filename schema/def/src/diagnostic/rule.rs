@@ -11,6 +11,8 @@ pub enum Severity {
     Error,
     /// There is a schema, but perhaps not the one that was meant.
     Warning,
+    /// It means what was meant, and there is a better way to say it. Only told to those who ask.
+    Lint,
     /// Something was understood and has no effect.
     Note,
 }
@@ -236,6 +238,60 @@ rules! {
         "scripts reach only one of them by it"
     Domain 609 Error "there is no such domain"
         "a user data object is created on cells, bases or clients"
+
+    OpaqueValue 701 Lint "a member that only scripts understand"
+        "its size is unbounded, nothing checks it, and a change within it is noticed by nobody"
+    WideFloat 702 Lint "more digits than clients show"
+        "a `FLOAT64` takes twice the bytes of a `FLOAT32` wherever it is sent"
+    WideBoolean 703 Lint "yes or no in more than one byte"
+        "it takes its bytes wherever it is sent, and there are only two values to tell apart"
+    LargeAtAnyDistance 704 Lint "something large is sent at any distance"
+        "each change goes to every client that sees the entity, however far away"
+    LargeAtCreation 705 Lint "something large is sent when the client gets the entity"
+        "all of it travels before the player sees anything, and its changes do not reach the client at all"
+    LargeOnGhosts 706 Lint "something large is copied to every neighbouring cell"
+        "each change travels to all ghosts, whether or not an entity over there looks at it"
+    WholeEachTime 707 Lint "a change in a part sends the whole"
+        "where only the newest change is kept, or one can be lost, parts of a value cannot be sent by themselves"
+    EveryStep 708 Lint "every step of something that moves is sent"
+        "of several changes between two updates each is sent, and only the last one shows"
+    BytesForText 709 Lint "text as bytes"
+        "a `STRING` has no encoding, so a client cannot know what its letters are"
+    OneField 710 Lint "a FIXED_DICT with a single field"
+        "nothing is bundled, and each change of the field takes a path into the value"
+    ShownToNobody 711 Lint "a property for clients of types that have none"
+        "no client ever sees it"
+    StoredByNobody 712 Lint "a persistent property of types that are not stored"
+        "it is never written"
+    TemporaryYetKept 713 Lint "a temporary property that is stored or shown"
+        "what is lost with each hand-over to another cell is neither worth storing nor right to show"
+    UnboundedName 714 Lint "an index on text of any length"
+        "an index looks at the first 255 bytes: names that differ only behind them are one name"
+    UnboundedStored 715 Lint "something of any size is stored"
+        "an entity is written as a whole, so all of it is written again with every change of anything"
+    UnboundedArgument 716 Lint "clients can send something of any length"
+        "whoever wants to do harm sends as much as a message may hold, as often as allowed"
+    ExposedSilently 717 Lint "exposed, but it is not said to whom"
+        "on a cell that is every client which sees the entity, and easily overlooked"
+    HeardFar 718 Lint "a call of variable size reaches any distance"
+        "called for all clients, it goes to every one that sees the entity"
+    UnusedLevel 719 Lint "a level of detail that no property has"
+        "each level keeps a stamp for every observer, and crossing its radius is work"
+    NoHysteresis 720 Lint "a level of detail without hysteresis"
+        "whoever walks along its radius changes levels with every step"
+    PositionTwice 721 Lint "a volatile position and an exact one"
+        "the exact one is sent with every change, in more bytes, beside the volatile one"
+    VolatileUnseen 722 Lint "a volatile position that no client sees"
+        "it is sent to clients only, and the type has none"
+    UnusedAlias 723 Lint "an alias that nothing uses"
+        "readers look for its meaning"
+    LongIds 724 Lint "more members than short ids"
+        "the ids of those of largest size take a second byte in each message"
+
+    Allowance 751 Warning "an allowance that cannot count"
+        "it names rules that may be broken here and says why, as in `allow D0704: seen once`"
+    UnusedAllowance 752 Lint "an allowance for nothing"
+        "the next one to break the rule here would not be told"
 }
 
 impl Rule {
@@ -259,6 +315,7 @@ impl fmt::Display for Severity {
         f.pad(match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Lint => "lint",
             Severity::Note => "note",
         })
     }

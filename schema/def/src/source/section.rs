@@ -5,7 +5,7 @@
 
 use std::ops::Deref;
 
-use super::{FileId, Span};
+use super::{FileId, Span, position};
 
 /// A parsed file: its elements in the order of their start tags.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(crate) struct Document<'s> {
 pub(crate) struct Comment<'s> {
     /// What is between `<!--` and `-->`.
     pub(crate) text: &'s str,
+    /// Where it begins, in bytes of the file's text.
+    pub(crate) begin: u32,
     /// The position of the element that it is in; none outside of the root.
     pub(crate) inside: Option<u32>,
     /// The position that the next element has, if there is one.
@@ -96,8 +98,30 @@ impl Document<'_> {
         let is_there = at < self.nodes.len();
         is_there.then_some(Section {
             document: self,
-            at: super::position(at),
+            at: position(at),
         })
+    }
+
+    /// The comments, in the order of the file.
+    pub(crate) fn comments(&self) -> &[Comment<'_>] {
+        &self.comments
+    }
+
+    /// The element that follows a comment in the element that the comment is in; of one outside of the root, the root.
+    pub(crate) fn section_behind(&self, comment: &Comment<'_>) -> Option<Section<'_>> {
+        let end = comment.inside.map_or(position(self.nodes.len()), |inside| {
+            inside + self.nodes[inside as usize].size
+        });
+        let is_there = comment.before < end;
+        is_there.then_some(Section {
+            document: self,
+            at: comment.before,
+        })
+    }
+
+    /// The text of the file.
+    pub(crate) fn text(&self) -> &str {
+        self.text
     }
 
     /// The element whose name is at this place.
@@ -175,6 +199,29 @@ impl<'s> Section<'s> {
             .map(|comment| comment.text)
     }
 
+    /// Where the last name or text in it begins.
+    pub(crate) fn last_offset(self) -> u32 {
+        let nodes = &self.document.nodes[self.at as usize..(self.at + self.size) as usize];
+        let offset = |node: &Node<'_>| {
+            if node.has_text() {
+                node.text_start
+            } else {
+                node.name_start
+            }
+        };
+        nodes.iter().map(offset).max().unwrap_or(self.name_start)
+    }
+
+    /// Where the element is, from its name to behind all that is in it: at most to the next element outside of it.
+    pub(crate) fn extent(self) -> Span {
+        let next = self.document.nodes.get((self.at + self.size) as usize);
+        Span {
+            file: self.document.file,
+            start: self.name_start,
+            end: next.map_or(position(self.document.text.len()), |next| next.name_start),
+        }
+    }
+
     /// Whether both are the same element of the same file.
     pub(crate) fn is(self, other: Section<'_>) -> bool {
         self.document.file == other.document.file && self.at == other.at
@@ -185,7 +232,7 @@ impl<'s> Section<'s> {
         Span {
             file: self.document.file,
             start: self.name_start,
-            end: self.name_start + super::position(self.name.len()),
+            end: self.name_start + position(self.name.len()),
         }
     }
 

@@ -125,9 +125,11 @@ impl<'s> Parser<'s, '_> {
             Some(b'/') => self.end_tag(),
             Some(b'!') => {
                 if rest.starts_with("<!--") {
+                    let begin = self.at;
                     let text = self.pass("<!--", "-->", "the comment")?;
                     self.comments.push(Comment {
                         text,
+                        begin: position(begin),
                         inside: self.open.last().map(|open| position(open.node)),
                         before: position(self.nodes.len()),
                     });

@@ -1,5 +1,7 @@
 //! The comments of a file: which of them says something about an element.
 
+use crate::compile::is_allowance;
+
 /// Longest documentation of one thing that is kept, bytes.
 const MAX_DOCUMENTATION: usize = 4_000;
 
@@ -56,16 +58,6 @@ fn said(content: &str) -> Option<String> {
     }
     let lines: Vec<&str> = content.lines().map(str::trim).collect();
     Some(lines.join("\n"))
-}
-
-/// Whether a comment allows what a rule advises against: `allow D0701…`.
-pub(super) fn is_allowance(content: &str) -> bool {
-    let words = content.trim_start().strip_prefix("allow");
-    let codes = words.filter(|rest| rest.starts_with([' ', '\t', '\n', '\r']));
-    codes.is_some_and(|codes| {
-        let mut code = codes.trim_start().chars();
-        matches!(code.next(), Some('D' | 'd')) && code.next().is_some_and(|digit| digit.is_ascii_digit())
-    })
 }
 
 fn shortened(mut text: String) -> String {

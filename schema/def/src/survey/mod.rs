@@ -3,6 +3,7 @@
 //!
 //! Compiling does none of this, so it costs nothing where nobody asks for it.
 
+mod advice;
 mod comment;
 mod origin;
 mod texts;
@@ -11,11 +12,12 @@ use std::{fmt, path::Path};
 
 use crate::{
     compile::{Compiled, compile_and},
-    diagnostic::Diagnostic,
+    diagnostic::{Diagnostic, Place},
     grammar::Kind,
     schema::Schema,
     source::Tree,
 };
+use advice::advise;
 use texts::Texts;
 
 /// Everything there is to show of a game.
@@ -23,7 +25,7 @@ use texts::Texts;
 pub struct Survey {
     /// The schema, if there is no error.
     pub schema: Option<Schema>,
-    /// What was found, by file, line and column.
+    /// What was found, by file, line and column; advice is a [`Severity::Lint`](crate::Severity::Lint).
     pub diagnostics: Vec<Diagnostic>,
     /// Where everything is declared, if there is a schema.
     pub origins: Option<Origins>,
@@ -122,6 +124,8 @@ pub struct AliasOrigin {
     pub stream_size: Option<usize>,
     /// What it gives its members at first.
     pub default: String,
+    /// Warnings and advice on it.
+    pub advice: Vec<Diagnostic>,
 }
 
 /// A definition that types are made of.
@@ -137,19 +141,36 @@ pub struct DefinitionOrigin {
     pub heirs: Vec<String>,
 }
 
-/// A line of a file.
+/// Where a declaration is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePlace {
     /// The file's path below the game's folder.
     pub file: String,
-    /// The line, from 1.
+    /// The line of its name, from 1.
     pub line: u32,
+    /// The first character of its name, from 1.
+    pub column: u32,
+    /// The line and the column of the last thing in it.
+    pub end: (u32, u32),
+}
+
+impl SourcePlace {
+    /// Whether something that was found is in the declaration.
+    #[must_use]
+    pub fn holds(&self, found: &Place) -> bool {
+        let at = (found.line, found.column);
+        self.file == found.file && ((self.line, self.column)..=self.end).contains(&at)
+    }
 }
 
 /// Looks at a game's definitions.
 #[must_use]
 pub fn survey(tree: &Tree) -> Survey {
-    let (compiled, origins) = compile_and(tree, |world| Origins::of(&Texts::of(world)));
+    let (compiled, origins) = compile_and(tree, |world, findings| {
+        let texts = Texts::of(world);
+        advise(&texts, findings);
+        Origins::of(&texts)
+    });
     let Compiled { schema, diagnostics } = compiled;
     Survey {
         schema,

@@ -84,17 +84,10 @@ impl Texts<'_> {
 
     /// The aliases in the order of their declarations.
     fn aliases(&self) -> Vec<AliasOrigin> {
-        let files = self.documents().filter_map(|document| {
-            let path = self.world.sources.file(document.file()).path;
-            let is_alias_file = ["entity_defs/alias.xml", "entity_defs/types.xml"]
-                .iter()
-                .any(|name| path.ends_with(name));
-            document.root().filter(|_| is_alias_file)
-        });
         let known = &self.world.reading.aliases;
         let mut seen = BTreeSet::new();
         let mut aliases = Vec::new();
-        for section in files.flat_map(Section::children) {
+        for section in self.alias_sections() {
             let Some(Some(typed)) = known.get(&Name(section.name)) else {
                 continue;
             };
@@ -116,6 +109,7 @@ impl Texts<'_> {
             data_type: data_type.to_string(),
             stream_size: data_type.stream_size(),
             default: default.to_string(),
+            advice: Vec::new(),
         }
     }
 

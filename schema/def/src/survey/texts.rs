@@ -35,14 +35,25 @@ impl<'w> Texts<'w> {
         &self.world.sources.file(file).text
     }
 
-    /// The line of a place.
-    pub(super) fn place(&self, span: Span) -> SourcePlace {
-        let starts = &self.lines[&span.file];
-        let line = starts.partition_point(|&start| start <= span.start as usize);
+    /// The place of the element whose name is there.
+    pub(super) fn place(&self, name: Span) -> SourcePlace {
+        let (line, column) = self.position(name.file, name.start);
+        let end = self.section(name).map_or(name.end, Section::last_offset);
         SourcePlace {
-            file: self.world.sources.file(span.file).path.to_owned(),
-            line: u32::try_from(line).unwrap_or(u32::MAX),
+            file: self.world.sources.file(name.file).path.to_owned(),
+            line,
+            column,
+            end: self.position(name.file, end),
         }
+    }
+
+    /// The line and the column of an offset, both from 1.
+    fn position(&self, file: FileId, offset: u32) -> (u32, u32) {
+        let (starts, offset) = (&self.lines[&file], offset as usize);
+        let line = starts.partition_point(|&start| start <= offset);
+        let before = &self.text(file)[starts[line - 1]..offset];
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        (number(line), number(before.chars().count() + 1))
     }
 
     /// The element whose name is there.
@@ -53,6 +64,17 @@ impl<'w> Texts<'w> {
     /// The root element of a file.
     pub(super) fn root(&self, file: FileId) -> Option<Section<'w>> {
         self.documents.get(&file)?.root()
+    }
+
+    /// The sections that declare aliases, in the order of their declarations.
+    pub(super) fn alias_sections(&self) -> impl Iterator<Item = Section<'w>> {
+        let files = self.documents().filter(|document| {
+            let path = self.world.sources.file(document.file()).path;
+            ["entity_defs/alias.xml", "entity_defs/types.xml"]
+                .iter()
+                .any(|name| path.ends_with(name))
+        });
+        files.filter_map(Document::root).flat_map(Section::children)
     }
 
     /// The parsed files.

@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Diagnostic, Rule, Severity, check_dir, render, to_json, to_sarif};
+use annals_def::{Diagnostic, Rule, Severity, check_dir, render, survey_dir, to_json, to_sarif};
 use clap::ValueEnum;
 
 use super::{CANNOT_RUN, style};
@@ -17,9 +17,12 @@ pub(super) struct Check {
     /// For people, for programs, or for code hosts and editors
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Let warnings fail the check too
+    /// Let warnings, and advice if asked for, fail the check too
     #[arg(long)]
     strict: bool,
+    /// Give advice too: what could be said with fewer bytes or less work
+    #[arg(long)]
+    lints: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -31,7 +34,10 @@ enum Format {
 
 impl Check {
     pub(super) fn run(self) -> ExitCode {
-        let diagnostics = check_dir(&self.dir).1;
+        let diagnostics = match self.lints {
+            true => survey_dir(&self.dir).diagnostics,
+            false => check_dir(&self.dir).1,
+        };
         match self.format {
             Format::Text => print!("{}", self.text(&diagnostics)),
             Format::Json => print!("{}", to_json(&diagnostics)),
@@ -40,11 +46,7 @@ impl Check {
         if diagnostics.iter().any(|d| d.rule == Rule::NoDefinitions) {
             return ExitCode::from(CANNOT_RUN);
         }
-        let gravest = if self.strict {
-            Severity::Warning
-        } else {
-            Severity::Error
-        };
+        let gravest = if self.strict { Severity::Lint } else { Severity::Error };
         if diagnostics.iter().any(|d| d.severity <= gravest) {
             ExitCode::FAILURE
         } else {

@@ -1,0 +1,175 @@
+//! Advice on types as a whole, and on what is declared for all of them: levels, places, ids, aliases.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Advice, listed};
+use crate::{
+    data_type::DataType,
+    describe::Ids,
+    diagnostic::{Finding, Rule},
+    names::Name,
+    read::{Definition, Named},
+    schema::{EntityType, Reach},
+    source::{FileId, Section},
+};
+
+/// Names of aliases that stand for yes and no.
+const BOOLEANS: [&str; 2] = ["BOOL", "BOOLEAN"];
+
+impl<'w> Advice<'w, '_> {
+    /// The definitions that listed entity types are made of, each with the types.
+    fn definitions(&self) -> Vec<(&'w Definition<'w>, Vec<&'w EntityType>)> {
+        let mut heirs: BTreeMap<FileId, (&Definition<'_>, Vec<&EntityType>)> = BTreeMap::new();
+        for (one, declared) in listed(self.texts) {
+            for definition in declared.definitions() {
+                let entry = heirs.entry(definition.span.file).or_insert((definition, Vec::new()));
+                entry.1.push(one);
+            }
+        }
+        heirs.into_values().collect()
+    }
+
+    /// Levels of detail.
+    pub(super) fn levels(&mut self) {
+        for (definition, heirs) in self.definitions() {
+            for declared in &definition.levels {
+                let label = &declared.level.label;
+                if declared.level.hysteresis == 0.0 {
+                    let message = format!("the level `{label}` has no hysteresis");
+                    let finding = Finding::new(Rule::NoHysteresis, declared.span, message)
+                        .help("remove the `<hyst>`, which makes it 10 metres, or give it some");
+                    self.report(finding);
+                }
+                let is_used = heirs.iter().any(|heir| {
+                    let mut properties = heir.properties.iter();
+                    let level = |at: u8| heir.lod_levels.get(usize::from(at));
+                    properties.any(|property| {
+                        property
+                            .detail_level
+                            .and_then(level)
+                            .is_some_and(|one| one.label == *label)
+                    })
+                });
+                // The three bands of `<DetailLevels>` come together or not at all.
+                let is_band = self
+                    .texts
+                    .section(declared.span)
+                    .is_some_and(|section| section.has_text());
+                if !is_used && is_band {
+                    let message = format!("no property has the level `{label}`");
+                    let finding = Finding::new(Rule::UnusedLevel, declared.span, message).help("remove the level");
+                    self.report(finding);
+                }
+            }
+        }
+    }
+
+    /// How positions are sent.
+    pub(super) fn places(&mut self) {
+        for (definition, heirs) in self.definitions() {
+            let Some(root) = self.texts.root(definition.span.file) else {
+                continue;
+            };
+            let precise = root.child("DetailedPosition");
+            let is_doubled = |heir: &&EntityType| heir.volatile.position != Reach::Never && heir.appeal_radius == 0.0;
+            if let Some(section) = precise.filter(|_| heirs.iter().all(is_doubled)) {
+                let finding = Finding::new(
+                    Rule::PositionTwice,
+                    section.name_span(),
+                    "the position is volatile, and sent exactly as well",
+                )
+                .help("remove one of the two, unless clients need the exact one");
+                self.report(finding);
+            }
+            let volatile = root.child("Volatile");
+            let is_unseen = |heir: &&EntityType| heir.volatile.is_any() && !heir.parts.client;
+            if let Some(section) = volatile.filter(|_| heirs.iter().all(is_unseen)) {
+                let finding = Finding::new(
+                    Rule::VolatileUnseen,
+                    section.name_span(),
+                    "no type that has this has a client",
+                )
+                .help("remove the section");
+                self.report(finding);
+            }
+        }
+    }
+
+    /// Ids of two bytes.
+    pub(super) fn ids(&mut self) {
+        for (one, declared) in listed(self.texts) {
+            let Some(own) = declared.own else { continue };
+            let lists = [
+                ("properties that clients see", one.client_properties()),
+                ("client methods", one.client_method_ids()),
+                ("exposed base methods", one.exposed_base_methods()),
+                ("exposed cell methods", one.exposed_cell_methods()),
+            ];
+            for (what, members) in lists {
+                let ids = Ids::of(members);
+                if ids.overflowing() > 0 {
+                    let (count, over) = (members.len(), ids.overflowing());
+                    let message = format!(
+                        "of the {count} {what} of `{}`, {over} have an id of two bytes",
+                        one.name
+                    );
+                    let finding = Finding::new(Rule::LongIds, own.span, message)
+                        .help("bundle what changes together into a FIXED_DICT, and methods that do alike into one");
+                    self.report(finding);
+                }
+            }
+        }
+    }
+
+    /// Aliases that nothing uses, and those that are wider than they need to be.
+    pub(super) fn aliases(&mut self) {
+        let known = &self.texts.world.reading.aliases;
+        let sections: Vec<Section<'_>> = self.texts.alias_sections().collect();
+        let used = self.used_words();
+        let mut findings = Vec::new();
+        for section in sections {
+            let Named { name, span } = Named {
+                name: section.name,
+                span: section.name_span(),
+            };
+            let Some(Some(typed)) = known.get(&Name(name)) else {
+                continue;
+            };
+            if !used.contains(name) {
+                let message = format!("nothing uses the alias `{name}`");
+                findings.push(Finding::new(Rule::UnusedAlias, span, message).help("remove it"));
+            }
+            let is_boolean = BOOLEANS.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if is_boolean && typed.data_type.stream_size().is_some_and(|size| size > 1) {
+                let message = format!("`{name}` is of type {}", typed.data_type);
+                findings.push(Finding::new(Rule::WideBoolean, span, message).help("make it a UINT8"));
+            }
+            if let DataType::FixedDict(dict) = &typed.data_type
+                && section.has_children()
+                && dict.fields.len() == 1
+                && dict.implemented_by.is_none()
+            {
+                let message = format!("`{name}` has one field, `{}`", dict.fields[0].name);
+                let finding = Finding::new(Rule::OneField, span, message).help("use the type of the field");
+                findings.push(finding);
+            }
+        }
+        findings.into_iter().for_each(|finding| self.report(finding));
+    }
+
+    /// Every text of every file that could name a type. An alias that names itself stands for the built-in type.
+    fn used_words(&self) -> BTreeSet<&'w str> {
+        let mut words = BTreeSet::new();
+        for document in self.texts.documents() {
+            let mut open: Vec<Section<'w>> = document.root().into_iter().collect();
+            while let Some(section) = open.pop() {
+                let word = section.text();
+                if word != section.name {
+                    words.insert(word);
+                }
+                open.extend(section.children());
+            }
+        }
+        words
+    }
+}

@@ -1,0 +1,81 @@
+//! Advice on methods.
+
+use super::{Advice, MethodUse, has, is_unbounded, place};
+use crate::{
+    data_type::DataType,
+    diagnostic::{Finding, Rule},
+    grammar::Dialect,
+    read::MethodPart,
+    schema::Exposure,
+    survey::origin::arguments,
+};
+
+impl Advice<'_, '_> {
+    pub(super) fn method(&mut self, used: &MethodUse<'_>) {
+        self.types_of_arguments(used);
+        let (method, name) = (used.method, &used.method.name);
+        let is_exposed = method.exposed != Exposure::No;
+        let unbounded = method.args.iter().find(|arg| is_unbounded(&arg.data_type));
+        if let (true, Some(arg)) = (is_exposed, unbounded) {
+            let message = format!("clients can send anything of any length as `{}` of `{name}`", arg.name);
+            let finding = Finding::new(Rule::UnboundedArgument, used.argument(&arg.name), message)
+                .help("declare what it can be: a number of fixed size, a sequence with a `<size>`");
+            self.report(finding);
+        }
+        let exposed = used.section.child("Exposed");
+        let says_nothing = exposed.is_some_and(|exposed| !exposed.has_text());
+        if used.part == MethodPart::Cell && says_nothing && self.dialect == Dialect::BigWorld {
+            let message = format!("every client that sees the entity can call `{name}`");
+            let finding = Finding::new(Rule::ExposedSilently, place(used.section, "Exposed"), message)
+                .help("write `<Exposed> OWN_CLIENT </Exposed>`, or ALL_CLIENTS if that is what is meant");
+            self.report(finding);
+        }
+        let is_seen = used.heirs.iter().any(|heir| heir.parts.cell && heir.parts.client);
+        let is_variable = method.stream_size().is_none_or(|size| size > super::LARGE);
+        if used.part == MethodPart::Client && is_seen && is_variable && method.detail_distance.is_none() {
+            let message = format!("`{name}` is heard at any distance when all clients are called");
+            let finding = Finding::new(Rule::HeardFar, used.span, message)
+                .help("add a `<DetailDistance>` in metres; calls to the own client ignore it");
+            self.report(finding);
+        }
+    }
+
+    fn types_of_arguments(&mut self, used: &MethodUse<'_>) {
+        let (method, name) = (used.method, &used.method.name);
+        let is_sent = used.part == MethodPart::Client || method.exposed != Exposure::No;
+        for arg in &method.args {
+            let whose = format!("`{}` of `{name}`", arg.name);
+            if !is_sent && has(&arg.data_type, |part| matches!(part, DataType::Python(_))) {
+                let message = format!("{whose} is understood by scripts only");
+                let finding = Finding::new(Rule::OpaqueValue, used.argument(&arg.name), message)
+                    .help("declare what is in it: a FIXED_DICT, an ARRAY, a STRING");
+                self.report(finding);
+            }
+            if is_sent && has(&arg.data_type, |part| *part == DataType::Float64) {
+                let message = format!("{whose} travels with 64 bits");
+                let finding = Finding::new(Rule::WideFloat, used.argument(&arg.name), message)
+                    .help("a FLOAT32 has 7 digits: enough for whatever is shown");
+                self.report(finding);
+            }
+            let is_bigworld = self.dialect == Dialect::BigWorld;
+            if is_sent && is_bigworld && has(&arg.data_type, |part| *part == DataType::String) {
+                let message = format!("{whose} travels as bytes");
+                let finding = Finding::new(Rule::BytesForText, used.argument(&arg.name), message)
+                    .help("make it a UNICODE_STRING if somebody reads it, a BLOB if nobody does");
+                self.report(finding);
+            }
+        }
+    }
+}
+
+impl MethodUse<'_> {
+    /// Where an argument has its type.
+    fn argument(&self, name: &str) -> crate::source::Span {
+        let sections = arguments(self.section);
+        let position = self.method.args.iter().position(|arg| arg.name == name);
+        let section = position.and_then(|at| sections.get(at)).copied();
+        section
+            .filter(|section| section.has_text())
+            .map_or(self.span, |section| section.text_span())
+    }
+}
