@@ -28,6 +28,13 @@ pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value.to_le_bytes()[0]);
 }
 
+/// Bytes that [`put_number`] appends.
+#[must_use]
+pub(crate) fn number_length(value: u64) -> usize {
+    let bits = u64::BITS - (value | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}
+
 /// Appends `bytes` behind their length.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
@@ -208,6 +215,7 @@ mod tests {
         ] {
             let mut bytes = Vec::new();
             put_number(&mut bytes, value);
+            assert_eq!(bytes.len(), number_length(value));
             assert_eq!(Reader::new(&bytes).number("n"), Ok(value));
             for cut in 0..bytes.len() {
                 assert!(Reader::new(&bytes[..cut]).number("n").is_err(), "{value} cut at {cut}");

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_def::{Change, Path};
 use annals_ids::{Address, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, OwnerId, Part, SpaceId, Tick};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -482,16 +481,15 @@ fn remember(image: &mut Image, event: &Event) -> Result<(), &'static str> {
 
 fn apply_to_image(image: &mut Image, body: &Body) -> Result<(), &'static str> {
     match body {
-        Body::Changed { member, path, value } => {
+        Body::Changed { member, change } => {
             let held = image
                 .properties
                 .get_mut(member)
                 .ok_or("the part does not hold this property")?;
-            let change = Change::part(Path(path.clone()), value.clone());
             change
                 .make(held)
                 .map(drop)
-                .map_err(|_| "there is no such place in the property")
+                .map_err(|_| "the property has another shape than when it was changed")
         }
         Body::Invoked { .. } => Ok(()),
         Body::Moved(place) => match &mut image.part {

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod call;
+pub mod change;
 pub mod event;
 pub mod image;
 pub mod value;

@@ -1,6 +1,6 @@
 //! The log's format and its folding, on generated logs of one owner.
 
-use annals_def::{Value, split_mix};
+use annals_def::{Change, Located, Path, Value, split_mix};
 use annals_event::{
     Audience, Awaiting, Batch, Body, Call, CallError, Cause, CellCreation, ClientLink, Event, Gathering, Header, Image,
     Imprint, ORDINALS, OwnerState, Place, Reader, Subject, Tail, Timer,
@@ -80,8 +80,8 @@ impl Run {
             Address::Cell(EntityId(9)),
         ][self.roll(3) as usize];
         match self.roll(13) {
-            0 => self.record(subject, history, changed(1, vec![], Value::Int(-5))),
-            1 => self.record(subject, history, changed(2, vec![1], Value::Unicode("deep".into()))),
+            0 => self.record(subject, history, changed(1, Value::Int(-5))),
+            1 => self.change_within(subject, &image),
             2 => self.record(subject, history, invoked()),
             3 => self.record(subject, None, Body::Moved(place(self.batches.len() as f32))),
             4 => self.call(subject, to, &image),
@@ -94,6 +94,25 @@ impl Run {
             11 => self.bootstrap(entity),
             _ => self.freeze(),
         }
+    }
+
+    /// An element changes, or a slice grows or shrinks.
+    fn change_within(&mut self, subject: Subject, image: &Image) {
+        let member = MemberId(2);
+        let held = &image.properties[&member];
+        let Value::Sequence(values) = held else {
+            panic!("a sequence was given it")
+        };
+        let length = u32::try_from(values.len()).expect("small");
+        let text = Value::Unicode("deep".into());
+        let change = match self.roll(3) {
+            0 if length > 0 => Change::part(Path(vec![length - 1]), text),
+            1 => Change::splice(Path::WHOLE, length / 2, length - length / 2, Vec::new()),
+            _ => Change::splice(Path::WHOLE, length, 0, vec![Value::None, text]),
+        };
+        let change = Located::new(change, held).expect("it has such a place");
+        let history = Some(image.history.next());
+        self.record(subject, history, Body::Changed { member, change });
     }
 
     fn call(&mut self, subject: Subject, to: Address, image: &Image) {
@@ -234,11 +253,10 @@ fn invoked() -> Body {
     }
 }
 
-fn changed(member: u16, path: Vec<u32>, value: Value) -> Body {
+fn changed(member: u16, value: Value) -> Body {
     Body::Changed {
         member: MemberId(member),
-        path,
-        value,
+        change: Located::whole(value),
     }
 }
 
@@ -459,7 +477,7 @@ fn what_cannot_have_happened_is_refused() {
     let mut run = Run::new(1);
     run.create();
     state = run.state;
-    let gap = event(Some(HistoryNumber(2)), changed(1, vec![], Value::Int(1)));
+    let gap = event(Some(HistoryNumber(2)), changed(1, Value::Int(1)));
     assert!(state.apply(&gap).is_err(), "history number 2 before 1");
     assert!(
         state
@@ -467,13 +485,25 @@ fn what_cannot_have_happened_is_refused() {
             .apply(&event(None, Body::TimerGone { timer: TimerId(1) }))
             .is_err()
     );
-    assert!(
-        state
-            .clone()
-            .apply(&event(None, changed(1, vec![0], Value::Int(1))))
-            .is_err(),
-        "into an integer"
-    );
+    let within = |member, parts: usize, change: Change| {
+        let held = Value::Sequence(vec![Value::None; parts]);
+        let change = Located::new(change, &held).expect("it has such a place");
+        let member = MemberId(member);
+        event(None, Body::Changed { member, change })
+    };
+    let first = || Change::part(Path(vec![0]), Value::Int(1));
+    let append = |at| Change::splice(Path::WHOLE, at, 0, vec![Value::Int(1)]);
+    let before = written(&state);
+    for (impossible, why) in [
+        (within(1, 1, first()), "into an integer"),
+        (within(2, 3, first()), "into a sequence that was longer"),
+        (within(2, 1, append(1)), "behind a sequence that was shorter"),
+        (within(3, 1, first()), "into a property that is not held"),
+    ] {
+        assert!(state.apply(&impossible).is_err(), "{why}");
+        assert_eq!(written(&state), before, "{why}");
+    }
+    state.clone().apply(&within(2, 2, append(2))).expect("behind its end");
     let skipped = Call::Reply {
         of: CallNumber(1),
         outcome: Err(CallError::NoReply),

@@ -4,14 +4,20 @@
 mod support;
 
 use annals_def::split_mix;
+use annals_event::Malformed;
 use annals_ids::{Direction, EntityId, Position, Tick};
 use annals_wire::client::{
-    FrameBuffer, FrameTooLarge, MAX_DATAGRAM, MAX_UPSTREAM_FRAME, Move, Moves, ToClientDatagram, put_frame,
+    FrameBuffer, FrameTooLarge, MAX_DATAGRAM, MAX_UPSTREAM_FRAME, Move, Moves, ToClientDatagram, ToServer, put_frame,
 };
 
 use support::{Any, KINDS};
 
 const SEEDS: u64 = 400;
+
+/// What a call says goes on to the end of its frame; whoever knows the method finds out whether it is all there.
+fn is_refused_or_shorter_call(read: &Result<Any, Malformed>) -> bool {
+    matches!(read, Err(_) | Ok(Any::ToServer(ToServer::Call(_))))
+}
 
 #[test]
 fn what_is_written_is_read_back() {
@@ -29,10 +35,8 @@ fn a_cut_frame_is_refused() {
         for seed in 0..SEEDS {
             let bytes = Any::random(kind, &mut split_mix(seed)).encode();
             for cut in 0..bytes.len() {
-                assert!(
-                    Any::decode(kind, &bytes[..cut]).is_err(),
-                    "{kind}, seed {seed}, cut at {cut}"
-                );
+                let read = Any::decode(kind, &bytes[..cut]);
+                assert!(is_refused_or_shorter_call(&read), "{kind}, seed {seed}, cut at {cut}");
             }
         }
     }
@@ -44,7 +48,10 @@ fn a_longer_frame_is_refused() {
         for seed in 0..SEEDS {
             let mut bytes = Any::random(kind, &mut split_mix(seed)).encode();
             bytes.push(0);
-            assert!(Any::decode(kind, &bytes).is_err(), "{kind}, seed {seed}");
+            assert!(
+                is_refused_or_shorter_call(&Any::decode(kind, &bytes)),
+                "{kind}, seed {seed}"
+            );
         }
     }
 }

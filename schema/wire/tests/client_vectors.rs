@@ -8,14 +8,13 @@ mod support;
 
 use std::{collections::BTreeSet, fmt::Write, fs, net::SocketAddr, path::PathBuf};
 
-use annals_def::Path;
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
 };
 use annals_wire::client::{
-    Call, CallRefusal, ClientMember, CloseReason, GRAMMAR, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal,
-    LoginRequest, Move, Moved, Moves, Password, Proof, Rejection, Secret, Shown, Stamps, Ticket, ToClient,
-    ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
+    Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest,
+    Move, Moved, Moves, Password, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToClientDatagram, ToServer,
+    ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
 };
 
 use support::{Any, KINDS};
@@ -128,8 +127,7 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
         entity: ENTITY,
         part: Part::Cell,
         number: CallNumber(1),
-        method: ClientMember(2),
-        args: vec![5, b'h', b'e', b'l', b'l', b'o'],
+        message: vec![2, 5, b'h', b'e', b'l', b'l', b'o'],
     };
     let known = vec![(EntityId(7), HistoryNumber(12)), (ENTITY, HistoryNumber(0))];
     vec![
@@ -203,24 +201,6 @@ fn to_client() -> Vec<(&'static str, ToClient)> {
 
 fn view_items() -> Vec<(&'static str, ViewItem)> {
     let entity = ENTITY;
-    let member = ClientMember(3);
-    let whole = Shown::Property {
-        number: HistoryNumber(13),
-        member,
-        path: Path::WHOLE,
-        value: vec![0xd2, 4],
-    };
-    let within = Shown::Property {
-        number: HistoryNumber(14),
-        member,
-        path: Path(vec![1, 300]),
-        value: vec![9],
-    };
-    let method = Shown::Method {
-        number: HistoryNumber(300),
-        member,
-        args: vec![2, b'h', b'i'],
-    };
     let (position, direction) = PLACE;
     vec![
         (
@@ -245,7 +225,7 @@ fn view_items() -> Vec<(&'static str, ViewItem)> {
             ViewItem::Refresh {
                 entity,
                 upto: HistoryNumber(12),
-                properties: vec![(ClientMember(0), vec![1]), (ClientMember(200), vec![])],
+                properties: vec![3, 1],
             },
         ),
         (
@@ -254,7 +234,7 @@ fn view_items() -> Vec<(&'static str, ViewItem)> {
                 entity,
                 from: HistoryNumber(12),
                 upto: HistoryNumber(301),
-                events: vec![whole, within, method],
+                events: vec![3, 1, 2, 10, 4, 2, b'h', b'i'],
             },
         ),
         (

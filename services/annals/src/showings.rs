@@ -107,6 +107,7 @@ impl Line {
                 entity,
                 upto,
                 properties,
+                ..
             } => Line::Refreshed {
                 entity: *entity,
                 part: *part,

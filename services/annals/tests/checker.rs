@@ -9,14 +9,14 @@ use annals::{
     showings::Line,
 };
 use annals_db::Folder;
-use annals_def::{Form, Schema, Value, check_dir, encode};
+use annals_def::{Change, Form, Located, Schema, Value, check_dir, encode};
 use annals_director::{Grants, openings};
 use annals_event::{
     Audience, BaseCreation, Body, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, Place, Subject, Tail,
 };
 use annals_ids::{
-    BatchNumber, DatabaseId, EntityId, Epoch, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, ProcessId, Shard,
-    Tick, TypeId, WallTime,
+    BatchNumber, DatabaseId, EntityId, Epoch, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, ProcessId,
+    Shard, Tick, TypeId, WallTime,
 };
 use annals_store::{
     KeyRange, MemoryStore, Store, immediate,
@@ -25,7 +25,7 @@ use annals_store::{
         owners::{self, Cursor, OpeningRecord},
     },
 };
-use annals_wire::client::value_hash;
+use annals_wire::client::{args_hash, change_hash, value_hash};
 use tempfile::TempDir;
 
 const SHARD: Shard = Shard(0);
@@ -41,6 +41,8 @@ struct Realm {
     tail: Tail,
     frozen: Vec<FrozenBatch>,
     lines: Vec<Line>,
+    /// What the avatar holds.
+    held: Vec<(MemberId, Value)>,
 }
 
 impl Realm {
@@ -57,6 +59,7 @@ impl Realm {
             tail: Tail::default(),
             frozen: Vec::new(),
             lines: Vec::new(),
+            held: Vec::new(),
         }
     }
 
@@ -65,6 +68,7 @@ impl Realm {
         let mut realm = Self::new();
         let type_id = realm.avatar();
         let properties = realm.defaults();
+        realm.held.clone_from(&properties);
         let creation = CellCreation {
             entity: AVATAR,
             type_id,
@@ -113,8 +117,18 @@ impl Realm {
     }
 
     fn change(&mut self, history: u64, name: &str, path: &[u32], value: Value) {
-        let (member, path) = (self.member(name), path.to_vec());
-        self.append(Some(history), Body::Changed { member, path, value });
+        let member = self.member(name);
+        let change = Change::part(annals_def::Path(path.to_vec()), value);
+        let (_, held) = self.held.iter_mut().find(|(held, _)| *held == member).unwrap();
+        let located = Located::new(change, held).unwrap();
+        located.make(held).unwrap();
+        self.append(
+            Some(history),
+            Body::Changed {
+                member,
+                change: located,
+            },
+        );
     }
 
     /// Adds a batch with one event of the avatar, and what a client that sees it would be told.
@@ -124,32 +138,25 @@ impl Realm {
                 entity: AVATAR,
                 part: Part::Cell,
                 number: HistoryNumber(number),
-                hash: value_hash(&self.bytes(&body)),
+                hash: self.hash(&body),
             });
         }
         let batch = batch(&self.imprint, &mut self.tail, CELL, history, body);
         self.frozen.push(batch);
     }
 
-    /// The bytes that clients are sent of it.
-    fn bytes(&self, body: &Body) -> Vec<u8> {
+    /// The hash of what clients are sent of it.
+    fn hash(&self, body: &Body) -> Hash {
         let avatar = self.schema.entity_type(self.avatar()).unwrap();
-        let mut bytes = Vec::new();
         match body {
-            Body::Changed { member, path, value } => {
-                let path = annals_def::Path(path.clone());
-                let data_type = path.find_type(&avatar.property(*member).unwrap().data_type).unwrap();
-                encode(data_type, value, Form::Whole, &mut bytes).unwrap();
+            Body::Changed { member, change } => {
+                change_hash(&avatar.property(*member).unwrap().data_type, change.change()).unwrap()
             }
             Body::Invoked { method, args, .. } => {
-                let method = &avatar.client_methods[usize::from(method.0)];
-                for (argument, value) in method.args.iter().zip(args) {
-                    encode(&argument.data_type, value, Form::Whole, &mut bytes).unwrap();
-                }
+                args_hash(&avatar.client_methods[usize::from(method.0)], args).unwrap()
             }
             other => panic!("{} is not shown", other.name()),
         }
-        bytes
     }
 
     fn refreshed(&mut self, upto: u64, told: &[(&str, Value)]) {
@@ -345,13 +352,13 @@ fn an_edited_event_is_named_even_if_its_batch_agrees_with_itself() {
         hash: before.hash,
         event: annals_ids::EventNumber(1),
     };
-    let (member, path, value) = (realm.member("level"), Vec::new(), Value::UInt(99));
+    let (member, change) = (realm.member("level"), Located::whole(Value::UInt(99)));
     let forged = batch(
         &realm.imprint,
         &mut tail,
         CELL,
         Some(1),
-        Body::Changed { member, path, value },
+        Body::Changed { member, change },
     );
     realm.replace(1, &forged.bytes);
     let report = realm.check();
@@ -381,8 +388,8 @@ fn a_hole_in_the_history_numbers_is_named_though_nobody_was_shown_it() {
     let mut realm = Realm::with_a_life();
     realm.lines.truncate(1);
     realm.archive();
-    let (member, path, value) = (realm.member("level"), Vec::new(), Value::UInt(4));
-    let body = Body::Changed { member, path, value };
+    let (member, change) = (realm.member("level"), Located::whole(Value::UInt(4)));
+    let body = Body::Changed { member, change };
     let late = batch(&realm.imprint, &mut realm.tail, CELL, Some(6), body);
     realm.force(&late, realm.tail);
     let report = realm.check();
@@ -401,9 +408,9 @@ fn a_hole_in_the_history_numbers_is_named_though_nobody_was_shown_it() {
 fn a_number_with_two_events_is_named_with_both_places() {
     let realm = Realm::with_a_life();
     let twin = found(&realm.store, Part::Cell);
-    let (member, path, value) = (realm.member("level"), Vec::new(), Value::UInt(2));
+    let (member, change) = (realm.member("level"), Located::whole(Value::UInt(2)));
     let imprint = imprint(&realm.schema, twin);
-    let body = Body::Changed { member, path, value };
+    let body = Body::Changed { member, change };
     realm.archive();
     let mut tail = Tail::default();
     let second = batch(&imprint, &mut tail, CELL, Some(1), body);

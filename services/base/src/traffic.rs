@@ -104,10 +104,7 @@ impl BaseRole {
             },
             number: call.number,
             trace,
-            call: annals_event::Call::Exposed {
-                member: annals_ids::MemberId(call.method.0),
-                args: call.args,
-            },
+            call: annals_event::Call::Exposed { message: call.message },
         };
         if to == home {
             desk.deliver(message);

@@ -4,7 +4,7 @@ use annals_def::Schema;
 use annals_event::{Event, Image};
 use annals_ids::{EntityId, HistoryNumber, Part, Tick, TypeId};
 use annals_node::{Eyes, Frames, Showing, shown_upto};
-use annals_wire::client::{ClientMember, Stamps, ViewItem};
+use annals_wire::client::{Stamps, ViewItem};
 
 /// A view that a client has begun.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct View {
 #[derive(Debug)]
 pub(crate) struct Beginning {
     upto: HistoryNumber,
-    properties: Vec<(ClientMember, Vec<u8>)>,
+    properties: Vec<u8>,
 }
 
 /// An entity as its own client's view needs to know it.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use annals_def::{Change, Path, Schema, Value, apply, check};
+use annals_def::{Schema, Value, check};
 use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
 use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, SessionId, TypeId};
 use annals_node::time::Mono;
@@ -135,15 +135,14 @@ impl Ghost {
     fn apply(&mut self, schema: &Schema, shown: &Shown, beat: u64) -> bool {
         let Shown::Event(event) = shown else { return true };
         match &event.body {
-            Body::Changed { member, path, value } => {
+            Body::Changed { member, change } => {
                 let property = schema
                     .entity_type(self.type_id)
                     .and_then(|found| found.property(*member));
                 let (Some(property), Some(held)) = (property, self.properties.get_mut(member)) else {
                     return false;
                 };
-                let change = Change::part(Path(path.clone()), value.clone());
-                apply(&property.data_type, held, &change).is_ok()
+                change.change().check(&property.data_type, held).is_ok() && change.make(held).is_ok()
             }
             Body::Moved(place) => {
                 if is_sound(place) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Exposure, Form, Method, Value, encode};
 use annals_ids::{CallNumber, EntityId, Part};
-use annals_wire::client::{Call, ClientMember, MAX_UPSTREAM_FRAME};
+use annals_wire::client::{Call, ClientMember, MAX_UPSTREAM_FRAME, MessageRange};
 use thiserror::Error;
 
 use crate::event::Millis;
@@ -116,20 +116,13 @@ struct Link {
 
 #[derive(Debug)]
 struct Kept {
-    method: ClientMember,
-    args: Vec<u8>,
+    message: Vec<u8>,
 }
 
 impl Calls {
     /// Numbers and keeps a call. Whether it can be sent at once says [`Calls::sendable`].
-    pub(crate) fn make(
-        &mut self,
-        entity: EntityId,
-        part: Part,
-        method: ClientMember,
-        args: Vec<u8>,
-    ) -> Result<CallNumber, CallError> {
-        let bytes = args.len() + CALL_OVERHEAD;
+    pub(crate) fn make(&mut self, entity: EntityId, part: Part, message: Vec<u8>) -> Result<CallNumber, CallError> {
+        let bytes = message.len() + CALL_OVERHEAD;
         if self.kept >= MAX_KEPT_CALLS || (self.kept > 0 && self.bytes + bytes > MAX_KEPT_BYTES) {
             return Err(CallError::TooManyKept);
         }
@@ -138,7 +131,7 @@ impl Calls {
         }
         let link = self.links.entry((part, entity)).or_default();
         link.last = link.last.next();
-        link.kept.insert(link.last, Kept { method, args });
+        link.kept.insert(link.last, Kept { message });
         self.kept += 1;
         self.bytes += bytes;
         Ok(link.last)
@@ -300,7 +293,7 @@ impl Link {
 
 impl Kept {
     fn bytes(&self) -> usize {
-        self.args.len() + CALL_OVERHEAD
+        self.message.len() + CALL_OVERHEAD
     }
 
     fn call(&self, entity: EntityId, part: Part, number: CallNumber) -> Call {
@@ -308,8 +301,7 @@ impl Kept {
             entity,
             part,
             number,
-            method: self.method,
-            args: self.args.clone(),
+            message: self.message.clone(),
         }
     }
 }
@@ -334,8 +326,12 @@ pub(crate) fn exposed_method<'a>(
         })
 }
 
-/// The bytes of a call's arguments.
-pub(crate) fn encode_args(method: &Method, args: &[Value]) -> Result<Vec<u8>, CallError> {
+/// The message by which the exposed method with this number is called.
+pub(crate) fn encode_call(
+    range: MessageRange,
+    (method, member): (&Method, ClientMember),
+    args: &[Value],
+) -> Result<Vec<u8>, CallError> {
     if args.len() != method.args.len() {
         return Err(CallError::ArgumentCount {
             method: method.name.clone(),
@@ -344,6 +340,7 @@ pub(crate) fn encode_args(method: &Method, args: &[Value]) -> Result<Vec<u8>, Ca
         });
     }
     let mut bytes = Vec::new();
+    range.put(member, &mut bytes);
     for (arg, value) in method.args.iter().zip(args) {
         encode(&arg.data_type, value, Form::Whole, &mut bytes).map_err(|source| CallError::Argument {
             method: method.name.clone(),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use annals_def::{Path, Value};
+use annals_def::{Change, Replaced, Value};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, MemberId, Part, Position, SessionId, TypeId,
 };
@@ -144,6 +144,8 @@ pub enum Event {
         upto: HistoryNumber,
         /// The properties that were told, each with the hash of its value's bytes.
         properties: Vec<(MemberId, Hash)>,
+        /// The properties that had another value, and which, if the entity was shown before.
+        replaced: Vec<(MemberId, Value)>,
     },
     /// Something happened to an entity.
     Shown(Showing),
@@ -189,7 +191,7 @@ pub struct Showing {
     pub entity: EntityId,
     /// Its place in what can be seen of that part.
     pub number: HistoryNumber,
-    /// SHA-256 of the value's or the arguments' bytes in stream form.
+    /// The fingerprint of what was shown: [`annals_wire::client::change_hash`] or [`annals_wire::client::args_hash`].
     pub hash: Hash,
     /// What happened.
     pub what: What,
@@ -198,16 +200,15 @@ pub struct Showing {
 /// What a history event shows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// A property was assigned, or a part of it.
+    /// A property was changed: the whole of it, a part, or a slice of an array in it. [`Callbacks`](crate::Callbacks) tell
+    /// these apart as scripts do.
     Changed {
         /// Index among the type's properties.
         property: MemberId,
-        /// Where within it.
-        path: Path,
+        /// What was put where.
+        change: Change,
         /// What was there before.
-        old: Value,
-        /// What is there now.
-        new: Value,
+        replaced: Replaced,
     },
     /// A client method was called.
     Called {

@@ -5,12 +5,12 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 use annals_def::{Schema, Value};
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
-    ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Moved, Password,
-    Proof, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
+    ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MessageRange,
+    Moved, Password, Proof, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
 };
 
 use crate::{
-    calls::{CallError, Calls, encode_args, exposed_method},
+    calls::{CallError, Calls, encode_call, exposed_method},
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
     hearing::{Hearing, Silence},
     view::{Seen, View, Views},
@@ -254,9 +254,9 @@ impl ClientCore {
             .or_else(|| (controls.0 == entity).then_some(controls.1));
         let entity_type = type_id.and_then(|type_id| self.schema.entity_type(type_id));
         let entity_type = entity_type.ok_or(CallError::NotInView(entity))?;
-        let (method, member) = exposed_method(entity_type, part, method)?;
-        let args = encode_args(method, args)?;
-        let number = self.calls.make(entity, part, member, args)?;
+        let method = exposed_method(entity_type, part, method)?;
+        let message = encode_call(MessageRange::of_calls(entity_type, part), method, args)?;
+        let number = self.calls.make(entity, part, message)?;
         if matches!(self.phase, Phase::Playing { .. }) {
             for call in self.calls.sendable(now, entity, part) {
                 self.send(&ToServer::Call(call));

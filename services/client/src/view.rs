@@ -5,9 +5,12 @@ use std::{
     ops::RangeInclusive,
 };
 
-use annals_def::{Change, DataType, EntityType, Form, Path, Replaced, Schema, Value, apply, decode, decode_all};
-use annals_ids::{Direction, EntityId, HistoryNumber, MemberId, Part, Position, Tick, TypeId};
-use annals_wire::client::{ClientMember, MAX_STAMPS, Moves, Shown, Stamps, ViewFrame, ViewItem, value_hash};
+use annals_def::{Change, DataType, EntityType, Schema, Value, apply};
+use annals_ids::{Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, Tick, TypeId};
+use annals_wire::client::{
+    ClientMember, MAX_STAMPS, Moves, Shown, ShownReader, Stamps, ViewFrame, ViewItem, args_hash, change_hash,
+    property_hash, read_properties,
+};
 
 use crate::event::{Event, Millis, Showing, What};
 
@@ -288,7 +291,7 @@ impl View {
                 properties,
             } => {
                 let (seen, entity_type) = self.seen(schema, entity)?;
-                let Ok(properties) = seen.refresh(entity_type, upto, &properties) else {
+                let Ok(refreshment) = seen.refresh(entity_type, upto, &properties) else {
                     return self.give_up(entity, events);
                 };
                 let part = self.source;
@@ -296,7 +299,8 @@ impl View {
                     part,
                     entity,
                     upto,
-                    properties,
+                    properties: refreshment.hashes,
+                    replaced: refreshment.replaced,
                 });
                 Ok(())
             }
@@ -305,7 +309,7 @@ impl View {
                 from,
                 upto,
                 events: shown,
-            } => self.update(schema, entity, from..=upto, shown, events),
+            } => self.update(schema, entity, from..=upto, &shown, events),
         }
     }
 
@@ -315,7 +319,7 @@ impl View {
         schema: &Schema,
         entity: EntityId,
         span: RangeInclusive<HistoryNumber>,
-        shown: Vec<Shown>,
+        shown: &[u8],
         events: &mut VecDeque<Event>,
     ) -> Result<(), Hole> {
         let part = self.source;
@@ -384,23 +388,22 @@ impl View {
 }
 
 impl Seen {
-    /// Takes over the whole state and says which properties it told.
-    fn refresh(
-        &mut self,
-        entity_type: &EntityType,
-        upto: HistoryNumber,
-        told: &[(ClientMember, Vec<u8>)],
-    ) -> Result<Vec<(MemberId, annals_ids::Hash)>, Hole> {
+    /// Takes over the whole state and says what it told. Of an entity that was shown before also what it replaced.
+    fn refresh(&mut self, entity_type: &EntityType, upto: HistoryNumber, told: &[u8]) -> Result<Refreshment, Hole> {
         let mut properties = defaults(entity_type);
-        let mut hashes = Vec::with_capacity(told.len());
-        for (member, bytes) in told {
-            let (index, data_type) = property(entity_type, *member).ok_or(Hole)?;
-            properties[usize::from(member.0)] = decode_all(data_type, Form::Whole, bytes).map_err(|_| Hole)?;
-            hashes.push((index, value_hash(bytes)));
+        let mut hashes = Vec::new();
+        for (member, value) in read_properties(entity_type, told).map_err(|_| Hole)? {
+            let (index, data_type) = property(entity_type, member).ok_or(Hole)?;
+            hashes.push((index, property_hash(data_type, &value).ok_or(Hole)?));
+            properties[usize::from(member.0)] = value;
         }
-        self.properties = properties;
+        let old = std::mem::replace(&mut self.properties, properties);
+        let is_new = self.upto == HistoryNumber(0);
+        let pairs = entity_type.client_properties().iter().zip(old).zip(&self.properties);
+        let replaced = pairs.filter(|((_, old), new)| !is_new && old != *new);
+        let replaced = replaced.map(|((index, old), _)| (*index, old)).collect();
         self.upto = upto;
-        Ok(hashes)
+        Ok(Refreshment { hashes, replaced })
     }
 
     /// Applies what happened in the order of its numbers; on a hole, what came before it.
@@ -408,16 +411,14 @@ impl Seen {
         &mut self,
         entity_type: &EntityType,
         upto: HistoryNumber,
-        shown: Vec<Shown>,
-        tell: &mut dyn FnMut(HistoryNumber, annals_ids::Hash, What),
+        shown: &[u8],
+        tell: &mut dyn FnMut(HistoryNumber, Hash, What),
     ) -> Result<(), Hole> {
-        for event in shown {
-            let number = event.number();
+        let mut reader = ShownReader::new(entity_type, (self.upto, upto), shown);
+        while let Some((number, event)) = reader.next_event(&self.properties).map_err(|_| Hole)? {
             let (hash, what) = match event {
-                Shown::Property {
-                    member, path, value, ..
-                } => (value_hash(&value), self.change(entity_type, member, path, &value)?),
-                Shown::Method { member, args, .. } => (value_hash(&args), called(entity_type, member, &args)?),
+                Shown::Property { member, change } => self.change(entity_type, member, change)?,
+                Shown::Method { member, args } => called(entity_type, member, args).ok_or(Hole)?,
             };
             self.upto = number;
             tell(number, hash, what);
@@ -426,30 +427,24 @@ impl Seen {
         Ok(())
     }
 
-    fn change(
-        &mut self,
-        entity_type: &EntityType,
-        member: ClientMember,
-        path: Path,
-        bytes: &[u8],
-    ) -> Result<What, Hole> {
+    fn change(&mut self, entity_type: &EntityType, member: ClientMember, change: Change) -> Result<(Hash, What), Hole> {
         let (property, data_type) = property(entity_type, member).ok_or(Hole)?;
-        let part_type = path.find_type(data_type).ok_or(Hole)?;
-        let new = decode_all(part_type, Form::Whole, bytes).map_err(|_| Hole)?;
         let value = &mut self.properties[usize::from(member.0)];
-        let change = Change::part(path.clone(), new.clone());
-        let (Replaced::Whole { old } | Replaced::Nested { old, .. }) =
-            apply(data_type, value, &change).map_err(|_| Hole)?
-        else {
-            return Err(Hole);
-        };
-        Ok(What::Changed {
+        let replaced = apply(data_type, value, &change).map_err(|_| Hole)?;
+        let hash = change_hash(data_type, &change).ok_or(Hole)?;
+        let what = What::Changed {
             property,
-            path,
-            old,
-            new,
-        })
+            change,
+            replaced,
+        };
+        Ok((hash, what))
     }
+}
+
+/// What a refresh told.
+struct Refreshment {
+    hashes: Vec<(MemberId, Hash)>,
+    replaced: Vec<(MemberId, Value)>,
 }
 
 fn property(entity_type: &EntityType, member: ClientMember) -> Option<(MemberId, &DataType)> {
@@ -457,22 +452,10 @@ fn property(entity_type: &EntityType, member: ClientMember) -> Option<(MemberId,
     entity_type.property(index).map(|property| (index, &property.data_type))
 }
 
-fn called(entity_type: &EntityType, member: ClientMember, mut args: &[u8]) -> Result<What, Hole> {
-    let index = *entity_type.client_method_ids().get(usize::from(member.0)).ok_or(Hole)?;
-    let method = entity_type.client_methods.get(usize::from(index.0)).ok_or(Hole)?;
-    let values = method
-        .args
-        .iter()
-        .map(|arg| decode(&arg.data_type, Form::Whole, &mut args))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|_| Hole)?;
-    if !args.is_empty() {
-        return Err(Hole);
-    }
-    Ok(What::Called {
-        method: index,
-        args: values,
-    })
+fn called(entity_type: &EntityType, member: ClientMember, args: Vec<Value>) -> Option<(Hash, What)> {
+    let index = *entity_type.client_method_ids().get(usize::from(member.0))?;
+    let hash = args_hash(entity_type.client_methods.get(usize::from(index.0))?, &args)?;
+    Some((hash, What::Called { method: index, args }))
 }
 
 /// What a new entity of this type holds, by client number.

@@ -6,21 +6,22 @@ use std::{net::SocketAddr, sync::Arc};
 use annals_client::{
     Attempt, CallError, ClientCore, Credentials, EndReason, Event, Input, MAX_KEPT_CALLS, Millis, Output,
 };
-use annals_def::{
-    Argument, DataType, Distribution, EntityType, Exposure, Method, Path, Property, Schema, Value, split_mix,
-};
+use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Value, split_mix};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
 };
 use annals_wire::client::{
-    Call, ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_STAMPS,
-    Move, Moves, Password, Proof, Rejection, Secret, Shown, Stamps, Ticket, ToClient, ToServer, ToServerDatagram,
-    ViewFrame, ViewItem, Welcome,
+    Call, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_STAMPS, Move, Moves,
+    Password, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToServer, ToServerDatagram, ViewFrame, ViewItem,
+    Welcome,
 };
 
 const OWN: EntityId = EntityId(7);
 const OTHER: EntityId = EntityId(8);
-const HEALTH: ClientMember = ClientMember(0);
+/// Message ids: of a gap, of the one property, of the one client method.
+const GAP: u8 = 2;
+const HEALTH: u8 = 3;
+const SAY: u8 = 4;
 const PLACE: (Position, Direction) = (
     Position { x: 0.0, y: 0.0, z: 0.0 },
     Direction {
@@ -275,7 +276,8 @@ fn enter(entity: EntityId) -> ViewItem {
 }
 
 fn refresh(entity: EntityId, upto: u64, health: i32) -> ViewItem {
-    let properties = vec![(HEALTH, health.to_le_bytes().to_vec())];
+    let mut properties = vec![HEALTH];
+    properties.extend(health.to_le_bytes());
     ViewItem::Refresh {
         entity,
         upto: HistoryNumber(upto),
@@ -284,18 +286,16 @@ fn refresh(entity: EntityId, upto: u64, health: i32) -> ViewItem {
 }
 
 fn update(entity: EntityId, from: u64, upto: u64, value: Vec<u8>) -> ViewItem {
-    let shown = Shown::Property {
-        number: HistoryNumber(upto),
-        member: HEALTH,
-        path: Path::WHOLE,
-        value,
-    };
+    let gap = upto.saturating_sub(from + 1).to_le_bytes()[0];
+    let mut events = if gap > 0 { vec![GAP, gap] } else { Vec::new() };
+    events.push(HEALTH);
+    events.extend(value);
     let (from, upto) = (HistoryNumber(from), HistoryNumber(upto));
     ViewItem::Update {
         entity,
         from,
         upto,
-        events: vec![shown],
+        events,
     }
 }
 
@@ -352,11 +352,7 @@ fn a_frame_that_does_not_follow_begins_the_view_anew() {
 
 #[test]
 fn what_does_not_decode_takes_its_entity_out_and_begins_the_view_anew() {
-    let bad_method = Shown::Method {
-        number: HistoryNumber(11),
-        member: ClientMember(0),
-        args: vec![1, 0xff],
-    };
+    let bad_method = vec![SAY, 1, 0xff];
     let (from, upto) = (HistoryNumber(10), HistoryNumber(11));
     let cases = [
         update(OTHER, 10, 11, vec![1, 2, 3]),
@@ -364,12 +360,12 @@ fn what_does_not_decode_takes_its_entity_out_and_begins_the_view_anew() {
             entity: OTHER,
             from,
             upto,
-            events: vec![bad_method],
+            events: bad_method,
         },
         ViewItem::Refresh {
             entity: OTHER,
             upto,
-            properties: vec![(ClientMember(99), vec![])],
+            properties: vec![99],
         },
     ];
     for item in cases {

@@ -3,7 +3,7 @@
 
 use annals_def::{EntityType, Exposure, Form, Method, Schema, Value, decode};
 use annals_ids::{MemberId, Part};
-use annals_wire::client::CallRefusal;
+use annals_wire::client::{CallRefusal, MessageRange};
 
 /// Reads a client's call of an entity of `entity_type`. `part` is the part that is called, `own` whether it is the client's
 /// own entity.
@@ -11,10 +11,9 @@ pub(crate) fn read(
     schema: &Schema,
     entity_type: &EntityType,
     (part, own): (Part, bool),
-    member: MemberId,
-    args: &[u8],
+    message: &[u8],
 ) -> Result<(MemberId, Vec<Value>), CallRefusal> {
-    let method = find(schema, entity_type, part, member).ok_or(CallRefusal::NoSuchMethod)?;
+    let (method, args) = find(schema, entity_type, part, message).ok_or(CallRefusal::NoSuchMethod)?;
     let allowed = match method.exposed {
         Exposure::No => return Err(CallRefusal::NoSuchMethod),
         Exposure::OwnClient => own,
@@ -38,8 +37,13 @@ pub(crate) fn read(
     }
 }
 
-/// The method that a client means which knows the entity as its `client_type`.
-fn find<'a>(schema: &'a Schema, entity_type: &'a EntityType, part: Part, member: MemberId) -> Option<&'a Method> {
+/// The method that a client means which knows the entity as its `client_type`, and the bytes of its arguments.
+fn find<'a, 'm>(
+    schema: &'a Schema,
+    entity_type: &'a EntityType,
+    part: Part,
+    message: &'m [u8],
+) -> Option<(&'a Method, &'m [u8])> {
     let seen_as = match entity_type.client_type {
         Some(other) => schema.entity_type(other)?,
         None => entity_type,
@@ -48,9 +52,11 @@ fn find<'a>(schema: &'a Schema, entity_type: &'a EntityType, part: Part, member:
         Part::Base => seen_as.exposed_base_methods(),
         Part::Cell => seen_as.exposed_cell_methods(),
     };
+    let (member, args) = MessageRange::of_calls(seen_as, part).split(message)?;
     let index = *exposed.get(usize::from(member.0))?;
-    match part {
+    let method = match part {
         Part::Base => entity_type.base_method_named(&seen_as.base_methods.get(usize::from(index.0))?.name),
         Part::Cell => entity_type.cell_method_named(&seen_as.cell_methods.get(usize::from(index.0))?.name),
-    }
+    };
+    Some((method?, args))
 }

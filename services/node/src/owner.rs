@@ -457,9 +457,7 @@ impl<R: Role> Owner<R> {
         };
         match (message.call, caller.link.to.entity()) {
             (Call::Method { method, args, .. }, Some((entity, _))) => self.run_method(entity, method, &args, &caller),
-            (Call::Exposed { member, args }, Some((entity, _))) => {
-                self.run_exposed(sender, entity, (member, &args), &caller);
-            }
+            (Call::Exposed { message }, Some((entity, _))) => self.run_exposed(sender, entity, &message, &caller),
             (Call::Reply { of, outcome }, Some((entity, _))) => {
                 self.resume(entity, caller.link.from, of, &outcome);
             }
@@ -480,8 +478,8 @@ impl<R: Role> Owner<R> {
     }
 
     /// Runs what a client asks for, if it may; `sender` holds its proxy.
-    fn run_exposed(&mut self, sender: OwnerId, entity: EntityId, (member, args): (MemberId, &[u8]), caller: &Caller) {
-        match self.read_exposed(entity, member, args, caller) {
+    fn run_exposed(&mut self, sender: OwnerId, entity: EntityId, message: &[u8], caller: &Caller) {
+        match self.read_exposed(entity, message, caller) {
             Ok((method, args)) => {
                 // A client is shown what comes of it, and is told nothing else.
                 self.desk.run(entity, |behaviour, context| {
@@ -502,15 +500,14 @@ impl<R: Role> Owner<R> {
     fn read_exposed(
         &self,
         entity: EntityId,
-        member: MemberId,
-        args: &[u8],
+        message: &[u8],
         caller: &Caller,
     ) -> Result<(MemberId, Vec<annals_def::Value>), CallRefusal> {
         let image = self.desk.image(entity).ok_or(CallRefusal::NoSuchMethod)?;
         let entity_type = self.desk.entity_type(entity).ok_or(CallRefusal::NoSuchMethod)?;
         let session = caller.client().ok_or(CallRefusal::NotAllowed)?;
         let own = image.client.is_some_and(|client| client.session == session);
-        exposed::read(self.desk.schema(), entity_type, (R::PART, own), member, args)
+        exposed::read(self.desk.schema(), entity_type, (R::PART, own), message)
     }
 
     /// Whether a call may reach behaviour: it is no client's, the method exists, and the arguments fit.

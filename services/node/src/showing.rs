@@ -1,13 +1,16 @@
 //! What clients are shown of an entity part, as items and frames of a view (rules V3, V4). Witnesses and proxies make their
 //! frames here.
 
-use annals_def::{DataType, EntityType, Form, Method, Path, Property, Schema, Value, encode};
+use annals_def::{EntityType, Method, Property, Schema, Value};
 use annals_event::{Audience, Body, Event};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
-use annals_wire::client::{ClientMember, Shown, ToClient, ViewFrame, ViewItem};
+use annals_wire::client::{ClientMember, ShownWriter, ToClient, ViewFrame, ViewItem};
 
 /// Bytes of values after which a frame is closed and another begun, so that one frame stays far below what a client takes.
 const FRAME_BYTES: usize = 256 << 10;
+
+/// Why what is in the state can be written.
+const FITS: &str = "invariant: values in the state, and changes that were made to it, fit their types";
 
 /// With whose eyes an entity is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +55,9 @@ impl<'a> Showing<'a> {
         self.entity_type.client_type.unwrap_or(self.entity_type.id)
     }
 
-    /// The properties that these eyes see, but for those that have their defaults, by client number.
+    /// The properties that these eyes see, but for those that have their defaults, as a refresh tells them.
     #[must_use]
-    pub fn properties<'v>(
-        &self,
-        held: impl IntoIterator<Item = (&'v MemberId, &'v Value)>,
-    ) -> Vec<(ClientMember, Vec<u8>)> {
+    pub fn properties<'v>(&self, held: impl IntoIterator<Item = (&'v MemberId, &'v Value)>) -> Vec<u8> {
         let mut properties = Vec::new();
         for (member, value) in held {
             let Some(property) = self
@@ -71,11 +71,15 @@ impl<'a> Showing<'a> {
                 && let Some(id) = known.client_id
                 && *value != known.default
             {
-                properties.push((ClientMember(id), whole(&property.data_type, value)));
+                properties.push((ClientMember(id), value));
             }
         }
         properties.sort_by_key(|(id, _)| *id);
-        properties
+        let mut writer = ShownWriter::new(self.seen_as(), HistoryNumber(0));
+        for (id, value) in properties {
+            writer.property(id, value).expect(FITS);
+        }
+        writer.finish()
     }
 
     /// Everything that these eyes see at one history number.
@@ -100,52 +104,43 @@ impl<'a> Showing<'a> {
         events: impl Iterator<Item = (HistoryNumber, Option<&'e Event>)>,
     ) -> Vec<ViewItem> {
         let (mut items, mut from, mut upto) = (Vec::new(), from, from);
-        let (mut gathered, mut bytes) = (Vec::new(), 0);
+        let mut writer = ShownWriter::new(self.seen_as(), from);
         for (number, event) in events {
             upto = number;
-            if let Some(shown) = event.and_then(|event| self.shown(number, event)) {
-                bytes += length(&shown);
-                gathered.push(shown);
+            if let Some(event) = event {
+                self.show(&mut writer, number, event);
             }
-            if bytes >= FRAME_BYTES {
-                let events = std::mem::take(&mut gathered);
-                items.push(ViewItem::Update {
-                    entity: self.entity,
-                    from,
-                    upto,
-                    events,
-                });
-                (from, bytes) = (upto, 0);
+            if writer.len() >= FRAME_BYTES {
+                let full = std::mem::replace(&mut writer, ShownWriter::new(self.seen_as(), upto));
+                items.push(self.item(from, upto, full));
+                from = upto;
             }
         }
-        if !gathered.is_empty() {
-            items.push(ViewItem::Update {
-                entity: self.entity,
-                from,
-                upto,
-                events: gathered,
-            });
+        if !writer.is_empty() {
+            items.push(self.item(from, upto, writer));
         }
         items
     }
 
-    /// What these eyes see of an event.
-    fn shown(&self, number: HistoryNumber, event: &Event) -> Option<Shown> {
+    fn item(&self, from: HistoryNumber, upto: HistoryNumber, writer: ShownWriter<'_>) -> ViewItem {
+        ViewItem::Update {
+            entity: self.entity,
+            from,
+            upto,
+            events: writer.finish(),
+        }
+    }
+
+    /// Writes what these eyes see of an event, if anything.
+    fn show(&self, writer: &mut ShownWriter<'_>, number: HistoryNumber, event: &Event) -> Option<()> {
         match &event.body {
-            Body::Changed { member, path, value } => {
+            Body::Changed { member, change } => {
                 let property = self
                     .entity_type
                     .property(*member)
                     .filter(|property| self.sees(property))?;
-                let path = Path(path.clone());
-                let value = whole(path.find_type(&property.data_type)?, value);
                 let member = ClientMember(self.known_property(property)?.client_id?);
-                Some(Shown::Property {
-                    number,
-                    member,
-                    path,
-                    value,
-                })
+                writer.change(number, member, change).expect(FITS);
             }
             Body::Invoked { method, args, audience } => {
                 let meant = match self.eyes {
@@ -157,15 +152,12 @@ impl<'a> Showing<'a> {
                     .client_methods
                     .get(usize::from(method.0))
                     .filter(|_| meant)?;
-                let values = method.args.iter().zip(args);
-                let args = values
-                    .flat_map(|(argument, value)| whole(&argument.data_type, value))
-                    .collect();
                 let member = ClientMember(self.known_method(method)?.client_id?);
-                Some(Shown::Method { number, member, args })
+                writer.method(number, member, args).expect(FITS);
             }
-            _ => None,
+            _ => {}
         }
+        Some(())
     }
 
     /// A property as the client's type has it. One of another type there would be misread.
@@ -263,21 +255,7 @@ pub fn shown_upto(items: &[ViewItem]) -> Option<HistoryNumber> {
 
 fn item_length(item: &ViewItem) -> usize {
     match item {
-        ViewItem::Refresh { properties, .. } => properties.iter().map(|(_, value)| value.len() + 4).sum(),
-        ViewItem::Update { events, .. } => events.iter().map(length).sum(),
+        ViewItem::Refresh { properties: bytes, .. } | ViewItem::Update { events: bytes, .. } => 32 + bytes.len(),
         ViewItem::Enter { .. } | ViewItem::Leave { .. } | ViewItem::Placed { .. } => 32,
     }
-}
-
-fn length(shown: &Shown) -> usize {
-    match shown {
-        Shown::Property { value: bytes, .. } | Shown::Method { args: bytes, .. } => bytes.len() + 8,
-    }
-}
-
-/// A value's bytes. It was checked when it was assigned, so it fits its type.
-fn whole(data_type: &DataType, value: &Value) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode(data_type, value, Form::Whole, &mut bytes).expect("invariant: a value in the state fits its type");
-    bytes
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use annals_def::Value;
+use annals_def::{Located, Value};
 use annals_event::{BaseCreation, Batch, Body, Cause, Event, FrozenBatch, Imprint, OwnerState, Subject};
 use annals_host::clock;
 use annals_host::log::{Driver, History, Holding, Recording, Registry};
@@ -268,8 +268,7 @@ fn change(event: usize, filler: usize) -> Body {
     let member = MemberId(u16::try_from(event).expect("few events") % PROPERTIES);
     Body::Changed {
         member,
-        path: Vec::new(),
-        value: Value::Bytes(vec![event as u8; filler]),
+        change: Located::whole(Value::Bytes(vec![event as u8; filler])),
     }
 }
 

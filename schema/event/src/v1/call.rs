@@ -93,10 +93,9 @@ pub enum Call {
     /// From a client's session: one of the receiving part's exposed methods is to be run. The receiver, which knows its own
     /// type, reads and checks it; nobody logs it as called (rule C8).
     Exposed {
-        /// Position among the exposed methods of the part, of the type as which clients see the entity.
-        member: MemberId,
-        /// The arguments in the method's order, as the client encoded them.
-        args: Vec<u8>,
+        /// Which of the exposed methods of the part, of the type as which clients see the entity, and the arguments in the
+        /// method's order: as the client sent it.
+        message: Vec<u8>,
     },
     /// The answer to the call with this number on the link back.
     Reply {
@@ -147,10 +146,9 @@ impl Call {
                 put_number(out, u64::from(method.0));
                 put_values(out, args);
             }
-            Call::Exposed { member, args } => {
+            Call::Exposed { message } => {
                 out.push(12);
-                put_number(out, u64::from(member.0));
-                put_bytes(out, args);
+                put_bytes(out, message);
             }
             Call::Reply { of, outcome } => {
                 out.push(2);
@@ -223,8 +221,7 @@ impl Call {
                 reason: take_text(reader)?,
             },
             12 => Call::Exposed {
-                member: MemberId(reader.narrow("member")?),
-                args: reader.bytes("arguments")?.to_vec(),
+                message: reader.bytes("message")?.to_vec(),
             },
             _ => return Err(wrong),
         })

@@ -7,7 +7,7 @@
 //! `cause` is 0, or one more than the index of the consumed call in the batch's header; `history` is 0 for events that
 //! nobody else may see. Bodies are written field by field in the order of their declaration.
 
-use annals_def::Value;
+use annals_def::{Located, Value};
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, HistoryNumber, MemberId, OwnerId, Part, SpaceId, TimerId, TypeId,
     WorldTime,
@@ -19,8 +19,9 @@ use super::{
         Call, CellCreation, ClientLink, Place, put_client, put_option, put_place, put_properties, take_bool,
         take_client, take_option, take_place, take_properties,
     },
+    change::{put_change, take_change},
     image::Image,
-    value::{put_value, put_values, take_value, take_values},
+    value::{put_values, take_values},
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
 
@@ -106,14 +107,12 @@ pub enum Body {
     CellCreated(Box<CellCreation>),
     /// The part ceases to exist. Its unconfirmed calls stay with the owner.
     Destroyed,
-    /// A property, or the place within it that the path leads to, was assigned.
+    /// A property was changed: the whole of it, a part, or a slice of an array in it.
     Changed {
         /// Index among the type's properties.
         member: MemberId,
-        /// Indexes from the outside in; empty for the whole property.
-        path: Vec<u32>,
-        /// The new value.
-        value: Value,
+        /// What was changed in it.
+        change: Located,
     },
     /// A client method was called on clients.
     Invoked {
@@ -377,11 +376,9 @@ impl Body {
             Body::Destroyed => {}
             Body::Stored { database } => put_number(out, database.0),
             Body::Bootstrapped { entity } => put_number(out, entity.0),
-            Body::Changed { member, path, value } => {
+            Body::Changed { member, change } => {
                 put_number(out, u64::from(member.0));
-                put_number(out, path.len() as u64);
-                path.iter().for_each(|&step| put_number(out, u64::from(step)));
-                put_value(out, value);
+                put_change(out, change);
             }
             Body::Invoked { method, args, audience } => {
                 put_number(out, u64::from(method.0));
@@ -442,16 +439,10 @@ impl Body {
             })),
             2 => Body::CellCreated(Box::new(CellCreation::read(reader)?)),
             3 => Body::Destroyed,
-            4 => {
-                let member = MemberId(reader.narrow("member")?);
-                let steps = reader.count(1, "path length")?;
-                let path = (0..steps).map(|_| reader.narrow("path")).collect::<Result<_, _>>()?;
-                Body::Changed {
-                    member,
-                    path,
-                    value: take_value(reader)?,
-                }
-            }
+            4 => Body::Changed {
+                member: MemberId(reader.narrow("member")?),
+                change: take_change(reader)?,
+            },
             5 => Body::Invoked {
                 method: MemberId(reader.narrow("method")?),
                 audience: take_audience(reader)?,

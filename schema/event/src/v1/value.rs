@@ -8,7 +8,7 @@
 use annals_def::Value;
 use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
 
-use crate::encoding::{Malformed, Reader, put_bytes, put_number};
+use crate::encoding::{Malformed, Reader, number_length, put_bytes, put_number};
 
 /// How deep values may nest; the compiler of `.def` files allows no deeper type.
 pub const MAX_DEPTH: usize = 32;
@@ -74,6 +74,31 @@ pub fn put_values(out: &mut Vec<u8>, values: &[Value]) {
     for value in values {
         put_value(out, value);
     }
+}
+
+/// Bytes that [`put_value`] appends.
+#[must_use]
+pub fn value_length(value: &Value) -> usize {
+    let with_length = |length: usize| number_length(length as u64) + length;
+    let tagged = match value {
+        Value::None | Value::Mailbox(None) => 0,
+        Value::Int(value) => number_length(((value << 1) ^ (value >> 63)).cast_unsigned()),
+        Value::UInt(value) => number_length(*value),
+        Value::Float32(_) => 4,
+        Value::Float64(_) | Value::Vector2(_) => 8,
+        Value::Vector3(_) => 12,
+        Value::Vector4(_) | Value::UdoRef(_) => 16,
+        Value::Bytes(value) | Value::Opaque(value) => with_length(value.len()),
+        Value::Unicode(value) => with_length(value.len()),
+        Value::Mailbox(Some(mailbox)) => {
+            let numbers = [mailbox.entity.0, mailbox.home.0.into(), mailbox.type_id.0.into()];
+            1 + numbers.into_iter().map(number_length).sum::<usize>()
+        }
+        Value::Sequence(values) | Value::Dict(values) => {
+            number_length(values.len() as u64) + values.iter().map(value_length).sum::<usize>()
+        }
+    };
+    1 + tagged
 }
 
 fn put_axes(out: &mut Vec<u8>, tag: u8, axes: &[f32]) {

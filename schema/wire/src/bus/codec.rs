@@ -519,7 +519,7 @@ fn whole<T>(bytes: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Result<T, Malfor
 
 #[cfg(test)]
 mod tests {
-    use annals_def::Value;
+    use annals_def::{Change, Located, Path, Value};
     use annals_event::{Body, Cause, Subject};
     use annals_ids::{MemberId, Part, Position, SpaceId};
 
@@ -583,10 +583,11 @@ mod tests {
     }
 
     fn every_ghost_message() -> Vec<GhostMessage> {
+        let held = Value::Sequence(vec![Value::Unicode("a".into()), Value::Unicode("b".into())]);
+        let change = Change::part(Path(vec![1]), Value::Unicode("ü".into()));
         let body = Body::Changed {
             member: MemberId(3),
-            path: vec![1],
-            value: Value::Unicode("ü".into()),
+            change: Located::new(change, &held).expect("it has two parts"),
         };
         let event = Event {
             subject: Subject::Entity(ENTITY, Part::Cell),

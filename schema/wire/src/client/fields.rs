@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use annals_event::{Malformed, Reader, put_number};
 use annals_ids::{Direction, EntityId, Hash, Part, Position, TypeId};
 
-use super::{ClientMember, Secret};
+use super::Secret;
 
 pub(super) fn put_part(out: &mut Vec<u8>, part: Part) {
     out.push(match part {
@@ -37,14 +37,6 @@ pub(super) fn put_type(out: &mut Vec<u8>, type_id: TypeId) {
 
 pub(super) fn take_type(reader: &mut Reader<'_>) -> Result<TypeId, Malformed> {
     reader.narrow("type").map(TypeId)
-}
-
-pub(super) fn put_member(out: &mut Vec<u8>, member: ClientMember) {
-    put_number(out, member.0.into());
-}
-
-pub(super) fn take_member(reader: &mut Reader<'_>) -> Result<ClientMember, Malformed> {
-    reader.narrow("member").map(ClientMember)
 }
 
 pub(super) fn take_secret(reader: &mut Reader<'_>) -> Result<Secret, Malformed> {

@@ -6,8 +6,8 @@
 //! everything else, never panics, and allocates no more than a fixed multiple of the bytes it was given. [`FrameBuffer`]
 //! cuts a stream into frames.
 //!
-//! Values and arguments are bytes here, in the stream form of `annals_def` (`Form::Whole`); whoever has the schema reads
-//! them.
+//! Values and arguments are bytes in these frames, in the stream form of `annals_def` (`Form::Whole`). [`ShownWriter`] and
+//! [`ShownReader`], which know the schema, make and read those of a view; [`MessageRange`] tells members by a byte.
 
 mod close;
 mod downstream;
@@ -15,6 +15,8 @@ mod fields;
 mod framing;
 mod hello;
 mod login;
+mod messages;
+mod shown;
 mod upstream;
 mod view;
 
@@ -28,8 +30,10 @@ pub use hello::{Hello, HelloAnswer, Proof, Rejection, Welcome};
 pub use login::{
     Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, Password, Ticket,
 };
+pub use messages::MessageRange;
+pub use shown::{Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};
 pub use upstream::{Call, Moved, Stamps, ToServer, ToServerDatagram};
-pub use view::{Move, Moves, Shown, ToClientDatagram, ViewFrame, ViewItem};
+pub use view::{Move, Moves, ToClientDatagram, ViewFrame, ViewItem};
 
 /// ALPN of a log-in connection.
 pub const LOGIN_ALPN: &[u8] = b"annals-login/1";

@@ -1,13 +1,12 @@
 //! What a client sends while it plays.
 
-use annals_event::{Malformed, Reader, put_bytes, put_number};
+use annals_event::{Malformed, Reader, put_number};
 use annals_ids::{Address, CallNumber, Direction, EntityId, HistoryNumber, Part, Position};
 
 use super::{
-    ClientMember, MAX_STAMPS,
+    MAX_STAMPS,
     fields::{
-        put_direction, put_entity, put_member, put_part, put_position, take_direction, take_entity, take_member,
-        take_part, take_position,
+        put_direction, put_entity, put_part, put_position, take_direction, take_entity, take_part, take_position,
     },
 };
 
@@ -31,10 +30,9 @@ pub struct Call {
     pub part: Part,
     /// Its number on the link: dense from 1, running on through the session's whole life.
     pub number: CallNumber,
-    /// Which of the part's exposed methods.
-    pub method: ClientMember,
-    /// The arguments in the method's order, one after the other.
-    pub args: Vec<u8>,
+    /// Which of the part's exposed methods ([`MessageRange::of_calls`](super::MessageRange::of_calls)), and the arguments in
+    /// the method's order, one after the other. Only who knows the entity's type can read it.
+    pub message: Vec<u8>,
 }
 
 impl Call {
@@ -85,8 +83,7 @@ impl ToServer {
                 put_part(out, call.part);
                 put_entity(out, call.entity);
                 put_number(out, call.number.0);
-                put_member(out, call.method);
-                put_bytes(out, &call.args);
+                out.extend(&call.message);
             }
             ToServer::Stamps(stamps) => {
                 out.push(2);
@@ -128,13 +125,12 @@ fn take_call(reader: &mut Reader<'_>) -> Result<Call, Malformed> {
     if number.0 == 0 {
         return Err(wrong);
     }
-    let method = take_member(reader)?;
+    let message = reader.take(reader.remaining(), "message")?.to_vec();
     Ok(Call {
         entity,
         part,
         number,
-        method,
-        args: reader.bytes("arguments")?.to_vec(),
+        message,
     })
 }
 

@@ -5,20 +5,16 @@
 
 use std::f32::consts::TAU;
 
-use annals_def::Path;
 use annals_event::{Malformed, Reader, put_bytes, put_number};
 use annals_ids::{Direction, EntityId, HistoryNumber, Part, Position, Tick, TypeId};
 
 use super::{
-    ClientMember, MAX_DATAGRAM,
+    MAX_DATAGRAM,
     fields::{
-        put_direction, put_entity, put_member, put_option, put_part, put_position, put_type, take_direction,
-        take_entity, take_member, take_option, take_part, take_position, take_type,
+        put_direction, put_entity, put_option, put_part, put_position, put_type, take_direction, take_entity,
+        take_option, take_part, take_position, take_type,
     },
 };
-
-/// Most steps of a path into a value: as deep as types can be nested.
-const MAX_PATH: usize = annals_def::MAX_TYPE_DEPTH;
 
 /// What a view has to say at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,8 +55,8 @@ pub enum ViewItem {
         entity: EntityId,
         /// The history number for which this stands.
         upto: HistoryNumber,
-        /// Properties by client number, ascending, with their values.
-        properties: Vec<(ClientMember, Vec<u8>)>,
+        /// Properties as [`ShownWriter::property`](super::ShownWriter::property) writes them, ascending by client number.
+        properties: Vec<u8>,
     },
     /// All that the client may see of what happened to it after `from`, to `upto` included.
     Update {
@@ -70,8 +66,9 @@ pub enum ViewItem {
         from: HistoryNumber,
         /// The history number up to which it is shown it now; not below `from`.
         upto: HistoryNumber,
-        /// Ascending by number, above `from` and up to `upto`. Numbers that are missing concern others.
-        events: Vec<Shown>,
+        /// Events as [`ShownWriter`](super::ShownWriter) writes them, above `from` and up to `upto`. Numbers that are missing
+        /// concern others.
+        events: Vec<u8>,
     },
     /// It was put somewhere, or its movements are not volatile. For the client's own entity: it has to stand there.
     Placed {
@@ -82,41 +79,6 @@ pub enum ViewItem {
         /// Looking where.
         direction: Direction,
     },
-}
-
-/// A history event as a client sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// A property, or the place within it that the path leads to, was assigned.
-    Property {
-        /// Its history number.
-        number: HistoryNumber,
-        /// Which of the type's client properties.
-        member: ClientMember,
-        /// Where within it; empty for the whole.
-        path: Path,
-        /// The value.
-        value: Vec<u8>,
-    },
-    /// A client method was called.
-    Method {
-        /// Its history number.
-        number: HistoryNumber,
-        /// Which of the type's client methods.
-        member: ClientMember,
-        /// The arguments in the method's order, one after the other.
-        args: Vec<u8>,
-    },
-}
-
-impl Shown {
-    /// The event's history number.
-    #[must_use]
-    pub fn number(&self) -> HistoryNumber {
-        match self {
-            Shown::Property { number, .. } | Shown::Method { number, .. } => *number,
-        }
-    }
 }
 
 /// A datagram to a client.
@@ -212,21 +174,12 @@ impl ViewItem {
             ViewItem::Leave { .. } => {}
             ViewItem::Refresh { upto, properties, .. } => {
                 put_number(out, upto.0);
-                put_number(out, properties.len() as u64);
-                for (member, value) in properties {
-                    put_member(out, *member);
-                    put_bytes(out, value);
-                }
+                put_bytes(out, properties);
             }
             ViewItem::Update { from, upto, events, .. } => {
                 put_number(out, from.0);
                 put_number(out, upto.0.wrapping_sub(from.0));
-                put_number(out, events.len() as u64);
-                let mut before = from.0;
-                for event in events {
-                    event.write(out, before);
-                    before = event.number().0;
-                }
+                put_bytes(out, events);
             }
             ViewItem::Placed {
                 position, direction, ..
@@ -248,7 +201,7 @@ impl ViewItem {
             3 => Ok(ViewItem::Refresh {
                 entity,
                 upto: HistoryNumber(reader.ordinal("history number")?),
-                properties: take_properties(reader)?,
+                properties: reader.bytes("properties")?.to_vec(),
             }),
             4 => take_update(reader, entity),
             5 => {
@@ -264,106 +217,16 @@ impl ViewItem {
     }
 }
 
-impl Shown {
-    /// Appends the event that follows the one numbered `before`.
-    fn write(&self, out: &mut Vec<u8>, before: u64) {
-        let step = self.number().0.wrapping_sub(before);
-        match self {
-            Shown::Property {
-                member, path, value, ..
-            } => {
-                out.push(u8::from(!path.0.is_empty()));
-                put_number(out, step);
-                put_member(out, *member);
-                if !path.0.is_empty() {
-                    put_number(out, path.0.len() as u64);
-                    path.0.iter().for_each(|&index| put_number(out, index.into()));
-                }
-                put_bytes(out, value);
-            }
-            Shown::Method { member, args, .. } => {
-                out.push(2);
-                put_number(out, step);
-                put_member(out, *member);
-                put_bytes(out, args);
-            }
-        }
-    }
-
-    fn read(reader: &mut Reader<'_>, before: u64, upto: u64) -> Result<Self, Malformed> {
-        let wrong = reader.malformed("shown event");
-        let kind = reader.byte("shown event")?;
-        let step = reader.ordinal("history number")?;
-        let number = before.checked_add(step).filter(|&number| step > 0 && number <= upto);
-        let number = HistoryNumber(number.ok_or(wrong)?);
-        let member = take_member(reader)?;
-        match kind {
-            0 => Ok(Shown::Property {
-                number,
-                member,
-                path: Path::WHOLE,
-                value: reader.bytes("value")?.to_vec(),
-            }),
-            1 => Ok(Shown::Property {
-                number,
-                member,
-                path: take_path(reader)?,
-                value: reader.bytes("value")?.to_vec(),
-            }),
-            2 => Ok(Shown::Method {
-                number,
-                member,
-                args: reader.bytes("arguments")?.to_vec(),
-            }),
-            _ => Err(wrong),
-        }
-    }
-}
-
 fn take_update(reader: &mut Reader<'_>, entity: EntityId) -> Result<ViewItem, Malformed> {
     let from = reader.ordinal("history number")?;
     let wrong = reader.malformed("span of history");
     let upto = from.checked_add(reader.number("span of history")?).ok_or(wrong)?;
-    let count = reader.count(4, "shown events")?;
-    let mut events: Vec<Shown> = Vec::with_capacity(count);
-    let mut before = from;
-    for _ in 0..count {
-        let event = Shown::read(reader, before, upto)?;
-        before = event.number().0;
-        events.push(event);
-    }
     Ok(ViewItem::Update {
         entity,
         from: HistoryNumber(from),
         upto: HistoryNumber(upto),
-        events,
+        events: reader.bytes("shown events")?.to_vec(),
     })
-}
-
-fn take_properties(reader: &mut Reader<'_>) -> Result<Vec<(ClientMember, Vec<u8>)>, Malformed> {
-    let count = reader.count(2, "properties")?;
-    let mut properties: Vec<(ClientMember, Vec<u8>)> = Vec::with_capacity(count);
-    for _ in 0..count {
-        let wrong = reader.malformed("properties");
-        let member = take_member(reader)?;
-        if properties.last().is_some_and(|&(before, _)| before >= member) {
-            return Err(wrong);
-        }
-        properties.push((member, reader.bytes("value")?.to_vec()));
-    }
-    Ok(properties)
-}
-
-fn take_path(reader: &mut Reader<'_>) -> Result<Path, Malformed> {
-    let wrong = reader.malformed("path");
-    let steps = reader.count(1, "path")?;
-    if steps == 0 || steps > MAX_PATH {
-        return Err(wrong);
-    }
-    (0..steps)
-        .map(|_| reader.narrow("path"))
-        .collect::<Result<_, _>>()
-        .map(Path)
 }
 
 fn put_place(out: &mut Vec<u8>, position: Position, direction: Direction) {

@@ -3,15 +3,15 @@
 
 use std::net::SocketAddr;
 
-use annals_def::{Dice, Path};
+use annals_def::Dice;
 use annals_event::Malformed;
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
 };
 use annals_wire::client::{
-    Call, CallRefusal, ClientMember, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
-    Moves, Password, Proof, Rejection, Secret, Shown, Stamps, Ticket, ToClient, ToClientDatagram, ToServer,
-    ToServerDatagram, ViewFrame, ViewItem, Welcome,
+    Call, CallRefusal, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved, Moves,
+    Password, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToClientDatagram, ToServer, ToServerDatagram,
+    ViewFrame, ViewItem, Welcome,
 };
 
 /// Any frame or datagram, so that one test serves all.
@@ -263,8 +263,7 @@ fn to_server(dice: &mut Dice<'_>) -> ToServer {
             entity: entity(dice),
             part: part(dice),
             number: CallNumber(ordinal(dice).max(1)),
-            method: ClientMember(small(dice)),
-            args: bytes(dice),
+            message: bytes(dice),
         }),
         2 | 3 => {
             let mut known: Vec<_> = (0..dice() % 6)
@@ -331,18 +330,11 @@ fn view_item(dice: &mut Dice<'_>) -> ViewItem {
             place: dice().is_multiple_of(2).then(|| (position(dice), direction(dice))),
         },
         1 => ViewItem::Leave { entity },
-        2 => {
-            let mut properties: Vec<_> = (0..dice() % 5)
-                .map(|_| (ClientMember(small(dice)), bytes(dice)))
-                .collect();
-            properties.sort();
-            properties.dedup_by_key(|(member, _)| *member);
-            ViewItem::Refresh {
-                entity,
-                upto: HistoryNumber(ordinal(dice)),
-                properties,
-            }
-        }
+        2 => ViewItem::Refresh {
+            entity,
+            upto: HistoryNumber(ordinal(dice)),
+            properties: bytes(dice),
+        },
         3 => ViewItem::Placed {
             entity,
             position: position(dice),
@@ -350,37 +342,13 @@ fn view_item(dice: &mut Dice<'_>) -> ViewItem {
         },
         _ => {
             let from = number(dice) >> 1;
-            let mut upto = from + dice() % 3;
-            let mut events = Vec::new();
-            for _ in 0..dice() % 5 {
-                upto += 1 + dice() % 200;
-                events.push(shown(HistoryNumber(upto), dice));
-                upto += dice() % 3;
-            }
+            let upto = from + dice() % 300;
             ViewItem::Update {
                 entity,
                 from: HistoryNumber(from),
                 upto: HistoryNumber(upto),
-                events,
+                events: bytes(dice),
             }
         }
-    }
-}
-
-fn shown(number: HistoryNumber, dice: &mut Dice<'_>) -> Shown {
-    let member = ClientMember(small(dice));
-    if dice().is_multiple_of(3) {
-        return Shown::Method {
-            number,
-            member,
-            args: bytes(dice),
-        };
-    }
-    let path = Path((0..dice() % 4).map(|_| u32::from(small(dice))).collect());
-    Shown::Property {
-        number,
-        member,
-        path,
-        value: bytes(dice),
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{Change, EntityType, Form, Path, Schema, Value, apply, encode};
+use annals_def::{EntityType, Located, Schema, Value};
 use annals_director::read_owners;
 use annals_event::{Body, Event, Subject};
 use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, MemberId, OwnerId, Part, Shard, TypeId};
 use annals_store::{Store, StoreError};
-use annals_wire::client::value_hash;
+use annals_wire::client::{args_hash, change_hash, property_hash};
 
 use super::driven::Deeds;
 use super::report::{CheckReport, Wrong};
@@ -173,10 +173,10 @@ impl History {
                 .ok_or(Unreadable("how its entity was created is not in the archive"))
                 .and_then(|entity_type| shown_hash(entity_type, &archived.body));
             self.hashes.insert(number, hash);
-            let (Some(entity_type), Body::Changed { member, path, value }) = (entity_type, archived.body) else {
+            let (Some(entity_type), Body::Changed { member, change }) = (entity_type, archived.body) else {
                 continue;
             };
-            if change(entity_type, &mut held, member, path, value).is_none() {
+            if make(entity_type, &mut held, member, &change).is_none() {
                 continue;
             }
             if let Some(hash) = whole(entity_type, member, &held[&member]) {
@@ -189,42 +189,32 @@ impl History {
 /// The hash of what a client that sees all of an event is shown of it.
 fn shown_hash(entity_type: &EntityType, body: &Body) -> Result<Hash, Unreadable> {
     const UNFIT: Unreadable = Unreadable("its value does not fit the schema");
-    let mut bytes = Vec::new();
     match body {
-        Body::Changed { member, path, value } => {
+        Body::Changed { member, change } => {
             let property = entity_type.property(*member).ok_or(UNFIT)?;
-            let path = Path(path.clone());
-            let data_type = path.find_type(&property.data_type).ok_or(UNFIT)?;
-            encode(data_type, value, Form::Whole, &mut bytes).map_err(|_| UNFIT)?;
+            change_hash(&property.data_type, change.change()).ok_or(UNFIT)
         }
         Body::Invoked { method, args, .. } => {
             let method = entity_type.client_methods.get(usize::from(method.0)).ok_or(UNFIT)?;
-            for (argument, value) in method.args.iter().zip(args) {
-                encode(&argument.data_type, value, Form::Whole, &mut bytes).map_err(|_| UNFIT)?;
-            }
+            args_hash(method, args).ok_or(UNFIT)
         }
-        _ => return Err(Unreadable("what is archived there is nothing that clients are shown")),
+        _ => Err(Unreadable("what is archived there is nothing that clients are shown")),
     }
-    Ok(value_hash(&bytes))
 }
 
 fn whole(entity_type: &EntityType, member: MemberId, value: &Value) -> Option<Hash> {
-    let mut bytes = Vec::new();
-    encode(&entity_type.property(member)?.data_type, value, Form::Whole, &mut bytes).ok()?;
-    Some(value_hash(&bytes))
+    property_hash(&entity_type.property(member)?.data_type, value)
 }
 
-/// Assigns what was changed; `None` if it does not fit what was there.
-fn change(
+/// Makes a change; `None` if it does not fit what was there.
+fn make(
     entity_type: &EntityType,
     held: &mut BTreeMap<MemberId, Value>,
     member: MemberId,
-    path: Vec<u32>,
-    value: Value,
+    change: &Located,
 ) -> Option<()> {
     let property = entity_type.property(member)?;
     let before = held.entry(member).or_insert_with(|| property.default.clone());
-    apply(&property.data_type, before, &Change::part(Path(path), value))
-        .ok()
-        .map(drop)
+    change.change().check(&property.data_type, before).ok()?;
+    change.make(before).ok().map(drop)
 }

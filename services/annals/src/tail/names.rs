@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use annals_def::{DataType, EntityType, Method, Schema, Value};
+use annals_def::{Change, DataType, Edit, EntityType, Method, Schema, Value};
 use annals_event::{Audience, Body, Call, Event, OwnerState, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, Part, TypeId};
 
@@ -73,9 +73,7 @@ impl Names {
                 creation.database, creation.checkout
             ),
             Body::CellCreated(creation) => format!("created at {}", place(&creation.place)),
-            Body::Changed { member, path, value } => {
-                format!("{} = {value}", property(entity_type, *member, path))
-            }
+            Body::Changed { member, change } => changed(entity_type, *member, change.change()),
             Body::Invoked { method, args, audience } => {
                 let found = entity_type.and_then(|found| found.client_methods.get(usize::from(method.0)));
                 let audience = match audience {
@@ -142,7 +140,7 @@ impl Names {
                 let found = methods.and_then(|methods| methods.get(usize::from(method.0)));
                 invocation(found, *method, args)
             }
-            Call::Exposed { member, .. } => format!("exposed method {member}"),
+            Call::Exposed { message } => format!("an exposed method in {} bytes", message.len()),
             Call::Reply {
                 of,
                 outcome: Ok(values),
@@ -179,6 +177,18 @@ pub(super) fn mentioned(event: &Event) -> impl Iterator<Item = EntityId> {
         _ => None,
     };
     subject.into_iter().chain(called)
+}
+
+/// A change as one would write it: `level = 5`, `marks[2] = 7`, `items[0:2] = [5]`.
+fn changed(entity_type: Option<&EntityType>, member: MemberId, change: &Change) -> String {
+    let place = property(entity_type, member, &change.path.0);
+    match &change.edit {
+        Edit::Set(value) => format!("{place} = {value}"),
+        Edit::Splice { at, removed, inserted } => {
+            let end = u64::from(*at) + u64::from(*removed);
+            format!("{place}[{at}:{end}] = [{}]", list(inserted))
+        }
+    }
 }
 
 /// A property, or the place within it that the path leads to: `appearance.hair[2]`.

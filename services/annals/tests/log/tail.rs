@@ -9,7 +9,7 @@ use annals_ids::OwnerId;
 use annals_store::MemoryStore;
 
 use super::world::World;
-use annals_def::Value;
+use annals_def::{Change, Located, Path, Value};
 
 async fn lines(world: &World, plan: TailPlan) -> Vec<String> {
     let source = Source::archive(world.store.clone());
@@ -23,10 +23,10 @@ async fn events_are_printed_by_name_with_place_cause_and_value() {
     world.create(1);
     let [here, there] = [0, 1].map(|log| *world.logs[log].state.entities.keys().next().unwrap());
     let avatar = world.schema.type_named("Avatar").unwrap().clone();
+    let worn = avatar.property_named("appearance").unwrap().default.clone();
     let hair = Body::Changed {
         member: avatar.property_named("appearance").unwrap().index,
-        path: vec![0],
-        value: Value::UInt(55),
+        change: Located::new(Change::part(Path(vec![0]), Value::UInt(55)), &worn).unwrap(),
     };
     let said = Body::Invoked {
         method: avatar.client_method_named("onSay").unwrap().index,

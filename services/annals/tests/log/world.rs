@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use annals_db::Folder;
-use annals_def::{Schema, Value, check_dir, split_mix};
+use annals_def::{Located, Schema, Value, check_dir, split_mix};
 use annals_director::{Grants, openings};
 use annals_event::{
     Batch, Body, Call, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, OwnerState, Place, Subject,
@@ -171,8 +171,7 @@ impl World {
     pub(crate) fn changed(&self, property: &str, value: u64) -> Body {
         Body::Changed {
             member: self.member(property),
-            path: Vec::new(),
-            value: Value::UInt(value),
+            change: Located::whole(Value::UInt(value)),
         }
     }
 

@@ -5,7 +5,7 @@ use annals_def::Value;
 use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, Part};
 use annals_wire::{
     bus::Message,
-    client::{Call, CallRefusal, ClientMember, CloseReason, HelloAnswer, Proof, Stamps, ToServer},
+    client::{Call, CallRefusal, CloseReason, HelloAnswer, Proof, Stamps, ToServer},
 };
 
 use crate::{
@@ -100,14 +100,13 @@ fn what_is_not_exposed_is_taken_and_not_run() {
     let good = player.make(Part::Base, entity, "hear", &[number(1)]);
     let spoiled = |number, method, args: &[u8]| Call {
         number: CallNumber(number),
-        method: ClientMember(method),
-        args: args.to_vec(),
+        message: [&[method], args].concat(),
         ..good.clone()
     };
-    let method = good.method.0;
+    let method = good.message[0];
     let calls = [
         spoiled(1, 7, &[]),
-        spoiled(2, u16::MAX, &[]),
+        spoiled(2, u8::MAX, &[]),
         spoiled(3, method, &[1, 2, 3]),
         spoiled(4, method, &[1, 2, 3, 4, 5]),
         spoiled(5, method, &[9, 0, 0, 0]),
@@ -173,8 +172,7 @@ fn calls_to_cells_are_passed_on() {
         entity: account,
         part: Part::Cell,
         number: CallNumber(1),
-        method: ClientMember(0),
-        args: Vec::new(),
+        message: vec![0],
     };
     player.send(&mut host, &ToServer::Call(early));
     host.settle();
@@ -260,8 +258,7 @@ fn nonsense_is_survived() {
                 entity: EntityId(number()),
                 part,
                 number: CallNumber(number().max(1)),
-                method: ClientMember(number().to_le_bytes()[0].into()),
-                args: number().to_le_bytes().to_vec(),
+                message: number().to_le_bytes()[..(round as usize / 2) % 9].to_vec(),
             })
         } else {
             ToServer::Stamps(Stamps {

@@ -140,8 +140,8 @@ impl Cell {
                 self.parts.insert(entity, client);
                 Vec::new()
             }
-            (Call::Exposed { args, .. }, _) => {
-                self.exposed.push((link, number, args));
+            (Call::Exposed { message }, _) => {
+                self.exposed.push((link, number, message[1..].to_vec()));
                 Vec::new()
             }
             other => panic!("{other:?} is not for cells"),

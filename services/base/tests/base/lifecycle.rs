@@ -1,7 +1,7 @@
 //! How entities and their cell parts begin and end, and clients that pass from one to another.
 
 use annals_base::BaseInput;
-use annals_def::Value;
+use annals_def::{Edit, Value};
 use annals_event::{Body, Call};
 use annals_ids::{EntityId, OwnerId, Part};
 use annals_wire::{
@@ -21,7 +21,10 @@ fn trail(host: &Host, entity: EntityId) -> String {
     let bodies = host.batches().flat_map(|batch| batch.events);
     let trails = bodies.filter(|event| event.subject == annals_event::Subject::Entity(entity, Part::Base));
     let last = trails.filter_map(|event| match event.body {
-        Body::Changed { member, value, .. } if member.0 == 1 => Some(text(&value)),
+        Body::Changed { member, change } if member.0 == 1 => match &change.change().edit {
+            Edit::Set(value) => Some(text(value)),
+            Edit::Splice { .. } => None,
+        },
         _ => None,
     });
     last.last().unwrap_or_default()

@@ -5,11 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use annals_def::{Argument, Change, EntityType, Form, Schema, Value, apply, decode, encode};
+use annals_def::{Argument, EntityType, Form, Schema, Value, apply, encode};
 use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, TypeId};
 use annals_wire::client::{
-    Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Shown, Stamps,
-    ToClient, ToServer, ViewFrame, ViewItem, protocol_hash,
+    Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, MessageRange, Proof, Rejection, Secret, Shown,
+    ShownReader, Stamps, ToClient, ToServer, ViewFrame, ViewItem, protocol_hash, read_properties,
 };
 
 use crate::host::{BASE, Host, Out};
@@ -133,15 +133,17 @@ impl Player {
             Part::Cell => entity_type.cell_method_named(method),
         };
         let found = found.unwrap();
-        let args = arguments(&found.args, args);
+        let range = MessageRange::of_calls(entity_type, part);
+        let mut message = Vec::new();
+        range.put(ClientMember(found.client_id.expect("it is exposed")), &mut message);
+        message.extend(arguments(&found.args, args));
         let (last, kept) = self.calls.entry((part, entity)).or_default();
         *last = last.next();
         let call = Call {
             entity,
             part,
             number: *last,
-            method: ClientMember(found.client_id.expect("it is exposed")),
-            args,
+            message,
         };
         kept.insert(*last, call.clone());
         call
@@ -262,14 +264,10 @@ impl Player {
                 upto,
                 properties,
             } => {
-                let values = properties.into_iter().map(|(member, bytes)| {
-                    let property = self.property(member);
-                    (
-                        member,
-                        decode(&property.data_type, Form::Whole, &mut &bytes[..]).unwrap(),
-                    )
-                });
-                let values = values.collect();
+                let values = read_properties(self.own_type(), &properties)
+                    .unwrap()
+                    .into_iter()
+                    .collect();
                 let (known, has, held) = self.has.as_mut().expect("it was entered");
                 assert_eq!(*known, entity);
                 assert!(upto >= *has, "shown {upto} after {has}");
@@ -283,31 +281,34 @@ impl Player {
             } => {
                 let (known, has, _) = self.has.as_ref().expect("it was entered");
                 assert_eq!((*known, *has), (entity, from), "a hole or a repetition");
-                events.into_iter().for_each(|event| self.apply(event));
+                let own = self.own_type().clone();
+                let mut reader = ShownReader::new(&own, (from, upto), &events);
+                while let Some((number, event)) = reader.next_event(&self.held()).unwrap() {
+                    self.apply(number, event);
+                }
                 self.has.as_mut().expect("it was entered").1 = upto;
             }
             ViewItem::Placed { .. } => panic!("a base part stands nowhere"),
         }
     }
 
-    fn apply(&mut self, event: Shown) {
+    /// By client number, as the reader of events needs them.
+    fn held(&self) -> Vec<Value> {
+        let (_, _, held) = self.has.as_ref().expect("it was entered");
+        let members = (0..).map(ClientMember).take(self.own_type().client_properties().len());
+        let value = |member| held.get(&member).unwrap_or(&self.property(member).default).clone();
+        members.map(value).collect()
+    }
+
+    fn apply(&mut self, number: HistoryNumber, event: Shown) {
         match event {
-            Shown::Property {
-                member, path, value, ..
-            } => {
+            Shown::Property { member, change } => {
                 let property = self.property(member).clone();
                 let (_, _, held) = self.has.as_mut().expect("it was entered");
                 let slot = held.entry(member).or_insert_with(|| property.default.clone());
-                let part = path.find_type(&property.data_type).unwrap();
-                let new = decode(part, Form::Whole, &mut &value[..]).unwrap();
-                apply(&property.data_type, slot, &Change::part(path, new)).unwrap();
+                apply(&property.data_type, slot, &change).unwrap();
             }
-            Shown::Method { number, member, args } => {
-                let own = self.own_type();
-                let method = &own.client_methods[usize::from(own.client_method_ids()[usize::from(member.0)].0)];
-                let text = decode(&method.args[0].data_type, Form::Whole, &mut &args[..]).unwrap();
-                self.told.push((number, crate::game::text(&text)));
-            }
+            Shown::Method { args, .. } => self.told.push((number, crate::game::text(&args[0]))),
         }
     }
 

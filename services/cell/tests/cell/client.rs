@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use annals_def::{Change, EntityType, Form, Schema, Value, apply, decode, decode_all};
+use annals_def::{EntityType, Schema, Value, apply};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, Tick, TypeId};
 use annals_node::time::Mono;
-use annals_wire::client::{ClientMember, Shown, ToClient, ToClientDatagram, ViewFrame, ViewItem};
+use annals_wire::client::{
+    ClientMember, Shown, ShownReader, ToClient, ToClientDatagram, ViewFrame, ViewItem, read_properties,
+};
 
 /// How long a client waits for the first frame of a view before it begins it anew.
 const WAIT: u64 = 2_000_000;
@@ -21,7 +23,7 @@ pub(crate) struct Client {
     begun: Mono,
     pub(crate) known: BTreeMap<EntityId, Seen>,
     /// Everything it was ever shown, for comparison with the log.
-    pub(crate) shown: Vec<(EntityId, Shown)>,
+    pub(crate) shown: Vec<(EntityId, HistoryNumber, Shown)>,
     /// Every item of every frame that it took, in order.
     pub(crate) items: Vec<ViewItem>,
     /// How often it was shown a whole entity.
@@ -126,10 +128,9 @@ impl Client {
                 let entity_type = self.type_of(entity).clone();
                 let seen = self.known.get_mut(&entity).expect("what is refreshed is there");
                 seen.history = upto;
-                seen.properties = properties
-                    .into_iter()
-                    .map(|(member, bytes)| read_property(&entity_type, member, &bytes))
-                    .collect();
+                let told = read_properties(&entity_type, &properties).expect("properties have their encoding");
+                let member = |id: ClientMember| entity_type.client_properties()[usize::from(id.0)];
+                seen.properties = told.into_iter().map(|(id, value)| (member(id), value)).collect();
             }
             ViewItem::Update {
                 entity,
@@ -141,9 +142,10 @@ impl Client {
                 let seen = self.known.get_mut(&entity).expect("what is updated is there");
                 assert_eq!(seen.history, from, "entity {entity}: ranges are contiguous");
                 seen.history = upto;
-                for event in events {
+                let mut reader = ShownReader::new(&entity_type, (from, upto), &events);
+                while let Some((number, event)) = reader.next_event(&seen.held(&entity_type)).expect("it can be read") {
                     seen.change(&entity_type, &event);
-                    self.shown.push((entity, event));
+                    self.shown.push((entity, number, event));
                 }
             }
             ViewItem::Placed { entity, position, .. } => {
@@ -182,35 +184,20 @@ impl Seen {
         self.properties.get(&member).cloned().unwrap_or_else(default)
     }
 
-    fn change(&mut self, entity_type: &EntityType, event: &Shown) {
-        match event {
-            Shown::Property {
-                member, path, value, ..
-            } => {
-                let member = entity_type.client_properties()[usize::from(member.0)];
-                let property = entity_type.property(member).expect("it exists");
-                let part = path.find_type(&property.data_type).expect("the path leads somewhere");
-                let value = decode_all(part, Form::Whole, value).expect("values have their encoding");
-                let mut held = self.property(entity_type, member);
-                apply(&property.data_type, &mut held, &Change::part(path.clone(), value))
-                    .expect("the path fits what is held");
-                self.properties.insert(member, held);
-            }
-            Shown::Method { member, args, .. } => {
-                let method = entity_type.client_method_ids()[usize::from(member.0)];
-                let mut rest = args.as_slice();
-                for argument in &entity_type.client_methods[usize::from(method.0)].args {
-                    decode(&argument.data_type, Form::Whole, &mut rest).expect("arguments have their encoding");
-                }
-                assert!(rest.is_empty());
-            }
-        }
+    /// By client number, as its reader needs them.
+    fn held(&self, entity_type: &EntityType) -> Vec<Value> {
+        let members = entity_type.client_properties().iter();
+        members.map(|member| self.property(entity_type, *member)).collect()
     }
-}
 
-fn read_property(entity_type: &EntityType, member: ClientMember, bytes: &[u8]) -> (MemberId, Value) {
-    let member = entity_type.client_properties()[usize::from(member.0)];
-    let property = entity_type.property(member).expect("it exists");
-    let value = decode_all(&property.data_type, Form::Whole, bytes).expect("values have their encoding");
-    (member, value)
+    fn change(&mut self, entity_type: &EntityType, event: &Shown) {
+        let Shown::Property { member, change } = event else {
+            return;
+        };
+        let member = entity_type.client_properties()[usize::from(member.0)];
+        let property = entity_type.property(member).expect("it exists");
+        let mut held = self.property(entity_type, member);
+        apply(&property.data_type, &mut held, change).expect("the change fits what is held");
+        self.properties.insert(member, held);
+    }
 }

@@ -277,10 +277,7 @@ fn who_calls_a_ghost_is_told_where_the_real_one_is() {
         to_home: OwnerId(0),
         number: CallNumber(1),
         trace: Trace::default(),
-        call: Call::Exposed {
-            member: MemberId(0),
-            args: Vec::new(),
-        },
+        call: Call::Exposed { message: vec![0] },
     };
     let said = say(&mut world, EAST, WEST, Message::Call(call));
     let told = said.iter().any(|output| {

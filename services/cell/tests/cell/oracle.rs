@@ -6,7 +6,7 @@ use annals_def::{Schema, Value};
 use annals_event::{Body, Call, Event, Image, OwnerState, Place, Subject};
 use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, WorldTime};
 use annals_node::{Eyes, Showing};
-use annals_wire::client::{Shown, ViewItem};
+use annals_wire::client::{ClientMember, Shown};
 
 use crate::{
     client::Client,
@@ -217,26 +217,36 @@ pub(crate) fn check_shown(world: &World, client: &Client) {
     let histories = histories(world);
     let types = entity_types(world);
     let schema: &Schema = world.desk(crate::world::WEST).schema();
-    for (entity, shown) in &client.shown {
+    for (entity, number, shown) in &client.shown {
         let eyes = if *entity == client.entity {
             Eyes::Own
         } else {
             Eyes::Others
         };
         let showing = Showing::new(schema, *entity, types[entity], eyes).expect("the type exists");
-        let number = shown.number();
-        let event = &histories[entity][&number];
-        let items = showing.update(HistoryNumber(number.0 - 1), std::iter::once((number, Some(event))));
-        let logged: Vec<&Shown> = items.iter().flat_map(events_of).collect();
-        assert_eq!(logged, [shown], "client {} and entity {entity}", client.session);
+        let event = &histories[entity][number];
+        let items = showing.update(HistoryNumber(number.0 - 1), std::iter::once((*number, Some(event))));
+        assert_eq!(items.len(), 1, "client {} and entity {entity}: hidden", client.session);
+        let entity_type = schema.entity_type(types[entity]).expect("the type exists");
+        let logged = match &event.body {
+            Body::Changed { member, change } => Shown::Property {
+                member: ClientMember(client_id(
+                    entity_type.property(*member).and_then(|found| found.client_id),
+                )),
+                change: change.change().clone(),
+            },
+            Body::Invoked { method, args, .. } => Shown::Method {
+                member: ClientMember(client_id(entity_type.client_methods[usize::from(method.0)].client_id)),
+                args: args.clone(),
+            },
+            other => panic!("\"{}\" is shown to nobody", other.name()),
+        };
+        assert_eq!(logged, *shown, "client {} and entity {entity}", client.session);
     }
 }
 
-fn events_of(item: &ViewItem) -> &[Shown] {
-    match item {
-        ViewItem::Update { events, .. } => events,
-        _ => &[],
-    }
+fn client_id(id: Option<u16>) -> u16 {
+    id.expect("what was shown has a client number")
 }
 
 /// The histories of all cell parts, over all logs.

@@ -81,8 +81,8 @@ fn what_is_said_to_the_own_client_is_said_to_nobody_else() {
     }
     let said = |session| {
         let shown = world.client(session).shown.iter();
-        let said = shown.filter(|(entity, shown)| *entity == own && matches!(shown, Shown::Method { .. }));
-        said.map(|(_, shown)| shown.number().0).collect::<Vec<_>>()
+        let said = shown.filter(|(entity, _, shown)| *entity == own && matches!(shown, Shown::Method { .. }));
+        said.map(|(_, number, _)| number.0).collect::<Vec<_>>()
     };
     assert_eq!((said(1), said(2)), (vec![1, 3], vec![1, 2]));
     assert!(world.client(2).known.contains_key(&other));
@@ -148,7 +148,7 @@ fn much_at_once_is_shown_whole() {
     for session in [1, 2, 3] {
         let client = world.client(session);
         assert_eq!(client.refreshes, 0, "client {session}");
-        let heard = client.shown.iter().filter(|(entity, _)| *entity == own).count();
+        let heard = client.shown.iter().filter(|(entity, ..)| *entity == own).count();
         assert_eq!(heard as u64, CHATTER, "client {session}");
     }
     assert!(world.client(3).known.contains_key(&beyond) && world.client(2).known.contains_key(&other));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use annals_client::{ClientCore, Credentials, Event, Input, Millis, Output};
 use annals_def::{Value, split_mix};
 use annals_ids::{EntityId, Part};
-use annals_wire::client::{Password, Shown, value_hash};
+use annals_wire::client::Password;
 
 use server::Server;
 use world::{OWN, World, schema};
@@ -169,8 +169,11 @@ impl Run {
                 let truth = history[usize::try_from(number).unwrap() - 1]
                     .as_ref()
                     .expect("what is hidden is not shown");
-                let (Shown::Property { value: bytes, .. } | Shown::Method { args: bytes, .. }) = truth;
-                assert_eq!(showing.hash, value_hash(bytes), "{place}: something else was shown");
+                assert_eq!(
+                    showing.hash,
+                    self.world.hash(truth),
+                    "{place}: something else was shown"
+                );
                 self.shown.insert(key, number);
             }
             other => panic!("seed {seed}: nothing in this test leads to {other:?}"),

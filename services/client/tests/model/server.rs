@@ -342,7 +342,7 @@ impl Server {
         let taken = self.taken.entry((call.part, call.entity)).or_default();
         let have = taken.len() as u64;
         if call.number.0 == have + 1 {
-            taken.push(call.args.clone());
+            taken.push(call.message[1..].to_vec());
         }
         let (entity, part) = (call.entity, call.part);
         if call.number.0 > have + 1 {

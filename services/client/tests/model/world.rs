@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use annals_def::{
-    Argument, Change, DataType, Dice, Distribution, EntityType, Exposure, Form, Method, Path, Property, Schema,
-    Sequence, Value, apply, encode, generate,
+    Argument, Change, DataType, Dice, Distribution, EntityType, Exposure, Located, Method, Property, Schema, Sequence,
+    Value, generate, generate_change,
 };
-use annals_ids::{EntityId, HistoryNumber, Part, TypeId};
-use annals_wire::client::{ClientMember, Shown, ViewItem};
+use annals_ids::{EntityId, Hash, HistoryNumber, Part, TypeId};
+use annals_wire::client::{ClientMember, ShownWriter, ViewItem, args_hash, change_hash};
 
 /// How many history events a part keeps; a view that lags further behind is refreshed.
 const KEPT: usize = 12;
@@ -35,12 +35,18 @@ pub(crate) fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(vec![avatar], Vec::new(), Vec::new()))
 }
 
+/// What others may see of a part.
+pub(crate) enum Happened {
+    Changed(ClientMember, Located),
+    Said(Vec<Value>),
+}
+
 /// One entity part as it really is.
 pub(crate) struct Real {
     /// By client number.
     pub(crate) properties: Vec<Value>,
     /// What happened, from number 1; `None` is what concerns others.
-    pub(crate) history: Vec<Option<Shown>>,
+    pub(crate) history: Vec<Option<Happened>>,
 }
 
 pub(crate) struct World {
@@ -97,62 +103,39 @@ impl World {
         let (part, _) = key;
         let event = match (part, dice() % 8) {
             (_, 0) => None,
-            (Part::Base, _) => Some(self.change(key, "gold", Path::WHOLE, dice)),
-            (Part::Cell, 1) => Some(self.say(key, dice)),
-            (Part::Cell, 2 | 3) => Some(self.change(key, "health", Path::WHOLE, dice)),
-            (Part::Cell, 4) => Some(self.change(key, "name", Path::WHOLE, dice)),
-            (Part::Cell, 5) => Some(self.change(key, "bag", Path::WHOLE, dice)),
-            (Part::Cell, _) => {
-                let bag = usize::from(self.avatar().property_named("bag").unwrap().client_id.unwrap());
-                let Value::Sequence(elements) = &self.parts[&key].properties[bag] else {
-                    panic!("a bag is a sequence");
-                };
-                let length = elements.len() as u64;
-                (length > 0).then(|| {
-                    let at = u32::try_from(dice() % length).unwrap();
-                    self.change(key, "bag", Path(vec![at]), dice)
-                })
-            }
+            (Part::Base, _) => Some(self.change(key, "gold", dice)),
+            (Part::Cell, 1) => Some(Happened::Said(vec![generate(&DataType::Unicode, dice)])),
+            (Part::Cell, 2 | 3) => Some(self.change(key, "health", dice)),
+            (Part::Cell, 4) => Some(self.change(key, "name", dice)),
+            (Part::Cell, _) => Some(self.change(key, "bag", dice)),
         };
         self.parts.get_mut(&key).unwrap().history.push(event);
     }
 
-    fn number(&self, key: (Part, EntityId)) -> HistoryNumber {
-        HistoryNumber(self.parts[&key].history.len() as u64 + 1)
-    }
-
-    fn change(&mut self, key: (Part, EntityId), name: &str, path: Path, dice: &mut Dice<'_>) -> Shown {
-        let number = self.number(key);
+    /// The whole of a property changes, or a part, or a slice.
+    fn change(&mut self, key: (Part, EntityId), name: &str, dice: &mut Dice<'_>) -> Happened {
         let schema = Arc::clone(&self.schema);
         let property = schema.entity_type(TypeId(0)).unwrap().property_named(name).unwrap();
         let member = ClientMember(property.client_id.unwrap());
-        let part_type = path.find_type(&property.data_type).unwrap();
-        let new = generate(part_type, dice);
-        let mut value = Vec::new();
-        encode(part_type, &new, Form::Whole, &mut value).unwrap();
         let real = &mut self.parts.get_mut(&key).unwrap().properties[usize::from(member.0)];
-        apply(&property.data_type, real, &Change::part(path.clone(), new)).unwrap();
-        Shown::Property {
-            number,
-            member,
-            path,
-            value,
-        }
+        let change = match dice() % 4 {
+            0 => Change::whole(generate(&property.data_type, dice)),
+            _ => generate_change(&property.data_type, real, dice),
+        };
+        let located = Located::new(change, real).unwrap();
+        located.make(real).unwrap();
+        Happened::Changed(member, located)
     }
 
-    fn say(&self, key: (Part, EntityId), dice: &mut Dice<'_>) -> Shown {
-        let mut args = Vec::new();
-        encode(
-            &DataType::Unicode,
-            &generate(&DataType::Unicode, dice),
-            Form::Whole,
-            &mut args,
-        )
-        .unwrap();
-        Shown::Method {
-            number: self.number(key),
-            member: ClientMember(0),
-            args,
+    /// What a client should have been shown.
+    pub(crate) fn hash(&self, happened: &Happened) -> Hash {
+        let avatar = self.avatar();
+        match happened {
+            Happened::Changed(member, located) => {
+                let index = avatar.client_properties()[usize::from(member.0)];
+                change_hash(&avatar.property(index).unwrap().data_type, located.change()).unwrap()
+            }
+            Happened::Said(args) => args_hash(&avatar.client_methods[0], args).unwrap(),
         }
     }
 
@@ -164,18 +147,16 @@ impl World {
             .client_properties()
             .iter()
             .filter_map(|&index| avatar.property(index));
-        let properties = members
-            .zip(&real.properties)
-            .zip(0..)
-            .filter_map(|((property, value), member)| {
-                let mut bytes = Vec::new();
-                encode(&property.data_type, value, Form::Whole, &mut bytes).unwrap();
-                (*value != property.default).then_some((ClientMember(member), bytes))
-            });
+        let mut writer = ShownWriter::new(avatar, HistoryNumber(0));
+        for ((property, value), member) in members.zip(&real.properties).zip(0..) {
+            if *value != property.default {
+                writer.property(ClientMember(member), value).unwrap();
+            }
+        }
         ViewItem::Refresh {
             entity,
             upto: HistoryNumber(real.history.len() as u64),
-            properties: properties.collect(),
+            properties: writer.finish(),
         }
     }
 
@@ -190,17 +171,20 @@ impl World {
         if missing > KEPT {
             return Some(self.refresh(part, entity));
         }
-        let events = history
-            .iter()
-            .skip(history.len() - missing)
-            .flatten()
-            .cloned()
-            .collect();
+        let mut writer = ShownWriter::new(self.avatar(), HistoryNumber(from));
+        for (happened, number) in history.iter().zip(1..).skip(history.len() - missing) {
+            match happened {
+                Some(Happened::Changed(member, located)) => writer.change(HistoryNumber(number), *member, located),
+                Some(Happened::Said(args)) => writer.method(HistoryNumber(number), ClientMember(0), args),
+                None => Ok(()),
+            }
+            .unwrap();
+        }
         Some(ViewItem::Update {
             entity,
             from: HistoryNumber(from),
             upto: HistoryNumber(upto),
-            events,
+            events: writer.finish(),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What entities do, one event each.
 
-use annals_def::Value;
+use annals_def::{Located, Value};
 use annals_event::{BaseCreation, Body, CellCreation, Place};
 use annals_ids::{DatabaseId, EntityId, OwnerId, Part, Position, SpaceId};
 
@@ -43,8 +43,7 @@ pub(crate) fn begin_cell(realm: &mut Realm, owner: OwnerId, entity: EntityId, ho
 pub(crate) fn set(realm: &mut Realm, owner: OwnerId, entity: EntityId, name: &str, value: Value) {
     let changed = Body::Changed {
         member: game::member(name),
-        path: Vec::new(),
-        value,
+        change: Located::whole(value),
     };
     realm.scribe(owner).record(entity, true, changed);
 }

@@ -7,8 +7,8 @@ use annals_event::put_number;
 use annals_host::edge::EdgeCommand;
 use annals_ids::{CallNumber, Hash, Part, SessionId};
 use annals_wire::client::{
-    Call, ClientMember, CloseReason, Hello, LOGIN_ALPN, MAX_UPSTREAM_FRAME, PLAY_ALPN, Proof, Secret, ToServer,
-    protocol_hash, put_frame,
+    Call, CloseReason, Hello, LOGIN_ALPN, MAX_UPSTREAM_FRAME, PLAY_ALPN, Proof, Secret, ToServer, protocol_hash,
+    put_frame,
 };
 
 use crate::{
@@ -37,13 +37,12 @@ fn hello() -> Vec<u8> {
 }
 
 fn call(number: u64, bytes: usize) -> Vec<u8> {
-    let (entity, part, method) = (AVATAR, Part::Cell, ClientMember(0));
+    let (entity, part) = (AVATAR, Part::Cell);
     let call = Call {
         entity,
         part,
         number: CallNumber(number),
-        method,
-        args: vec![0; bytes],
+        message: vec![0; bytes + 1],
     };
     let mut body = Vec::new();
     ToServer::Call(call).write(&mut body);

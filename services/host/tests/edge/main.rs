@@ -7,7 +7,7 @@ mod raw;
 mod realm;
 
 use annals_client::{Client, EndReason, Event, Trust, What, client_endpoint};
-use annals_def::Value;
+use annals_def::{Edit, Value};
 use annals_ids::{Direction, HistoryNumber, Part, Position};
 use annals_wire::client::{LoginRefusal, Rejection, ToClient};
 
@@ -17,11 +17,11 @@ use realm::{AVATAR, Realm, SESSION, drive, loopback, schema, until_event};
 fn shown(events: &[Event]) -> Vec<(u64, i64)> {
     let shown = events.iter().filter_map(|event| match event {
         Event::Shown(showing) => match &showing.what {
-            What::Changed {
-                new: Value::Int(health),
-                ..
-            } => Some((showing.number.0, *health)),
-            other => panic!("nothing else happens in this world: {other:?}"),
+            What::Changed { change, .. } => match change.edit {
+                Edit::Set(Value::Int(health)) => Some((showing.number.0, health)),
+                _ => panic!("nothing else happens in this world: {change:?}"),
+            },
+            other @ What::Called { .. } => panic!("nothing else happens in this world: {other:?}"),
         },
         _ => None,
     });

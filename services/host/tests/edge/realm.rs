@@ -7,7 +7,7 @@ use std::{
 };
 
 use annals_client::{Client, Config, Event, Trust, client_endpoint};
-use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema};
+use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Value};
 use annals_host::edge::{Arrival, Edge, EdgeCommand, EdgeCounters, EdgeEvent, EdgeHandle, Identity, Serves, bind};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
@@ -15,8 +15,8 @@ use annals_ids::{
 use annals_node::ConnectionId;
 use annals_wire::client::{
     Call, ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
-    Moves, Proof, Rejection, Secret, Shown, Stamps, Ticket, ToClient, ToServer, ToServerDatagram, ViewFrame, ViewItem,
-    Welcome,
+    Moves, Proof, Rejection, Secret, ShownWriter, Stamps, Ticket, ToClient, ToServer, ToServerDatagram, ViewFrame,
+    ViewItem, Welcome,
 };
 use tokio::sync::mpsc;
 
@@ -303,11 +303,10 @@ impl World {
                 entity,
                 part,
                 number,
-                args,
-                ..
+                message,
             }) => {
                 if number.0 == self.taken.len() as u64 + 1 {
-                    self.taken.push((number, args));
+                    self.taken.push((number, message[1..].to_vec()));
                 }
                 if !self.withholds {
                     self.send(&ToClient::Took {
@@ -383,19 +382,19 @@ impl World {
 
     fn update(&mut self) -> Option<ViewItem> {
         let (from, upto) = (self.view.2, self.health.len() as u64);
-        let events = (from..upto).map(|i| Shown::Property {
-            number: HistoryNumber(i + 1),
-            member: HEALTH,
-            path: annals_def::Path::WHOLE,
-            value: self.health[usize::try_from(i).unwrap()].to_le_bytes().to_vec(),
-        });
-        let events: Vec<Shown> = events.collect();
+        let schema = schema();
+        let mut writer = ShownWriter::new(&schema.types()[0], HistoryNumber(from));
+        for i in from..upto {
+            let health = Value::Int(self.health[usize::try_from(i).unwrap()].into());
+            let change = annals_def::Located::whole(health);
+            writer.change(HistoryNumber(i + 1), HEALTH, &change).unwrap();
+        }
         self.view.2 = upto;
         let update = ViewItem::Update {
             entity: AVATAR,
             from: HistoryNumber(from),
             upto: HistoryNumber(upto),
-            events,
+            events: writer.finish(),
         };
         (upto > from).then_some(update)
     }

@@ -15,8 +15,8 @@ use annals_host::{health::Readiness, process::request};
 use annals_ids::{CallNumber, EntityId, Part};
 use annals_wire::{
     client::{
-        Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal,
-        LoginRequest, MAX_UPSTREAM_FRAME, PLAY_ALPN, Password, Proof, ToClient, ToServer, protocol_hash,
+        Call, CallRefusal, CloseReason, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal, LoginRequest,
+        MAX_UPSTREAM_FRAME, PLAY_ALPN, Password, Proof, ToClient, ToServer, protocol_hash,
     },
     control::{DirectorAsk, DirectorRequest, Locate, Place},
 };
@@ -110,19 +110,19 @@ async fn wrong_calls(realm: &mut Played) {
     // Nobody has to use the client library.
     let (mut stranger, entity) = play(realm, "stranger").await;
     let answers = [
-        (ClientMember(200), Vec::new(), CallRefusal::NoSuchMethod),
-        (ClientMember(1), vec![0xff; 40], CallRefusal::BadArguments),
-        (ClientMember(1), Vec::new(), CallRefusal::BadArguments),
+        (vec![200], CallRefusal::NoSuchMethod),
+        (Vec::new(), CallRefusal::NoSuchMethod),
+        ([&[1], [0xff; 40].as_slice()].concat(), CallRefusal::BadArguments),
+        (vec![1], CallRefusal::BadArguments),
     ];
-    for (number, (method, args, expected)) in (1..).map(CallNumber).zip(answers) {
+    for (number, (message, expected)) in (1..).map(CallNumber).zip(answers) {
         let (part, call) = (
             Part::Base,
             Call {
                 entity,
                 part: Part::Base,
                 number,
-                method,
-                args,
+                message,
             },
         );
         let mut body = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::Value;
+use annals_def::{Edit, Value};
 use annals_event::{Body, Subject};
 use annals_ids::Part;
 
@@ -33,18 +33,14 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
                     *left.entry((name, id)).or_default() += 1;
                 }
             }
-            (
-                Body::Changed {
-                    member,
-                    value: Value::UInt(id),
-                    ..
-                },
-                Subject::Entity(_, Part::Base),
-            ) if entity_type
-                .property(*member)
-                .is_some_and(|property| property.name == "title") =>
+            (Body::Changed { member, change }, Subject::Entity(_, Part::Base))
+                if entity_type
+                    .property(*member)
+                    .is_some_and(|property| property.name == "title") =>
             {
-                *renamed.entry(*id).or_default() += 1;
+                if let Edit::Set(Value::UInt(id)) = change.change().edit {
+                    *renamed.entry(id).or_default() += 1;
+                }
             }
             _ => {}
         }

@@ -1,10 +1,9 @@
 //! No shown event is lost: whatever any client was shown stands in the archive, with the same number and value.
 
 use annals_client::{Event, What};
-use annals_def::{Form, Value, encode};
 use annals_event::Body;
 use annals_ids::{EntityId, Part};
-use annals_wire::client::value_hash;
+use annals_wire::client::change_hash;
 
 use crate::{archive::Archive, world::World};
 
@@ -59,17 +58,17 @@ fn same(
 ) -> Result<(), String> {
     let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");
     match (&showing.what, &event.body) {
-        (What::Changed { property, new, .. }, Body::Changed { member, path, value }) => {
+        (What::Changed { property, change, .. }, Body::Changed { member, change: logged }) => {
+            let logged = logged.change();
             let data_type = &entity_type
                 .property(*member)
                 .ok_or("the archive names no property")?
                 .data_type;
-            let whole = path.is_empty() && property == member && new == value;
-            let hash = value_hash(&bytes(data_type, value));
-            if whole && showing.hash == hash {
+            let same = property == member && change == logged;
+            if same && Some(showing.hash) == change_hash(data_type, logged) {
                 Ok(())
             } else {
-                Err(format!("the archive has {value} there"))
+                Err(format!("the archive has {logged:?} there"))
             }
         }
         (
@@ -95,10 +94,4 @@ fn same(
             Err(format!("the archive has \"{}\" there, of {length} events", body.name()))
         }
     }
-}
-
-fn bytes(data_type: &annals_def::DataType, value: &Value) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode(data_type, value, Form::Whole, &mut bytes).expect("an archived value fits its type");
-    bytes
 }

@@ -1,0 +1,155 @@
+//! Message ids: one byte that says which member a message is about.
+//!
+//! Members have client numbers, those of fixed size first. Each kind of member has a range of *slots*, values of that byte.
+//! While there are no more members than slots, each has a slot of its own. Otherwise the last slots of the range are shared:
+//! with `n` slots for more members, `(members - n) / 255 + 1` of them, each by 256 members, and a second byte says which of
+//! these is meant. Where not even that reaches, only the last slot is shared, and two bytes, little-endian, follow it.
+//!
+//! Of the 256 values of a message that a client is shown, 0, 1 and 2 are changes of a part, changes of a slice, and gaps
+//! in the numbers. Properties have the slots from 3 on, and the methods those behind. If there are more members than slots,
+//! neither kind has to make do with less than half of them, as long as it has so many members.
+//!
+//! A client's call has all 256 values as slots of the exposed methods of the part that is called.
+
+use annals_def::EntityType;
+use annals_event::{Malformed, Reader};
+use annals_ids::Part;
+
+use super::ClientMember;
+
+/// Values of a byte.
+const BYTES: u32 = 256;
+
+/// The slots that are left for properties and methods in what a client is shown.
+const SHOWN_SLOTS: u32 = BYTES - FIRST_SHOWN;
+
+/// The first slot of a property.
+const FIRST_SHOWN: u32 = 3;
+
+/// The slots of one kind of member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageRange {
+    first: u32,
+    members: u32,
+    /// Slots with one member each.
+    direct: u32,
+    /// Slots that are shared.
+    shared: u32,
+    /// Bytes that follow a shared slot.
+    width: u32,
+}
+
+impl MessageRange {
+    /// For so many members, from slot `first` on.
+    #[must_use]
+    pub fn new(first: u8, slots: u16, members: u16) -> Self {
+        let (first, slots, members) = (u32::from(first), u32::from(slots), u32::from(members));
+        let shared = match members.checked_sub(slots) {
+            None | Some(0) => 0,
+            Some(more) => more / (BYTES - 1) + 1,
+        };
+        let (shared, width) = if shared <= slots {
+            (shared, 1)
+        } else {
+            (slots.min(1), 2)
+        };
+        Self {
+            first,
+            members,
+            direct: slots - shared,
+            shared,
+            width,
+        }
+    }
+
+    /// The exposed methods of a part, as a client calls them that knows the entity as one of this type.
+    #[must_use]
+    pub fn of_calls(entity_type: &EntityType, part: Part) -> Self {
+        let exposed = match part {
+            Part::Base => entity_type.exposed_base_methods(),
+            Part::Cell => entity_type.exposed_cell_methods(),
+        };
+        Self::new(0, 256, count(exposed))
+    }
+
+    /// The client properties and the client methods of a type, as clients are shown them.
+    #[must_use]
+    pub fn of_shown(entity_type: &EntityType) -> (Self, Self) {
+        let (properties, methods) = (
+            count(entity_type.client_properties()),
+            count(entity_type.client_method_ids()),
+        );
+        Self::shared_by(properties, methods)
+    }
+
+    /// The ranges of so many client properties and client methods.
+    #[must_use]
+    pub fn shared_by(properties: u16, methods: u16) -> (Self, Self) {
+        let least = SHOWN_SLOTS - SHOWN_SLOTS / 2;
+        let free = SHOWN_SLOTS.saturating_sub(methods.into());
+        let for_properties = u32::from(properties).min(free.max(least));
+        let for_methods = u32::from(methods).min(SHOWN_SLOTS - for_properties);
+        let narrow = |slots: u32| slots.to_le_bytes()[0];
+        (
+            Self::new(narrow(FIRST_SHOWN), narrow(for_properties).into(), properties),
+            Self::new(
+                narrow(FIRST_SHOWN + for_properties),
+                narrow(for_methods).into(),
+                methods,
+            ),
+        )
+    }
+
+    /// Appends the id of a member that there is.
+    pub fn put(&self, member: ClientMember, out: &mut Vec<u8>) {
+        let member = u32::from(member.0);
+        let Some(beyond) = member.checked_sub(self.direct) else {
+            out.push((self.first + member).to_le_bytes()[0]);
+            return;
+        };
+        let bits = 8 * self.width;
+        let [low, high, ..] = beyond.to_le_bytes();
+        out.push((self.first + self.direct + (beyond >> bits)).to_le_bytes()[0]);
+        out.push(low);
+        if self.width == 2 {
+            out.push(high);
+        }
+    }
+
+    /// Whether a message that begins with this byte belongs to the range.
+    #[must_use]
+    pub fn contains(&self, id: u8) -> bool {
+        let end = self.first + self.direct + self.shared;
+        (self.first..end).contains(&u32::from(id))
+    }
+
+    /// The member of a message that begins with this byte, with what else there is of its id.
+    ///
+    /// # Errors
+    /// When no member has that id.
+    pub fn take(&self, id: u8, reader: &mut Reader<'_>) -> Result<ClientMember, Malformed> {
+        let wrong = reader.malformed("message id");
+        let slot = u32::from(id).checked_sub(self.first).ok_or(wrong)?;
+        let member = match slot.checked_sub(self.direct) {
+            None => slot,
+            Some(_) if self.width == 2 => self.direct + u32::from(u16::from_le_bytes(reader.array("message id")?)),
+            Some(nth) => self.direct + nth * BYTES + u32::from(reader.byte("message id")?),
+        };
+        let member = Some(member).filter(|&member| member < self.members && self.contains(id));
+        let member = member.and_then(|member| u16::try_from(member).ok());
+        member.map(ClientMember).ok_or(wrong)
+    }
+
+    /// The member of a message and what follows its id; `None` when no member has that id.
+    #[must_use]
+    pub fn split<'m>(&self, message: &'m [u8]) -> Option<(ClientMember, &'m [u8])> {
+        let mut reader = Reader::new(message);
+        let id = reader.byte("message id").ok()?;
+        let member = self.take(id, &mut reader).ok()?;
+        Some((member, &message[reader.offset()..]))
+    }
+}
+
+fn count(members: &[annals_ids::MemberId]) -> u16 {
+    u16::try_from(members.len()).expect("invariant: at most MAX_MEMBERS members")
+}

@@ -1,0 +1,188 @@
+//! How entities are made, behaviour is run, and calls are answered: what roles do for behaviour on their own account.
+
+use std::collections::BTreeMap;
+
+use annals_def::{Value, check};
+use annals_event::{Body, Call, CallError, Outcome, Place, Subject};
+use annals_ids::{Address, DatabaseId, EntityId, MemberId, Part, TypeId};
+
+use super::{Context, Denied, properties::fits};
+use crate::{
+    behaviour::{Bootstrap, Caller},
+    desk::Desk,
+};
+
+impl Desk {
+    /// What the game has the realm begin with.
+    #[must_use]
+    pub fn bootstrap(&self) -> Option<Bootstrap> {
+        self.behaviour.bootstrap()
+    }
+
+    /// Whether the present input may record so much more, with what an event has beside a value.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub fn needs(&self, bytes: usize) -> Result<(), Denied> {
+        /// An event's subject, cause, numbers and addresses.
+        const AROUND: usize = 128;
+        let (bytes, room) = (bytes.saturating_add(AROUND), self.room());
+        if bytes > room {
+            Err(Denied::Spent { bytes, room })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Makes a base entity with these properties and the defaults of the others.
+    ///
+    /// # Errors
+    /// When a value does not fit, or no entity id is left.
+    pub fn create_base(
+        &mut self,
+        type_id: TypeId,
+        properties: Vec<(MemberId, Value)>,
+        stored: Option<(DatabaseId, u64)>,
+    ) -> Result<EntityId, Denied> {
+        let properties = self.initial(type_id, Part::Base, properties)?;
+        let entity = self.new_entity().ok_or(Denied::NoIds)?;
+        let (database, checkout) = stored.unwrap_or_default();
+        let creation = annals_event::BaseCreation {
+            type_id,
+            database,
+            checkout,
+            properties,
+        };
+        self.record(
+            Subject::Entity(entity, Part::Base),
+            false,
+            Body::BaseCreated(Box::new(creation)),
+        );
+        self.run(entity, |behaviour, context| behaviour.created(context));
+        Ok(entity)
+    }
+
+    /// Makes an entity that has only a cell part.
+    ///
+    /// # Errors
+    /// When a value does not fit, or no entity id is left.
+    pub fn create_cell_only(
+        &mut self,
+        type_id: TypeId,
+        place: Place,
+        properties: Vec<(MemberId, Value)>,
+    ) -> Result<EntityId, Denied> {
+        let properties = self.initial(type_id, Part::Cell, properties)?;
+        let entity = self.new_entity().ok_or(Denied::NoIds)?;
+        let home = self.owner();
+        let creation = annals_event::CellCreation {
+            entity,
+            type_id,
+            home,
+            based: false,
+            place,
+            properties,
+            client: None,
+        };
+        self.record(
+            Subject::Entity(entity, Part::Cell),
+            false,
+            Body::CellCreated(Box::new(creation)),
+        );
+        self.run(entity, |behaviour, context| behaviour.created(context));
+        Ok(entity)
+    }
+
+    /// The properties with which a part begins: those given, checked, and the defaults of the others.
+    ///
+    /// # Errors
+    /// When a value does not fit or belongs to the other part, or all of them are more than the present input may record.
+    pub fn initial(
+        &self,
+        type_id: TypeId,
+        part: Part,
+        given: Vec<(MemberId, Value)>,
+    ) -> Result<Vec<(MemberId, Value)>, Denied> {
+        let unknown = |what: String| Denied::Unknown {
+            entity_type: format!("type {type_id}"),
+            what,
+        };
+        let entity_type = self
+            .type_of(type_id)
+            .ok_or_else(|| unknown("entry in the schema".into()))?;
+        let mut properties: BTreeMap<MemberId, Value> = entity_type
+            .properties
+            .iter()
+            .filter(|property| match part {
+                Part::Base => property.distribution.on_base(),
+                Part::Cell => property.distribution.on_cell(),
+            })
+            .map(|property| (property.index, property.default.clone()))
+            .collect();
+        for (member, value) in given {
+            let property = entity_type
+                .property(member)
+                .ok_or_else(|| unknown(format!("property {member}")))?;
+            let name = format!("{}.{}", entity_type.name, property.name);
+            let held = properties.get_mut(&member).ok_or_else(|| Denied::OtherPart {
+                entity_type: entity_type.name.clone(),
+                property: property.name.clone(),
+                flag: property.distribution.flag(),
+                part,
+            })?;
+            check(&property.data_type, &value).map_err(|source| Denied::Mismatch {
+                member: name.clone(),
+                source: Box::new(source),
+            })?;
+            fits(&value).map_err(|bytes| Denied::TooLarge { member: name, bytes })?;
+            *held = value;
+        }
+        let properties: Vec<(MemberId, Value)> = properties.into_iter().collect();
+        self.needs(size(&properties))?;
+        Ok(properties)
+    }
+
+    /// Runs behaviour for an entity that is real here.
+    pub fn run<T>(
+        &mut self,
+        entity: EntityId,
+        what: impl FnOnce(&dyn crate::Behaviour, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let behaviour = std::sync::Arc::clone(&self.behaviour);
+        let mut context = Context::new(self, entity)?;
+        Some(what(behaviour.as_ref(), &mut context))
+    }
+
+    /// Sends the answer to a call, if its caller waits for one; an error instead of one that is too large.
+    pub fn reply(&mut self, caller: &Caller, outcome: Outcome) {
+        if !caller.wants_reply || matches!(caller.link.from, Address::Client(_)) {
+            return;
+        }
+        let of = caller.number;
+        let mut call = Call::Reply { of, outcome };
+        let mut bytes = Vec::new();
+        call.write(&mut bytes);
+        if let Err(spent) = self.needs(bytes.len()) {
+            let outcome = Err(CallError::Internal(format!("the answer is too large: {spent}")));
+            call = Call::Reply { of, outcome };
+        }
+        if self.state().links(caller.link.to).is_some() {
+            self.call(caller.link.to, caller.link.from, caller.home, call);
+        } else {
+            let owner = Address::Owner(self.owner());
+            self.call(owner, caller.link.from, caller.home, call);
+        }
+    }
+
+    /// The error of a call that was denied.
+    pub(crate) fn denied(denied: &Denied) -> CallError {
+        CallError::InvalidArgs(denied.to_string())
+    }
+}
+
+/// The size of properties as a part begins with them.
+fn size(properties: &[(MemberId, Value)]) -> usize {
+    let mut bytes = Vec::new();
+    annals_event::latest::call::put_properties(&mut bytes, properties);
+    bytes.len()
+}

@@ -1,0 +1,106 @@
+//! Why behaviour is refused something.
+
+use annals_def::{ChangeError, Mismatch};
+use annals_ids::Part;
+use thiserror::Error;
+
+use super::MAX_VALUE_BYTES;
+
+/// Why something that behaviour wanted was not done. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Denied {
+    /// The type has no such member.
+    #[error("{entity_type} has no {what}")]
+    Unknown {
+        /// The entity's type.
+        entity_type: String,
+        /// What was named.
+        what: String,
+    },
+    /// The property belongs to the other part.
+    #[error(
+        "{entity_type}.{property} ({flag}) is not held by the {part} part; call a method of the part that holds it"
+    )]
+    OtherPart {
+        /// The entity's type.
+        entity_type: String,
+        /// Which property.
+        property: String,
+        /// Its distribution flag.
+        flag: &'static str,
+        /// The part that wanted it.
+        part: Part,
+    },
+    /// The value does not fit (P1). The old one stays.
+    #[error("{member}: {source}")]
+    Mismatch {
+        /// Type and member, and where in it.
+        member: String,
+        /// What does not fit.
+        source: Box<Mismatch>,
+    },
+    /// There is no such place in the property. It stays as it was.
+    #[error("{member}: {source}")]
+    Change {
+        /// Type and member.
+        member: String,
+        /// What is wrong with the change.
+        source: Box<ChangeError>,
+    },
+    /// The value is larger than any may be.
+    #[error(
+        "{member} would take {bytes} bytes; at most {MAX_VALUE_BYTES} are possible: split it, or keep it elsewhere and store a reference"
+    )]
+    TooLarge {
+        /// Type and member.
+        member: String,
+        /// Its size in bytes.
+        bytes: usize,
+    },
+    /// The wrong number of arguments.
+    #[error("{method} takes {wanted} arguments, not {given}")]
+    Arguments {
+        /// Type and method.
+        method: String,
+        /// How many it takes.
+        wanted: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// Only a base part can do it.
+    #[error("only the base part can {what}; call one of its methods")]
+    BaseOnly {
+        /// What was wanted.
+        what: &'static str,
+    },
+    /// The present input has recorded as much as one may.
+    #[error(
+        "one input cannot record {bytes} bytes more, only {room}: do the rest later, when a timer fires or in another call"
+    )]
+    Spent {
+        /// What was to be recorded.
+        bytes: usize,
+        /// What may be.
+        room: usize,
+    },
+    /// Every granted entity id is used and the director has not sent more.
+    #[error("no entity id is left; the director has been asked for more, try again shortly")]
+    NoIds,
+}
+
+impl Denied {
+    /// For a change of the member that cannot be made.
+    pub(super) fn change(member: String, error: ChangeError) -> Self {
+        match error {
+            ChangeError::Mismatch { path, source } if path.0.is_empty() => Self::Mismatch { member, source },
+            ChangeError::Mismatch { path, source } => Self::Mismatch {
+                member: format!("{member}{path}"),
+                source,
+            },
+            source => Self::Change {
+                member,
+                source: Box::new(source),
+            },
+        }
+    }
+}

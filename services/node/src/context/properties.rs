@@ -1,0 +1,143 @@
+//! The properties of the entity: read them, change them.
+
+use std::ops::Range;
+
+use annals_def::{Change, Edit, Located, Path, Value};
+use annals_event::{Body, latest::value::value_length};
+
+use super::{Context, Denied, MAX_VALUE_BYTES};
+
+impl Context<'_> {
+    /// A property that this part holds.
+    ///
+    /// # Errors
+    /// When the type has none of this name, or the other part holds it.
+    pub fn get(&self, name: &str) -> Result<&Value, Denied> {
+        let property = self.property(name)?;
+        self.image()
+            .properties
+            .get(&property.index)
+            .ok_or_else(|| self.other_part(property))
+    }
+
+    /// Assigns a property. An equal value changes nothing.
+    ///
+    /// # Errors
+    /// As [`Context::change`].
+    pub fn set(&mut self, name: &str, value: Value) -> Result<(), Denied> {
+        self.change(name, Change::whole(value))
+    }
+
+    /// Assigns an element or field within a property. An equal value changes nothing.
+    ///
+    /// # Errors
+    /// As [`Context::change`].
+    pub fn set_at(&mut self, name: &str, path: &Path, value: Value) -> Result<(), Denied> {
+        self.change(name, Change::part(path.clone(), value))
+    }
+
+    /// Puts values in the place of a range of elements of the array at `path`: deletes where there are no values, inserts
+    /// where the range is empty. Equal values in the place of as many change nothing.
+    ///
+    /// # Errors
+    /// As [`Context::change`]; also when the range ends before it starts.
+    pub fn splice(&mut self, name: &str, path: &Path, range: Range<u32>, values: Vec<Value>) -> Result<(), Denied> {
+        // A range that ends before it starts becomes one that no array has.
+        let removed = range.end.checked_sub(range.start).unwrap_or(u32::MAX);
+        self.change(name, Change::splice(path.clone(), range.start, removed, values))
+    }
+
+    /// Adds an element at the end of the array at `path`.
+    ///
+    /// # Errors
+    /// As [`Context::change`].
+    pub fn append(&mut self, name: &str, path: &Path, value: Value) -> Result<(), Denied> {
+        let end = match path.find(self.get(name)?) {
+            Some(Value::Sequence(values)) => u32::try_from(values.len()).unwrap_or(u32::MAX),
+            _ => 0,
+        };
+        self.splice(name, path, end..end, vec![value])
+    }
+
+    /// Changes a property. What changes nothing is not recorded. A change within a property that is `SendLatestOnly` is
+    /// recorded as one of the whole, so that any event of it says all there is to know (P4).
+    ///
+    /// # Errors
+    /// When it is not held here, there is no such place in it, the value does not fit, or the property would be larger than
+    /// any may be; it stays as it was (P1).
+    pub fn change(&mut self, name: &str, change: Change) -> Result<(), Denied> {
+        let property = self.property(name)?;
+        let held = self
+            .image()
+            .properties
+            .get(&property.index)
+            .ok_or_else(|| self.other_part(property))?;
+        let member = || format!("{}.{name}", self.entity_type().name);
+        change
+            .check(&property.data_type, held)
+            .map_err(|error| Denied::change(member(), error))?;
+        if change.is_vain(held) {
+            return Ok(());
+        }
+        let bytes = room_for(&change, held).map_err(|bytes| Denied::TooLarge {
+            member: member(),
+            bytes,
+        })?;
+        let (located, bytes) = if property.latest_only && !change.is_whole() {
+            let mut value = held.clone();
+            change
+                .make(&mut value)
+                .expect("invariant: a change that was checked can be made");
+            let bytes = value_length(&value);
+            (Located::whole(value), bytes)
+        } else {
+            let located = Located::new(change, held);
+            (
+                located.expect("invariant: a change that was checked has its place"),
+                bytes,
+            )
+        };
+        let (index, shown) = (property.index, property.distribution.is_shown());
+        self.desk.needs(bytes)?;
+        let body = Body::Changed {
+            member: index,
+            change: located,
+        };
+        self.desk.record_for(self.entity, shown, body);
+        Ok(())
+    }
+}
+
+/// The bytes that a change records, if the property that it is made to stays within [`MAX_VALUE_BYTES`]; else how many that
+/// would take.
+fn room_for(change: &Change, held: &Value) -> Result<usize, usize> {
+    let lengths = |values: &[Value]| values.iter().map(value_length).sum::<usize>();
+    let (new, old) = match (&change.edit, change.path.find(held)) {
+        (Edit::Set(value), Some(old)) => (value_length(value), value_length(old)),
+        (Edit::Splice { at, removed, inserted }, Some(Value::Sequence(values))) => {
+            let start = *at as usize;
+            let old = values.get(start..start + *removed as usize).unwrap_or_default();
+            (lengths(inserted), lengths(old))
+        }
+        _ => return Ok(0),
+    };
+    // A value that does not grow is not measured as a whole.
+    let whole = if change.is_whole() {
+        new
+    } else if new > old {
+        value_length(held) - old + new
+    } else {
+        0
+    };
+    if whole.max(new) > MAX_VALUE_BYTES {
+        Err(whole.max(new))
+    } else {
+        Ok(new)
+    }
+}
+
+/// The size of a value; as an error if it is too large.
+pub(super) fn fits(value: &Value) -> Result<usize, usize> {
+    let bytes = value_length(value);
+    if bytes > MAX_VALUE_BYTES { Err(bytes) } else { Ok(bytes) }
+}
