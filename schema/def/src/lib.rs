@@ -10,6 +10,7 @@ mod compile;
 mod data_type;
 mod describe;
 mod diagnostic;
+pub mod editor;
 mod element;
 mod generate;
 pub mod grammar;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     diagnostic::{Finding, Findings, Rule},
-    grammar::{Dialect, FOLDERS, Family, Kind, LISTS, root_of},
+    grammar::{Dialect, FOLDERS, Family, Kind, LISTS, definition_at, root_of},
     read::{Definition, EntityList, FileSigns, Listed, Reading, read_aliases},
     source::{Document, Section, Sources, Span, Tree, parse},
 };
@@ -258,13 +258,9 @@ fn other_files_mean_nothing(reading: &mut Reading<'_>, documents: &Documents<'_>
 fn definitions<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> Definitions<'s> {
     let mut definitions = Definitions::new();
     for (path, document) in &documents.files {
-        let Some(stem) = path.strip_suffix(".def") else {
+        let Some((family, kind, name)) = definition_at(path) else {
             continue;
         };
-        let folder = FOLDERS
-            .iter()
-            .find_map(|(folder, family, kind)| Some((*family, *kind, stem.strip_prefix(folder)?)));
-        let Some((family, kind, name)) = folder else { continue };
         let definition = document.root().map(|root| reading.definition(kind, name, root));
         definitions.entry((family, kind)).or_default().insert(name, definition);
     }

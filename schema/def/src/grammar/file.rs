@@ -55,6 +55,13 @@ pub(crate) const FOLDERS: [(&str, Family, Kind); 8] = [
     ("user_data_object_defs/", Family::Object, Kind::UserDataObject),
 ];
 
+/// What the definition file of a path below the root defines, and its name.
+pub(crate) fn definition_at(path: &str) -> Option<(Family, Kind, &str)> {
+    let stem = path.strip_suffix(".def")?;
+    let of_folder = |(folder, family, kind): &(&str, Family, Kind)| Some((*family, *kind, stem.strip_prefix(folder)?));
+    FOLDERS.iter().find_map(of_folder)
+}
+
 /// The files that are looked for by their names, beside the definitions.
 pub(crate) const LISTS: [(&str, FileKind); 5] = [
     ("entities.xml", FileKind::EntityList),
@@ -96,9 +103,7 @@ impl FileKind {
         if let Some((_, kind)) = LISTS.iter().find(|(list, _)| *list == path) {
             return Some(*kind);
         }
-        path.strip_suffix(".def")?;
-        let folder = FOLDERS.iter().find(|(folder, ..)| path.starts_with(folder));
-        folder.map(|(_, family, _)| match family {
+        definition_at(path).map(|(family, ..)| match family {
             Family::Entity => Self::Definition,
             Family::Service => Self::Service,
             Family::Object => Self::Object,

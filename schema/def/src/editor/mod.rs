@@ -1,0 +1,120 @@
+//! A game's definitions while they are being written: what is wrong, what could stand at the cursor, what something means
+//! and costs, and where it is declared.
+//!
+//! Places are bytes of a file's text. Nothing here waits or touches a disk: whoever speaks with an editor keeps a
+//! [`Draft`] up to date with what is on the disk and what is open.
+
+mod complete;
+mod fixes;
+mod hover;
+mod meaning;
+mod page;
+mod symbols;
+mod target;
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    compile::dialect_of,
+    describe::Description,
+    diagnostic::{Diagnostic, Findings},
+    grammar::{Dialect, root_of},
+    source::{Sources, Tree},
+    survey::survey,
+};
+pub use complete::{Completion, CompletionKind};
+pub use fixes::{QuickFix, Replacement};
+pub use hover::Hover;
+use page::Page;
+pub use symbols::{Symbol, SymbolKind};
+pub use target::Target;
+
+/// A game's definitions while they are being written.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    tree: Tree,
+    /// Below which the definitions are.
+    root: &'static str,
+    dialect: Dialect,
+    pages: BTreeMap<String, Page>,
+    diagnostics: Vec<Diagnostic>,
+    /// Of the newest state without an error.
+    description: Option<Description>,
+}
+
+impl Draft {
+    /// The draft of these files, checked.
+    #[must_use]
+    pub fn new(tree: Tree) -> Self {
+        let mut draft = Self {
+            pages: pages(&tree),
+            tree,
+            root: "",
+            dialect: Dialect::BigWorld,
+            diagnostics: Vec::new(),
+            description: None,
+        };
+        draft.check();
+        draft
+    }
+
+    /// Adds or replaces a file, as it is in an editor. [`Draft::check`] looks at what has changed.
+    pub fn write(&mut self, path: &str, text: String) {
+        self.tree.insert(path, text.clone());
+        self.pages.insert(path.to_owned(), Page::of(text));
+    }
+
+    /// Replaces all files.
+    pub fn replace(&mut self, tree: Tree) {
+        self.pages = pages(&tree);
+        self.tree = tree;
+    }
+
+    /// Checks all files anew.
+    pub fn check(&mut self) {
+        let survey = survey(&self.tree);
+        if let Some(description) = survey.describe() {
+            self.description = Some(description);
+        }
+        self.diagnostics = survey.diagnostics;
+        self.root = root_of(&self.tree).unwrap_or_default();
+        self.dialect = dialect_of(&self.tree);
+    }
+
+    /// What is wrong, by file, line and column, as of the last [`Draft::check`].
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// The text of a file, decoded.
+    #[must_use]
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.pages.get(path).map(|page| page.text.as_str())
+    }
+
+    /// The part of a file's text that a diagnostic's place means.
+    #[must_use]
+    pub fn range(&self, place: &crate::diagnostic::Place) -> Option<Range<usize>> {
+        let text = self.text(&place.file)?;
+        let (line, column, width) = (place.line as usize, place.column as usize, place.width as usize);
+        let line_start = match line {
+            0 | 1 => 0,
+            _ => text.match_indices('\n').nth(line - 2).map(|(at, _)| at + 1)?,
+        };
+        let behind = |from: usize, characters: usize| {
+            let rest = &text[from..];
+            let length = rest.char_indices().nth(characters).map_or(rest.len(), |(at, _)| at);
+            from + length
+        };
+        let start = behind(line_start, column.saturating_sub(1));
+        Some(start..behind(start, width))
+    }
+}
+
+/// The files that have a text.
+fn pages(tree: &Tree) -> BTreeMap<String, Page> {
+    let sources = Sources::decode(tree, &mut Findings::default());
+    let page = |file: &crate::source::SourceFile<'_>| (file.path.to_owned(), Page::of(file.text.to_string()));
+    sources.iter().map(|(_, file)| page(file)).collect()
+}
