@@ -1,10 +1,17 @@
 //! Accounts: who logs in, which avatars they have, and which one they play.
 
-use annals_def::{Schema, Value};
-use annals_event::Audience;
-use annals_node::{Answer, Context, Denied, Request};
+use annals_ids::{Position, TimerId};
+use annals_node::{Caller, Denied, Request, typed::Failure};
 
-use crate::{PLAZA, elements, near, properties, text, unknown, unsigned};
+use crate::{
+    PLAZA, Sample,
+    defs::{
+        Appearance,
+        account::{Base, BaseBehaviour},
+        avatar,
+    },
+    near,
+};
 
 /// Whoever has not chosen an avatar after so long is given one, milliseconds.
 pub const CHOICE_MS: u64 = 1_000;
@@ -15,131 +22,133 @@ const MAX_AVATARS: usize = 8;
 /// Longest name of an avatar, characters.
 const MAX_NAME: usize = 32;
 
-pub(crate) fn client_attached(context: &mut Context<'_>) -> Result<(), Denied> {
-    let log_ins = unsigned(context.get("logIns")?);
-    context.set("logIns", Value::UInt((log_ins + 1) % (1 << 32)))?;
-    if let Value::Mailbox(Some(avatar)) = *context.get("avatar")? {
-        // Whoever played it on another connection sees that one closed.
-        let (from, to) = (context.entity(), avatar.entity);
-        context.request(Request::GiveClient { from, to });
-        return Ok(());
+impl BaseBehaviour for Sample {
+    /// The client has had time to choose.
+    fn timer(&self, own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+        if own.avatar()?.is_some() || own.context.client().is_none() {
+            return Ok(());
+        }
+        let name = match own.avatar_names()?.into_iter().next() {
+            Some(known) => known,
+            None => {
+                let name = own_name(own)?;
+                own.edit_avatar_names().push(name.clone())?;
+                name
+            }
+        };
+        enter(own, name, None)
     }
-    offer(context)
+
+    fn client_attached(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
+        let log_ins = own.log_ins()?;
+        own.set_log_ins(log_ins.wrapping_add(1))?;
+        let Some(avatar) = own.avatar()? else {
+            return offer(own);
+        };
+        // Whoever played it on another connection sees that one closed.
+        let (from, to) = (own.context.entity(), avatar.entity);
+        own.context.request(Request::GiveClient { from, to });
+        Ok(())
+    }
+
+    fn client_lost(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
+        cease_unless_played(own)
+    }
+
+    fn create_avatar(
+        &self,
+        own: &mut Base<'_, '_>,
+        _caller: &Caller,
+        name: String,
+        appearance: Appearance,
+    ) -> Result<(), Failure> {
+        let known = own.avatar_names()?;
+        let reason = if name.trim().is_empty() || name.chars().count() > MAX_NAME {
+            "a name has 1 to 32 characters"
+        } else if known.contains(&name) {
+            "you have an avatar of this name"
+        } else if known.len() >= MAX_AVATARS {
+            "you have as many avatars as one can have"
+        } else {
+            own.edit_avatar_names().push(name.clone())?;
+            return Ok(enter(own, name, Some(appearance))?);
+        };
+        Ok(refuse(own, reason)?)
+    }
+
+    fn enter_world(&self, own: &mut Base<'_, '_>, _caller: &Caller, name: String) -> Result<(), Failure> {
+        if own.avatar_names()?.contains(&name) {
+            Ok(enter(own, name, None)?)
+        } else {
+            Ok(refuse(own, "you have no avatar of this name")?)
+        }
+    }
+
+    fn avatar_left(&self, own: &mut Base<'_, '_>, _caller: &Caller) -> Result<(), Failure> {
+        own.set_avatar(None)?;
+        match own.context.client() {
+            Some(_) => offer(own)?,
+            None => cease_unless_played(own)?,
+        }
+        Ok(())
+    }
 }
 
 /// Shows the client its avatars and lets it choose.
-fn offer(context: &mut Context<'_>) -> Result<(), Denied> {
-    let names = context.get("avatarNames")?.clone();
-    context.invoke(Audience::Own, "onAvatars", vec![names])?;
-    context.set_timer(CHOICE_MS, 0, 0);
+fn offer(own: &mut Base<'_, '_>) -> Result<(), Denied> {
+    let names = own.avatar_names()?;
+    own.to_own_client().on_avatars(names)?;
+    own.context.set_timer(CHOICE_MS, 0, 0);
     Ok(())
 }
 
-/// The client has had time to choose.
-pub(crate) fn timer(schema: &Schema, context: &mut Context<'_>) -> Result<(), Denied> {
-    let chose = context.get("avatar")? != &Value::Mailbox(None);
-    if chose || context.client().is_none() {
-        return Ok(());
-    }
-    let known = elements(context.get("avatarNames")?).into_iter().next();
-    let name = match known {
-        Some(Value::Unicode(name)) => name,
-        _ => {
-            let name = own_name(context)?;
-            remember(context, &name)?;
-            name
-        }
-    };
-    enter(schema, context, &name, None)
-}
-
-pub(crate) fn client_lost(context: &mut Context<'_>) -> Result<(), Denied> {
-    if context.get("avatar")? == &Value::Mailbox(None) {
-        let entity = context.entity();
-        context.request(Request::Destroy { entity });
+/// An account without a client is there only as long as its avatar is.
+fn cease_unless_played(own: &mut Base<'_, '_>) -> Result<(), Denied> {
+    if own.avatar()?.is_none() {
+        let entity = own.context.entity();
+        own.context.request(Request::Destroy { entity });
     }
     Ok(())
 }
 
-pub(crate) fn call(schema: &Schema, context: &mut Context<'_>, name: &str, args: &[Value]) -> Result<Answer, Denied> {
-    match (name, args) {
-        ("createAvatar", [Value::Unicode(avatar), appearance]) => {
-            create_avatar(schema, context, avatar, appearance)?;
-        }
-        ("enterWorld", [Value::Unicode(avatar)]) => {
-            if elements(context.get("avatarNames")?).contains(&text(avatar)) {
-                enter(schema, context, avatar, None)?;
-            } else {
-                refuse(context, "you have no avatar of this name")?;
-            }
-        }
-        ("avatarLeft", []) => {
-            context.set("avatar", Value::Mailbox(None))?;
-            match context.client() {
-                Some(_) => offer(context)?,
-                None => client_lost(context)?,
-            }
-        }
-        _ => return Ok(unknown(name)),
-    }
-    Ok(Answer::DONE)
-}
-
-fn create_avatar(schema: &Schema, context: &mut Context<'_>, avatar: &str, appearance: &Value) -> Result<(), Denied> {
-    let known = elements(context.get("avatarNames")?);
-    let reason = if avatar.trim().is_empty() || avatar.chars().count() > MAX_NAME {
-        "a name has 1 to 32 characters"
-    } else if known.contains(&text(avatar)) {
-        "you have an avatar of this name"
-    } else if known.len() >= MAX_AVATARS {
-        "you have as many avatars as one can have"
-    } else {
-        remember(context, avatar)?;
-        return enter(schema, context, avatar, Some(appearance));
-    };
-    refuse(context, reason)
-}
-
-fn remember(context: &mut Context<'_>, avatar: &str) -> Result<(), Denied> {
-    let mut names = elements(context.get("avatarNames")?);
-    names.push(text(avatar));
-    context.set("avatarNames", Value::Sequence(names))
-}
-
-fn refuse(context: &mut Context<'_>, reason: &str) -> Result<(), Denied> {
-    context.invoke(Audience::Own, "onRefused", vec![text(reason)])
+fn refuse(own: &mut Base<'_, '_>, reason: &str) -> Result<(), Denied> {
+    own.to_own_client().on_refused(reason.to_owned())
 }
 
 /// Makes the avatar and gives it the client. If another one is in the world, the client is given to that.
-fn enter(schema: &Schema, context: &mut Context<'_>, name: &str, appearance: Option<&Value>) -> Result<(), Denied> {
-    let from = context.entity();
-    if let Value::Mailbox(Some(avatar)) = *context.get("avatar")? {
+fn enter(own: &mut Base<'_, '_>, name: String, appearance: Option<Appearance>) -> Result<(), Denied> {
+    let from = own.context.entity();
+    if let Some(avatar) = own.avatar()? {
         let to = avatar.entity;
-        context.request(Request::GiveClient { from, to });
+        own.context.request(Request::GiveClient { from, to });
         return Ok(());
     }
-    let account = Value::Mailbox(Some(context.mailbox(annals_ids::Part::Base)));
-    let of_base = vec![("account", account), ("knownAs", text(name))];
-    let avatar = context.create_base("Avatar", properties(schema, "Avatar", of_base))?;
-    context.set("avatar", Value::Mailbox(Some(avatar)))?;
-    let mut of_cell = vec![("name", text(name))];
-    of_cell.extend(appearance.map(|appearance| ("appearance", appearance.clone())));
-    let place = near(context, annals_ids::Position::default(), PLAZA);
-    let entity = avatar.entity;
+    let of_base = avatar::NewBase {
+        account: Some(Some(own.context.mailbox(annals_ids::Part::Base))),
+        known_as: Some(name.clone()),
+        ..avatar::NewBase::default()
+    };
+    let avatar = avatar::BaseMailbox::create(own.context, of_base)?;
+    own.set_avatar(Some(avatar.0))?;
+    let of_cell = avatar::NewCell {
+        name: Some(name),
+        appearance,
+        ..avatar::NewCell::default()
+    };
+    let place = near(own.context, Position::default(), PLAZA);
+    let to = avatar.0.entity;
     // In this order, so that the cell part begins with its client.
-    context.request(Request::GiveClient { from, to: entity });
-    context.request(Request::CreateCell {
-        entity,
-        place,
-        properties: properties(schema, "Avatar", of_cell),
-    });
+    own.context.request(Request::GiveClient { from, to });
+    avatar.create_cell(own.context, place, of_cell);
     Ok(())
 }
 
 /// What an avatar is called whose player did not say.
-fn own_name(context: &Context<'_>) -> Result<String, Denied> {
-    Ok(match context.get("accountName")? {
-        Value::Unicode(name) if !name.is_empty() => name.chars().take(MAX_NAME).collect(),
-        _ => format!("Wanderer {}", context.entity()),
+fn own_name(own: &Base<'_, '_>) -> Result<String, Denied> {
+    let name = own.account_name()?;
+    Ok(if name.is_empty() {
+        format!("Wanderer {}", own.context.entity())
+    } else {
+        name.chars().take(MAX_NAME).collect()
     })
 }

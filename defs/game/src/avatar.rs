@@ -1,14 +1,29 @@
 //! Avatars: players in the world.
 
-use annals_def::Value;
-use annals_event::{Audience, CallError, Outcome};
-use annals_ids::{Part, Position};
-use annals_node::{Answer, Caller, Context, DEFAULT_TIMEOUT_MS, Denied, Request};
+use annals_def::typed::Vector3;
+use annals_event::{Outcome, Place};
+use annals_ids::{Position, TimerId};
+use annals_node::{
+    Caller, Denied, Request,
+    typed::{Failure, Later, Reply, Wait, returned},
+};
 
-use crate::{called_by, combat, elements, note, signed, text, unknown, unsigned};
+use crate::{
+    Sample, called_by, combat,
+    defs::{
+        Effect, Home, account,
+        avatar::{
+            AddGoldReply, Base, BaseBehaviour, Cell, CellBehaviour, CellMailbox, RemoteTakeDamageReply,
+            TakeDamageReply, WhoIsReply,
+        },
+    },
+};
 
 /// How often the base part counts what was played, milliseconds. An avatar that nobody plays by then leaves.
 const PLAYED_EVERY_MS: u64 = 10_000;
+
+/// The same, seconds.
+const PLAYED_EVERY: u32 = 10;
 
 /// How often the cell part recovers, milliseconds.
 const RECOVER_EVERY_MS: u64 = 1_000;
@@ -19,142 +34,172 @@ const MAX_FRIENDS: usize = 100;
 /// What the cell part's timers mean; the effects' are [`combat`]'s.
 const RECOVER: u32 = 1;
 
-pub(crate) fn base_created(context: &mut Context<'_>) -> Result<(), Denied> {
-    context.set_timer(PLAYED_EVERY_MS, PLAYED_EVERY_MS, 0);
-    Ok(())
-}
+/// What the base part waits for: how the cell part takes damage that somebody asked for here.
+const TOOK_DAMAGE: u32 = 0;
 
-pub(crate) fn base_timer(context: &mut Context<'_>) -> Result<(), Denied> {
-    if context.client().is_none() {
-        return client_lost(context);
+impl BaseBehaviour for Sample {
+    fn created(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
+        own.context.set_timer(PLAYED_EVERY_MS, PLAYED_EVERY_MS, 0);
+        Ok(())
     }
-    let played = unsigned(context.get("playedSeconds")?) + PLAYED_EVERY_MS / 1_000;
-    context.set("playedSeconds", Value::UInt(played.min(u32::MAX.into())))
-}
 
-pub(crate) fn client_lost(context: &mut Context<'_>) -> Result<(), Denied> {
-    let entity = context.entity();
-    context.request(Request::Destroy { entity });
-    Ok(())
-}
-
-pub(crate) fn destroyed(context: &mut Context<'_>) -> Result<(), Denied> {
-    match *context.get("account")? {
-        Value::Mailbox(Some(account)) => context.call(account, "avatarLeft", Vec::new()),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) fn base_call(
-    context: &mut Context<'_>,
-    name: &str,
-    args: &[Value],
-    caller: &Caller,
-) -> Result<Answer, Denied> {
-    let cell = context.mailbox(Part::Cell);
-    match (name, args) {
-        ("setTitle", [title]) => context.call(cell, "showTitle", vec![title.clone()])?,
-        ("ping", [number]) => context.call(cell, "pingCell", vec![number.clone()])?,
-        ("addFriend", [friend]) => {
-            let mut friends = elements(context.get("friends")?);
-            if !friends.contains(friend) && friends.len() < MAX_FRIENDS {
-                friends.push(friend.clone());
-                context.set("friends", Value::Sequence(friends))?;
-            }
+    fn timer(&self, own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+        if own.context.client().is_none() {
+            leave(own);
+            return Ok(());
         }
-        ("logOff", []) => return client_lost(context).map(|()| Answer::DONE),
-        ("remoteTakeDamage", [damage]) => {
-            let then = (0, note::of_caller(caller));
-            context.ask(cell, "takeDamage", vec![damage.clone()], DEFAULT_TIMEOUT_MS, then)?;
-            return Ok(Answer::Later);
-        }
-        ("whoIs", []) => {
-            let values = vec![context.get("knownAs")?.clone(), context.get("playedSeconds")?.clone()];
-            return Ok(Answer::Return(values));
-        }
-        _ => return Ok(unknown(name)),
+        let played = own.played_seconds()?;
+        own.set_played_seconds(played.saturating_add(PLAYED_EVERY))
     }
-    Ok(Answer::DONE)
+
+    fn client_lost(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
+        leave(own);
+        Ok(())
+    }
+
+    fn destroyed(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
+        match own.account()? {
+            Some(account) => account::BaseMailbox(account).avatar_left(own.context),
+            None => Ok(()),
+        }
+    }
+
+    fn replied(&self, own: &mut Base<'_, '_>, then: u32, note: &[u8], outcome: &Outcome) -> Result<(), Denied> {
+        if let (TOOK_DAMAGE, Some(later)) = (then, Later::from_note(note)) {
+            let took = returned::<TakeDamageReply>(outcome);
+            let reply = took.map(|TakeDamageReply { health, .. }| RemoteTakeDamageReply { health });
+            later.answer(own.context, reply);
+        }
+        Ok(())
+    }
+
+    fn set_title(&self, own: &mut Base<'_, '_>, _caller: &Caller, title: String) -> Result<(), Failure> {
+        Ok(CellMailbox::of(own.context).show_title(own.context, title)?)
+    }
+
+    fn ping(&self, own: &mut Base<'_, '_>, _caller: &Caller, number: u32) -> Result<(), Failure> {
+        Ok(CellMailbox::of(own.context).ping_cell(own.context, number)?)
+    }
+
+    fn add_friend(&self, own: &mut Base<'_, '_>, _caller: &Caller, name: String) -> Result<(), Failure> {
+        let friends = own.friends()?;
+        if !friends.contains(&name) && friends.len() < MAX_FRIENDS {
+            own.edit_friends().push(name)?;
+        }
+        Ok(())
+    }
+
+    fn log_off(&self, own: &mut Base<'_, '_>, _caller: &Caller) -> Result<(), Failure> {
+        leave(own);
+        Ok(())
+    }
+
+    fn remote_take_damage(
+        &self,
+        own: &mut Base<'_, '_>,
+        caller: &Caller,
+        damage: i32,
+    ) -> Result<Reply<RemoteTakeDamageReply>, Failure> {
+        let later = Later::<RemoteTakeDamageReply>::new(caller);
+        let wait = Wait::then(TOOK_DAMAGE, later.to_note());
+        CellMailbox::of(own.context).ask_take_damage(own.context, damage, wait)?;
+        Ok(Reply::Later)
+    }
+
+    fn who_is(&self, own: &mut Base<'_, '_>, _caller: &Caller) -> Result<Reply<WhoIsReply>, Failure> {
+        let (name, played_seconds) = (own.known_as()?, own.played_seconds()?);
+        Ok(Reply::Now(WhoIsReply { name, played_seconds }))
+    }
 }
 
-/// The cell part has said how `remoteTakeDamage` ended.
-pub(crate) fn replied(context: &mut Context<'_>, note: &[u8], outcome: &Outcome) {
-    let Some(caller) = note::caller(note) else { return };
-    let outcome = match outcome {
-        Ok(values) => match values.first() {
-            Some(health) => Ok(vec![health.clone()]),
-            None => Err(CallError::Internal("the cell part answered nothing".to_owned())),
-        },
-        Err(error) => Err(error.clone()),
-    };
-    context.answer(&caller, outcome);
+fn leave(own: &mut Base<'_, '_>) {
+    let entity = own.context.entity();
+    own.context.request(Request::Destroy { entity });
 }
 
-pub(crate) fn cell_created(context: &mut Context<'_>) -> Result<(), Denied> {
-    if let Some(place) = context.place() {
-        let Position { x, y, z } = place.position;
-        let home = vec![Value::UInt(place.space.0.into()), Value::Vector3([x, y, z])];
-        context.set("home", Value::Dict(home))?;
-    }
-    context.set_timer(RECOVER_EVERY_MS, RECOVER_EVERY_MS, RECOVER);
-    Ok(())
-}
-
-pub(crate) fn cell_timer(context: &mut Context<'_>, tag: u32) -> Result<(), Denied> {
-    if tag != RECOVER {
-        return combat::effect_ends(context);
-    }
-    let steps = unsigned(context.get("steps")?);
-    context.set("steps", Value::UInt(steps.saturating_add(1)))?;
-    combat::recover(context)
-}
-
-pub(crate) fn cell_call(
-    context: &mut Context<'_>,
-    name: &str,
-    args: &[Value],
-    caller: &Caller,
-) -> Result<Answer, Denied> {
-    match (name, args) {
-        ("say", [text]) => context.invoke(Audience::All, "onSay", vec![text.clone()])?,
-        ("emote", [emote]) => context.invoke(Audience::All, "onEmote", vec![emote.clone()])?,
-        ("setMood", [mood]) => context.set("mood", mood.clone())?,
-        ("wave", []) => context.invoke(Audience::All, "onWave", vec![called_by(caller)])?,
-        ("showTitle", [title]) => context.set("title", title.clone())?,
-        ("pingCell", [number]) => context.invoke(Audience::Own, "onPong", vec![number.clone()])?,
-        ("addGold", [amount]) => {
-            let gold = unsigned(context.get("gold")?) + unsigned(amount);
-            context.set("gold", Value::UInt(gold.min(u32::MAX.into())))?;
-            return Ok(Answer::Return(vec![context.get("gold")?.clone()]));
+impl CellBehaviour for Sample {
+    fn created(&self, own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+        if let Some(Place { space, position, .. }) = own.context.place() {
+            let Position { x, y, z } = position;
+            own.set_home(Some(Home {
+                space: space.0,
+                place: Vector3([x, y, z]),
+            }))?;
         }
-        ("addEffect", [effect]) => combat::add_effect(context, effect)?,
-        ("takeDamage", [damage]) => {
-            let (hp, max) = combat::take_damage(context, signed(damage), called_by(caller))?;
-            if hp == 0 {
-                return_home(context)?;
-            }
-            return Ok(combat::answer(hp, max));
-        }
-        _ => return Ok(unknown(name)),
+        own.context.set_timer(RECOVER_EVERY_MS, RECOVER_EVERY_MS, RECOVER);
+        Ok(())
     }
-    Ok(Answer::DONE)
+
+    fn timer(&self, own: &mut Cell<'_, '_>, _timer: TimerId, tag: u32) -> Result<(), Denied> {
+        if tag != RECOVER {
+            return combat::effect_ends(own.edit_effects());
+        }
+        let steps = own.steps()?;
+        own.set_steps(steps.saturating_add(1))?;
+        combat::recover(own.context)
+    }
+
+    fn take_damage(
+        &self,
+        own: &mut Cell<'_, '_>,
+        caller: &Caller,
+        damage: i32,
+    ) -> Result<Reply<TakeDamageReply>, Failure> {
+        let (health, max_health) = combat::hurt(own.context, damage)?;
+        own.to_all_clients().on_damage(damage, called_by(caller))?;
+        if health == 0 {
+            return_home(own)?;
+        }
+        Ok(Reply::Now(TakeDamageReply { health, max_health }))
+    }
+
+    fn add_effect(&self, own: &mut Cell<'_, '_>, _caller: &Caller, effect: Effect) -> Result<(), Failure> {
+        if let Some(until) = combat::add_effect(own.edit_effects(), effect)? {
+            until.begin(own.context);
+        }
+        Ok(())
+    }
+
+    fn say(&self, own: &mut Cell<'_, '_>, _caller: &Caller, text: String) -> Result<(), Failure> {
+        Ok(own.to_all_clients().on_say(text)?)
+    }
+
+    fn emote(&self, own: &mut Cell<'_, '_>, _caller: &Caller, emote: u8) -> Result<(), Failure> {
+        Ok(own.to_all_clients().on_emote(emote)?)
+    }
+
+    fn set_mood(&self, own: &mut Cell<'_, '_>, _caller: &Caller, mood: u8) -> Result<(), Failure> {
+        Ok(own.set_mood(mood)?)
+    }
+
+    fn wave(&self, own: &mut Cell<'_, '_>, caller: &Caller) -> Result<(), Failure> {
+        Ok(own.to_all_clients().on_wave(called_by(caller))?)
+    }
+
+    fn show_title(&self, own: &mut Cell<'_, '_>, _caller: &Caller, title: String) -> Result<(), Failure> {
+        Ok(own.set_title(title)?)
+    }
+
+    fn ping_cell(&self, own: &mut Cell<'_, '_>, _caller: &Caller, number: u32) -> Result<(), Failure> {
+        Ok(own.to_own_client().on_pong(number)?)
+    }
+
+    fn add_gold(&self, own: &mut Cell<'_, '_>, _caller: &Caller, amount: u32) -> Result<Reply<AddGoldReply>, Failure> {
+        let gold = own.gold()?.saturating_add(amount);
+        own.set_gold(gold)?;
+        Ok(Reply::Now(AddGoldReply { gold }))
+    }
 }
 
 /// Whoever was beaten wakes at home.
-fn return_home(context: &mut Context<'_>) -> Result<(), Denied> {
-    let home = match context.get("home")? {
-        Value::Dict(fields) => match fields[..] {
-            [_, Value::Vector3([x, y, z])] => Some(Position { x, y, z }),
-            _ => None,
-        },
-        _ => None,
-    };
-    if let (Some(position), Some(place)) = (home, context.place()) {
-        let entity = context.entity();
-        let place = annals_event::Place { position, ..place };
-        context.request(Request::Teleport { entity, place });
+fn return_home(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+    if let (Some(home), Some(place)) = (own.home()?, own.context.place()) {
+        let Vector3([x, y, z]) = home.place;
+        let position = Position { x, y, z };
+        let entity = own.context.entity();
+        let place = Place { position, ..place };
+        own.context.request(Request::Teleport { entity, place });
     }
-    let max = context.get("maxHp")?.clone();
-    context.set("hp", max)?;
-    context.set("title", text("the beaten"))
+    combat::heal(own.context)?;
+    own.set_title("the beaten".to_owned())
 }

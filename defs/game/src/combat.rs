@@ -1,10 +1,12 @@
 //! What all that can be hurt have in common: the `Combat` interface.
+//!
+//! Types that implement one interface have the same members and nothing else in common, so the health they share is a
+//! component: a plain struct that any of them can be read as, and whose changes are recorded by comparison.
 
-use annals_def::Value;
-use annals_event::Audience;
-use annals_node::{Answer, Context, Denied};
+use annals_def::{Component, Mismatch, Shadowed, Value, typed::Typed};
+use annals_node::{Context, Denied, typed::ArrayEdit};
 
-use crate::{elements, signed};
+use crate::defs::Effect;
 
 /// Most effects that work on somebody at once.
 const MAX_EFFECTS: usize = 8;
@@ -15,55 +17,105 @@ const MAX_EFFECT_MS: f32 = 86_400_000.0;
 /// What the timer of an effect's end is tagged with.
 const EFFECT_ENDS: u32 = 100;
 
-/// Takes health away, or gives some back. Returns what is left, and what there can be at most.
-pub(crate) fn take_damage(context: &mut Context<'_>, damage: i64, from: Value) -> Result<(i64, i64), Denied> {
-    let max = signed(context.get("maxHp")?).max(0);
-    let hp = (signed(context.get("hp")?) - damage).clamp(0, max);
-    context.set("hp", Value::Int(hp))?;
-    context.invoke(Audience::All, "onDamage", vec![Value::Int(damage), from])?;
-    Ok((hp, max))
+/// How somebody is.
+#[derive(Clone, Debug, PartialEq)]
+struct Vitals {
+    hp: i32,
+    max_hp: i32,
 }
 
-/// The answer of `takeDamage`.
-pub(crate) fn answer(hp: i64, max: i64) -> Answer {
-    Answer::Return(vec![Value::Int(hp), Value::Int(max)])
+impl Component for Vitals {
+    const MEMBERS: &'static [&'static str] = &["hp", "maxHp"];
+
+    fn from_values(values: &[&Value]) -> Result<Self, Mismatch> {
+        let [hp, max_hp] = annals_def::typed::members(values)?;
+        Ok(Self {
+            hp: i32::from_value(hp)?,
+            max_hp: i32::from_value(max_hp)?,
+        })
+    }
+
+    fn value(&self, field: usize) -> Option<Value> {
+        match field {
+            0 => Some(self.hp.into_value()),
+            1 => Some(self.max_hp.into_value()),
+            _ => None,
+        }
+    }
+}
+
+/// Changes how somebody is, and records what came of it.
+fn change(context: &mut Context<'_>, change: impl FnOnce(&mut Vitals)) -> Result<Vitals, Denied> {
+    let mut vitals = Shadowed::new(context.load::<Vitals>()?);
+    change(&mut vitals.now);
+    context.save(&mut vitals)?;
+    Ok(vitals.now)
+}
+
+/// Whether somebody has any health left.
+pub(crate) fn is_alive(context: &Context<'_>) -> Result<bool, Denied> {
+    Ok(context.load::<Vitals>()?.hp > 0)
+}
+
+/// Takes health away, or gives some back. Returns what is left, and what there can be at most.
+pub(crate) fn hurt(context: &mut Context<'_>, damage: i32) -> Result<(i32, i32), Denied> {
+    let Vitals { hp, max_hp } = change(context, |vitals| {
+        let left = i64::from(vitals.hp) - i64::from(damage);
+        let most = vitals.max_hp.max(0);
+        vitals.hp = i32::try_from(left.clamp(0, most.into())).unwrap_or(most);
+    })?;
+    Ok((hp, max_hp.max(0)))
 }
 
 /// Gives a little health back.
 pub(crate) fn recover(context: &mut Context<'_>) -> Result<(), Denied> {
-    let (hp, max) = (signed(context.get("hp")?), signed(context.get("maxHp")?));
-    if hp < max {
-        context.set("hp", Value::Int(hp + 1))?;
-    }
+    change(context, |vitals| {
+        if vitals.hp < vitals.max_hp {
+            vitals.hp += 1;
+        }
+    })?;
     Ok(())
 }
 
-/// Has an effect work for as long as it says.
-pub(crate) fn add_effect(context: &mut Context<'_>, effect: &Value) -> Result<(), Denied> {
-    let mut effects = elements(context.get("effects")?);
-    let left = match effect {
-        Value::Dict(fields) => match fields.last() {
-            Some(Value::Float32(seconds)) if seconds.is_finite() => seconds * 1_000.0,
-            _ => 0.0,
-        },
-        _ => 0.0,
-    };
-    if effects.len() < MAX_EFFECTS {
-        effects.push(effect.clone());
-        context.set("effects", Value::Sequence(effects))?;
-        context.set_timer(milliseconds(left), 0, EFFECT_ENDS);
-    }
+/// Gives all health back.
+pub(crate) fn heal(context: &mut Context<'_>) -> Result<(), Denied> {
+    change(context, |vitals| vitals.hp = vitals.max_hp)?;
     Ok(())
+}
+
+/// When an effect's time is over.
+pub(crate) struct Until {
+    milliseconds: u64,
+}
+
+impl Until {
+    /// Has the entity told when the time is over.
+    pub(crate) fn begin(self, context: &mut Context<'_>) {
+        context.set_timer(self.milliseconds, 0, EFFECT_ENDS);
+    }
+}
+
+/// Has an effect work for as long as it says; `None` if too many do already.
+pub(crate) fn add_effect(mut effects: ArrayEdit<'_, '_, Effect>, effect: Effect) -> Result<Option<Until>, Denied> {
+    let left = if effect.left.is_finite() {
+        effect.left * 1_000.0
+    } else {
+        0.0
+    };
+    if effects.len()? >= MAX_EFFECTS {
+        return Ok(None);
+    }
+    effects.push(effect)?;
+    let milliseconds = milliseconds(left);
+    Ok(Some(Until { milliseconds }))
 }
 
 /// The oldest effect has worked long enough.
-pub(crate) fn effect_ends(context: &mut Context<'_>) -> Result<(), Denied> {
-    let mut effects = elements(context.get("effects")?);
-    if !effects.is_empty() {
-        effects.remove(0);
-        context.set("effects", Value::Sequence(effects))?;
+pub(crate) fn effect_ends(mut effects: ArrayEdit<'_, '_, Effect>) -> Result<(), Denied> {
+    if effects.is_empty()? {
+        return Ok(());
     }
-    Ok(())
+    effects.remove(0)
 }
 
 fn milliseconds(left: f32) -> u64 {

@@ -1,11 +1,21 @@
 //! Monsters: they walk about, growl, and can be struck.
 
-use annals_def::Value;
-use annals_event::{Audience, Place};
-use annals_ids::{Direction, Part, Position};
-use annals_node::{Answer, Caller, Context, Denied, Request};
+use annals_event::Place;
+use annals_ids::{Direction, Mailbox, Part, Position, TimerId};
+use annals_node::{
+    Caller, Denied, Request,
+    typed::{Failure, Reply},
+};
 
-use crate::{called_by, combat, rolled, signed, unknown};
+use crate::{
+    Sample, called_by, combat,
+    defs::{
+        Effect,
+        monster::{BaseBehaviour, Cell, CellBehaviour, TakeDamageReply},
+        spawn_point,
+    },
+    rolled,
+};
 
 /// How often a monster takes a step, milliseconds.
 const STEP_MS: u16 = 500;
@@ -17,7 +27,7 @@ const TURN_BACK: f32 = 80.0;
 const GROWL_ODDS: u64 = 20;
 
 /// What a player's blow costs.
-const BLOW: i64 = 10;
+const BLOW: i32 = 10;
 
 /// How long a dead monster lies there, milliseconds: long enough for all to see the blow that killed it.
 const LIES_MS: u64 = 1_000;
@@ -26,44 +36,72 @@ const LIES_MS: u64 = 1_000;
 const STEP: u32 = 1;
 const GONE: u32 = 2;
 
-pub(crate) fn created(context: &mut Context<'_>) -> Result<(), Denied> {
-    let first = context.roll() % u64::from(STEP_MS);
-    context.set_timer(first, STEP_MS.into(), STEP);
-    Ok(())
+/// Monsters have no base part: spawn points make them without.
+impl BaseBehaviour for Sample {}
+
+impl CellBehaviour for Sample {
+    fn created(&self, own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+        let first = own.context.roll() % u64::from(STEP_MS);
+        own.context.set_timer(first, STEP_MS.into(), STEP);
+        Ok(())
+    }
+
+    fn timer(&self, own: &mut Cell<'_, '_>, _timer: TimerId, tag: u32) -> Result<(), Denied> {
+        match tag {
+            STEP if combat::is_alive(own.context)? => {}
+            STEP => return Ok(()),
+            GONE => return leave(own),
+            _ => return combat::effect_ends(own.edit_effects()),
+        }
+        step(own)?;
+        combat::recover(own.context)?;
+        if own.context.roll().is_multiple_of(GROWL_ODDS) {
+            own.to_all_clients().on_growl()?;
+        }
+        Ok(())
+    }
+
+    fn take_damage(
+        &self,
+        own: &mut Cell<'_, '_>,
+        caller: &Caller,
+        damage: i32,
+    ) -> Result<Reply<TakeDamageReply>, Failure> {
+        let (health, max_health) = hurt(own, damage, caller)?;
+        Ok(Reply::Now(TakeDamageReply { health, max_health }))
+    }
+
+    fn add_effect(&self, own: &mut Cell<'_, '_>, _caller: &Caller, effect: Effect) -> Result<(), Failure> {
+        if let Some(until) = combat::add_effect(own.edit_effects(), effect)? {
+            until.begin(own.context);
+        }
+        Ok(())
+    }
+
+    fn strike(&self, own: &mut Cell<'_, '_>, caller: &Caller) -> Result<(), Failure> {
+        hurt(own, BLOW, caller)?;
+        Ok(())
+    }
+
+    fn call(&self, own: &mut Cell<'_, '_>, _caller: &Caller, target: Option<Mailbox>) -> Result<(), Failure> {
+        Ok(own.set_target(target)?)
+    }
 }
 
-pub(crate) fn timer(context: &mut Context<'_>, tag: u32) -> Result<(), Denied> {
-    match tag {
-        STEP if signed(context.get("hp")?) > 0 => {}
-        STEP => return Ok(()),
-        GONE => return leave(context),
-        _ => return combat::effect_ends(context),
-    }
-    step(context)?;
-    combat::recover(context)?;
-    if context.roll().is_multiple_of(GROWL_ODDS) {
-        context.invoke(Audience::All, "onGrowl", Vec::new())?;
-    }
-    Ok(())
-}
-
-fn step(context: &mut Context<'_>) -> Result<(), Denied> {
-    let pace = match context.get("pace")? {
-        Value::Float32(pace) => *pace,
-        _ => 0.0,
-    };
+fn step(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+    let pace = own.pace()?;
     let Some(Place {
         space,
         position: Position { x, y, z },
         direction,
-    }) = context.place()
+    }) = own.context.place()
     else {
         return Ok(());
     };
     let yaw = if x.abs().max(z.abs()) > TURN_BACK {
         (-x).atan2(-z)
     } else {
-        direction.yaw + rolled(context, -0.5, 0.5)
+        direction.yaw + rolled(own.context, -0.5, 0.5)
     };
     let length = pace * f32::from(STEP_MS) / 1_000.0;
     let position = Position {
@@ -72,7 +110,7 @@ fn step(context: &mut Context<'_>) -> Result<(), Denied> {
         z: z + yaw.cos() * length,
     };
     let direction = Direction { yaw, ..direction };
-    context.move_to(Place {
+    own.context.move_to(Place {
         space,
         position,
         direction,
@@ -80,39 +118,24 @@ fn step(context: &mut Context<'_>) -> Result<(), Denied> {
     Ok(())
 }
 
-pub(crate) fn call(context: &mut Context<'_>, name: &str, args: &[Value], caller: &Caller) -> Result<Answer, Denied> {
-    match (name, args) {
-        ("strike", []) => {
-            hurt(context, BLOW, caller)?;
-        }
-        ("takeDamage", [damage]) => {
-            let (hp, max) = hurt(context, signed(damage), caller)?;
-            return Ok(combat::answer(hp, max));
-        }
-        ("addEffect", [effect]) => combat::add_effect(context, effect)?,
-        ("call", [target]) => context.set("target", target.clone())?,
-        _ => return Ok(unknown(name)),
-    }
-    Ok(Answer::DONE)
-}
-
 /// Takes health away. A monster that has none left will soon be gone.
-fn hurt(context: &mut Context<'_>, damage: i64, caller: &Caller) -> Result<(i64, i64), Denied> {
-    let was_alive = signed(context.get("hp")?) > 0;
-    let (hp, max) = combat::take_damage(context, damage, called_by(caller))?;
+fn hurt(own: &mut Cell<'_, '_>, damage: i32, caller: &Caller) -> Result<(i32, i32), Denied> {
+    let was_alive = combat::is_alive(own.context)?;
+    let (hp, max) = combat::hurt(own.context, damage)?;
+    own.to_all_clients().on_damage(damage, called_by(caller))?;
     if hp == 0 && was_alive {
-        context.set_timer(LIES_MS, 0, GONE);
+        own.context.set_timer(LIES_MS, 0, GONE);
     }
     Ok((hp, max))
 }
 
 /// A dead monster is gone, and its spawn point is told.
-fn leave(context: &mut Context<'_>) -> Result<(), Denied> {
-    if let Value::Mailbox(Some(spawn_point)) = *context.get("spawnPoint")? {
-        let own = Value::Mailbox(Some(context.mailbox(Part::Cell)));
-        context.call(spawn_point, "onMonsterGone", vec![own])?;
+fn leave(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+    if let Some(spawn_point) = own.spawn_point()? {
+        let gone = own.context.mailbox(Part::Cell);
+        spawn_point::CellMailbox(spawn_point).on_monster_gone(own.context, Some(gone))?;
     }
-    let entity = context.entity();
-    context.request(Request::Destroy { entity });
+    let entity = own.context.entity();
+    own.context.request(Request::Destroy { entity });
     Ok(())
 }

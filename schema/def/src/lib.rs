@@ -6,7 +6,9 @@
 
 mod change;
 mod check;
+pub mod codegen;
 mod compile;
+mod component;
 mod data_type;
 mod describe;
 mod diagnostic;
@@ -22,6 +24,7 @@ mod schema;
 mod source;
 mod stream;
 mod survey;
+pub mod typed;
 mod value;
 
 pub use change::{
@@ -30,6 +33,7 @@ pub use change::{
 };
 pub use check::{Mismatch, Problem, Step, check};
 pub use compile::{Compiled, check_dir, compile, dialect_of};
+pub use component::{Component, FieldChange, Shadowed, Synchronised, Tracked};
 pub use data_type::{
     DataType, Field, FixedDict, Form, MAILBOX_SIZE, MAX_DEFAULT_VALUES, MAX_EMPTY_ELEMENTS, MAX_LENGTH, MAX_TYPE_DEPTH,
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,

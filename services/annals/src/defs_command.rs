@@ -3,6 +3,7 @@
 mod check;
 mod describe;
 mod explain;
+mod generate;
 mod schema;
 
 use std::{io::IsTerminal as _, process::ExitCode};
@@ -13,6 +14,7 @@ use clap::Subcommand;
 use check::Check;
 use describe::Describe;
 use explain::Explain;
+use generate::Generate;
 use schema::Schema;
 
 /// Nothing could be checked, as opposed to: something is wrong.
@@ -33,6 +35,8 @@ enum Commands {
     Describe(Describe),
     /// Explain a rule, with an example that breaks it and one that does not
     Explain(Explain),
+    /// Write typed code for games and clients; with --check, only say whether a file of it is current
+    Generate(Generate),
     /// Write schemas of the language for XML tools: one for each kind of file
     Schema(Schema),
 }
@@ -45,6 +49,7 @@ impl Defs {
             Commands::Check(check) => check.run(),
             Commands::Describe(describe) => describe.run(),
             Commands::Explain(explain) => explain.run(),
+            Commands::Generate(generate) => generate.run(),
             Commands::Schema(schema) => schema.run(),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use annals_def::Schema;
 use annals_director::SpacePlan;
 use annals_ids::SpaceId;
-use annals_node::{Behaviour, writer::Durability};
+use annals_node::{Behaviour, typed::OtherSchema, writer::Durability};
 use clap::Parser;
 
 use crate::{
@@ -90,43 +90,56 @@ pub fn login() -> ExitCode {
 }
 
 /// A cell process of the game that `game` gives for the world's definitions.
-pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Arc<dyn Behaviour>) -> ExitCode {
+pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>) -> ExitCode {
     let Plain { flags } = Plain::parse();
-    run(&flags, async |begun| {
-        cell::run(
-            &begun.settings,
-            Arc::clone(&begun.schema),
-            game(&begun.schema),
-            durability(&begun.config),
-        )
-        .await
+    run_game(&flags, game, async |begun, game| {
+        let schema = Arc::clone(&begun.schema);
+        cell::run(&begun.settings, schema, game, durability(&begun.config)).await
     })
 }
 
 /// A base process of the game that `game` gives for the world's definitions.
-pub fn base(game: impl FnOnce(&Arc<Schema>) -> Arc<dyn Behaviour>) -> ExitCode {
+pub fn base(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>) -> ExitCode {
     let Plain { flags } = Plain::parse();
-    run(&flags, async |begun| {
-        base::run(
-            &begun.settings,
-            Arc::clone(&begun.schema),
-            game(&begun.schema),
-            durability(&begun.config),
-            &Front::of(&begun.config),
-        )
-        .await
+    run_game(&flags, game, async |begun, game| {
+        let (schema, front) = (Arc::clone(&begun.schema), Front::of(&begun.config));
+        base::run(&begun.settings, schema, game, durability(&begun.config), &front).await
     })
 }
 
 /// Begins, and runs a service to its end.
 fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(&Begun) -> Result<(), E>) -> ExitCode {
+    match begin(flags) {
+        Ok(begun) => run_begun(&begun, service),
+        Err(text) => cannot_begin(&text),
+    }
+}
+
+/// The same for a service with a game inside, which must be one of the world's definitions.
+fn run_game<E: std::error::Error + 'static>(
+    flags: &Flags,
+    game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>,
+    service: impl AsyncFnOnce(&Begun, Arc<dyn Behaviour>) -> Result<(), E>,
+) -> ExitCode {
     let begun = match begin(flags) {
         Ok(begun) => begun,
-        Err(text) => {
-            eprintln!("{text}");
-            return ExitCode::from(2);
-        }
+        Err(text) => return cannot_begin(&text),
     };
+    match game(&begun.schema) {
+        Ok(game) => run_begun(&begun, async |begun| service(begun, game).await),
+        Err(other) => cannot_begin(&other.to_string()),
+    }
+}
+
+fn cannot_begin(text: &str) -> ExitCode {
+    eprintln!("{text}");
+    ExitCode::from(2)
+}
+
+fn run_begun<E: std::error::Error + 'static>(
+    begun: &Begun,
+    service: impl AsyncFnOnce(&Begun) -> Result<(), E>,
+) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -134,7 +147,7 @@ fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(service(&begun)) {
+    match runtime.block_on(service(begun)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", Chain(&error));

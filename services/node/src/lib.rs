@@ -21,6 +21,7 @@ mod schedule;
 mod showing;
 pub mod time;
 mod trouble;
+pub mod typed;
 pub mod writer;
 
 pub use behaviour::{Answer, Behaviour, Bootstrap, Caller};

@@ -5,8 +5,9 @@ use std::{path::Path, sync::Arc};
 use annals_client::{Event, What};
 use annals_def::{Exposure, Method, Schema, Value, generate, split_mix};
 use annals_event::Body;
-use annals_ids::{EntityId, OwnerId, Part, TypeId};
-use annals_sample::{CHOICE_MS, Sample};
+use annals_ids::{EntityId, MemberId, OwnerId, Part, TypeId};
+use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context};
+use annals_sample::{CHOICE_MS, game};
 
 use crate::{
     puppet::{Called, exposed, uncalled},
@@ -20,20 +21,56 @@ fn stage() -> Stage {
 
 fn stage_of(schema: Arc<Schema>) -> Stage {
     let account = schema.type_named("Account").unwrap().id;
-    let behaviour = Arc::new(Sample::new(Arc::clone(&schema)));
+    let behaviour = game(&schema).unwrap();
     Stage::new(schema, behaviour, account)
 }
 
 #[test]
-#[should_panic(expected = "(Space) was denied something: Space has no cell method setWeather")]
-fn what_definitions_deny_it_unexpectedly_the_owner_reports() {
+fn definitions_that_it_was_not_built_from_are_refused() {
     let sound = schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    assert!(game(&sound).is_ok());
     let mut types = sound.types().to_vec();
     for space in types.iter_mut().filter(|found| found.name == "Space") {
         space.cell_methods.retain(|method| method.name != "setWeather");
     }
-    let mut stage = stage_of(Arc::new(Schema::new(types, Vec::new(), Vec::new())));
-    stage.pass(60_000);
+    let changed = Schema::new(types, Vec::new(), sound.user_data_objects().to_vec());
+    let Err(refused) = game(&Arc::new(changed)) else {
+        panic!("it runs on anything");
+    };
+    let said = refused.to_string();
+    assert!(said.contains(&sound.fingerprint().to_string()), "{said}");
+    assert!(said.contains("`annals defs generate`"), "{said}");
+}
+
+/// Takes for granted what no entity has.
+struct Careless(TypeId);
+
+impl Behaviour for Careless {
+    fn bootstrap(&self) -> Option<Bootstrap> {
+        let properties = Vec::new();
+        Some(Bootstrap {
+            type_id: self.0,
+            properties,
+        })
+    }
+
+    fn created(&self, context: &mut Context<'_>) {
+        if let Err(denied) = context.write("luck", 7_u8) {
+            context.report(denied);
+        }
+    }
+
+    fn call(&self, _context: &mut Context<'_>, _method: MemberId, _args: &[Value], _caller: &Caller) -> Answer {
+        Answer::DONE
+    }
+}
+
+#[test]
+#[should_panic(expected = "(Space) was denied something: Space has no property luck")]
+fn what_is_denied_unexpectedly_the_owner_reports() {
+    let schema = schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let space = schema.type_named("Space").unwrap().id;
+    Stage::new(Arc::clone(&schema), Arc::new(Careless(space)), space).pass(1_000);
 }
 
 /// Waits until a player is in the world, and says as whom.

@@ -27,6 +27,7 @@ pub(crate) use property::DeclaredProperty;
 pub(crate) use space::DeclaredLevel;
 
 use crate::{
+    data_type::DataType,
     diagnostic::{Finding, Findings, Fix, Rule},
     grammar::{BOOLEANS, Content, Dialect, Kind, Occurs, Tag},
     names::Name,
@@ -121,6 +122,14 @@ impl<'s> Reading<'s> {
             findings: Findings::default(),
             budget: MAX_DECLARED,
         }
+    }
+
+    /// The types that have a name, by it.
+    pub(crate) fn named_types(&self) -> BTreeMap<String, DataType> {
+        let named = self.aliases.iter();
+        named
+            .filter_map(|(name, typed)| Some((name.0.to_owned(), typed.as_ref()?.data_type.clone())))
+            .collect()
     }
 
     pub(crate) fn report(&mut self, finding: Finding) {

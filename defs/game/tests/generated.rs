@@ -1,0 +1,19 @@
+//! The types that the game is written against are those of its definitions.
+
+use std::{fs, path::Path};
+
+use annals_def::{
+    Tree,
+    codegen::{CodeParts, Model},
+};
+
+#[test]
+fn the_types_are_what_the_definitions_say() {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let model = Model::compile(&Tree::read(&crate_dir.join(".."))).expect("the sample's definitions compile");
+    let written = fs::read_to_string(crate_dir.join("src/defs.rs")).expect("readable");
+    assert!(
+        written == model.to_rust(CodeParts::SERVER),
+        "run: annals defs generate defs --lang rust --part base --part cell --out defs/game/src/defs.rs"
+    );
+}

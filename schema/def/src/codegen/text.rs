@@ -1,0 +1,119 @@
+//! Source text with indentation, in the line lengths that rustfmt would choose.
+
+/// One level of indentation.
+const UNIT: &str = "    ";
+
+/// Columns of a line.
+const WIDTH: usize = 100;
+
+/// Columns that the arguments of a call, or the elements of a list, may take on one line.
+const LIST_WIDTH: usize = 60;
+
+/// Text under construction.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    out: String,
+    depth: usize,
+}
+
+impl Text {
+    /// That is to stand so many levels deep.
+    pub(super) fn at(depth: usize) -> Self {
+        let out = String::new();
+        Self { out, depth }
+    }
+
+    /// A line; an empty one if there is nothing to write.
+    pub(super) fn line(&mut self, line: &str) {
+        if !line.is_empty() {
+            for _ in 0..self.depth {
+                self.out += UNIT;
+            }
+            self.out += line;
+        }
+        self.out.push('\n');
+    }
+
+    /// An empty line, unless something was just opened.
+    pub(super) fn gap(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with("{\n") && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    /// A line, and what follows is within it.
+    pub(super) fn open(&mut self, line: &str) {
+        self.line(line);
+        self.depth += 1;
+    }
+
+    /// The end of what was opened.
+    pub(super) fn close(&mut self, line: &str) {
+        self.depth = self.depth.saturating_sub(1);
+        self.line(line);
+    }
+
+    /// Rust documentation, one paragraph of one line. Names come from outside, so that nothing but letters is taken as it
+    /// is.
+    pub(super) fn doc(&mut self, text: &str) {
+        let text = text.replace(['\n', '\r', '\u{2028}', '\u{2029}'], " ");
+        self.line(format!("/// {text}").trim_end());
+    }
+
+    /// The head of a Rust function up to `end`, which is `{` or `;`. A returned type begins with `-> `.
+    pub(super) fn function(&mut self, head: &str, parameters: &[String], returns: &str, end: char) {
+        let returns = if returns.is_empty() {
+            String::new()
+        } else {
+            format!(" -> {returns}")
+        };
+        let end = if end == '{' { " {".to_owned() } else { end.to_string() };
+        let line = format!("{head}({}){returns}{end}", parameters.join(", "));
+        let width = self.column() + line.len();
+        if width == WIDTH && end == ";" {
+            // So does rustfmt where only the semicolon is too much.
+            self.line(&format!("{head}({})", parameters.join(", ")));
+            self.line(&format!("{}{end}", returns.trim_start()));
+        } else if width <= WIDTH {
+            self.line(&line);
+        } else {
+            self.open(&format!("{head}("));
+            for parameter in parameters {
+                self.line(&format!("{parameter},"));
+            }
+            self.close(&format!("){returns}{end}"));
+        }
+        if end.ends_with('{') {
+            self.depth += 1;
+        }
+    }
+
+    /// A bracketed list between `head` and `tail`: on one line if it is short, else an element a line.
+    pub(super) fn list(&mut self, head: &str, elements: &[String], tail: &str) {
+        let line = elements.join(", ");
+        let whole = self.column() + head.len() + line.len() + tail.len();
+        if line.len() <= LIST_WIDTH && whole <= WIDTH {
+            self.line(&format!("{head}{line}{tail}"));
+        } else {
+            self.open(head);
+            for element in elements {
+                self.line(&format!("{element},"));
+            }
+            self.close(tail);
+        }
+    }
+
+    /// What was written.
+    pub(super) fn finish(self) -> String {
+        self.out
+    }
+
+    /// Puts finished text here, as it is.
+    pub(super) fn put(&mut self, text: &str) {
+        self.out += text;
+    }
+
+    fn column(&self) -> usize {
+        self.depth * UNIT.len()
+    }
+}

@@ -1,0 +1,125 @@
+//! `annals defs generate`: code from definitions, and whether a file of it is still what the definitions say.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use annals_def::{
+    Tree,
+    codegen::{CodeParts, Model},
+    render,
+};
+use clap::ValueEnum;
+
+use super::{CANNOT_RUN, style};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Generate {
+    /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
+    dir: PathBuf,
+    /// For which language
+    #[arg(long, value_enum)]
+    lang: Language,
+    /// For which parts of entities; repeat it for several. TypeScript is for clients only
+    #[arg(long, value_enum, default_value = "all")]
+    part: Vec<PartName>,
+    /// The file to write; without it the code is printed
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Write nothing, and fail if the file is not what would be written
+    #[arg(long, requires = "out")]
+    check: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Language {
+    Rust,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PartName {
+    Base,
+    Cell,
+    Client,
+    All,
+}
+
+impl Generate {
+    pub(super) fn run(self) -> ExitCode {
+        let model = match Model::compile(&Tree::read(&self.dir)) {
+            Ok(model) => model,
+            Err(diagnostics) => {
+                eprint!("{}", render(&diagnostics, style()));
+                eprintln!("nothing can be generated from {}: mend it first", self.dir.display());
+                return ExitCode::from(CANNOT_RUN);
+            }
+        };
+        let code = match self.lang {
+            Language::Rust => model.to_rust(self.parts()),
+        };
+        match &self.out {
+            None => {
+                print!("{code}");
+                ExitCode::SUCCESS
+            }
+            Some(file) if self.check => self.compare(file, &code),
+            Some(file) => match fs::write(file, &code) {
+                Ok(()) => {
+                    println!("{}: {} lines", file.display(), code.lines().count());
+                    ExitCode::SUCCESS
+                }
+                Err(error) => {
+                    eprintln!("{} cannot be written: {error}", file.display());
+                    ExitCode::from(CANNOT_RUN)
+                }
+            },
+        }
+    }
+
+    fn parts(&self) -> CodeParts {
+        let has = |part| self.part.contains(&part) || self.part.contains(&PartName::All);
+        CodeParts {
+            base: has(PartName::Base),
+            cell: has(PartName::Cell),
+            client: has(PartName::Client),
+        }
+    }
+
+    /// Says whether a file is what would be written.
+    fn compare(&self, file: &Path, code: &str) -> ExitCode {
+        let problem = match fs::read_to_string(file) {
+            Ok(there) if there == code => {
+                println!("{} is current", file.display());
+                return ExitCode::SUCCESS;
+            }
+            Ok(_) => "is not what the definitions say now",
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "is not there",
+            Err(error) => {
+                eprintln!("{} cannot be read: {error}", file.display());
+                return ExitCode::from(CANNOT_RUN);
+            }
+        };
+        eprintln!("{} {problem}; run: {}", file.display(), self.command(file));
+        ExitCode::FAILURE
+    }
+
+    /// The command that writes the file.
+    fn command(&self, file: &Path) -> String {
+        let name = |value: Option<clap::builder::PossibleValue>| {
+            value.map_or_else(String::new, |value| value.get_name().to_owned())
+        };
+        let parts: String = self
+            .part
+            .iter()
+            .map(|part| format!(" --part {}", name(part.to_possible_value())))
+            .collect();
+        format!(
+            "annals defs generate {} --lang {}{parts} --out {}",
+            self.dir.display(),
+            name(self.lang.to_possible_value()),
+            file.display()
+        )
+    }
+}

@@ -1,0 +1,54 @@
+//! Components of an entity: read as plain structs, and recorded as the changes that were made to them.
+
+use annals_def::{Component, DataType, Synchronised, Value};
+
+use crate::context::{Context, Denied};
+
+impl Context<'_> {
+    /// Reads some of this part's properties as a struct.
+    ///
+    /// # Errors
+    /// When the part does not hold one of them, or as something else.
+    pub fn load<T: Component>(&self) -> Result<T, Denied> {
+        let values = self.held::<T>()?;
+        T::from_values(&values).map_err(|source| Denied::Mismatch {
+            member: format!("{}.{}", self.entity_type().name, T::MEMBERS.join(", ")),
+            source: Box::new(source),
+        })
+    }
+
+    /// Records what has changed in a component: the same changes, and as small, as if they had been made one by one.
+    ///
+    /// # Errors
+    /// When something of it is denied. What was recorded before stays, and the component knows what was not.
+    pub fn save<S: Synchronised>(&mut self, component: &mut S) -> Result<(), Denied> {
+        let members = <S::Of as Component>::MEMBERS;
+        let types = members.iter().map(|name| self.type_of_property(name));
+        let types = types.collect::<Result<Vec<DataType>, Denied>>()?;
+        for change in component.changes(&types) {
+            let Some(name) = members.get(change.field) else {
+                continue;
+            };
+            if let Err(denied) = self.change(name, change.change) {
+                let recorded = self.held::<S::Of>()?.into_iter().cloned().collect();
+                component.resume(recorded);
+                return Err(denied);
+            }
+        }
+        component.recorded();
+        Ok(())
+    }
+
+    fn held<T: Component>(&self) -> Result<Vec<&Value>, Denied> {
+        T::MEMBERS.iter().map(|name| self.get(name)).collect()
+    }
+
+    fn type_of_property(&self, name: &str) -> Result<DataType, Denied> {
+        let entity_type = self.entity_type();
+        let property = entity_type.property_named(name).ok_or_else(|| Denied::Unknown {
+            entity_type: entity_type.name.clone(),
+            what: format!("property {name}"),
+        })?;
+        Ok(property.data_type.clone())
+    }
+}

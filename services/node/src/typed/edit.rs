@@ -1,0 +1,377 @@
+//! Changes within a property: of a field, of an element, of a slice of an array. Each records the smallest change that
+//! does it.
+
+use std::{marker::PhantomData, ops::Range};
+
+use annals_def::{
+    Path, Value,
+    typed::{Bytes, Dict, Exactly, Opaque, Typed, UdoRef, Vector2, Vector3, Vector4},
+};
+use annals_ids::Mailbox;
+
+use crate::context::{Context, Denied};
+
+/// A type whose parts can be changed in place, or that is replaced where it stands.
+pub trait Editable: Typed {
+    /// What changes it.
+    type Edit<'e, 'd>: From<Spot<'e, 'd>>
+    where
+        'd: 'e;
+}
+
+/// A place in a property.
+pub struct Spot<'e, 'd> {
+    context: &'e mut Context<'d>,
+    member: &'static str,
+    path: Path,
+}
+
+impl<'e, 'd> Spot<'e, 'd> {
+    /// The whole of a property.
+    pub fn new(context: &'e mut Context<'d>, member: &'static str) -> Self {
+        Self {
+            context,
+            member,
+            path: Path::WHOLE,
+        }
+    }
+
+    /// The element or field at this index.
+    pub fn part(&mut self, index: usize) -> Spot<'_, 'd> {
+        let mut path = self.path.clone();
+        // No sequence is as long as that, so it leads nowhere.
+        path.0.push(u32::try_from(index).unwrap_or(u32::MAX));
+        Spot {
+            context: self.context,
+            member: self.member,
+            path,
+        }
+    }
+
+    /// What is there.
+    ///
+    /// # Errors
+    /// When there is no such place, or something of another type.
+    pub fn read<T: Typed>(&self) -> Result<T, Denied> {
+        T::from_value(self.value()?).map_err(|source| Denied::Mismatch {
+            member: self.name(),
+            source: Box::new(source),
+        })
+    }
+
+    /// Puts a value there. An equal one changes nothing.
+    ///
+    /// # Errors
+    /// When there is no such place, or the value does not fit.
+    pub fn write<T: Typed>(&mut self, value: T) -> Result<(), Denied> {
+        self.context.set_at(self.member, &self.path, value.into_value())
+    }
+
+    fn value(&self) -> Result<&Value, Denied> {
+        let held = self.context.get(self.member)?;
+        self.path.find(held).ok_or_else(|| Denied::Unknown {
+            entity_type: self.context.entity_type().name.clone(),
+            what: format!("{} at {} now", self.member, self.path),
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("{}.{} at {}", self.context.entity_type().name, self.member, self.path)
+    }
+
+    fn elements(&self) -> Result<&[Value], Denied> {
+        match self.value()? {
+            Value::Sequence(values) => Ok(values),
+            _ => Err(Denied::Unknown {
+                entity_type: self.context.entity_type().name.clone(),
+                what: format!("elements of {} at {}", self.member, self.path),
+            }),
+        }
+    }
+}
+
+/// Replaces a value that has no parts of its own.
+pub struct ValueEdit<'e, 'd, T> {
+    spot: Spot<'e, 'd>,
+    value: PhantomData<fn(T)>,
+}
+
+impl<'e, 'd, T> From<Spot<'e, 'd>> for ValueEdit<'e, 'd, T> {
+    fn from(spot: Spot<'e, 'd>) -> Self {
+        let value = PhantomData;
+        Self { spot, value }
+    }
+}
+
+impl<T: Typed> ValueEdit<'_, '_, T> {
+    /// What is there.
+    ///
+    /// # Errors
+    /// When there is no such place any more.
+    pub fn get(&self) -> Result<T, Denied> {
+        self.spot.read()
+    }
+
+    /// Puts another value there. An equal one changes nothing.
+    ///
+    /// # Errors
+    /// When there is no such place, or the value does not fit.
+    pub fn set(&mut self, value: T) -> Result<(), Denied> {
+        self.spot.write(value)
+    }
+}
+
+/// Changes an array's elements, and their number unless it is declared.
+pub struct ArrayEdit<'e, 'd, T> {
+    spot: Spot<'e, 'd>,
+    element: PhantomData<fn(T)>,
+}
+
+impl<'e, 'd, T> From<Spot<'e, 'd>> for ArrayEdit<'e, 'd, T> {
+    fn from(spot: Spot<'e, 'd>) -> Self {
+        Self {
+            spot,
+            element: PhantomData,
+        }
+    }
+}
+
+impl<'d, T: Editable> ArrayEdit<'_, 'd, T> {
+    /// How many elements there are.
+    ///
+    /// # Errors
+    /// When the array is not there any more.
+    pub fn len(&self) -> Result<usize, Denied> {
+        Ok(self.spot.elements()?.len())
+    }
+
+    /// Whether there are none.
+    ///
+    /// # Errors
+    /// When the array is not there any more.
+    pub fn is_empty(&self) -> Result<bool, Denied> {
+        Ok(self.len()? == 0)
+    }
+
+    /// The element at this index.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn get(&mut self, index: usize) -> Result<T, Denied> {
+        self.spot.part(index).read()
+    }
+
+    /// Replaces the element at this index.
+    ///
+    /// # Errors
+    /// When there is none, or the new one does not fit.
+    pub fn set(&mut self, index: usize, element: T) -> Result<(), Denied> {
+        self.spot.part(index).write(element)
+    }
+
+    /// Changes parts of the element at this index.
+    pub fn at(&mut self, index: usize) -> T::Edit<'_, 'd> {
+        self.spot.part(index).into()
+    }
+
+    /// Appends an element.
+    ///
+    /// # Errors
+    /// When the array's length is declared, or the element does not fit.
+    pub fn push(&mut self, element: T) -> Result<(), Denied> {
+        let end = self.len()?;
+        self.splice(end..end, vec![element])
+    }
+
+    /// Puts an element before the one at this index.
+    ///
+    /// # Errors
+    /// When there are fewer, the array's length is declared, or the element does not fit.
+    pub fn insert(&mut self, index: usize, element: T) -> Result<(), Denied> {
+        self.splice(index..index, vec![element])
+    }
+
+    /// Takes out the element at this index.
+    ///
+    /// # Errors
+    /// When there is none, or the array's length is declared.
+    pub fn remove(&mut self, index: usize) -> Result<(), Denied> {
+        self.splice(index..index.saturating_add(1), Vec::new())
+    }
+
+    /// Takes out all elements.
+    ///
+    /// # Errors
+    /// When the array's length is declared.
+    pub fn clear(&mut self) -> Result<(), Denied> {
+        let end = self.len()?;
+        self.splice(0..end, Vec::new())
+    }
+
+    /// Takes out a slice and puts other elements in its place.
+    ///
+    /// # Errors
+    /// When there is no such slice, the array's length is declared and would be another, or an element does not fit.
+    pub fn splice(&mut self, slice: Range<usize>, elements: Vec<T>) -> Result<(), Denied> {
+        // No array is as long as that, so there is no such slice.
+        let end = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let values = elements.into_iter().map(T::into_value).collect();
+        let Spot { context, member, path } = &mut self.spot;
+        context.splice(member, path, end(slice.start)..end(slice.end), values)
+    }
+}
+
+impl<T: Editable> Editable for Vec<T> {
+    type Edit<'e, 'd>
+        = ArrayEdit<'e, 'd, T>
+    where
+        'd: 'e;
+}
+
+impl<T: Editable, const N: usize> Editable for [T; N] {
+    type Edit<'e, 'd>
+        = ArrayEdit<'e, 'd, T>
+    where
+        'd: 'e;
+}
+
+impl<T: Editable, const N: usize> Editable for Exactly<T, N> {
+    type Edit<'e, 'd>
+        = ArrayEdit<'e, 'd, T>
+    where
+        'd: 'e;
+}
+
+/// Of a dictionary that is None nothing can be changed but the whole.
+impl<T: Dict + Editable> Editable for Option<T> {
+    type Edit<'e, 'd>
+        = T::Edit<'e, 'd>
+    where
+        'd: 'e;
+}
+
+impl Editable for i8 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for i16 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for i32 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for i64 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for u8 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for u16 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for u32 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for u64 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for f32 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for f64 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for String {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for Bytes {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for Opaque {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for Vector2 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for Vector3 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for Vector4 {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for Option<Mailbox> {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}
+
+impl Editable for UdoRef {
+    type Edit<'e, 'd>
+        = ValueEdit<'e, 'd, Self>
+    where
+        'd: 'e;
+}

@@ -1,0 +1,136 @@
+//! What code generated from a schema stands on: properties, calls and answers as Rust types.
+//!
+//! Responsible for the few things that generated code calls, so that what is generated is only what differs from one world
+//! to another. Everything goes through [`Context`] and is checked there as for any behaviour; docs/generated-code.md shows
+//! how it is used.
+
+mod call;
+mod component;
+mod edit;
+mod later;
+
+use annals_def::{Path, Schema, Value, typed::Typed};
+use annals_event::Outcome;
+use annals_ids::{Address, MemberId, Part, TimerId, TypeId};
+use thiserror::Error;
+
+use crate::context::{Context, Denied};
+
+pub use call::{Failure, Reply, Returned, Wait, answer, argument, arguments, no_method, returned};
+pub use edit::{ArrayEdit, Editable, Spot, ValueEdit};
+pub use later::Later;
+
+/// Behaviour was written against another schema than the realm's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the game was generated from the schema {generated}, and the realm's is {found}: run `annals defs generate` on the realm's definitions and build the game again"
+)]
+pub struct OtherSchema {
+    /// The fingerprint of the schema that the code was generated from.
+    pub generated: String,
+    /// That of the realm's.
+    pub found: String,
+}
+
+/// What a part is told, beside calls: [`crate::Behaviour`] says when.
+#[derive(Clone, Copy, Debug)]
+pub enum Occasion<'a> {
+    /// It has begun to exist.
+    Created,
+    /// It is back after its process was lost.
+    Restored,
+    /// It is about to cease.
+    Destroyed,
+    /// An awaited reply has come, or will not.
+    Replied {
+        /// What the entity wanted to be told.
+        then: u32,
+        /// What it wanted to remember.
+        note: &'a [u8],
+        /// What was answered.
+        outcome: &'a Outcome,
+    },
+    /// A timer fired.
+    Timer {
+        /// Which.
+        timer: TimerId,
+        /// What it was tagged with.
+        tag: u32,
+    },
+    /// A client controls it from now on.
+    ClientAttached,
+    /// Its client is gone for good.
+    ClientLost,
+    /// It has a cell part now.
+    CellGained,
+    /// It has no cell part any more.
+    CellLost,
+    /// The receiver of one-way calls is gone.
+    CallsLost {
+        /// Which.
+        to: Address,
+    },
+}
+
+impl<'a> Occasion<'a> {
+    /// An awaited reply has come, or will not.
+    #[must_use]
+    pub fn replied(then: u32, note: &'a [u8], outcome: &'a Outcome) -> Self {
+        Self::Replied { then, note, outcome }
+    }
+}
+
+/// Whether code generated from the schema of this fingerprint can run on a realm with that schema.
+///
+/// # Errors
+/// When it is another one.
+pub fn check_schema(generated: &str, schema: &Schema) -> Result<(), OtherSchema> {
+    let found = schema.fingerprint().to_string();
+    if generated == found {
+        return Ok(());
+    }
+    let generated = generated.to_owned();
+    Err(OtherSchema { generated, found })
+}
+
+/// A property with which a part is to begin.
+pub fn initial<T: Typed>(member: u16, value: Option<T>) -> Option<(MemberId, Value)> {
+    value.map(|value| (MemberId(member), value.into_value()))
+}
+
+impl Context<'_> {
+    /// A property that this part holds.
+    ///
+    /// # Errors
+    /// When it holds none of this name, or one of another type.
+    pub fn read<T: Typed>(&self, name: &'static str) -> Result<T, Denied> {
+        let value = self.get(name)?;
+        T::from_value(value).map_err(|source| Denied::Mismatch {
+            member: format!("{}.{name}", self.entity_type().name),
+            source: Box::new(source),
+        })
+    }
+
+    /// Assigns a property. An equal value changes nothing.
+    ///
+    /// # Errors
+    /// As for [`Context::set`].
+    pub fn write<T: Typed>(&mut self, name: &'static str, value: T) -> Result<(), Denied> {
+        self.set_at(name, &Path::WHOLE, value.into_value())
+    }
+
+    /// Whether this is such a part: whoever wraps a context in a part's own type asks first.
+    ///
+    /// # Errors
+    /// When it is another one.
+    pub fn expect_part(&self, type_id: TypeId, part: Part) -> Result<(), Denied> {
+        let entity_type = self.entity_type();
+        if entity_type.id == type_id && self.part() == part {
+            return Ok(());
+        }
+        Err(Denied::Unknown {
+            entity_type: format!("the {} part of {}", self.part(), entity_type.name),
+            what: format!("member of the {part} part of type {type_id}"),
+        })
+    }
+}
