@@ -12,10 +12,12 @@ mod component;
 mod data_type;
 mod describe;
 mod diagnostic;
+mod diff;
 pub mod editor;
 mod element;
 mod generate;
 pub mod grammar;
+mod migrate;
 mod names;
 pub mod notation;
 mod path;
@@ -47,8 +49,12 @@ pub use diagnostic::{
     Diagnostic, Example, Explanation, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, explain, nearest,
     render, to_json, to_sarif,
 };
+pub use diff::{Audience, ChangeKind, Class, Diff, Effect, Effects, SchemaChange, Shift, Subject, diff};
 pub use element::{Element, read_elements};
 pub use generate::{Dice, generate, generate_change, split_mix};
+pub use migrate::{
+    Difference, Fit, MethodKind, MigrationError, Plan, Rename, RenameError, Renames, Step as MigrationStep, TypeChange,
+};
 pub use path::Path;
 pub use schema::{
     Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel, MAX_MEMBERS, MAX_TYPES,

@@ -1,10 +1,13 @@
 //! `annals defs`: a designer's definitions, checked and explained.
 
 mod check;
+mod compile;
 mod describe;
+mod diff;
 mod explain;
 mod generate;
 mod schema;
+mod world;
 
 use std::{io::IsTerminal as _, process::ExitCode};
 
@@ -12,7 +15,9 @@ use annals_def::Style;
 use clap::Subcommand;
 
 use check::Check;
+use compile::Compile;
 use describe::Describe;
+use diff::DiffCommand;
 use explain::Explain;
 use generate::Generate;
 use schema::Schema;
@@ -31,8 +36,13 @@ pub struct Defs {
 enum Commands {
     /// Report every problem in every file; the exit code is 1 if there is one, 2 if there is nothing to check
     Check(Check),
+    /// Write a world's definitions into one file, to compare later ones with
+    Compile(Compile),
     /// Say what each type and member costs, who sees it and how it is stored
     Describe(Describe),
+    /// Say what a change of the definitions does to stored data, the log, running peers and clients; the exit code is 1 if
+    /// something needs a migration or breaks that is not allowed to, 2 if there is nothing to compare
+    Diff(DiffCommand),
     /// Explain a rule, with an example that breaks it and one that does not
     Explain(Explain),
     /// Write typed code for games and clients; with --check, only say whether a file of it is current
@@ -47,7 +57,9 @@ impl Defs {
     pub fn run(self) -> ExitCode {
         match self.command {
             Commands::Check(check) => check.run(),
+            Commands::Compile(compile) => compile.run(),
             Commands::Describe(describe) => describe.run(),
+            Commands::Diff(diff) => diff.run(),
             Commands::Explain(explain) => explain.run(),
             Commands::Generate(generate) => generate.run(),
             Commands::Schema(schema) => schema.run(),

@@ -4,6 +4,7 @@
 //! members are members of the entity named `component.member`. The [`Schema::fingerprint`] names the meaning of the
 //! files and not their spelling; a schema travels as [`Schema::encode`] and is read back with [`Schema::decode`].
 
+mod client_face;
 mod encoding;
 mod entity;
 mod member;

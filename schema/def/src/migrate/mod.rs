@@ -1,0 +1,492 @@
+//! How data of one schema becomes data of another.
+//!
+//! A [`Plan`] is worked out from two schemas and what their author says was renamed. It pairs types by name and members
+//! by name, and knows for each pair how a value crosses over. [`crate::diff`] is this plan in words, so that what is
+//! said of a change is what happens to a value. Three kinds of data lie about under the numbers or names of the schema
+//! that wrote them, and each has its conversion here: stored entities (by name), the parts of entities that live in a
+//! log or its snapshots (by number), and calls under way (by number).
+
+mod bridge;
+mod number;
+mod renames;
+mod step;
+
+use std::collections::BTreeMap;
+
+use annals_ids::{MemberId, Part, TypeId};
+
+pub use bridge::{Difference, Fit, TypeChange};
+pub use renames::{Rename, RenameError, Renames};
+pub use step::Step;
+
+pub(crate) use bridge::{Bridge, Conversion, Source, TypeNumbers};
+
+use crate::{
+    check::{Mismatch, Step as ValueStep},
+    schema::{Argument, EntityType, Method, Property, Schema},
+    value::Value,
+};
+
+/// How data of one schema becomes data of another.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(crate) old: Schema,
+    pub(crate) new: Schema,
+    /// The new number of each old type.
+    pub(crate) numbers: TypeNumbers,
+    /// By the old numbers.
+    pub(crate) types: Vec<TypePlan>,
+}
+
+/// What becomes of a type.
+#[derive(Clone, Debug)]
+pub(crate) struct TypePlan {
+    /// By the old numbers.
+    pub(crate) properties: Vec<PropertyPlan>,
+    /// By kind, then by the old numbers.
+    pub(crate) methods: [Vec<MethodPlan>; 3],
+}
+
+/// What becomes of a property.
+#[derive(Clone, Debug)]
+pub(crate) struct PropertyPlan {
+    /// Its new number; `None` if it is gone.
+    pub(crate) new: Option<MemberId>,
+    pub(crate) conversion: Conversion,
+    pub(crate) differences: Vec<Difference>,
+}
+
+/// What becomes of a method.
+#[derive(Clone, Debug)]
+pub(crate) struct MethodPlan {
+    /// Its new number; `None` if it is gone.
+    pub(crate) new: Option<MemberId>,
+    pub(crate) args: Arguments,
+    pub(crate) returns: Arguments,
+}
+
+/// What becomes of a list of arguments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arguments {
+    /// For each new one where its value comes from.
+    pub(crate) sources: Vec<Source>,
+    pub(crate) differences: Vec<Difference>,
+    /// Old and new names of those that stayed in place.
+    pub(crate) renamed: Vec<(String, String)>,
+    pub(crate) added: Vec<String>,
+    pub(crate) removed: Vec<String>,
+    pub(crate) is_reordered: bool,
+}
+
+/// The kinds of methods that an entity type has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MethodKind {
+    /// Of the base part.
+    Base,
+    /// Of the cell part.
+    Cell,
+    /// Of the clients.
+    Client,
+}
+
+/// Data has no counterpart under the new schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MigrationError {
+    /// The old schema has no such type.
+    #[error("{0} is no entity type of the old definitions: migrate with those under which this was written")]
+    UnknownType(String),
+    /// The new schema has no such type.
+    #[error(
+        "an entity of type {0} has no place, as the type was removed: bring the type back, or say what it is called now"
+    )]
+    TypeRemoved(String),
+    /// The old schema has no such member.
+    #[error("{entity_type} has no {member} in the old definitions: migrate with those under which this was written")]
+    UnknownMember {
+        /// The old name of the type.
+        entity_type: String,
+        /// The member, as far as it is known.
+        member: String,
+    },
+    /// A value has no counterpart.
+    #[error("{entity_type}.{property}: {value} has no place at {at}: {why}")]
+    Misfit {
+        /// The old name of the type.
+        entity_type: String,
+        /// The old name of the property; of a call, the method and its argument.
+        property: String,
+        /// Where in the property, from the outside in; `the top` for the whole.
+        at: String,
+        /// The value there.
+        value: Box<Value>,
+        /// Why it has no counterpart.
+        why: String,
+    },
+    /// A value is held by the other part now, which is elsewhere.
+    #[error(
+        "{entity_type}.{property}: {value} is in the {part} part, which does not hold the property any more; \
+         the other part is in the log of another owner"
+    )]
+    OtherPart {
+        /// The old name of the type.
+        entity_type: String,
+        /// The old name of the property.
+        property: String,
+        /// The value.
+        value: Box<Value>,
+        /// Where it is.
+        part: Part,
+    },
+    /// A call of a method that is gone.
+    #[error("{entity_type}.{method} was removed: a call of it that is under way can only be answered with an error")]
+    MethodRemoved {
+        /// The old name of the type.
+        entity_type: String,
+        /// The old name of the method.
+        method: String,
+    },
+}
+
+impl Plan {
+    /// Works out what becomes of everything.
+    #[must_use]
+    pub fn new(old: &Schema, new: &Schema, renames: &Renames) -> Self {
+        let number = |old: &EntityType| new.type_named(renames.of_type(&old.name)).map(|found| found.id);
+        let numbers: TypeNumbers = old.types().iter().map(number).collect();
+        let is_renumbered = numbers
+            .iter()
+            .zip(old.types())
+            .any(|(number, old)| *number != Some(old.id));
+        let mailboxes = is_renumbered.then_some(&numbers);
+        let plan = |old: &EntityType| {
+            let partner = numbers[usize::from(old.id.0)].and_then(|id| new.entity_type(id));
+            partner.map_or_else(
+                || TypePlan::gone(old),
+                |new| TypePlan::new(old, new, renames, mailboxes),
+            )
+        };
+        Self {
+            types: old.types().iter().map(plan).collect(),
+            old: old.clone(),
+            new: new.clone(),
+            numbers,
+        }
+    }
+
+    /// What a stored entity becomes: the name of its type, and its properties by name. Those that no row has yet are left
+    /// out, as whoever reads the row gives them their defaults; those that are stored no more are dropped.
+    ///
+    /// # Errors
+    /// If something of it has no counterpart.
+    pub fn convert_stored(
+        &self,
+        entity_type: &str,
+        properties: &BTreeMap<String, Value>,
+    ) -> Result<(String, BTreeMap<String, Value>), MigrationError> {
+        let old = self.old.type_named(entity_type);
+        let old = old.ok_or_else(|| MigrationError::UnknownType(entity_type.to_owned()))?;
+        let (plan, new) = self.partner(old)?;
+        let mut converted = BTreeMap::new();
+        for (property, plan) in old.properties.iter().zip(&plan.properties) {
+            let held = properties.get(&property.name).filter(|_| is_stored(property));
+            let target = plan.new.and_then(|id| new.property(id)).filter(|new| is_stored(new));
+            if let (Some(value), Some(target)) = (held, target) {
+                let value = self.convert_property((old, property), (plan, target), value)?;
+                converted.insert(target.name.clone(), value);
+            }
+        }
+        Ok((new.name.clone(), converted))
+    }
+
+    /// What the properties of a living part become: the number of its type, and its properties by number. Those that are
+    /// new have their defaults, those that are gone are dropped.
+    ///
+    /// # Errors
+    /// If something of it has no counterpart.
+    pub fn convert_held(
+        &self,
+        type_id: TypeId,
+        part: Part,
+        properties: &BTreeMap<MemberId, Value>,
+    ) -> Result<(TypeId, BTreeMap<MemberId, Value>), MigrationError> {
+        let old = self.old_type(type_id)?;
+        let (plan, new) = self.partner(old)?;
+        let mut converted: BTreeMap<MemberId, Value> = new
+            .properties
+            .iter()
+            .filter(|property| is_held(property, part))
+            .map(|property| (property.index, property.default.clone()))
+            .collect();
+        for (id, value) in properties {
+            let property = old.property(*id).ok_or_else(|| MigrationError::UnknownMember {
+                entity_type: old.name.clone(),
+                member: format!("property {id}"),
+            })?;
+            let plan = &plan.properties[usize::from(id.0)];
+            let Some(target) = plan.new.and_then(|id| new.property(id)) else {
+                continue;
+            };
+            if is_held(target, part) {
+                let value = self.convert_property((old, property), (plan, target), value)?;
+                converted.insert(target.index, value);
+            } else if is_held(target, other(part)) && *value != property.default {
+                return Err(MigrationError::OtherPart {
+                    entity_type: old.name.clone(),
+                    property: property.name.clone(),
+                    value: Box::new(value.clone()),
+                    part,
+                });
+            }
+        }
+        Ok((new.id, converted))
+    }
+
+    /// What a call under way becomes: the number of its method, and its arguments. A new argument has the default of its
+    /// type.
+    ///
+    /// # Errors
+    /// If the method is gone or an argument has no counterpart.
+    pub fn convert_call(
+        &self,
+        type_id: TypeId,
+        kind: MethodKind,
+        method: MemberId,
+        args: &[Value],
+    ) -> Result<(MemberId, Vec<Value>), MigrationError> {
+        let old = self.old_type(type_id)?;
+        let (plan, new) = self.partner(old)?;
+        let unknown = || MigrationError::UnknownMember {
+            entity_type: old.name.clone(),
+            member: format!("method {method} with {} arguments", args.len()),
+        };
+        let from = methods(old, kind).get(usize::from(method.0));
+        let from = from.filter(|from| from.args.len() == args.len()).ok_or_else(unknown)?;
+        let plan = &plan.methods[kind as usize][usize::from(method.0)];
+        let to = plan.new.and_then(|id| methods(new, kind).get(usize::from(id.0)));
+        let to = to.ok_or_else(|| MigrationError::MethodRemoved {
+            entity_type: old.name.clone(),
+            method: from.name.clone(),
+        })?;
+        let mut converted = Vec::with_capacity(to.args.len());
+        for (source, argument) in plan.args.sources.iter().zip(&to.args) {
+            converted.push(match source {
+                Source::Value(value) => value.clone(),
+                Source::Field(at, conversion) => {
+                    let types = (&from.args[*at].data_type, &argument.data_type);
+                    let value = conversion.apply(types, &args[*at], &self.numbers);
+                    value.map_err(|misfit| {
+                        let name = format!("{}({})", from.name, from.args[*at].name);
+                        self::misfit(old, name, misfit)
+                    })?
+                }
+            });
+        }
+        Ok((to.index, converted))
+    }
+
+    /// The new type of an old one, if it is still there.
+    pub(crate) fn new_type(&self, old: TypeId) -> Option<&EntityType> {
+        let number = *self.numbers.get(usize::from(old.0))?;
+        number.and_then(|id| self.new.entity_type(id))
+    }
+
+    /// The old type that became a new one.
+    pub(crate) fn old_of(&self, new: TypeId) -> Option<&EntityType> {
+        let at = self.numbers.iter().position(|number| *number == Some(new))?;
+        self.old.types().get(at)
+    }
+
+    fn old_type(&self, id: TypeId) -> Result<&EntityType, MigrationError> {
+        let found = self.old.entity_type(id);
+        found.ok_or_else(|| MigrationError::UnknownType(format!("type {id}")))
+    }
+
+    fn partner(&self, old: &EntityType) -> Result<(&TypePlan, &EntityType), MigrationError> {
+        let new = self.new_type(old.id);
+        let new = new.ok_or_else(|| MigrationError::TypeRemoved(old.name.clone()))?;
+        Ok((&self.types[usize::from(old.id.0)], new))
+    }
+
+    fn convert_property(
+        &self,
+        (old, property): (&EntityType, &Property),
+        (plan, target): (&PropertyPlan, &Property),
+        value: &Value,
+    ) -> Result<Value, MigrationError> {
+        // Nobody ever set it: it is what a new entity has.
+        if matches!(plan.conversion, Conversion::Never) && *value == property.default {
+            return Ok(target.default.clone());
+        }
+        crate::check(&property.data_type, value).map_err(|Mismatch { at, problem }| {
+            let why = format!("{problem}; it was not written under the old definitions");
+            let value = value.clone();
+            misfit(old, property.name.clone(), bridge::Misfit { at, value, why })
+        })?;
+        let types = (&property.data_type, &target.data_type);
+        let converted = plan.conversion.apply(types, value, &self.numbers);
+        converted.map_err(|found| misfit(old, property.name.clone(), found))
+    }
+}
+
+impl TypePlan {
+    fn gone(old: &EntityType) -> Self {
+        let property = |_: &Property| PropertyPlan {
+            new: None,
+            conversion: Conversion::Never,
+            differences: Vec::new(),
+        };
+        let method = |_: &Method| MethodPlan {
+            new: None,
+            args: Arguments::default(),
+            returns: Arguments::default(),
+        };
+        Self {
+            properties: old.properties.iter().map(property).collect(),
+            methods: KINDS.map(|kind| methods(old, kind).iter().map(method).collect()),
+        }
+    }
+
+    fn new(old: &EntityType, new: &EntityType, renames: &Renames, numbers: Option<&TypeNumbers>) -> Self {
+        // A rename may be of a member of another kind that has the same name.
+        let property = |from: &Property| {
+            let renamed = new.property_named(renames.of_member(&old.name, &from.name));
+            let mut bridge = Bridge::new(numbers);
+            let to = renamed.or_else(|| new.property_named(&from.name));
+            let conversion = to.map_or(Conversion::Never, |to| bridge.walk(&from.data_type, &to.data_type));
+            PropertyPlan {
+                new: to.map(|to| to.index),
+                conversion,
+                differences: bridge.differences,
+            }
+        };
+        let method = |kind| {
+            move |from: &Method| {
+                let renamed = method_named(new, kind, renames.of_member(&old.name, &from.name));
+                let to = renamed.or_else(|| method_named(new, kind, &from.name));
+                MethodPlan {
+                    new: to.map(|to| to.index),
+                    args: to.map_or_else(Arguments::default, |to| Arguments::new(&from.args, &to.args, numbers)),
+                    returns: to.map_or_else(Arguments::default, |to| {
+                        Arguments::new(&from.returns, &to.returns, numbers)
+                    }),
+                }
+            }
+        };
+        Self {
+            properties: old.properties.iter().map(property).collect(),
+            methods: KINDS.map(|kind| methods(old, kind).iter().map(method(kind)).collect()),
+        }
+    }
+}
+
+impl Arguments {
+    /// Pairs arguments by name, and those left over by place.
+    pub(crate) fn new(old: &[Argument], new: &[Argument], numbers: Option<&TypeNumbers>) -> Self {
+        let by_name = |to: &Argument| old.iter().position(|from| from.name == to.name);
+        let is_left = |from: &Argument| !new.iter().any(|to| to.name == from.name);
+        let mut plan = Self::default();
+        let mut taken = Vec::new();
+        for (place, to) in new.iter().enumerate() {
+            let in_place = || old.get(place).filter(|from| is_left(from)).map(|_| place);
+            let Some(at) = by_name(to).or_else(in_place) else {
+                plan.sources.push(Source::Value(to.data_type.default_value()));
+                plan.added.push(to.name.clone());
+                continue;
+            };
+            if old[at].name != to.name {
+                plan.renamed.push((old[at].name.clone(), to.name.clone()));
+            }
+            plan.is_reordered |= taken.last() > Some(&at);
+            taken.push(at);
+            let mut bridge = Bridge::new(numbers);
+            let conversion = bridge.walk(&old[at].data_type, &to.data_type);
+            plan.sources.push(Source::Field(at, conversion));
+            plan.differences
+                .extend(bridge.differences.into_iter().map(|mut difference| {
+                    let dot = if difference.at.is_empty() || difference.at.starts_with('[') {
+                        ""
+                    } else {
+                        "."
+                    };
+                    difference.at = format!("{}{dot}{}", to.name, difference.at);
+                    difference
+                }));
+        }
+        let gone = old.iter().enumerate().filter(|(at, _)| !taken.contains(at));
+        plan.removed = gone.map(|(_, from)| from.name.clone()).collect();
+        plan
+    }
+}
+
+impl MethodKind {
+    /// What the kind is called.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Base => "base method",
+            Self::Cell => "cell method",
+            Self::Client => "client method",
+        }
+    }
+}
+
+/// Every kind of method; a kind as a number is a place here.
+pub(crate) const KINDS: [MethodKind; 3] = [MethodKind::Base, MethodKind::Cell, MethodKind::Client];
+
+/// The methods of one kind.
+pub(crate) fn methods(entity_type: &EntityType, kind: MethodKind) -> &[Method] {
+    match kind {
+        MethodKind::Base => &entity_type.base_methods,
+        MethodKind::Cell => &entity_type.cell_methods,
+        MethodKind::Client => &entity_type.client_methods,
+    }
+}
+
+fn method_named<'a>(entity_type: &'a EntityType, kind: MethodKind, name: &str) -> Option<&'a Method> {
+    match kind {
+        MethodKind::Base => entity_type.base_method_named(name),
+        MethodKind::Cell => entity_type.cell_method_named(name),
+        MethodKind::Client => entity_type.client_method_named(name),
+    }
+}
+
+/// Whether a property is in the rows of stored entities.
+pub(crate) fn is_stored(property: &Property) -> bool {
+    property.persistent && (property.distribution.on_base() || property.distribution.on_cell())
+}
+
+/// Whether a part holds a property.
+pub(crate) fn is_held(property: &Property, part: Part) -> bool {
+    match part {
+        Part::Base => property.distribution.on_base(),
+        Part::Cell => property.distribution.on_cell(),
+    }
+}
+
+fn other(part: Part) -> Part {
+    match part {
+        Part::Base => Part::Cell,
+        Part::Cell => Part::Base,
+    }
+}
+
+fn misfit(old: &EntityType, property: String, found: bridge::Misfit) -> MigrationError {
+    let mut at = String::new();
+    for step in &found.at {
+        match step {
+            ValueStep::Element(index) => at.push_str(&format!("[{index}]")),
+            ValueStep::Field(name) if at.is_empty() => at.push_str(name),
+            ValueStep::Field(name) => at.push_str(&format!(".{name}")),
+        }
+    }
+    if at.is_empty() {
+        at.push_str("the top");
+    }
+    MigrationError::Misfit {
+        entity_type: old.name.clone(),
+        property,
+        at,
+        value: Box::new(found.value),
+        why: found.why,
+    }
+}

@@ -1,0 +1,153 @@
+//! What clients know of a schema, and its fingerprint.
+//!
+//! ```text
+//! face      = version:u8 (type-number:u16 type)*          types that clients can meet, in order
+//! type      = name list(property) list(method){3: client, exposed base, exposed cell}
+//! property  = name shape default eyes:u8                  by client number; eyes: 1 own, 2 others, 4 in the base part
+//! method    = name exposure:u8 list(name shape)           by client number
+//! shape     = the data type without what only databases and scripts look at
+//! ```
+//!
+//! Names are in it because clients are written against them: with two members of one type exchanged, every frame would
+//! still be read, and wrongly.
+
+use std::collections::BTreeSet;
+
+use annals_ids::{Hash, MemberId, TypeId};
+use sha2::{Digest, Sha256};
+
+use super::{EntityType, Exposure, Method, Property, Schema};
+use crate::{
+    data_type::{DataType, FixedDict, Form},
+    stream,
+};
+
+/// The version of the face; a face of another has another fingerprint.
+const VERSION: u8 = 1;
+
+impl Schema {
+    /// SHA-256 of what clients know of the schema. Two schemas with the same one can be told apart by no client.
+    #[must_use]
+    pub fn client_fingerprint(&self) -> Hash {
+        let mut out = vec![VERSION];
+        let shown = self.shown_types();
+        for entity_type in shown.iter().filter_map(|&id| self.entity_type(id)) {
+            out.extend(entity_type.id.0.to_le_bytes());
+            put_type(entity_type, &mut out);
+        }
+        Hash(Sha256::digest(&out).into())
+    }
+
+    /// The types that clients can meet: each under its `ClientName`, if it has one.
+    #[must_use]
+    pub(crate) fn shown_types(&self) -> BTreeSet<TypeId> {
+        let shown = self.types().iter().filter(|entity_type| has_clients(entity_type));
+        shown
+            .map(|entity_type| entity_type.client_type.unwrap_or(entity_type.id))
+            .collect()
+    }
+}
+
+fn has_clients(entity_type: &EntityType) -> bool {
+    let lists = [
+        entity_type.client_properties(),
+        entity_type.client_method_ids(),
+        entity_type.exposed_base_methods(),
+        entity_type.exposed_cell_methods(),
+    ];
+    entity_type.parts.client || lists.iter().any(|list| !list.is_empty())
+}
+
+fn put_type(entity_type: &EntityType, out: &mut Vec<u8>) {
+    put_name(&entity_type.name, out);
+    let properties = entity_type.client_properties().iter();
+    put_list(properties.filter_map(|&id| entity_type.property(id)), out, put_property);
+    for (ids, methods) in [
+        (entity_type.client_method_ids(), &entity_type.client_methods),
+        (entity_type.exposed_base_methods(), &entity_type.base_methods),
+        (entity_type.exposed_cell_methods(), &entity_type.cell_methods),
+    ] {
+        put_list(members(ids, methods), out, put_method);
+    }
+}
+
+fn members<'a, M>(ids: &'a [MemberId], members: &'a [M]) -> impl Iterator<Item = &'a M> {
+    ids.iter().filter_map(|id| members.get(usize::from(id.0)))
+}
+
+fn put_property(property: &Property, out: &mut Vec<u8>) {
+    put_name(&property.name, out);
+    put_shape(&property.data_type, out);
+    stream::encode(&property.data_type, &property.default, Form::Whole, out)
+        .expect("invariant: a compiled default fits its type");
+    let distribution = property.distribution;
+    out.push(
+        u8::from(distribution.to_own_client())
+            | u8::from(distribution.to_other_clients()) << 1
+            | u8::from(distribution.on_base()) << 2,
+    );
+}
+
+fn put_method(method: &Method, out: &mut Vec<u8>) {
+    put_name(&method.name, out);
+    out.push(match method.exposed {
+        Exposure::No => 0,
+        Exposure::OwnClient => 1,
+        Exposure::AllClients => 2,
+    });
+    put_list(method.args.iter(), out, |argument, out| {
+        put_name(&argument.name, out);
+        put_shape(&argument.data_type, out);
+    });
+}
+
+fn put_shape(data_type: &DataType, out: &mut Vec<u8>) {
+    match data_type {
+        DataType::Array(sequence) | DataType::Tuple(sequence) => {
+            put_name(
+                if matches!(data_type, DataType::Array(_)) {
+                    "ARRAY"
+                } else {
+                    "TUPLE"
+                },
+                out,
+            );
+            out.push(sequence.size.is_some().into());
+            out.extend(sequence.size.unwrap_or(0).to_le_bytes());
+            put_shape(&sequence.of, out);
+        }
+        DataType::FixedDict(dict) => {
+            let FixedDict { fields, allow_none, .. } = &**dict;
+            put_name("FIXED_DICT", out);
+            out.push((*allow_none).into());
+            put_list(fields.iter(), out, |field, out| {
+                put_name(&field.name, out);
+                put_shape(&field.data_type, out);
+            });
+        }
+        simple => put_name(&simple.to_string(), out),
+    }
+}
+
+fn put_list<T>(items: impl Iterator<Item = T>, out: &mut Vec<u8>, put: impl Fn(T, &mut Vec<u8>)) {
+    let at = out.len();
+    put_count(0, out);
+    let mut count = 0;
+    for item in items {
+        put(item, out);
+        count += 1;
+    }
+    let mut bytes = Vec::new();
+    put_count(count, &mut bytes);
+    out[at..at + bytes.len()].copy_from_slice(&bytes);
+}
+
+fn put_name(name: &str, out: &mut Vec<u8>) {
+    put_count(name.len(), out);
+    out.extend(name.as_bytes());
+}
+
+fn put_count(count: usize, out: &mut Vec<u8>) {
+    let count = u32::try_from(count).expect("invariant: sources are far smaller");
+    out.extend(count.to_le_bytes());
+}

@@ -1,0 +1,107 @@
+//! `annals defs diff`: what a change of the definitions does, to whom, and what to do about it.
+
+use std::{path::PathBuf, process::ExitCode, str::FromStr};
+
+use annals_def::{Audience, Class, Diff, Rename, Renames, diff};
+use clap::ValueEnum;
+
+use super::{CANNOT_RUN, world};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DiffCommand {
+    /// The definitions that the realm runs on: a world's folder, or a file that `annals defs compile` wrote
+    old: PathBuf,
+    /// The definitions that are to come, in either form
+    new: PathBuf,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Something that has another name now: `Type.old=new` for a property or method, `Old=New` for an entity type
+    #[arg(long, value_name = "OLD=NEW")]
+    rename: Vec<Rename>,
+    /// What is not to fail: `migration` or `breaking`, for all or, as in `clients=breaking`, for stored, log, peers or clients
+    #[arg(long, value_name = "[WHO=]CLASS")]
+    allow: Vec<Allowance>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// A class that does not fail the comparison, for one audience or for all.
+#[derive(Clone, Copy, Debug)]
+struct Allowance {
+    audience: Option<Audience>,
+    class: Class,
+}
+
+impl FromStr for Allowance {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (audience, class) = match text.split_once('=') {
+            Some((audience, class)) => (Some(audience), class),
+            None => (None, text),
+        };
+        let wrong =
+            || "say `migration` or `breaking`, or as in `clients=breaking` for whom: stored, log, peers, clients";
+        let audience = audience.map(|word| Audience::ALL.into_iter().find(|audience| audience.word() == word));
+        if audience == Some(None) {
+            return Err(wrong().to_owned());
+        }
+        match class {
+            "migration" | "breaking" => Ok(Self {
+                audience: audience.flatten(),
+                class: if class == "breaking" {
+                    Class::Breaking
+                } else {
+                    Class::NeedsMigration
+                },
+            }),
+            _ => Err(wrong().to_owned()),
+        }
+    }
+}
+
+impl DiffCommand {
+    pub(super) fn run(self) -> ExitCode {
+        let found = match self.compare() {
+            Ok(found) => found,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::from(CANNOT_RUN);
+            }
+        };
+        match self.format {
+            Format::Text => print!("{}", found.to_text()),
+            Format::Json => print!("{}", found.to_json()),
+        }
+        let is_allowed = |audience: &Audience| found.verdict(*audience) <= self.allowed(*audience);
+        if Audience::ALL.iter().all(is_allowed) {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+
+    fn compare(&self) -> Result<Diff, Box<dyn std::error::Error>> {
+        let old = world::schema(&self.old)?;
+        let new = world::schema(&self.new)?;
+        let renames = Renames::new(&old, &new, self.rename.iter().cloned())?;
+        Ok(diff(&old, &new, &renames))
+    }
+
+    /// The gravest class that does not fail.
+    fn allowed(&self, audience: Audience) -> Class {
+        let meant = self
+            .allow
+            .iter()
+            .filter(|allowance| allowance.audience.is_none_or(|meant| meant == audience));
+        meant
+            .map(|allowance| allowance.class)
+            .max()
+            .unwrap_or(Class::Compatible)
+    }
+}

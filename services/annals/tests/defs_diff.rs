@@ -1,0 +1,155 @@
+//! `annals defs diff` and `annals defs compile` as they are typed: what they print, and their exit codes.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value as Json;
+
+/// A world of one type with these properties.
+fn world(properties: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::create_dir(dir.path().join("entity_defs")).expect("a folder");
+    fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> </root>").expect("a file");
+    let definition = format!("<root> <Properties> {properties} </Properties> </root>");
+    fs::write(dir.path().join("entity_defs/Avatar.def"), definition).expect("a file");
+    dir
+}
+
+fn property(name: &str, data_type: &str, flags: &str) -> String {
+    format!("<{name}> <Type> {data_type} </Type> <Flags> {flags} </Flags> <Persistent> true </Persistent> </{name}>")
+}
+
+fn annals(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+    command.arg("defs").args(arguments).output().expect("the program runs")
+}
+
+fn said(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn path(dir: &tempfile::TempDir) -> &str {
+    dir.path().to_str().expect("a path of letters")
+}
+
+#[test]
+fn the_exit_code_says_whether_anything_is_graver_than_allowed() {
+    let old = world(&property("gold", "UINT32", "BASE"));
+    let code = |new: &tempfile::TempDir, more: &[&str]| {
+        let arguments = [&["diff", path(&old), path(new)], more].concat();
+        annals(&arguments).status.code()
+    };
+    assert_eq!(code(&old, &[]), Some(0));
+
+    // Stored values and living entities are fine; processes are started anew together.
+    let wider = world(&property("gold", "UINT64", "BASE"));
+    assert_eq!(code(&wider, &[]), Some(1));
+    assert_eq!(code(&wider, &["--allow", "peers=migration"]), Some(0));
+    assert_eq!(code(&wider, &["--allow", "migration"]), Some(0));
+
+    let narrower = world(&property("gold", "UINT8", "BASE"));
+    assert_eq!(code(&narrower, &["--allow", "migration"]), Some(1));
+    let stored = ["--allow", "migration", "--allow", "stored=breaking"];
+    assert_eq!(code(&narrower, &stored), Some(1), "the log");
+    assert_eq!(code(&narrower, &["--allow", "breaking"]), Some(0));
+
+    let seen = world(&property("gold", "UINT32", "BASE_AND_CLIENT"));
+    assert_eq!(code(&seen, &["--allow", "migration"]), Some(1));
+    assert_eq!(
+        code(&seen, &["--allow", "migration", "--allow", "clients=breaking"]),
+        Some(0)
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_is_told_from_what_breaks() {
+    let good = world(&property("gold", "UINT32", "BASE"));
+    let bad = world(&property("gold", "UINT9", "BASE"));
+    let output = annals(&["diff", path(&good), path(&bad)]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output.stderr).contains("error[D0201]"),
+        "{}",
+        said(&output.stderr)
+    );
+    assert_eq!(annals(&["diff", path(&good), "no/such/folder"]).status.code(), Some(2));
+    let rename = ["diff", path(&good), path(&good), "--rename", "Avatar.silver=gold"];
+    let output = annals(&rename);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output.stderr).contains("there was no Avatar.silver"));
+    for wrong in [
+        ["--rename", "gold"],
+        ["--allow", "everything"],
+        ["--allow", "friends=migration"],
+    ] {
+        let output = annals(&[&["diff", path(&good), path(&good)], &wrong[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_rename_is_guessed_aloud_and_done_only_when_it_is_said() {
+    let old = world(&property("gold", "UINT32", "BASE"));
+    let new = world(&property("coins", "UINT32", "BASE"));
+    let guessed = said(&annals(&["diff", path(&old), path(&new)]).stdout);
+    assert!(guessed.contains("gold removed"), "{guessed}");
+    assert!(guessed.contains("--rename Avatar.gold=coins"), "{guessed}");
+    assert!(guessed.contains("stored Avatar: drop gold"), "{guessed}");
+    let told = said(&annals(&["diff", path(&old), path(&new), "--rename", "Avatar.gold=coins"]).stdout);
+    assert!(told.contains("coins renamed, was gold"), "{told}");
+    assert!(told.contains("stored Avatar: gold goes under coins"), "{told}");
+    assert!(!told.contains("drop"), "{told}");
+}
+
+#[test]
+fn a_stored_schema_is_as_good_as_the_folder_it_came_from() {
+    let old = world(&property("gold", "UINT32", "BASE"));
+    let new = world(&property("gold", "UINT8", "BASE"));
+    let file = old.path().join("released.schema");
+    let file: &Path = &file;
+    let file = file.to_str().expect("a path of letters");
+    let output = annals(&["compile", path(&old), "--out", file]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output.stderr));
+    assert_eq!(annals(&["diff", file, path(&old)]).status.code(), Some(0));
+    let [from_file, from_folder] = [file, path(&old)].map(|old| annals(&["diff", old, path(&new)]));
+    assert_eq!(said(&from_file.stdout), said(&from_folder.stdout));
+    fs::write(file, b"no schema").expect("a file");
+    let output = annals(&["diff", file, path(&new)]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output.stderr).contains("annals defs compile"));
+    let output = annals(&["compile", "no/such/folder", "--out", file]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn json_says_what_the_text_says() {
+    let old = world(&property("gold", "UINT32", "BASE"));
+    let new = world(&property("gold", "UINT8", "BASE"));
+    let output = annals(&["diff", path(&old), path(&new), "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Json = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["verdict"]["stored"], "breaking");
+    assert_eq!(report["verdict"]["peers"], "migration");
+    assert_eq!(report["verdict"]["clients"], "unaffected");
+    let change = &report["changes"][0];
+    assert_eq!(change["subject"], "Avatar: gold");
+    assert_eq!(change["change"], "property-type");
+    assert_eq!(change["text"], "UINT32 narrowed to UINT8");
+    assert_eq!(change["effects"]["log"]["class"], "breaking");
+    assert!(
+        change["effects"]["log"]["reason"]
+            .as_str()
+            .expect("text")
+            .contains("UINT8")
+    );
+    let steps: Vec<&str> = report["plan"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|step| step["step"].as_str())
+        .collect();
+    assert_eq!(steps, ["stop", "convert", "living", "histories", "start"]);
+}
