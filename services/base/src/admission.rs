@@ -94,7 +94,7 @@ impl BaseRole {
         if hello.owner != desk.owner() || hello.epoch > desk.epoch() {
             return Err(Rejection::Elsewhere);
         }
-        if hello.schema != desk.schema().fingerprint() {
+        if hello.schema != desk.schema().client_fingerprint() {
             return Err(Rejection::WrongSchema);
         }
         let session = self.sessions.get(hello.session).ok_or(Rejection::UnknownSession)?;

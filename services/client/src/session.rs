@@ -492,7 +492,7 @@ impl ClientCore {
         };
         let hello = Hello {
             protocol: protocol_hash(),
-            schema: self.schema.fingerprint(),
+            schema: self.schema.client_fingerprint(),
             owner: session.owner,
             epoch: session.epoch,
             session: session.id,

@@ -26,9 +26,14 @@ use crate::{
 const VERSION: u8 = 1;
 
 impl Schema {
-    /// SHA-256 of what clients know of the schema. Two schemas with the same one can be told apart by no client.
+    /// SHA-256 of what clients know of the schema, which they say when they say hello. Two schemas with the same one can be
+    /// told apart by no client. Worked out the first time.
     #[must_use]
     pub fn client_fingerprint(&self) -> Hash {
+        *self.client_fingerprint.get_or_init(|| self.hash_face())
+    }
+
+    fn hash_face(&self) -> Hash {
         let mut out = vec![VERSION];
         let shown = self.shown_types();
         for entity_type in shown.iter().filter_map(|&id| self.entity_type(id)) {

@@ -35,6 +35,8 @@ pub struct Schema {
     by_name: BTreeMap<String, TypeId>,
     /// Worked out when it is first asked for: checking definitions needs none.
     fingerprint: OnceLock<Hash>,
+    /// The same; a base asks at every hello.
+    client_fingerprint: OnceLock<Hash>,
 }
 
 /// A service: methods that any fragment of it answers.
@@ -89,6 +91,7 @@ impl Schema {
             user_data_objects,
             by_name,
             fingerprint: OnceLock::new(),
+            client_fingerprint: OnceLock::new(),
         }
     }
 

@@ -14,7 +14,7 @@ use super::{
 pub struct Hello {
     /// The version of the protocol that the client speaks: [`super::protocol_hash`].
     pub protocol: Hash,
-    /// The fingerprint of the schema that the client was built with.
+    /// The fingerprint of what clients know of the schema that the client was built with.
     pub schema: Hash,
     /// The base's owner; a process may hold several.
     pub owner: OwnerId,

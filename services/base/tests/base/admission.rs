@@ -1,6 +1,9 @@
 //! Tickets, tokens, and who is turned away.
 
+use std::sync::Arc;
+
 use annals_base::{BaseInput, RESUME_WINDOW, TICKET_WINDOW};
+use annals_def::{DataType, Distribution, Property, Schema};
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_node::{ConnectionId, NotOpened};
 use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret};
@@ -68,6 +71,24 @@ fn nothing_is_said_before_it_is_logged() {
     player.connect(&mut host, 1);
     assert!(host.out.is_empty(), "a welcome whose token is not logged left");
     host.answer_again();
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+}
+
+#[test]
+fn a_client_whose_definitions_differ_in_what_it_cannot_know_comes_in() {
+    let mut host = Host::new();
+    let mut types = host.schema.types().to_vec();
+    types[0]
+        .properties
+        .push(Property::new("secret", DataType::UInt8, Distribution::Base));
+    let other = Schema::new(types, Vec::new(), Vec::new());
+    assert_ne!(other.fingerprint(), host.schema.fingerprint());
+
+    let invited = with_ticket(&mut host, 5, 1);
+    let mut player = Player::new(&Arc::new(other), invited.session, Secret([0; 32]));
+    player.proof = invited.proof.clone();
+    player.connect(&mut host, 1);
     player.listen(&mut host);
     assert_eq!(player.entrance, Entrance::Welcomed);
 }

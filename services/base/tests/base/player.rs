@@ -87,7 +87,7 @@ impl Player {
     pub(crate) fn hello(&self, epoch: Epoch) -> Hello {
         Hello {
             protocol: protocol_hash(),
-            schema: self.schema.fingerprint(),
+            schema: self.schema.client_fingerprint(),
             owner: BASE,
             epoch,
             session: self.session,

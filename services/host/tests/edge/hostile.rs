@@ -25,7 +25,7 @@ fn framed(body: &[u8]) -> Vec<u8> {
 fn hello() -> Vec<u8> {
     let hello = Hello {
         protocol: protocol_hash(),
-        schema: schema().fingerprint(),
+        schema: schema().client_fingerprint(),
         owner: OWNER,
         epoch: annals_ids::Epoch(1),
         session: SESSION,

@@ -267,7 +267,7 @@ impl World {
         let known = hello.session == SESSION && [Proof::Ticket(TICKET), Proof::Resume(TOKEN)].contains(&hello.proof);
         let answer = if !known {
             HelloAnswer::Rejected(Rejection::UnknownSession)
-        } else if hello.schema != schema().fingerprint() {
+        } else if hello.schema != schema().client_fingerprint() {
             HelloAnswer::Rejected(Rejection::WrongSchema)
         } else {
             self.playing = Some((connection, edge.clone()));

@@ -445,7 +445,7 @@ async fn play(realm: &Played, name: &str) -> (Stranger, EntityId) {
     let mut body = Vec::new();
     let hello = Hello {
         protocol: protocol_hash(),
-        schema: realm.schema.fingerprint(),
+        schema: realm.schema.client_fingerprint(),
         owner: ticket.base.owner,
         epoch: ticket.base.epoch,
         session: ticket.session,
