@@ -2,6 +2,8 @@
 //!
 //! Every value has exactly one encoding, because hashes are taken over it; the reader refuses the others.
 
+use std::collections::BTreeMap;
+
 use annals_ids::Hash;
 use thiserror::Error;
 
@@ -182,6 +184,30 @@ impl<'a> Reader<'a> {
         self.take(length, what)
     }
 
+    /// Takes pairs of key and value behind their count. Each takes at least `least` bytes; the keys ascend, as a map gives
+    /// them, because two orders would be two encodings.
+    ///
+    /// # Errors
+    /// When so many cannot follow, one is malformed, or a key is not above the one before.
+    pub fn map<K: Ord, V>(
+        &mut self,
+        least: usize,
+        what: &'static str,
+        mut key: impl FnMut(&mut Self) -> Result<K, Malformed>,
+        mut value: impl FnMut(&mut Self) -> Result<V, Malformed>,
+    ) -> Result<BTreeMap<K, V>, Malformed> {
+        let mut map = BTreeMap::new();
+        for _ in 0..self.count(least, what)? {
+            let wrong = self.malformed(what);
+            let key = key(self)?;
+            if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
+                return Err(wrong);
+            }
+            map.insert(key, value(self)?);
+        }
+        Ok(map)
+    }
+
     /// Checks that nothing is left.
     ///
     /// # Errors
@@ -234,5 +260,15 @@ mod tests {
         put_number(&mut bytes, u64::MAX);
         assert!(Reader::new(&bytes).bytes("b").is_err());
         assert!(Reader::new(&bytes).count(8, "c").is_err());
+    }
+
+    #[test]
+    fn a_map_has_one_order() {
+        let read = |bytes: &[u8]| Reader::new(bytes).map(2, "pair", |r| r.byte("key"), |r| r.byte("value"));
+        assert_eq!(read(&[2, 1, 9, 3, 8]), Ok(BTreeMap::from([(1, 9), (3, 8)])));
+        let wrong = |offset| Err(Malformed { what: "pair", offset });
+        assert_eq!(read(&[2, 3, 8, 1, 9]), wrong(3), "descending");
+        assert_eq!(read(&[2, 3, 8, 3, 8]), wrong(3), "twice");
+        assert_eq!(read(&[3, 3, 8, 4, 9]), wrong(0), "more than there are");
     }
 }

@@ -230,10 +230,11 @@ impl OwnerState {
     pub fn read_own(bytes: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(bytes);
         let owner = OwnerId(reader.narrow("owner")?);
-        let part = if reader.byte("part")? == 0 {
-            Part::Base
-        } else {
-            Part::Cell
+        let wrong = reader.malformed("part");
+        let part = match reader.byte("part")? {
+            0 => Part::Base,
+            1 => Part::Cell,
+            _ => return Err(wrong),
         };
         let mut state = Self::new(owner, part);
         state.epoch = Epoch(reader.number("epoch")?);
@@ -242,30 +243,21 @@ impl OwnerState {
         state.tick.0 = reader.number("tick")?;
         state.tail.hash = reader.hash("batch hash")?;
         state.links = Links::read(reader)?;
-        for _ in 0..reader.count(4, "departing count")? {
-            let key = (
-                OwnerId(reader.narrow("owner")?),
-                CallNumber(reader.number("call number")?),
-            );
-            let entity = EntityId(reader.number("entity")?);
-            state.departing.insert(key, (entity, Image::read(reader)?));
-        }
-        for _ in 0..reader.count(4, "estate count")? {
-            state
-                .estates
-                .insert(EntityId(reader.number("entity")?), Links::read(reader)?);
-        }
-        for _ in 0..reader.count(2, "place count")? {
-            state
-                .placed
-                .insert(EntityId(reader.number("entity")?), OwnerId(reader.narrow("owner")?));
-        }
-        for _ in 0..reader.count(2, "space count")? {
-            let data = state.spaces.entry(SpaceId(reader.narrow("space")?)).or_default();
-            for _ in 0..reader.count(2, "space data count")? {
-                data.insert(reader.narrow("space data key")?, reader.bytes("space data")?.to_vec());
-            }
-        }
+        let entity = |reader: &mut Reader<'_>| Ok(EntityId(reader.number("entity")?));
+        let departure = |reader: &mut Reader<'_>| {
+            let owner = OwnerId(reader.narrow("owner")?);
+            Ok((owner, CallNumber(reader.number("call number")?)))
+        };
+        state.departing = reader.map(4, "departing", departure, |reader| {
+            Ok((entity(reader)?, Image::read(reader)?))
+        })?;
+        state.estates = reader.map(4, "estates", entity, Links::read)?;
+        state.placed = reader.map(2, "places", entity, |reader| Ok(OwnerId(reader.narrow("owner")?)))?;
+        let space = |reader: &mut Reader<'_>| Ok(SpaceId(reader.narrow("space")?));
+        state.spaces = reader.map(2, "spaces", space, |reader| {
+            let key = |reader: &mut Reader<'_>| reader.narrow("space data key");
+            reader.map(2, "space data", key, |reader| Ok(reader.bytes("space data")?.to_vec()))
+        })?;
         state.bootstrap = Some(EntityId(reader.number("bootstrap")?)).filter(|entity| entity.0 > 0);
         reader.finish("end of owner state")?;
         Ok(state)

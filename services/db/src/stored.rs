@@ -83,14 +83,10 @@ impl StoredEntity {
     /// When the bytes are not what [`StoredEntity::encode`] writes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(bytes);
-        let mut stored = Self {
+        let stored = Self {
             entity_type: take_name(reader)?,
-            properties: BTreeMap::new(),
+            properties: reader.map(2, "properties", take_name, take_value)?,
         };
-        for _ in 0..reader.count(2, "property count")? {
-            let name = take_name(reader)?;
-            stored.properties.insert(name, take_value(reader)?);
-        }
         reader.finish("end of stored entity")?;
         Ok(stored)
     }

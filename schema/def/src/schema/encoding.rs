@@ -74,6 +74,9 @@ pub enum SchemaProblem {
     /// A list or a type is longer, deeper or larger than allowed.
     #[error("{0} above its limit")]
     Limit(&'static str),
+    /// A type whose values would take no bytes: a few bytes could stand for any number of them.
+    #[error("{0} without parts")]
+    Empty(&'static str),
     /// A reference to a type or level that is not there.
     #[error("a reference to {0} that is not there")]
     Dangling(&'static str),
@@ -556,11 +559,7 @@ impl Input<'_> {
             USER_TYPE => DataType::UserType(self.name()?),
             ARRAY => DataType::Array(Arc::new(self.sequence(inner, nodes)?)),
             TUPLE => DataType::Tuple(Arc::new(self.sequence(inner, nodes)?)),
-            FIXED_DICT => DataType::FixedDict(Arc::new(FixedDict {
-                allow_none: self.bool()?,
-                implemented_by: self.option(Self::name)?,
-                fields: self.list("fields", MAX_MEMBERS, |input| input.field(inner, nodes))?,
-            })),
+            FIXED_DICT => DataType::FixedDict(Arc::new(self.dict(inner, nodes)?)),
             code => SIMPLE_TYPES
                 .get(usize::from(code))
                 .cloned()
@@ -575,6 +574,9 @@ impl Input<'_> {
     fn sequence(&mut self, depth: usize, nodes: &mut usize) -> Read<Sequence> {
         let of = self.data_type(depth, nodes)?;
         let size = self.option(Self::u32)?;
+        if size == Some(0) {
+            return Err(SchemaProblem::Empty("a sequence"));
+        }
         let persist_as_blob = self.bool()?;
         let element_default = self.value(&of)?;
         Ok(Sequence {
@@ -583,6 +585,19 @@ impl Input<'_> {
             element_default,
             persist_as_blob,
         })
+    }
+
+    fn dict(&mut self, depth: usize, nodes: &mut usize) -> Read<FixedDict> {
+        let dict = FixedDict {
+            allow_none: self.bool()?,
+            implemented_by: self.option(Self::name)?,
+            fields: self.list("fields", MAX_MEMBERS, |input| input.field(depth, nodes))?,
+        };
+        if dict.fields.is_empty() {
+            Err(SchemaProblem::Empty("a FIXED_DICT"))
+        } else {
+            Ok(dict)
+        }
     }
 
     fn field(&mut self, depth: usize, nodes: &mut usize) -> Read<Field> {

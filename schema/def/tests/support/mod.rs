@@ -54,7 +54,7 @@ pub(crate) fn random_type(depth: usize, dice: &mut Dice<'_>) -> DataType {
         0 => DataType::Array(Arc::new(random_sequence(depth, dice))),
         1 => DataType::Tuple(Arc::new(random_sequence(depth, dice))),
         _ => DataType::FixedDict(Arc::new(FixedDict {
-            fields: (0..dice() % 5).map(|i| random_field(i, depth, dice)).collect(),
+            fields: (0..=dice() % 4).map(|i| random_field(i, depth, dice)).collect(),
             allow_none: one_in(2, dice),
             implemented_by: (one_in(4, dice)).then(|| "wrapper".to_owned()),
         })),
@@ -63,7 +63,7 @@ pub(crate) fn random_type(depth: usize, dice: &mut Dice<'_>) -> DataType {
 
 fn random_sequence(depth: usize, dice: &mut Dice<'_>) -> Sequence {
     let of = random_type(depth - 1, dice);
-    let size = (one_in(3, dice)).then(|| (dice() % 4) as u32);
+    let size = (one_in(3, dice)).then(|| 1 + (dice() % 3) as u32);
     let element_default = generate(&of, dice);
     Sequence {
         of,

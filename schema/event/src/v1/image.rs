@@ -210,16 +210,18 @@ impl Image {
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let type_id = TypeId(reader.narrow("type")?);
         let home = OwnerId(reader.narrow("owner")?);
-        let properties = take_properties(reader)?.into_iter().collect();
+        let wrong = reader.malformed("properties");
+        let properties = take_properties(reader)?;
+        if !properties.is_sorted_by(|(one, _), (next, _)| one < next) {
+            return Err(wrong);
+        }
+        let properties = properties.into_iter().collect();
         let history = HistoryNumber(reader.ordinal("history number")?);
         let recent: VecDeque<Event> = take_events(reader)?;
         if recent.len() > HISTORY_KEPT {
             return Err(reader.malformed("history length"));
         }
-        let mut timers = BTreeMap::new();
-        for _ in 0..reader.count(4, "timer count")? {
-            timers.insert(take_timer_id(reader)?, take_timer(reader)?);
-        }
+        let timers = reader.map(4, "timers", take_timer_id, take_timer)?;
         Ok(Self {
             type_id,
             home,
@@ -292,31 +294,29 @@ impl Links {
     /// # Errors
     /// When they are not in their one encoding.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut links = Self::default();
-        for _ in 0..reader.count(4, "link count")? {
-            let to = take_address(reader)?;
-            let home = OwnerId(reader.narrow("owner")?);
-            let last = CallNumber(reader.ordinal("call number")?);
-            let mut sent = Sent {
-                home,
-                last,
-                unconfirmed: BTreeMap::new(),
-            };
-            for _ in 0..reader.count(2, "call count")? {
-                sent.unconfirmed
-                    .insert(CallNumber(reader.ordinal("call number")?), Call::read(reader)?);
-            }
-            links.sent.insert(to, sent);
-        }
-        for _ in 0..reader.count(3, "link count")? {
-            links
-                .taken
-                .insert(take_address(reader)?, CallNumber(reader.ordinal("call number")?));
-        }
-        for _ in 0..reader.count(6, "awaiting count")? {
-            let key = (take_address(reader)?, CallNumber(reader.ordinal("call number")?));
-            links.awaiting.insert(key, take_awaiting(reader)?);
-        }
-        Ok(links)
+        Ok(Self {
+            sent: reader.map(4, "links", take_address, Sent::read)?,
+            taken: reader.map(3, "taken calls", take_address, take_call_number)?,
+            awaiting: reader.map(
+                6,
+                "awaited replies",
+                |reader| Ok((take_address(reader)?, take_call_number(reader)?)),
+                take_awaiting,
+            )?,
+        })
     }
+}
+
+impl Sent {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            home: OwnerId(reader.narrow("owner")?),
+            last: take_call_number(reader)?,
+            unconfirmed: reader.map(2, "unconfirmed calls", take_call_number, Call::read)?,
+        })
+    }
+}
+
+fn take_call_number(reader: &mut Reader<'_>) -> Result<CallNumber, Malformed> {
+    Ok(CallNumber(reader.ordinal("call number")?))
 }

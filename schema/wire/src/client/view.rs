@@ -285,6 +285,10 @@ impl ToClientDatagram {
         let view = reader.number("view")?;
         let tick = Tick(reader.number("tick")?);
         let count = reader.count(Move::LEAST_BYTES, "moves")?;
+        // Nothing is sent where nothing moved.
+        if count == 0 {
+            return Err(wrong);
+        }
         let moves = (0..count).map(|_| Move::read(reader)).collect::<Result<_, _>>()?;
         reader.finish("end of server datagram")?;
         Ok(ToClientDatagram::Moves(Moves { view, tick, moves }))
