@@ -30,12 +30,12 @@ pub struct Where {
 #[non_exhaustive]
 pub enum ReadError {
     /// There is no such section.
-    #[error("{within} has no section `{path}`; it has {present}")]
+    #[error("{within} has no section `{name}`; it has {present}")]
     Missing {
-        /// Where it was looked for.
+        /// Where it was looked for: as far as the path leads.
         within: Where,
         /// What was looked for there.
-        path: String,
+        name: String,
         /// The sections that are there.
         present: String,
     },
@@ -105,11 +105,7 @@ impl<'d> Section<'d> {
     /// The section at a path, names with `/` between them: of several with one name the first. An empty path is this one.
     #[must_use]
     pub fn find(self, path: &str) -> Option<Section<'d>> {
-        let mut found = self;
-        for name in names(path) {
-            found = found.all(name).next()?;
-        }
-        Some(found)
+        names(path).try_fold(self, |found, name| found.all(name).next())
     }
 
     /// The section at a path.
@@ -117,11 +113,15 @@ impl<'d> Section<'d> {
     /// # Errors
     /// [`ReadError::Missing`].
     pub fn open(self, path: &str) -> Result<Section<'d>, ReadError> {
-        self.find(path).ok_or_else(|| ReadError::Missing {
-            within: self.place(),
-            path: path.to_owned(),
-            present: self.present(),
-        })
+        let mut found = self;
+        for name in names(path) {
+            found = found.all(name).next().ok_or_else(|| ReadError::Missing {
+                within: found.place(),
+                name: name.to_owned(),
+                present: found.present(),
+            })?;
+        }
+        Ok(found)
     }
 
     /// Its value.

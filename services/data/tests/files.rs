@@ -56,7 +56,7 @@ fn a_path_leads_into_a_file() {
     let told = |path: &str| resources.open(path).expect_err(path).to_string();
     assert_eq!(
         told("scripts/data/characters.xml/character/slaves"),
-        "scripts/data/characters.xml:1:2: the root has no section `character/slaves`; it has `character`"
+        "scripts/data/characters.xml:2:3: `character` has no section `slaves`; it has `description`, `modelName`, `race`, `gender`"
     );
     assert!(
         told("scripts/data/monsters.xml")
