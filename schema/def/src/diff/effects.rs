@@ -157,7 +157,7 @@ fn log_of_methods(kind: &ChangeKind, facts: Facts) -> Effect {
         _ if !facts.was_held && !facts.is_held => unaffected("the log holds nothing of this"),
         ChangeKind::MethodAdded => compatible("no call of it is under way yet"),
         ChangeKind::MethodRemoved { .. } if facts.is_history => {
-            compatible("what histories still have of it is shown to nobody")
+            migration("histories have calls of it by a number that another may have now; the plan clears them")
         }
         ChangeKind::MethodRemoved { .. } => {
             migration("a call of it may be under way; the plan answers it with an error")

@@ -133,6 +133,37 @@ pub enum TypeChange {
 }
 
 impl TypeChange {
+    /// One word for programs, and for the table in the documentation.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Widened { .. } => "widened",
+            Self::Narrowed { .. } => "narrowed",
+            Self::BytesRenamed { .. } => "string-blob",
+            Self::BytesToText => "bytes-to-text",
+            Self::TextToBytes => "text-to-bytes",
+            Self::OpaqueWidened => "opaque-widened",
+            Self::SequenceKind => "array-tuple",
+            Self::SizeDropped { .. } => "size-dropped",
+            Self::SizeGiven { .. } => "size-given",
+            Self::SizeGrown { .. } => "size-raised",
+            Self::SizeCut { .. } => "size-lowered",
+            Self::LimitLowered => "limit-lowered",
+            Self::ElementDefault => "element-default",
+            Self::PersistAsBlob => "persist-as-blob",
+            Self::NoneAllowed => "none-allowed",
+            Self::NoneRefused => "none-refused",
+            Self::ImplementedBy => "implemented-by",
+            Self::FieldAdded { .. } => "field-added",
+            Self::FieldRemoved { .. } => "field-removed",
+            Self::FieldsReordered => "fields-reordered",
+            Self::FieldDefault => "field-default",
+            Self::FieldPersistent => "field-persistent",
+            Self::FieldDatabaseLength => "field-database-length",
+            Self::Replaced { .. } => "replaced",
+        }
+    }
+
     /// Whether a value has other bytes in a stream, or other names: whether clients can tell.
     #[must_use]
     pub fn is_seen(&self) -> bool {

@@ -100,6 +100,14 @@ pub enum MigrationError {
         "an entity of type {0} has no place, as the type was removed: bring the type back, or say what it is called now"
     )]
     TypeRemoved(String),
+    /// The type has no such part any more.
+    #[error("the {part} part of {entity_type} has no place, as the type has none any more: bring the part back")]
+    PartRemoved {
+        /// The old name of the type.
+        entity_type: String,
+        /// The part.
+        part: Part,
+    },
     /// The old schema has no such member.
     #[error("{entity_type} has no {member} in the old definitions: migrate with those under which this was written")]
     UnknownMember {
@@ -186,6 +194,8 @@ impl Plan {
         let old = self.old.type_named(entity_type);
         let old = old.ok_or_else(|| MigrationError::UnknownType(entity_type.to_owned()))?;
         let (plan, new) = self.partner(old)?;
+        // An entity is loaded as its base part.
+        keeps_part((old, new), Part::Base)?;
         let mut converted = BTreeMap::new();
         for (property, plan) in old.properties.iter().zip(&plan.properties) {
             let held = properties.get(&property.name).filter(|_| is_stored(property));
@@ -211,6 +221,7 @@ impl Plan {
     ) -> Result<(TypeId, BTreeMap<MemberId, Value>), MigrationError> {
         let old = self.old_type(type_id)?;
         let (plan, new) = self.partner(old)?;
+        keeps_part((old, new), part)?;
         let mut converted: BTreeMap<MemberId, Value> = new
             .properties
             .iter()
@@ -461,6 +472,18 @@ pub(crate) fn is_held(property: &Property, part: Part) -> bool {
         Part::Base => property.distribution.on_base(),
         Part::Cell => property.distribution.on_cell(),
     }
+}
+
+fn keeps_part((old, new): (&EntityType, &EntityType), part: Part) -> Result<(), MigrationError> {
+    let has = |entity_type: &EntityType| match part {
+        Part::Base => entity_type.parts.base,
+        Part::Cell => entity_type.parts.cell,
+    };
+    if has(old) && !has(new) {
+        let entity_type = old.name.clone();
+        return Err(MigrationError::PartRemoved { entity_type, part });
+    }
+    Ok(())
 }
 
 fn other(part: Part) -> Part {

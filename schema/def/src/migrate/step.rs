@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use annals_ids::Part;
+
 use super::{Conversion, Difference, Fit, KINDS, Plan, PropertyPlan, is_stored, methods};
 use crate::{
     diff::Class,
@@ -20,6 +22,8 @@ pub enum Step {
     StopAll,
     /// No entity of this type may be left: neither stored nor alive.
     MakeSureOfNone { entity_type: String },
+    /// No such part of this type may be left.
+    MakeSureOfNoPart { entity_type: String, part: Part },
     /// Stored entities name another type.
     RenameType { from: String, to: String },
     /// Stored values go under another name.
@@ -77,8 +81,20 @@ impl Plan {
                 None => steps.push(Step::MakeSureOfNone {
                     entity_type: old.name.clone(),
                 }),
-                Some(new) if old.parts.base => self.stored_steps(old, new, &mut steps),
-                Some(_) => {}
+                Some(new) => {
+                    for (part, was, is) in [
+                        (Part::Base, old.parts.base, new.parts.base),
+                        (Part::Cell, old.parts.cell, new.parts.cell),
+                    ] {
+                        if was && !is {
+                            let entity_type = new.name.clone();
+                            steps.push(Step::MakeSureOfNoPart { entity_type, part });
+                        }
+                    }
+                    if old.parts.base && new.parts.base {
+                        self.stored_steps(old, new, &mut steps);
+                    }
+                }
             }
         }
         if self.changes_index() {
@@ -265,6 +281,7 @@ impl Step {
         match self {
             Self::StopAll => "stop",
             Self::MakeSureOfNone { .. } => "none-left",
+            Self::MakeSureOfNoPart { .. } => "no-part-left",
             Self::RenameType { .. } => "rename-type",
             Self::Rename { .. } => "rename",
             Self::Convert { .. } => "convert",
@@ -322,6 +339,12 @@ impl fmt::Display for Step {
                 write!(
                     f,
                     "make sure that no {entity_type} is left, stored or alive: the plan stops at one"
+                )
+            }
+            Self::MakeSureOfNoPart { entity_type, part } => {
+                write!(
+                    f,
+                    "make sure that no {part} part of {entity_type} is left: the plan stops at one"
                 )
             }
             Self::RenameType { from, to } => write!(f, "stored {from}: is called {to}"),

@@ -94,9 +94,20 @@ impl<'a> Reading<'a> {
 
     fn check(&self, about: &str, dice: &mut dyn FnMut() -> u64) {
         let tries = if self.class == Class::Breaking { TRIES } else { SAMPLES };
+        let parts = |entity_type: &EntityType| [entity_type.parts.base, entity_type.parts.cell];
+        let [before, after] = [self.old, self.new].map(parts);
         let (mut differs, mut refused) = (false, false);
         for _ in 0..tries {
-            for part in [Part::Base, Part::Cell] {
+            for (at, part) in [Part::Base, Part::Cell].into_iter().enumerate() {
+                if before[at] && !after[at] {
+                    let result = self
+                        .found
+                        .plan
+                        .convert_held(self.old.id, part, &image(self.old, part, dice));
+                    assert!(matches!(result, Err(MigrationError::PartRemoved { .. })), "{about}");
+                    assert_eq!(self.found.verdict(Audience::Log), Class::Breaking, "{about}");
+                    return;
+                }
                 match self.read(about, part, &image(self.old, part, dice)) {
                     Some(is_other) => differs |= is_other,
                     None => refused = true,

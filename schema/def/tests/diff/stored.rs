@@ -40,6 +40,11 @@ fn a_stored_value_is_read_as_its_class_says() {
                         let result = found.plan.convert_stored(&old.name, &row(property, &property.default));
                         assert_eq!(result, Err(MigrationError::TypeRemoved(old.name.clone())), "{about}");
                     }
+                    Some(new) if !new.parts.base => {
+                        let result = found.plan.convert_stored(&old.name, &row(property, &property.default));
+                        assert!(matches!(result, Err(MigrationError::PartRemoved { .. })), "{about}");
+                        assert_eq!(found.verdict(Audience::Stored), Class::Breaking, "{about}");
+                    }
                     Some(new) => Reading::of((pair, found), (old, new), property).check(&about, dice),
                 }
             }
