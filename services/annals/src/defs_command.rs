@@ -6,6 +6,7 @@ mod describe;
 mod diff;
 mod explain;
 mod generate;
+mod lsp;
 mod schema;
 mod world;
 
@@ -20,6 +21,7 @@ use describe::Describe;
 use diff::DiffCommand;
 use explain::Explain;
 use generate::Generate;
+use lsp::Lsp;
 use schema::Schema;
 
 /// Nothing could be checked, as opposed to: something is wrong.
@@ -47,6 +49,8 @@ enum Commands {
     Explain(Explain),
     /// Write typed code for games and clients; with --check, only say whether a file of it is current
     Generate(Generate),
+    /// Tell an editor what is wrong, what could be written, and what things cost: a language server on input and output
+    Lsp(Lsp),
     /// Write schemas of the language for XML tools: one for each kind of file
     Schema(Schema),
 }
@@ -62,6 +66,7 @@ impl Defs {
             Commands::Diff(diff) => diff.run(),
             Commands::Explain(explain) => explain.run(),
             Commands::Generate(generate) => generate.run(),
+            Commands::Lsp(lsp) => lsp.run(),
             Commands::Schema(schema) => schema.run(),
         }
     }

@@ -1,0 +1,160 @@
+//! Messages as they come over a pipe: a header that says how long a message is, and the message.
+//!
+//! Whatever comes, the next message is looked for behind it; only the end of the pipe ends the conversation.
+
+use std::io::{self, BufRead, Read as _, Write};
+
+use lsp_server::Message;
+use serde_json::{Value as Json, json};
+
+/// Longest message read, bytes: an open file of 8 MiB with every character escaped.
+const MAX_MESSAGE: u64 = 64 << 20;
+
+/// Longest line of a header, bytes.
+const MAX_HEADER_LINE: u64 = 4_096;
+
+/// Something read.
+#[derive(Debug)]
+pub(super) enum Frame {
+    /// A message.
+    Message(Message),
+    /// Something else, and why it is no message.
+    Malformed(Malformed),
+}
+
+/// Why something is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Malformed {
+    /// Its header does not say how long it is.
+    #[error("the header has no Content-Length")]
+    NoLength,
+    /// It is longer than any message.
+    #[error("the message is longer than {MAX_MESSAGE} bytes")]
+    TooLong,
+    /// It is not JSON.
+    #[error("the message is not JSON")]
+    NotJson,
+    /// It is JSON, and neither a request nor a response nor a notification.
+    #[error("the message is neither a request nor a response nor a notification")]
+    NotMessage,
+}
+
+impl Malformed {
+    /// The code of the error in the protocol.
+    fn code(self) -> i32 {
+        match self {
+            Self::NoLength | Self::TooLong | Self::NotJson => lsp_server::ErrorCode::ParseError as i32,
+            Self::NotMessage => lsp_server::ErrorCode::InvalidRequest as i32,
+        }
+    }
+}
+
+/// The next message, or what came instead; `None` at the end.
+pub(super) fn read(input: &mut impl BufRead) -> io::Result<Option<Frame>> {
+    let Some(length) = read_header(input)? else {
+        return Ok(None);
+    };
+    let Some(length) = length else {
+        return Ok(Some(Frame::Malformed(Malformed::NoLength)));
+    };
+    if length > MAX_MESSAGE {
+        io::copy(&mut input.take(length), &mut io::sink())?;
+        return Ok(Some(Frame::Malformed(Malformed::TooLong)));
+    }
+    let mut body = Vec::new();
+    if input.take(length).read_to_end(&mut body)? as u64 != length {
+        return Ok(None);
+    }
+    let Ok(json) = serde_json::from_slice::<Json>(&body) else {
+        return Ok(Some(Frame::Malformed(Malformed::NotJson)));
+    };
+    Ok(Some(match serde_json::from_value(json) {
+        Ok(message) => Frame::Message(message),
+        Err(_) => Frame::Malformed(Malformed::NotMessage),
+    }))
+}
+
+/// The length that a header says, if it says one; `None` at the end.
+fn read_header(input: &mut impl BufRead) -> io::Result<Option<Option<u64>>> {
+    let mut length = None;
+    let mut is_begun = false;
+    loop {
+        let mut line = Vec::new();
+        input.take(MAX_HEADER_LINE).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(is_begun.then_some(length));
+        }
+        let text = String::from_utf8_lossy(&line);
+        match text.trim_end() {
+            "" if is_begun => return Ok(Some(length)),
+            // Blank lines between messages hurt nobody.
+            "" => {}
+            line => {
+                is_begun = true;
+                if let Some((name, value)) = line.split_once(':')
+                    && name.trim().eq_ignore_ascii_case("Content-Length")
+                {
+                    length = value.trim().parse().ok();
+                }
+            }
+        }
+    }
+}
+
+/// Writes a message.
+pub(super) fn write(output: &mut impl Write, message: &Message) -> io::Result<()> {
+    message.write(output)
+}
+
+/// Answers something that was no message, whose sender is not known.
+pub(super) fn refuse(output: &mut impl Write, malformed: Malformed) -> io::Result<()> {
+    let error = json!({ "code": malformed.code(), "message": malformed.to_string() });
+    let text = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+    write!(output, "Content-Length: {}\r\n\r\n{text}", text.len())?;
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_message_is_passed_over() {
+        let good = r#"{"jsonrpc":"2.0","method":"exit"}"#;
+        let good = format!("Content-Length: {}\r\n\r\n{good}", good.len());
+        let bad = [
+            ("Content-Length: 3\r\n\r\n{x}".to_owned(), Malformed::NotJson),
+            ("Content-Length: 2\r\n\r\n[]".to_owned(), Malformed::NotMessage),
+            ("Content-Length: 4\r\n\r\nnull".to_owned(), Malformed::NotMessage),
+            ("Content-Length: 1\r\n\r\n\u{7f}".to_owned(), Malformed::NotJson),
+            ("Content-Length: -1\r\n\r\n".to_owned(), Malformed::NoLength),
+            ("nonsense\r\n\r\n".to_owned(), Malformed::NoLength),
+            (
+                format!(
+                    "Content-Length: {}\r\n\r\n{}",
+                    MAX_MESSAGE + 1,
+                    " ".repeat(MAX_MESSAGE as usize + 1)
+                ),
+                Malformed::TooLong,
+            ),
+        ];
+        for (bad, expected) in bad {
+            let text = format!("{bad}{good}");
+            let mut input = text.as_bytes();
+            match read(&mut input).expect("memory can be read") {
+                Some(Frame::Malformed(found)) => assert_eq!(found, expected),
+                other => panic!("{other:?}"),
+            }
+            match read(&mut input).expect("memory can be read") {
+                Some(Frame::Message(Message::Notification(exit))) => assert_eq!(exit.method, "exit"),
+                other => panic!("{other:?}"),
+            }
+            assert!(read(&mut input).expect("memory can be read").is_none());
+        }
+        assert!(
+            read(&mut &b"Content-Length: 10\r\n\r\n{}"[..])
+                .expect("memory can be read")
+                .is_none()
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! The worlds that an editor works on: on the disk, with what is open in its place.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use annals_def::{Tree, editor::Draft, grammar::FileKind};
+use lsp_types::{TextDocumentContentChangeEvent, Url};
+
+use super::position::Lines;
+
+/// Everything that an editor works on.
+#[derive(Debug, Default)]
+pub(super) struct Worlds {
+    worlds: BTreeMap<PathBuf, World>,
+    documents: BTreeMap<Url, Document>,
+}
+
+/// A world, by the folder below which its `entity_defs` are.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) draft: Draft,
+    /// It has changed since it was checked.
+    is_stale: bool,
+    /// What was last said about each file that there was something to say about.
+    pub(super) published: BTreeMap<String, Vec<lsp_types::Diagnostic>>,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) path: PathBuf,
+    pub(super) version: i32,
+    pub(super) text: String,
+}
+
+/// A file of a world.
+#[derive(Clone, Debug)]
+pub(super) struct InWorld {
+    pub(super) root: PathBuf,
+    /// Its path below the root, `/` between names.
+    pub(super) file: String,
+}
+
+impl Worlds {
+    /// Looks for a world in a folder, where `annals defs check` looks for it.
+    pub(super) fn discover(&mut self, folder: &Path) {
+        let candidates = ["", "scripts", "res/scripts"].map(|below| folder.join(below));
+        let is_root = |root: &&PathBuf| root.join("entities.xml").is_file() || root.join("entity_defs").is_dir();
+        if let Some(root) = candidates.iter().find(is_root) {
+            let root: PathBuf = root.components().collect();
+            self.load(&root);
+        }
+    }
+
+    /// Leaves the worlds below a folder. What was said about them is to be taken back.
+    pub(super) fn forget(&mut self, folder: &Path) -> Vec<(PathBuf, World)> {
+        let below: Vec<PathBuf> = self
+            .worlds
+            .keys()
+            .filter(|root| root.starts_with(folder))
+            .cloned()
+            .collect();
+        let is_open = |root: &PathBuf| self.documents.values().any(|document| document.path.starts_with(root));
+        let unused: Vec<PathBuf> = below.into_iter().filter(|root| !is_open(root)).collect();
+        unused
+            .into_iter()
+            .filter_map(|root| self.worlds.remove_entry(&root))
+            .collect()
+    }
+
+    /// Reads a world from the disk, if it is not known.
+    fn load(&mut self, root: &Path) {
+        if !self.worlds.contains_key(root) {
+            let world = World {
+                draft: Draft::new(self.tree(root)),
+                is_stale: true,
+                published: BTreeMap::new(),
+            };
+            self.worlds.insert(root.to_owned(), world);
+        }
+    }
+
+    /// What is on the disk, with what is open in its place.
+    fn tree(&self, root: &Path) -> Tree {
+        let mut tree = Tree::read(root);
+        for document in self.documents.values() {
+            if let Some(file) = below(root, &document.path) {
+                tree.insert(file, document.text.clone());
+            }
+        }
+        tree
+    }
+
+    /// Takes an open file's text in place of what is on the disk.
+    pub(super) fn open(&mut self, url: &Url, version: i32, text: String) {
+        let Ok(path) = url.to_file_path() else { return };
+        let document = Document { path, version, text };
+        self.documents.insert(url.clone(), document);
+        if let Some(located) = self.locate(url) {
+            self.load(&located.root);
+            self.write(url, &located);
+        }
+    }
+
+    /// Changes an open file.
+    pub(super) fn change(&mut self, url: &Url, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
+        let Some(document) = self.documents.get_mut(url) else {
+            return;
+        };
+        document.version = version;
+        for change in changes {
+            match change.range {
+                Some(range) => {
+                    let bytes = Lines::of(&document.text).bytes(range);
+                    document.text.replace_range(bytes, &change.text);
+                }
+                None => document.text = change.text,
+            }
+        }
+        if let Some(located) = self.locate(url) {
+            self.write(url, &located);
+        }
+    }
+
+    fn write(&mut self, url: &Url, located: &InWorld) {
+        let text = self.documents.get(url).map(|document| document.text.clone());
+        if let (Some(world), Some(text)) = (self.worlds.get_mut(&located.root), text) {
+            world.draft.write(&located.file, text);
+            world.is_stale = true;
+        }
+    }
+
+    /// Goes back to what is on the disk.
+    pub(super) fn close(&mut self, url: &Url) {
+        let located = self.locate(url);
+        self.documents.remove(url);
+        if let Some(InWorld { root, .. }) = located {
+            self.reread(&root);
+        }
+    }
+
+    /// Looks at the disk again, since a file has changed there.
+    pub(super) fn changed_on_disk(&mut self, path: &Path) {
+        let known: Vec<PathBuf> = self
+            .worlds
+            .keys()
+            .filter(|root| path.starts_with(root))
+            .cloned()
+            .collect();
+        match (known.as_slice(), root_above(path)) {
+            ([], Some(root)) => self.load(&root),
+            (roots, _) => roots.iter().for_each(|root| self.reread(root)),
+        }
+    }
+
+    fn reread(&mut self, root: &Path) {
+        let tree = self.tree(root);
+        if let Some(world) = self.worlds.get_mut(root) {
+            world.draft.replace(tree);
+            world.is_stale = true;
+        }
+    }
+
+    /// Whether a world has changed since it was checked.
+    pub(super) fn is_any_stale(&self) -> bool {
+        self.worlds.values().any(|world| world.is_stale)
+    }
+
+    /// Checks a world that has changed.
+    pub(super) fn check_one(&mut self) -> Option<(&Path, &mut World)> {
+        let (root, world) = self.worlds.iter_mut().find(|(_, world)| world.is_stale)?;
+        world.draft.check();
+        world.is_stale = false;
+        Some((root, world))
+    }
+
+    /// In which world a file is, and where.
+    pub(super) fn locate(&self, url: &Url) -> Option<InWorld> {
+        let path = url.to_file_path().ok()?;
+        let known = self.worlds.keys().rev().find(|root| path.starts_with(root)).cloned();
+        let root = known.or_else(|| root_above(&path))?;
+        let file = below(&root, &path)?;
+        Some(InWorld { root, file })
+    }
+
+    pub(super) fn draft(&self, located: &InWorld) -> Option<&Draft> {
+        self.worlds.get(&located.root).map(|world| &world.draft)
+    }
+
+    /// The open files, with what the editor calls them.
+    pub(super) fn documents(&self) -> impl Iterator<Item = (&Url, &Document)> {
+        self.documents.iter()
+    }
+}
+
+/// The path of a file below a folder, `/` between names.
+fn below(root: &Path, path: &Path) -> Option<String> {
+    let names = path.strip_prefix(root).ok()?.components();
+    let names: Option<Vec<&str>> = names.map(|name| name.as_os_str().to_str()).collect();
+    names.map(|names| names.join("/")).filter(|file| !file.is_empty())
+}
+
+/// The root of the world that a file is of, by its path: that below which it is one that is read.
+fn root_above(path: &Path) -> Option<PathBuf> {
+    let is_root = |root: &&Path| below(root, path).is_some_and(|file| FileKind::of(&file).is_some());
+    path.ancestors().skip(1).find(is_root).map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_tells_where_its_world_is() {
+        for (path, root) in [
+            ("/g/scripts/entity_defs/Avatar.def", Some("/g/scripts")),
+            ("/g/entity_defs/interfaces/Fighter.def", Some("/g")),
+            ("/g/entity_defs/alias.xml", Some("/g")),
+            ("/g/entities.xml", Some("/g")),
+            ("/g/component_defs/Bag.def", Some("/g")),
+            ("/g/readme.xml", None),
+            ("/g/Avatar.def", None),
+        ] {
+            assert_eq!(root_above(Path::new(path)), root.map(PathBuf::from), "{path}");
+        }
+    }
+}
