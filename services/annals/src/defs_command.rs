@@ -4,13 +4,17 @@ mod check;
 mod compile;
 mod describe;
 mod diff;
+mod docs;
 mod explain;
 mod generate;
 mod lsp;
 mod schema;
 mod world;
 
-use std::{io::IsTerminal as _, process::ExitCode};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    process::ExitCode,
+};
 
 use annals_def::Style;
 use clap::Subcommand;
@@ -19,6 +23,7 @@ use check::Check;
 use compile::Compile;
 use describe::Describe;
 use diff::DiffCommand;
+use docs::Docs;
 use explain::Explain;
 use generate::Generate;
 use lsp::Lsp;
@@ -45,6 +50,8 @@ enum Commands {
     /// Say what a change of the definitions does to stored data, the log, running peers and clients; the exit code is 1 if
     /// something needs a migration or breaks that is not allowed to, 2 if there is nothing to compare
     Diff(DiffCommand),
+    /// Render the definitions as one page to browse and search, which needs no network
+    Docs(Docs),
     /// Explain a rule, with an example that breaks it and one that does not
     Explain(Explain),
     /// Write typed code for games and clients; with --check, only say whether a file of it is current
@@ -64,12 +71,19 @@ impl Defs {
             Commands::Compile(compile) => compile.run(),
             Commands::Describe(describe) => describe.run(),
             Commands::Diff(diff) => diff.run(),
+            Commands::Docs(docs) => docs.run(),
             Commands::Explain(explain) => explain.run(),
             Commands::Generate(generate) => generate.run(),
             Commands::Lsp(lsp) => lsp.run(),
             Commands::Schema(schema) => schema.run(),
         }
     }
+}
+
+/// Writes to the standard output. Whoever reads it may have seen enough and gone, which is no failure.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Colours for people, none for files and pipes.

@@ -65,6 +65,45 @@ fn types_are_described_as_a_table_or_as_json() {
 }
 
 #[test]
+fn the_page_is_the_same_under_both_names_and_goes_where_it_is_wanted() {
+    let dir = world(WORLD);
+    let page = annals(dir.path(), &["docs", "."]);
+    assert_eq!(page.status.code(), Some(0));
+    let page = text(&page.stdout);
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.contains("What it can take."),
+        "{page}"
+    );
+    let name = dir.path().file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(page.contains(&format!("<title>{name} ")), "it is named like the folder");
+    for arguments in [
+        ["docs", ".", "--out", "a.html"],
+        ["describe", ".", "--html", "b.html"],
+        ["docs", ".", "--out", "folder/"],
+    ] {
+        assert_eq!(annals(dir.path(), &arguments).status.code(), Some(0), "{arguments:?}");
+    }
+    for file in ["a.html", "b.html", "folder/index.html"] {
+        assert_eq!(
+            fs::read_to_string(dir.path().join(file)).expect("written"),
+            page,
+            "{file}"
+        );
+    }
+    for arguments in [["describe", "--html", "."], ["describe", ".", "--html"]] {
+        assert_eq!(text(&annals(dir.path(), &arguments).stdout), page, "{arguments:?}");
+    }
+    let refused = annals(dir.path(), &["docs", ".", "--out", "a.html/b.html"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("cannot write"));
+    let one = text(&annals(dir.path(), &["describe", ".", "Stone", "--html"]).stdout);
+    assert!(
+        one.contains("Stone") && !one.contains("type:Avatar"),
+        "only what is asked for"
+    );
+}
+
+#[test]
 fn what_cannot_be_described_is_explained() {
     let dir = world(WORLD);
     let slip = annals(dir.path(), &["describe", ".", "Avatr"]);

@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     ArgumentDescription, Description, Ids, MethodDescription, ObjectDescription, PropertyDescription,
-    ServiceDescription, Size, Storage, Sum, TypeDescription,
+    ServiceDescription, Size, Storage, Sum, TypeDescription, shown_default,
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -126,7 +126,7 @@ fn service(service: &ServiceDescription) -> Json {
 fn object(object: &ObjectDescription) -> Json {
     let properties = object.properties.iter().map(|(property, default)| {
         let mut json = argument(property);
-        json["default"] = json!(default.to_string());
+        json["default"] = json!(shown_default(default));
         json
     });
     let mut json = json!({
@@ -155,7 +155,7 @@ fn property(property: &PropertyDescription) -> Json {
         "temporary": property.temporary,
         "persistent": property.storage.is_some(),
         "storage": property.storage.as_ref().map(storage),
-        "default": property.default.to_string(),
+        "default": shown_default(&property.default),
     });
     add_size(&mut json, property.size);
     add_origin(&mut json, property.origin.as_ref());

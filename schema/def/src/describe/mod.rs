@@ -4,6 +4,7 @@
 //! declared, the words its type is written in, its documentation and the advice on it.
 
 mod json;
+mod page;
 mod size;
 mod storage;
 mod surveyed;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use annals_ids::{Hash, MemberId, TypeId};
 
 pub use json::to_json as description_to_json;
+pub use page::to_page;
 pub use size::Size;
 pub use storage::{INDEXED_BYTES, Storage, StoredIndex};
 pub use table::to_table;
@@ -490,6 +492,15 @@ impl Sum {
     }
 }
 
+/// What a member holds at first, in a few words: of an opaque value what its file says.
+pub(crate) fn shown_default(default: &Value) -> String {
+    match default {
+        Value::Opaque(bytes) if bytes.is_empty() => "None".to_owned(),
+        Value::Opaque(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        default => default.to_string(),
+    }
+}
+
 /// The members of a type by name, for those who look for one.
 impl TypeDescription {
     /// The property at this position.
@@ -502,6 +513,16 @@ impl TypeDescription {
     #[must_use]
     pub fn ancestors(&self) -> &[Ancestor] {
         self.origin.as_ref().map_or(&[], |origin| &origin.ancestors)
+    }
+
+    /// The warnings and the advice on the type and its members.
+    pub fn all_advice(&self) -> impl Iterator<Item = &Diagnostic> {
+        let methods = [&self.base_methods, &self.cell_methods, &self.client_methods]
+            .into_iter()
+            .flatten();
+        let on_properties = self.properties.iter().flat_map(|property| &property.advice);
+        let on_methods = methods.flat_map(|method| &method.advice);
+        self.advice.iter().chain(on_properties).chain(on_methods)
     }
 
     /// How many members each definition brought, by the definition.

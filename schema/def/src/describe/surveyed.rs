@@ -79,15 +79,7 @@ impl<'d> Found<'d> {
 
     /// What was found in the file of a type, and in none of its members.
     fn beside_members(&self, one: &TypeDescription, origin: &TypeOrigin) -> Vec<Diagnostic> {
-        let methods = [&one.base_methods, &one.cell_methods, &one.client_methods]
-            .into_iter()
-            .flatten();
-        let in_members: Vec<&Diagnostic> = one
-            .properties
-            .iter()
-            .flat_map(|property| &property.advice)
-            .chain(methods.flat_map(|method| &method.advice))
-            .collect();
+        let in_members: Vec<&Diagnostic> = one.all_advice().collect();
         let in_file = self.in_file(&origin.place.file).iter();
         let beside = in_file.filter(|one| !in_members.contains(one));
         beside.map(|one| Diagnostic::clone(one)).collect()

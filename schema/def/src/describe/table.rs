@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{ArgumentDescription, Description, Ids, MethodDescription, PropertyDescription, Sum, TypeDescription};
+use super::{
+    ArgumentDescription, Description, Ids, MethodDescription, PropertyDescription, Sum, TypeDescription, shown_default,
+};
 use crate::{
     diagnostic::{Diagnostic, Style, columns, paint},
     schema::{Exposure, Reach},
@@ -39,7 +41,7 @@ pub fn to_table(description: &Description, style: Style) -> String {
                 property.name.clone(),
                 property.data_type.clone(),
                 property.size.to_string(),
-                default.to_string(),
+                shown_default(default),
             ]
         });
         table(
@@ -105,10 +107,7 @@ fn entity_type(one: &TypeDescription, style: Style, out: &mut String) {
 
 /// Warnings and advice on a type and its members.
 fn advice(one: &TypeDescription, style: Style, out: &mut String) {
-    let methods = [&one.client_methods, &one.cell_methods, &one.base_methods];
-    let on_methods = methods.into_iter().flatten().flat_map(|method| &method.advice);
-    let on_properties = one.properties.iter().flat_map(|property| &property.advice);
-    let all: Vec<&Diagnostic> = one.advice.iter().chain(on_properties).chain(on_methods).collect();
+    let all: Vec<&Diagnostic> = one.all_advice().collect();
     if !all.is_empty() {
         out.push('\n');
     }
@@ -259,19 +258,23 @@ fn number(id: Option<u16>) -> String {
     id.map_or("–".to_owned(), |id| id.to_string())
 }
 
-fn notes(property: &PropertyDescription) -> Vec<&'static str> {
-    let index = property.storage.as_ref().map_or("", |storage| storage.index.name());
+fn notes(property: &PropertyDescription) -> Vec<String> {
     let marks = [
-        (!index.is_empty(), index),
         (property.latest_only, "latest only"),
         (!property.reliable, "unreliable"),
         (property.temporary, "temporary"),
     ];
-    marks
+    let marks = marks
         .into_iter()
         .filter(|(has, _)| *has)
-        .map(|(_, mark)| mark)
-        .collect()
+        .map(|(_, mark)| mark.to_owned());
+    let storage = property.storage.iter().flat_map(|storage| {
+        let index = Some(storage.index.name().to_owned()).filter(|index| !index.is_empty());
+        index
+            .into_iter()
+            .chain(storage.database_length.map(|length| format!("length {length}")))
+    });
+    storage.chain(marks).collect()
 }
 
 fn methods<'m>(title: &'static str, list: impl Iterator<Item = &'m MethodDescription>, style: Style, out: &mut String) {

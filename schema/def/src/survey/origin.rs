@@ -43,10 +43,17 @@ impl Texts<'_> {
                 .collect()
         };
         let is_own = |definition: &&Definition<'_>| own.is_none_or(|own| !std::ptr::eq(own, *definition));
+        let mut ancestors: Vec<Ancestor> = Vec::new();
+        for ancestor in declared.definitions().filter(is_own).map(ancestor) {
+            // A type can have several components of one definition.
+            if !ancestors.contains(&ancestor) {
+                ancestors.push(ancestor);
+            }
+        }
         TypeOrigin {
             place: self.place(span),
             documentation: self.documentation_of_file(span),
-            ancestors: declared.definitions().filter(is_own).map(ancestor).collect(),
+            ancestors,
             members: MemberOrigins {
                 properties: members(&declared.properties, false),
                 base_methods: members(&declared.base_methods, true),

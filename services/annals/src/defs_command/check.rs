@@ -8,7 +8,7 @@ use std::{
 use annals_def::{Diagnostic, Rule, Severity, check_dir, render, survey_dir, to_json, to_sarif};
 use clap::ValueEnum;
 
-use super::{CANNOT_RUN, style};
+use super::{CANNOT_RUN, say, style};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
@@ -39,9 +39,9 @@ impl Check {
             false => check_dir(&self.dir).1,
         };
         match self.format {
-            Format::Text => print!("{}", self.text(&diagnostics)),
-            Format::Json => print!("{}", to_json(&diagnostics)),
-            Format::Sarif => print!("{}", to_sarif(&diagnostics, &uri(&self.dir))),
+            Format::Text => say(&self.text(&diagnostics)),
+            Format::Json => say(&to_json(&diagnostics)),
+            Format::Sarif => say(&to_sarif(&diagnostics, &uri(&self.dir))),
         }
         if diagnostics.iter().any(|d| d.rule == Rule::NoDefinitions) {
             return ExitCode::from(CANNOT_RUN);

@@ -1,21 +1,28 @@
 //! `annals defs describe`: what each type and member costs, who sees it and how it is stored.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use annals_def::{Description, Rule, Severity, Style, description_to_json, nearest, render, survey_dir, to_table};
 use clap::ValueEnum;
 
-use super::{CANNOT_RUN, style};
+use super::{CANNOT_RUN, docs::write_page, say, style};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Describe {
     /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
-    dir: PathBuf,
+    #[arg(required_unless_present = "html")]
+    dir: Option<PathBuf>,
     /// Only these types, services or user data objects
     types: Vec<String>,
     /// For people or for programs
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// As a page like that of `annals defs docs`, into this file or folder, or to the standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "format")]
+    html: Option<Option<PathBuf>>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -26,7 +33,16 @@ enum Format {
 
 impl Describe {
     pub(super) fn run(self) -> ExitCode {
-        let description = match read(&self.dir) {
+        // In `--html DIR` what follows the option is the world.
+        let (dir, html) = match (self.dir, self.html) {
+            (Some(dir), html) => (dir, html),
+            (None, Some(Some(dir))) => (dir, Some(None)),
+            (None, _) => {
+                eprintln!("name the world's folder");
+                return ExitCode::from(CANNOT_RUN);
+            }
+        };
+        let description = match read(&dir) {
             Ok(description) => description,
             Err(code) => return code,
         };
@@ -37,16 +53,19 @@ impl Describe {
                 return ExitCode::from(CANNOT_RUN);
             }
         };
+        if let Some(file) = html {
+            return write_page(&description, &dir, file.as_deref());
+        }
         match self.format {
-            Format::Table => print!("{}", to_table(&description, style())),
-            Format::Json => print!("{}", description_to_json(&description)),
+            Format::Table => say(&to_table(&description, style())),
+            Format::Json => say(&description_to_json(&description)),
         }
         ExitCode::SUCCESS
     }
 }
 
 /// Describes the definitions below a folder. Where there is no schema, says why, and gives the exit code.
-fn read(dir: &std::path::Path) -> Result<Description, ExitCode> {
+pub(super) fn read(dir: &Path) -> Result<Description, ExitCode> {
     let survey = survey_dir(dir);
     if let Some(description) = survey.describe() {
         return Ok(description);

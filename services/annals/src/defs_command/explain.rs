@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use annals_def::{Rule, explain, nearest};
 
-use super::{CANNOT_RUN, style};
+use super::{CANNOT_RUN, say, style};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Explain {
@@ -29,7 +29,7 @@ impl Explain {
             eprintln!("there is no rule {code}; {hint}");
             return ExitCode::from(CANNOT_RUN);
         };
-        print!("{}", explain(rule, style()));
+        say(&explain(rule, style()));
         ExitCode::SUCCESS
     }
 }

@@ -1,0 +1,74 @@
+//! `annals defs docs`: the definitions as one page. `annals defs describe --html` is the same under another name.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use annals_def::{Description, to_page};
+
+use super::{CANNOT_RUN, describe::read, say};
+
+/// The name of the page in a folder.
+const PAGE: &str = "index.html";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Docs {
+    /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
+    dir: PathBuf,
+    /// The file to write, or a folder to write `index.html` into; without it the page goes to the standard output
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+impl Docs {
+    pub(super) fn run(self) -> ExitCode {
+        match read(&self.dir) {
+            Ok(description) => write_page(&description, &self.dir, self.out.as_deref()),
+            Err(code) => code,
+        }
+    }
+}
+
+/// Writes the page where it is wanted, and says where it is.
+pub(super) fn write_page(description: &Description, dir: &Path, out: Option<&Path>) -> ExitCode {
+    let page = to_page(description, &title(dir));
+    let Some(out) = out else {
+        say(&page);
+        return ExitCode::SUCCESS;
+    };
+    match write(&page, out) {
+        Ok(path) => {
+            eprintln!(
+                "{}: {} types, {} kB",
+                path.display(),
+                description.types.len(),
+                page.len() / 1_000
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("cannot write {}: {error}", out.display());
+            ExitCode::from(CANNOT_RUN)
+        }
+    }
+}
+
+/// Writes the page to a file, or into a folder: one that is there, or a path that ends like one.
+fn write(page: &str, out: &Path) -> io::Result<PathBuf> {
+    let is_folder = out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let path = if is_folder { out.join(PAGE) } else { out.to_owned() };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(&path, page)?;
+    Ok(path)
+}
+
+/// What the page is called: as the world's folder, which may be named by `.`.
+fn title(dir: &Path) -> String {
+    let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "World".to_owned())
+}
