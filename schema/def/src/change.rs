@@ -112,7 +112,7 @@ pub enum ChangeError {
         found: String,
     },
     /// The slice to be replaced is not there.
-    #[error("elements {at} to {end} of the array at {path} are beyond its length of {length}")]
+    #[error("the array at {path} has {length} elements, and no slice from {at} to {end}")]
     NoSlice {
         /// Which array.
         path: Path,

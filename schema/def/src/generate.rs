@@ -1,13 +1,15 @@
-//! Valid values made from dice: for tests, and for driving a world whose game code is not there.
+//! Types, valid values and changes made from dice: for tests, and for driving a world whose game code is not there.
 //!
 //! The same dice give the same value. Values are small, with the bounds of each type more often than chance would bring
 //! them.
+
+use std::sync::Arc;
 
 use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
 
 use crate::{
     change::Change,
-    data_type::{DataType, Sequence},
+    data_type::{DataType, Field, FixedDict, PythonKind, Sequence},
     path::Path,
     value::Value,
 };
@@ -42,6 +44,68 @@ pub fn split_mix(seed: u64) -> impl FnMut() -> u64 {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+}
+
+/// A random type at most `depth` levels deep, with random sizes, defaults and storage options.
+pub fn generate_type(depth: usize, dice: &mut Dice<'_>) -> DataType {
+    let simple = [
+        DataType::Int8,
+        DataType::Int16,
+        DataType::Int32,
+        DataType::Int64,
+        DataType::UInt8,
+        DataType::UInt16,
+        DataType::UInt32,
+        DataType::UInt64,
+        DataType::Float32,
+        DataType::Float64,
+        DataType::String,
+        DataType::Unicode,
+        DataType::Blob,
+        DataType::Vector2,
+        DataType::Vector3,
+        DataType::Vector4,
+        DataType::Mailbox,
+        DataType::UdoRef,
+        DataType::Python(PythonKind::Any),
+        DataType::Python(PythonKind::Dict),
+        DataType::UserType("module.instance".to_owned()),
+    ];
+    if depth <= 1 || below(2, dice) == 0 {
+        return simple[dice() as usize % simple.len()].clone();
+    }
+    match dice() % 3 {
+        0 => DataType::Array(Arc::new(type_of_elements(depth, dice))),
+        1 => DataType::Tuple(Arc::new(type_of_elements(depth, dice))),
+        _ => DataType::FixedDict(Arc::new(FixedDict {
+            fields: (0..=dice() % 4).map(|i| field(i, depth, dice)).collect(),
+            allow_none: below(2, dice) == 0,
+            implemented_by: (below(4, dice) == 0).then(|| "wrapper".to_owned()),
+        })),
+    }
+}
+
+fn type_of_elements(depth: usize, dice: &mut Dice<'_>) -> Sequence {
+    let of = generate_type(depth - 1, dice);
+    let size = (below(3, dice) == 0).then(|| 1 + (dice() % 3) as u32);
+    let element_default = generate(&of, dice);
+    Sequence {
+        of,
+        size,
+        element_default,
+        persist_as_blob: below(3, dice) == 0,
+    }
+}
+
+fn field(i: u64, depth: usize, dice: &mut Dice<'_>) -> Field {
+    let data_type = generate_type(depth - 1, dice);
+    Field {
+        name: format!("field{i}"),
+        default: generate(&data_type, dice),
+        data_type,
+        persistent: !below(3, dice) == 0,
+        database_length: (below(3, dice) == 0).then(|| (dice() % 300) as u32),
     }
 }
 

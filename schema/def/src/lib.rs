@@ -17,6 +17,7 @@ pub mod editor;
 mod element;
 mod generate;
 pub mod grammar;
+mod message_range;
 mod migrate;
 mod names;
 pub mod notation;
@@ -51,7 +52,8 @@ pub use diagnostic::{
 };
 pub use diff::{Audience, ChangeKind, Class, Diff, Effect, Effects, SchemaChange, Shift, Subject, diff};
 pub use element::{Element, read_elements};
-pub use generate::{Dice, generate, generate_change, split_mix};
+pub use generate::{Dice, generate, generate_change, generate_type, split_mix};
+pub use message_range::MessageRange;
 pub use migrate::{
     Difference, Fit, MethodKind, MigrationError, Plan, Rename, RenameError, Renames, Step as MigrationStep, TypeChange,
 };

@@ -1,21 +1,18 @@
 //! Changes of values against brute force: what they make of a value, what is refused, and what leads from one to another.
 
-mod support;
-
 use std::sync::Arc;
 
 use annals_def::{
     Change, ChangeError, DataType, Dice, Edit, Field, FixedDict, Form, Located, Path, Replaced, Sequence, Step, Value,
-    apply, check, difference, encode, generate, generate_change, split_mix, unpack_path,
+    apply, check, difference, encode, generate, generate_change, generate_type, split_mix, unpack_path,
 };
-use support::random_type;
 
 const SEEDS: u64 = 3_000;
 
 /// A random type whose values have parts that can be changed.
 fn type_with_parts(dice: &mut Dice<'_>) -> DataType {
     loop {
-        let data_type = random_type(4, dice);
+        let data_type = generate_type(4, dice);
         if matches!(data_type, DataType::Array(_) | DataType::FixedDict(_)) {
             return data_type;
         }
@@ -74,7 +71,7 @@ fn replaced(value: &Value, change: &Change) -> Replaced {
 
 /// Makes a change that is right into one that may not be.
 fn spoil(change: &mut Change, dice: &mut Dice<'_>) {
-    let other = random_type(2, dice);
+    let other = generate_type(2, dice);
     match (dice() % 6, &mut change.edit) {
         (0, _) => change.path.0.push(dice() as u32 % 3),
         (1, _) => drop(change.path.0.pop()),
@@ -316,7 +313,7 @@ fn a_change_that_is_refused_says_where_and_why() {
         ),
         (
             Change::splice(Path(vec![3, 0]), 5, 2, Vec::new()),
-            "elements 5 to 7 of the array at [3, 0] are beyond its length of 6",
+            "the array at [3, 0] has 6 elements, and no slice from 5 to 7",
         ),
         (
             Change::splice(Path(vec![3, 1]), 0, 0, Vec::new()),

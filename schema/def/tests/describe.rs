@@ -7,16 +7,16 @@ use std::{fs, path::Path};
 
 use annals_def::{
     Argument, Description, Diagnostic, Distribution, EntityType, Exposure, Form, Method, Property, Schema, Size, Style,
-    Tree, Value, describe, description_to_json, encode, generate, split_mix, survey, survey_dir, to_table,
+    Tree, Value, describe, description_to_json, encode, generate, generate_type, split_mix, survey, survey_dir,
+    to_table,
 };
 use serde_json::Value as Json;
-use support::random_type;
 
 const SEED: u64 = 0x0d12;
 const SCHEMAS: u64 = 60;
 
 fn random_method(name: String, dice: &mut dyn FnMut() -> u64) -> Method {
-    let args = (0..dice() % 4).map(|i| Argument::new(format!("arg{i}"), random_type(3, dice)));
+    let args = (0..dice() % 4).map(|i| Argument::new(format!("arg{i}"), generate_type(3, dice)));
     let mut method = Method::new(name, args.collect());
     method.exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][dice() as usize % 3];
     method
@@ -29,7 +29,7 @@ fn random_schema(seed: u64) -> Schema {
     let many = if seed.is_multiple_of(10) { 700 } else { 30 };
     for i in 0..dice() % many {
         let distribution = Distribution::ALL[dice() as usize % Distribution::ALL.len()];
-        let data_type = random_type(3, &mut dice);
+        let data_type = generate_type(3, &mut dice);
         let mut property = Property::new(format!("p{i}"), data_type, distribution);
         property.default = generate(&property.data_type, &mut dice);
         property.persistent = dice().is_multiple_of(2);

@@ -4,10 +4,9 @@ mod support;
 
 use annals_def::{
     Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field, Index, LodLevel,
-    Method, Property, Reach, Schema, Service, UserDataObject, generate, split_mix,
+    Method, Property, Reach, Schema, Service, UserDataObject, generate, generate_type, split_mix,
 };
 use annals_ids::TypeId;
-use support::random_type;
 
 fn random_schema(dice: &mut Dice<'_>) -> Schema {
     let count = 1 + dice() % 4;
@@ -44,7 +43,7 @@ fn random_entity_type(i: u64, count: u64, dice: &mut Dice<'_>) -> EntityType {
 }
 
 fn random_property(i: u64, dice: &mut Dice<'_>) -> Property {
-    let data_type = random_type(3, dice);
+    let data_type = generate_type(3, dice);
     let distribution = Distribution::ALL[dice() as usize % Distribution::ALL.len()];
     let mut property = Property::new(format!("property{i}"), data_type, distribution);
     property.default = generate(&property.data_type, dice);
@@ -61,7 +60,7 @@ fn random_property(i: u64, dice: &mut Dice<'_>) -> Property {
 fn random_methods(dice: &mut Dice<'_>) -> Vec<Method> {
     (0..dice() % 5)
         .map(|i| {
-            let args = (0..dice() % 3).map(|i| Argument::new(format!("arg{i}"), random_type(2, dice)));
+            let args = (0..dice() % 3).map(|i| Argument::new(format!("arg{i}"), generate_type(2, dice)));
             let mut method = Method::new(format!("method{i}"), args.collect());
             method.exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][dice() as usize % 3];
             method.detail_distance = dice().is_multiple_of(2).then_some(30.0);

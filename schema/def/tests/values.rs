@@ -1,14 +1,11 @@
 //! Values against types: what fits, what its bytes are, and what hostile bytes do.
 
-mod support;
-
 use std::sync::Arc;
 
 use annals_def::{
     DataType, DecodeError, Field, FixedDict, Form, Problem, Sequence, Step, Value, check, decode, decode_all, encode,
-    generate, split_mix,
+    generate, generate_type, split_mix,
 };
-use support::random_type;
 
 const SEEDS: u64 = 2_000;
 
@@ -22,7 +19,7 @@ fn bytes_of(data_type: &DataType, value: &Value, form: Form) -> Vec<u8> {
 fn generated_values_fit_and_survive_their_bytes() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
-        let data_type = random_type(4, &mut dice);
+        let data_type = generate_type(4, &mut dice);
         let value = generate(&data_type, &mut dice);
         assert_eq!(check(&data_type, &value), Ok(()), "seed {seed}: {data_type}");
         let bytes = bytes_of(&data_type, &value, Form::Whole);
@@ -41,7 +38,7 @@ fn generated_values_fit_and_survive_their_bytes() {
 fn the_stored_form_keeps_what_is_persistent() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
-        let data_type = random_type(4, &mut dice);
+        let data_type = generate_type(4, &mut dice);
         let value = generate(&data_type, &mut dice);
         let bytes = bytes_of(&data_type, &value, Form::Stored);
         let loaded = decode_all(&data_type, Form::Stored, &bytes).expect("own bytes");
@@ -58,7 +55,7 @@ fn the_stored_form_keeps_what_is_persistent() {
 fn the_default_of_every_type_fits_it() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
-        let data_type = random_type(4, &mut dice);
+        let data_type = generate_type(4, &mut dice);
         let default = data_type.default_value();
         assert_eq!(check(&data_type, &default), Ok(()), "seed {seed}: {data_type}");
         assert_eq!(
@@ -73,7 +70,7 @@ fn the_default_of_every_type_fits_it() {
 fn damaged_bytes_are_refused_or_mean_what_they_say() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
-        let data_type = random_type(4, &mut dice);
+        let data_type = generate_type(4, &mut dice);
         let value = generate(&data_type, &mut dice);
         for form in [Form::Whole, Form::Stored] {
             let mut bytes = bytes_of(&data_type, &value, form);

@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use annals_def::{Schema, Value, check};
+use annals_def::{Replaced, Schema, Value, check};
 use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
 use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, SessionId, TypeId};
-use annals_node::time::Mono;
+use annals_node::{Behaviour, GhostView, check_args, time::Mono};
 use annals_wire::bus::{GhostImage, GhostMove, Shown};
 
 use crate::{
@@ -60,6 +60,14 @@ pub(crate) struct Moment {
     pub(crate) now: Mono,
     /// The next tick: what is heard is told then.
     pub(crate) beat: u64,
+}
+
+/// What it takes to hear of ghosts and to tell the game what is new.
+#[derive(Clone, Copy)]
+pub(crate) struct Hearing<'a> {
+    pub(crate) at: Moment,
+    pub(crate) schema: &'a Schema,
+    pub(crate) behaviour: &'a dyn Behaviour,
 }
 
 /// What a ghost lacks: an entity, and the newest history number that is known of it.
@@ -131,26 +139,51 @@ impl Ghost {
         Some(numbers.zip(events).collect())
     }
 
-    /// Does what an event says. Returns whether it fits.
-    fn apply(&mut self, schema: &Schema, shown: &Shown, beat: u64) -> bool {
+    /// Does what an event says, and tells the game. Returns whether it fits.
+    fn apply(&mut self, hearing: Hearing<'_>, entity: EntityId, shown: &Shown) -> bool {
         let Shown::Event(event) = shown else { return true };
+        let Some(entity_type) = hearing.schema.entity_type(self.type_id) else {
+            return false;
+        };
         match &event.body {
             Body::Changed { member, change } => {
-                let property = schema
-                    .entity_type(self.type_id)
-                    .and_then(|found| found.property(*member));
+                let property = entity_type.property(*member);
                 let (Some(property), Some(held)) = (property, self.properties.get_mut(member)) else {
                     return false;
                 };
-                change.change().check(&property.data_type, held).is_ok() && change.make(held).is_ok()
+                if change.change().check(&property.data_type, held).is_err() {
+                    return false;
+                }
+                let Ok(replaced) = change.make(held) else {
+                    return false;
+                };
+                self.tell(hearing, entity, *member, &replaced);
+                true
+            }
+            Body::Invoked { method, args, .. } => {
+                let method = entity_type.client_methods.get(usize::from(method.0));
+                method.is_some_and(|method| check_args(entity_type, method, args).is_ok())
             }
             Body::Moved(place) => {
                 if is_sound(place) {
-                    self.whereabouts.note(*place, beat);
+                    self.whereabouts.note(*place, hearing.at.beat);
                 }
                 is_sound(place)
             }
             _ => true,
+        }
+    }
+
+    /// Tells the game that a property has changed.
+    fn tell(&self, hearing: Hearing<'_>, entity: EntityId, property: MemberId, replaced: &Replaced) {
+        if let Some(entity_type) = hearing.schema.entity_type(self.type_id) {
+            let view = GhostView {
+                entity,
+                entity_type,
+                place: self.whereabouts.place,
+                properties: &self.properties,
+            };
+            hearing.behaviour.ghost_changed(&view, property, replaced);
         }
     }
 }
@@ -200,13 +233,12 @@ impl Ghosts {
     /// Takes an image, unless more is known already. Returns whether `from` holds the entity, as far as is known now.
     pub(crate) fn take_image(
         &mut self,
-        at: Moment,
-        schema: &Schema,
+        hearing: Hearing<'_>,
         from: OwnerId,
         entity: EntityId,
         image: GhostImage,
     ) -> bool {
-        if !fits(schema, &image) {
+        if !fits(hearing.schema, &image) {
             return false;
         }
         let old = self.ghosts.remove(&entity);
@@ -216,7 +248,17 @@ impl Ghosts {
         let ghost = match old {
             Some(old) if !newer => old,
             None if self.ghosts.len() >= LIMIT => return false,
-            old => renew(old, at, from, image),
+            None => renew(None, hearing.at, from, image),
+            Some(mut old) => {
+                let before = std::mem::take(&mut old.properties);
+                let ghost = renew(Some(old), hearing.at, from, image);
+                for (member, old) in before {
+                    if ghost.properties.get(&member).is_some_and(|new| *new != old) {
+                        ghost.tell(hearing, entity, member, &Replaced::Whole { old });
+                    }
+                }
+                ghost
+            }
         };
         let held = ghost.holder == from;
         self.ghosts.insert(entity, ghost);
@@ -226,12 +268,12 @@ impl Ghosts {
     /// Takes events. Returns what is missing before them.
     pub(crate) fn take_events(
         &mut self,
-        at: Moment,
-        schema: &Schema,
+        hearing: Hearing<'_>,
         from: OwnerId,
         (entity, after): (EntityId, HistoryNumber),
         events: Vec<Shown>,
     ) -> Option<Lack> {
+        let at = hearing.at;
         let Some(ghost) = self.ghosts.get_mut(&entity) else {
             return (self.ghosts.len() < LIMIT).then_some((entity, None));
         };
@@ -247,7 +289,7 @@ impl Ghosts {
         };
         let known = usize::try_from(known).unwrap_or(usize::MAX);
         for shown in events.into_iter().skip(known) {
-            if !ghost.apply(schema, &shown, at.beat) {
+            if !ghost.apply(hearing, entity, &shown) {
                 self.ghosts.remove(&entity);
                 return Some((entity, None));
             }

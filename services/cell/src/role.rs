@@ -9,7 +9,7 @@ use annals_space::Interest;
 use annals_wire::bus::{GhostMessage, Message, ViewMessage};
 
 use crate::{
-    ghosts::{Ghosts, Lack, Moment},
+    ghosts::{Ghosts, Hearing, Lack, Moment},
     handover::Handover,
     haunts::Haunts,
     input::{CellInput, Counters},
@@ -187,15 +187,21 @@ impl Role for CellRole {
     fn ghost(&mut self, desk: &mut Desk, from: OwnerId, message: GhostMessage) {
         let at = self.moment(desk);
         let schema = std::sync::Arc::clone(desk.schema());
+        let behaviour = std::sync::Arc::clone(desk.behaviour());
+        let hearing = Hearing {
+            at,
+            schema: &schema,
+            behaviour: behaviour.as_ref(),
+        };
         match message {
             GhostMessage::Image { entity, image } => {
-                if desk.image(entity).is_none() && self.ghosts.take_image(at, &schema, from, entity, *image) {
+                if desk.image(entity).is_none() && self.ghosts.take_image(hearing, from, entity, *image) {
                     desk.heard_of(entity, from);
                 }
             }
             GhostMessage::Events { entity, after, events } => {
                 if desk.image(entity).is_none() {
-                    let lack = self.ghosts.take_events(at, &schema, from, (entity, after), events);
+                    let lack = self.ghosts.take_events(hearing, from, (entity, after), events);
                     if self.ghosts.get(entity).is_some_and(|ghost| ghost.holder() == from) {
                         desk.heard_of(entity, from);
                     }

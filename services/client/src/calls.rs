@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{EntityType, Exposure, Form, Method, Value, encode};
+use annals_def::{EntityType, Exposure, Form, MessageRange, Method, Value, encode};
 use annals_ids::{CallNumber, EntityId, Part};
-use annals_wire::client::{Call, ClientMember, MAX_UPSTREAM_FRAME, MessageRange};
+use annals_wire::client::{Call, ClientMember, MAX_UPSTREAM_FRAME};
 use thiserror::Error;
 
 use crate::event::Millis;
@@ -340,7 +340,7 @@ pub(crate) fn encode_call(
         });
     }
     let mut bytes = Vec::new();
-    range.put(member, &mut bytes);
+    range.put(member.0, &mut bytes);
     for (arg, value) in method.args.iter().zip(args) {
         encode(&arg.data_type, value, Form::Whole, &mut bytes).map_err(|source| CallError::Argument {
             method: method.name.clone(),

@@ -4,6 +4,7 @@
 //! that it can be driven by a model or a simulation; [`Client`] is that core on a QUIC endpoint. Not responsible for: what
 //! a game does with what it sees.
 
+mod callbacks;
 mod calls;
 mod event;
 mod hearing;
@@ -14,6 +15,7 @@ mod shell;
 mod trust;
 mod view;
 
+pub use callbacks::{Callbacks, Changed, NoSuchProperty};
 pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};
 pub use event::{Attempt, Counters, EndReason, Event, Input, Millis, Output, Showing, What};
 pub use hearing::{SILENCE, Silence};

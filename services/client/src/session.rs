@@ -2,11 +2,11 @@
 
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 
-use annals_def::{Schema, Value};
+use annals_def::{MessageRange, Schema, Value};
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
-    ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MessageRange,
-    Moved, Password, Proof, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
+    ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Moved, Password,
+    Proof, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
 };
 
 use crate::{

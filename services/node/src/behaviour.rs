@@ -1,8 +1,10 @@
 //! What a game does: the one trait behind which every host of game code sits.
 
-use annals_def::Value;
-use annals_event::{CallError, Link, Outcome};
-use annals_ids::{Address, CallNumber, MemberId, OwnerId, SessionId, TimerId, TypeId};
+use std::collections::BTreeMap;
+
+use annals_def::{EntityType, Replaced, Value};
+use annals_event::{CallError, Link, Outcome, Place};
+use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, SessionId, TimerId, TypeId};
 
 use crate::context::Context;
 
@@ -63,6 +65,27 @@ pub struct Bootstrap {
     pub properties: Vec<(MemberId, Value)>,
 }
 
+/// A ghost: what is known on this cell of an entity that is real on another. It can be read and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct GhostView<'a> {
+    /// Which entity.
+    pub entity: EntityId,
+    /// Its type.
+    pub entity_type: &'a EntityType,
+    /// Where it was heard to be last.
+    pub place: Place,
+    /// The properties that ghosts have.
+    pub properties: &'a BTreeMap<MemberId, Value>,
+}
+
+impl GhostView<'_> {
+    /// A property that ghosts have.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.properties.get(&self.entity_type.property_named(name)?.index)
+    }
+}
+
 /// Behaviour of all entity types of a game, on bases and cells alike; [`Context`] tells which entity and part is meant.
 ///
 /// It need not be deterministic: what it did is in the log, and replay never runs it again. It keeps no state of its own
@@ -107,6 +130,12 @@ pub trait Behaviour: Send + Sync {
 
     /// The entity has no cell part any more (`onLoseCell`, base part).
     fn cell_lost(&self, _context: &mut Context<'_>) {}
+
+    /// A property of a ghost has changed; the ghost holds the new value already (`callableOnGhost`). `replaced` tells the
+    /// whole property (`set_x`), a part (`setNested_x`) and a slice (`setSlice_x`) from one another, and what was there. It is
+    /// called on every cell that has a ghost of the entity and never for the real one. A ghost that has missed events is told
+    /// what is different, as a change of the whole property.
+    fn ghost_changed(&self, _ghost: &GhostView<'_>, _property: MemberId, _replaced: &Replaced) {}
 
     /// The receiver of one-way calls is gone; the newest of them may not have been taken.
     fn calls_lost(&self, _context: &mut Context<'_>, _to: Address) {}

@@ -106,6 +106,12 @@ impl Desk {
         desk
     }
 
+    /// What the game does.
+    #[must_use]
+    pub fn behaviour(&self) -> &Arc<dyn Behaviour> {
+        &self.behaviour
+    }
+
     /// Whose desk it is.
     #[must_use]
     pub fn owner(&self) -> OwnerId {

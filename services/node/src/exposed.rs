@@ -1,9 +1,9 @@
 //! What clients may call: the client's numbers and bytes in, a method and checked values out. Types before dispatch,
 //! exposure before user code.
 
-use annals_def::{EntityType, Exposure, Form, Method, Schema, Value, decode};
+use annals_def::{EntityType, Exposure, Form, MessageRange, Method, Schema, Value, decode};
 use annals_ids::{MemberId, Part};
-use annals_wire::client::{CallRefusal, MessageRange};
+use annals_wire::client::CallRefusal;
 
 /// Reads a client's call of an entity of `entity_type`. `part` is the part that is called, `own` whether it is the client's
 /// own entity.
@@ -52,8 +52,8 @@ fn find<'a, 'm>(
         Part::Base => seen_as.exposed_base_methods(),
         Part::Cell => seen_as.exposed_cell_methods(),
     };
-    let (member, args) = MessageRange::of_calls(seen_as, part).split(message)?;
-    let index = *exposed.get(usize::from(member.0))?;
+    let (member, args) = MessageRange::of_calls(seen_as, part).take(message)?;
+    let index = *exposed.get(usize::from(member))?;
     let method = match part {
         Part::Base => entity_type.base_method_named(&seen_as.base_methods.get(usize::from(index.0))?.name),
         Part::Cell => entity_type.cell_method_named(&seen_as.cell_methods.get(usize::from(index.0))?.name),

@@ -199,3 +199,21 @@ pub fn take_mailbox(reader: &mut Reader<'_>) -> Result<Mailbox, Malformed> {
         type_id: TypeId(reader.narrow("type")?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use annals_def::{generate, generate_type, split_mix};
+
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_value_is_what_it_takes() {
+        for seed in 0..2_000 {
+            let mut dice = split_mix(seed);
+            let value = generate(&generate_type(4, &mut dice), &mut dice);
+            let mut bytes = Vec::new();
+            put_value(&mut bytes, &value);
+            assert_eq!(value_length(&value), bytes.len(), "seed {seed}: {value}");
+        }
+    }
+}

@@ -7,7 +7,7 @@
 //! cuts a stream into frames.
 //!
 //! Values and arguments are bytes in these frames, in the stream form of `annals_def` (`Form::Whole`). [`ShownWriter`] and
-//! [`ShownReader`], which know the schema, make and read those of a view; [`MessageRange`] tells members by a byte.
+//! [`ShownReader`], which know the schema, make and read those of a view; `annals_def::MessageRange` tells members by a byte.
 
 mod close;
 mod downstream;
@@ -15,7 +15,6 @@ mod fields;
 mod framing;
 mod hello;
 mod login;
-mod messages;
 mod shown;
 mod upstream;
 mod view;
@@ -30,7 +29,6 @@ pub use hello::{Hello, HelloAnswer, Proof, Rejection, Welcome};
 pub use login::{
     Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, Password, Ticket,
 };
-pub use messages::MessageRange;
 pub use shown::{Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};
 pub use upstream::{Call, Moved, Stamps, ToServer, ToServerDatagram};
 pub use view::{Move, Moves, ToClientDatagram, ViewFrame, ViewItem};

@@ -2,13 +2,13 @@
 //! the values that the client holds, for nothing is said that these two tell.
 
 use annals_def::{
-    Change, DataType, Edit, EncodeError, EntityType, Form, Located, Method, Mismatch, Path, Problem, Value, decode,
-    decode_elements, encode, encode_elements, unpack_path,
+    Change, DataType, Edit, EncodeError, EntityType, Form, Located, MessageRange, Method, Mismatch, Path, Problem,
+    Value, decode, decode_elements, encode, encode_elements, unpack_path,
 };
 use annals_event::{Malformed, Reader, put_number};
 use annals_ids::{Hash, HistoryNumber};
 
-use super::{ClientMember, MessageRange, value_hash};
+use super::{ClientMember, value_hash};
 
 /// The id of a change of a part.
 const NESTED: u8 = 0;
@@ -89,7 +89,7 @@ impl<'a> ShownWriter<'a> {
             return Ok(());
         };
         let start = self.bytes.len();
-        self.properties.put(member, &mut self.bytes);
+        self.properties.put(member.0, &mut self.bytes);
         encode(data_type, value, Form::Whole, &mut self.bytes).inspect_err(|_| self.bytes.truncate(start))
     }
 
@@ -135,7 +135,7 @@ impl<'a> ShownWriter<'a> {
         };
         let start = (self.bytes.len(), self.last);
         self.number(number);
-        self.methods.put(member, &mut self.bytes);
+        self.methods.put(member.0, &mut self.bytes);
         let mut args = method.args.iter().zip(args);
         args.try_for_each(|(argument, value)| encode(&argument.data_type, value, Form::Whole, &mut self.bytes))
             .inspect_err(|_| self.undo(start))
@@ -200,38 +200,50 @@ impl<'a> ShownReader<'a> {
             return Ok(None);
         }
         let wrong = self.reader.malformed("history number");
-        let mut id = self.reader.byte("message id")?;
         let mut step = 1;
-        if id == GAP {
+        if self.id()? == GAP {
+            self.reader.byte("message id")?;
             let gap = self.reader.ordinal("gap")?;
             step = Some(gap).filter(|&gap| gap > 0).ok_or(wrong)? + 1;
-            id = self.reader.byte("message id")?;
         }
         let number = self.last.0.checked_add(step).map(HistoryNumber);
         let number = number.filter(|&number| number <= self.upto).ok_or(wrong)?;
-        let shown = match id {
-            NESTED | SLICE => self.part(id == SLICE, held)?,
-            _ if self.properties.contains(id) => {
-                let (member, value) = self.property(id)?;
+        let shown = match self.id()? {
+            id @ (NESTED | SLICE) => self.part(id == SLICE, held)?,
+            id if self.properties.contains(id) => {
+                let (member, value) = self.property()?;
                 let change = Change::whole(value);
                 Shown::Property { member, change }
             }
-            _ => self.method(id)?,
+            _ => self.method()?,
         };
         self.last = number;
         Ok(Some((number, shown)))
     }
 
-    fn property(&mut self, id: u8) -> Result<(ClientMember, Value), Malformed> {
-        let member = self.properties.take(id, &mut self.reader)?;
+    /// The first byte of a message, which is left there.
+    fn id(&self) -> Result<u8, Malformed> {
+        self.reader.clone().byte("message id")
+    }
+
+    fn member(&mut self, range: MessageRange) -> Result<ClientMember, Malformed> {
+        take_with(&mut self.reader, "message id", |bytes| {
+            let (member, rest) = range.take(bytes)?;
+            *bytes = rest;
+            Some(ClientMember(member))
+        })
+    }
+
+    fn property(&mut self) -> Result<(ClientMember, Value), Malformed> {
+        let member = self.member(self.properties)?;
         let wrong = self.reader.malformed("value");
         let data_type = data_type(self.entity_type, member).ok_or(wrong)?;
         let value = take_value(&mut self.reader, data_type)?;
         Ok((member, value))
     }
 
-    fn method(&mut self, id: u8) -> Result<Shown, Malformed> {
-        let member = self.methods.take(id, &mut self.reader)?;
+    fn method(&mut self) -> Result<Shown, Malformed> {
+        let member = self.member(self.methods)?;
         let wrong = self.reader.malformed("arguments");
         let method = method(self.entity_type, member).ok_or(wrong)?;
         let types = method.args.iter().map(|argument| &argument.data_type);
@@ -243,6 +255,7 @@ impl<'a> ShownReader<'a> {
     }
 
     fn part(&mut self, is_slice: bool, held: &[Value]) -> Result<Shown, Malformed> {
+        self.reader.byte("message id")?;
         let among = u32::try_from(held.len()).unwrap_or(u32::MAX);
         let packed = take_with(&mut self.reader, "path", |bytes| {
             unpack_path(bytes, is_slice, among, |property| held.get(property as usize)).ok()
@@ -276,8 +289,7 @@ pub fn read_properties(entity_type: &EntityType, bytes: &[u8]) -> Result<Vec<(Cl
     let mut properties: Vec<(ClientMember, Value)> = Vec::new();
     while reader.reader.remaining() > 0 {
         let wrong = reader.reader.malformed("property");
-        let id = reader.reader.byte("message id")?;
-        let (member, value) = reader.property(id)?;
+        let (member, value) = reader.property()?;
         if properties.last().is_some_and(|(before, _)| *before >= member) {
             return Err(wrong);
         }

@@ -30,7 +30,7 @@ pub struct Call {
     pub part: Part,
     /// Its number on the link: dense from 1, running on through the session's whole life.
     pub number: CallNumber,
-    /// Which of the part's exposed methods ([`MessageRange::of_calls`](super::MessageRange::of_calls)), and the arguments in
+    /// Which of the part's exposed methods ([`MessageRange::of_calls`](annals_def::MessageRange::of_calls)), and the arguments in
     /// the method's order, one after the other. Only who knows the entity's type can read it.
     pub message: Vec<u8>,
 }

@@ -5,11 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use annals_def::{Argument, EntityType, Form, Schema, Value, apply, encode};
+use annals_def::{Argument, EntityType, Form, MessageRange, Schema, Value, apply, encode};
 use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, TypeId};
 use annals_wire::client::{
-    Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, MessageRange, Proof, Rejection, Secret, Shown,
-    ShownReader, Stamps, ToClient, ToServer, ViewFrame, ViewItem, protocol_hash, read_properties,
+    Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Shown, ShownReader,
+    Stamps, ToClient, ToServer, ViewFrame, ViewItem, protocol_hash, read_properties,
 };
 
 use crate::host::{BASE, Host, Out};
@@ -135,7 +135,7 @@ impl Player {
         let found = found.unwrap();
         let range = MessageRange::of_calls(entity_type, part);
         let mut message = Vec::new();
-        range.put(ClientMember(found.client_id.expect("it is exposed")), &mut message);
+        range.put(found.client_id.expect("it is exposed"), &mut message);
         message.extend(arguments(&found.args, args));
         let (last, kept) = self.calls.entry((part, entity)).or_default();
         *last = last.next();

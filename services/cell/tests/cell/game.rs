@@ -1,17 +1,17 @@
 //! The game that the tests play.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use annals_def::{
-    Argument, DataType, Distribution, EntityType, Method, Parts, Path, Property, Reach, Schema, Sequence, Value,
-    Volatile,
+    Argument, DataType, Distribution, EntityType, Method, Parts, Path, Property, Reach, Replaced, Schema, Sequence,
+    Value, Volatile, generate_change,
 };
 use annals_event::{Audience, Place};
 use annals_ids::{EntityId, Mailbox, MemberId, Part, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Caller, Context, Denied, Request};
+use annals_node::{Answer, Behaviour, Caller, Context, Denied, GhostView, Request};
 
 /// A player: has a base, may have a client, moves as its client says.
 pub(crate) const AVATAR: TypeId = TypeId(0);
@@ -32,7 +32,13 @@ const STEP: f32 = 6.0;
 pub(crate) const EDGE: f32 = 150.0;
 
 pub(crate) fn schema() -> Arc<Schema> {
-    let avatar = being("Avatar", Reach::Always);
+    schema_with(&[])
+}
+
+/// Avatars have these properties, too.
+pub(crate) fn schema_with(more: &[Property]) -> Arc<Schema> {
+    let mut avatar = being("Avatar", Reach::Always);
+    avatar.properties.extend_from_slice(more);
     let mut creature = being("Creature", Reach::Always);
     creature.parts.base = false;
     let statue = being("Statue", Reach::Never);
@@ -92,8 +98,20 @@ pub(crate) const CIRCLE: u64 = 201;
 /// As an argument of `act`: set a timer that fires at once, and then in half an eternity.
 pub(crate) const EONS: u64 = 202;
 
+/// As an argument of `act`: change some property in one way or another.
+pub(crate) const ALTER: u64 = 203;
+
+/// As an argument of `act`: do what the test wants.
+pub(crate) const ERRAND: u64 = 204;
+
+/// Something that a test has an entity do once.
+pub(crate) type Errand = Box<dyn FnOnce(&mut Context<'_>) + Send>;
+
+/// A change of a ghost that the game was told: whose, which property, what was there, what is there now.
+pub(crate) type GhostChange = (EntityId, MemberId, Replaced, Value);
+
 /// Behaviour of all of them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Game {
     /// Whether they do things by themselves.
     pub(crate) lively: AtomicBool,
@@ -105,6 +123,9 @@ pub(crate) struct Game {
     pub(crate) length: AtomicU64,
     /// How many of them were denied.
     pub(crate) denied: AtomicU64,
+    pub(crate) errand: Mutex<Option<Errand>>,
+    /// What it was told of ghosts.
+    pub(crate) ghost_changes: Mutex<Vec<GhostChange>>,
 }
 
 impl Behaviour for Game {
@@ -138,9 +159,20 @@ impl Behaviour for Game {
         }
     }
 
+    fn ghost_changed(&self, ghost: &GhostView<'_>, property: MemberId, replaced: &Replaced) {
+        let name = &ghost.entity_type.property(property).expect("it exists").name;
+        let new = ghost.get(name).expect("ghosts have it").clone();
+        let change = (ghost.entity, property, replaced.clone(), new);
+        self.ghost_changes.lock().expect("nobody panics with it").push(change);
+    }
+
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
         match (method, args) {
             (NOTE, [number]) => append(context, "heard", number.clone()),
+            (ACT, [Value::UInt(ERRAND)]) => {
+                let errand = self.errand.lock().expect("nobody panics with it").take();
+                errand.expect("a test has one")(context);
+            }
             (ACT, [Value::UInt(what)]) => act(context, *what),
             (JUMP, [Value::Float32(x)]) => jump(context, *x),
             _ => {
@@ -181,6 +213,9 @@ fn act(context: &mut Context<'_>, what: u64) {
         context.set_timer(0, u64::MAX, 0);
         return;
     }
+    if what == ALTER {
+        return alter(context);
+    }
     let dice = context.roll();
     let number = i16::try_from(dice % 30_000).expect("it is below 30,000");
     let text = Value::Unicode(format!("text {number}"));
@@ -206,6 +241,19 @@ fn act(context: &mut Context<'_>, what: u64) {
         _ => context.set("motto", text),
     };
     done.expect("the values fit");
+}
+
+/// Changes a property of the cell part, but for the one that keeps an account of calls.
+fn alter(context: &mut Context<'_>) {
+    let properties = &context.entity_type().properties;
+    let held = properties.iter().filter(|property| property.name != "heard");
+    let held: Vec<String> = held.map(|property| property.name.clone()).collect();
+    let name = &held[usize::try_from(context.roll() % held.len() as u64).expect("there are few")];
+    let property = context.entity_type().property_named(name).expect("it exists");
+    let data_type = property.data_type.clone();
+    let value = context.get(name).expect("it is held here").clone();
+    let change = generate_change(&data_type, &value, &mut || context.roll());
+    context.change(name, change).expect("what was generated fits");
 }
 
 fn append(context: &mut Context<'_>, property: &str, value: Value) {

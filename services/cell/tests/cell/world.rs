@@ -6,7 +6,7 @@ use std::{
 };
 
 use annals_cell::{CellInput, CellRole};
-use annals_def::Value;
+use annals_def::{Schema, Value};
 use annals_event::{CellCreation, Image, Place};
 use annals_ids::{EntityId, MemberId, OwnerId, SessionId, SpaceId, TypeId, WallTime, WorldTime};
 use annals_node::{
@@ -81,8 +81,12 @@ pub(crate) struct World {
 impl World {
     /// Three cells side by side and a home, all up.
     pub(crate) fn new(seed: u64) -> Self {
+        Self::of(seed, crate::game::schema())
+    }
+
+    /// The same of a schema that has more than the game knows.
+    pub(crate) fn of(seed: u64, schema: Arc<Schema>) -> Self {
         let game = Arc::new(Game::default());
-        let schema = crate::game::schema();
         let context = process::Game {
             schema,
             behaviour: Arc::clone(&game) as _,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use annals_def::{Change, Edit, Located, Path, Value};
+use annals_def::{Change, ChangeError, Edit, Located, Path, Value};
 use annals_event::{Body, latest::value::value_length};
 
 use super::{Context, Denied, MAX_VALUE_BYTES};
@@ -42,8 +42,19 @@ impl Context<'_> {
     /// # Errors
     /// As [`Context::change`]; also when the range ends before it starts.
     pub fn splice(&mut self, name: &str, path: &Path, range: Range<u32>, values: Vec<Value>) -> Result<(), Denied> {
-        // A range that ends before it starts becomes one that no array has.
-        let removed = range.end.checked_sub(range.start).unwrap_or(u32::MAX);
+        let Some(removed) = range.end.checked_sub(range.start) else {
+            let length = match path.find(self.get(name)?) {
+                Some(Value::Sequence(values)) => values.len(),
+                _ => 0,
+            };
+            let error = ChangeError::NoSlice {
+                path: path.clone(),
+                at: range.start,
+                end: range.end.into(),
+                length,
+            };
+            return Err(Denied::change(self.member(name), error));
+        };
         self.change(name, Change::splice(path.clone(), range.start, removed, values))
     }
 
@@ -72,15 +83,14 @@ impl Context<'_> {
             .properties
             .get(&property.index)
             .ok_or_else(|| self.other_part(property))?;
-        let member = || format!("{}.{name}", self.entity_type().name);
         change
             .check(&property.data_type, held)
-            .map_err(|error| Denied::change(member(), error))?;
+            .map_err(|error| Denied::change(self.member(name), error))?;
         if change.is_vain(held) {
             return Ok(());
         }
         let bytes = room_for(&change, held).map_err(|bytes| Denied::TooLarge {
-            member: member(),
+            member: self.member(name),
             bytes,
         })?;
         let (located, bytes) = if property.latest_only && !change.is_whole() {
@@ -105,6 +115,10 @@ impl Context<'_> {
         };
         self.desk.record_for(self.entity, shown, body);
         Ok(())
+    }
+
+    fn member(&self, name: &str) -> String {
+        format!("{}.{name}", self.entity_type().name)
     }
 }
 

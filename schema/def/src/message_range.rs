@@ -11,11 +11,9 @@
 //!
 //! A client's call has all 256 values as slots of the exposed methods of the part that is called.
 
-use annals_def::EntityType;
-use annals_event::{Malformed, Reader};
-use annals_ids::Part;
+use annals_ids::{MemberId, Part};
 
-use super::ClientMember;
+use crate::schema::EntityType;
 
 /// Values of a byte.
 const BYTES: u32 = 256;
@@ -100,9 +98,15 @@ impl MessageRange {
         )
     }
 
-    /// Appends the id of a member that there is.
-    pub fn put(&self, member: ClientMember, out: &mut Vec<u8>) {
-        let member = u32::from(member.0);
+    /// How many members have an id of a single byte.
+    #[must_use]
+    pub fn single_byte(&self) -> usize {
+        self.direct.min(self.members) as usize
+    }
+
+    /// Appends the id of the member with this client number, which there is.
+    pub fn put(&self, member: u16, out: &mut Vec<u8>) {
+        let member = u32::from(member);
         let Some(beyond) = member.checked_sub(self.direct) else {
             out.push((self.first + member).to_le_bytes()[0]);
             return;
@@ -123,33 +127,27 @@ impl MessageRange {
         (self.first..end).contains(&u32::from(id))
     }
 
-    /// The member of a message that begins with this byte, with what else there is of its id.
-    ///
-    /// # Errors
-    /// When no member has that id.
-    pub fn take(&self, id: u8, reader: &mut Reader<'_>) -> Result<ClientMember, Malformed> {
-        let wrong = reader.malformed("message id");
-        let slot = u32::from(id).checked_sub(self.first).ok_or(wrong)?;
-        let member = match slot.checked_sub(self.direct) {
-            None => slot,
-            Some(_) if self.width == 2 => self.direct + u32::from(u16::from_le_bytes(reader.array("message id")?)),
-            Some(nth) => self.direct + nth * BYTES + u32::from(reader.byte("message id")?),
-        };
-        let member = Some(member).filter(|&member| member < self.members && self.contains(id));
-        let member = member.and_then(|member| u16::try_from(member).ok());
-        member.map(ClientMember).ok_or(wrong)
-    }
-
-    /// The member of a message and what follows its id; `None` when no member has that id.
+    /// The client number of the member that a message is about, and what follows its id; `None` when no member has it.
     #[must_use]
-    pub fn split<'m>(&self, message: &'m [u8]) -> Option<(ClientMember, &'m [u8])> {
-        let mut reader = Reader::new(message);
-        let id = reader.byte("message id").ok()?;
-        let member = self.take(id, &mut reader).ok()?;
-        Some((member, &message[reader.offset()..]))
+    pub fn take<'m>(&self, message: &'m [u8]) -> Option<(u16, &'m [u8])> {
+        let (&id, rest) = message.split_first()?;
+        let slot = u32::from(id).checked_sub(self.first)?;
+        let (member, rest) = match slot.checked_sub(self.direct) {
+            None => (slot, rest),
+            Some(_) if self.width == 2 => {
+                let (beyond, rest) = rest.split_first_chunk()?;
+                (self.direct + u32::from(u16::from_le_bytes(*beyond)), rest)
+            }
+            Some(nth) => {
+                let (&beyond, rest) = rest.split_first()?;
+                (self.direct + nth * BYTES + u32::from(beyond), rest)
+            }
+        };
+        let member = Some(member).filter(|&member| member < self.members && self.contains(id))?;
+        Some((u16::try_from(member).ok()?, rest))
     }
 }
 
-fn count(members: &[annals_ids::MemberId]) -> u16 {
+fn count(members: &[MemberId]) -> u16 {
     u16::try_from(members.len()).expect("invariant: at most MAX_MEMBERS members")
 }

@@ -1,0 +1,393 @@
+//! What a client is shown of an entity: `test_data/client/shown.txt` for the definitions in `shown.def`, generated changes of
+//! generated types, and hostile bytes. With `ANNALS_WRITE_VECTORS=1` the file is written anew; what changes is then a
+//! change of the protocol.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::{fmt::Write, fs, path::PathBuf};
+
+use annals_def::{
+    Argument, Change, Dice, Distribution, Edit, EntityType, Located, Method, Path, Property, Schema, Tree, Value,
+    apply, compile, generate, generate_change, generate_type, split_mix,
+};
+use annals_ids::HistoryNumber;
+use annals_wire::client::{ClientMember, Shown, ShownReader, ShownWriter, args_hash, change_hash, read_properties};
+
+const SEEDS: u64 = 600;
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("test_data/client")
+        .join(name)
+}
+
+fn defined() -> EntityType {
+    let mut tree = Tree::new();
+    tree.insert("entities.xml", "<root> <Avatar/> </root>");
+    tree.insert("entity_defs/Avatar.def", fs::read(file("shown.def")).unwrap());
+    let compiled = compile(&tree);
+    compiled.schema.expect("the definitions are right").types()[0].clone()
+}
+
+fn number(member: Option<u16>) -> ClientMember {
+    ClientMember(member.expect("clients see it"))
+}
+
+fn defaults(entity_type: &EntityType) -> Vec<Value> {
+    let seen = entity_type.client_properties().iter();
+    seen.map(|index| entity_type.property(*index).unwrap().default.clone())
+        .collect()
+}
+
+fn write(writer: &mut ShownWriter<'_>, held: &mut [Value], at: HistoryNumber, shown: &Shown) {
+    match shown {
+        Shown::Property { member, change } => {
+            let held = &mut held[usize::from(member.0)];
+            let located = Located::new(change.clone(), held).unwrap();
+            writer.change(at, *member, &located).unwrap();
+            located.make(held).unwrap();
+        }
+        Shown::Method { member, args } => writer.method(at, *member, args).unwrap(),
+    }
+}
+
+fn cases(avatar: &EntityType) -> Vec<(&'static str, u64, Shown)> {
+    [changes(avatar), calls(avatar)].concat()
+}
+
+fn calls(avatar: &EntityType) -> Vec<(&'static str, u64, Shown)> {
+    let method = |name, args| Shown::Method {
+        member: number(avatar.client_method_named(name).unwrap().client_id),
+        args,
+    };
+    vec![
+        (
+            "a call of fixed size",
+            308,
+            method("onHit", vec![Value::UInt(9), Value::Int(-9)]),
+        ),
+        (
+            "a call of variable size",
+            309,
+            method("onSay", vec![Value::Unicode("hi".into())]),
+        ),
+    ]
+}
+
+fn changes(avatar: &EntityType) -> Vec<(&'static str, u64, Shown)> {
+    let property = |name, change| Shown::Property {
+        member: number(avatar.property_named(name).unwrap().client_id),
+        change,
+    };
+    let ints = |numbers: &[i64]| numbers.iter().copied().map(Value::Int).collect::<Vec<_>>();
+    vec![
+        (
+            "a whole property of fixed size",
+            13,
+            property("level", Change::whole(Value::UInt(7))),
+        ),
+        ("another", 14, property("health", Change::whole(Value::Int(-2)))),
+        (
+            "one of variable size",
+            15,
+            property("title", Change::whole(Value::string("Sir"))),
+        ),
+        (
+            "an array",
+            16,
+            property("marks", Change::whole(Value::Sequence(ints(&[5, 4, 3, 2, 1])))),
+        ),
+        (
+            "an element, after numbers that concern others",
+            300,
+            property("marks", Change::part(Path(vec![3]), Value::Int(8))),
+        ),
+        (
+            "a part deep inside",
+            301,
+            property("bags", Change::part(Path(vec![2, 0, 1]), Value::Int(10))),
+        ),
+        (
+            "a field",
+            302,
+            property("bags", Change::part(Path(vec![0, 1]), Value::string("1st"))),
+        ),
+        (
+            "elements appended",
+            303,
+            property("marks", Change::splice(Path::WHOLE, 5, 0, ints(&[6, 7]))),
+        ),
+        (
+            "elements deleted",
+            304,
+            property("marks", Change::splice(Path::WHOLE, 1, 3, Vec::new())),
+        ),
+        (
+            "elements replaced",
+            306,
+            property("marks", Change::splice(Path::WHOLE, 0, 2, ints(&[-1, -2, -3]))),
+        ),
+        (
+            "an element appended to an array inside",
+            307,
+            property("bags", Change::splice(Path(vec![1, 0]), 0, 0, ints(&[5]))),
+        ),
+    ]
+}
+
+#[test]
+fn events_have_the_bytes_in_the_file() {
+    let avatar = defined();
+    let mut held = defaults(&avatar);
+    let mut last = HistoryNumber(12);
+    let (mut rendered, mut whole) = (String::new(), ShownWriter::new(&avatar, last));
+    for (name, at, shown) in cases(&avatar) {
+        let mut writer = ShownWriter::new(&avatar, last);
+        write(&mut whole, &mut held.clone(), HistoryNumber(at), &shown);
+        write(&mut writer, &mut held, HistoryNumber(at), &shown);
+        let hex: String = writer.finish().iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(rendered, "{name}\n  {at}: {shown:?}\n  {hex}").unwrap();
+        last = HistoryNumber(at);
+    }
+    if std::env::var_os("ANNALS_WRITE_VECTORS").is_some() {
+        fs::write(file("shown.txt"), &rendered).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(file("shown.txt")).unwrap(),
+        rendered,
+        "shown.txt differs"
+    );
+
+    // They follow one another.
+    let bytes = whole.finish();
+    let mut reader = ShownReader::new(&avatar, (HistoryNumber(12), HistoryNumber(309)), &bytes);
+    let mut held = defaults(&avatar);
+    for (name, at, shown) in cases(&avatar) {
+        assert_eq!(
+            reader.next_event(&held),
+            Ok(Some((HistoryNumber(at), shown.clone()))),
+            "{name}"
+        );
+        make(&avatar, &mut held, &shown);
+    }
+    assert_eq!(reader.next_event(&held), Ok(None));
+}
+
+#[test]
+fn what_was_counted_by_hand() {
+    let avatar = defined();
+    let mut held = defaults(&avatar);
+    let mut last = HistoryNumber(12);
+    let expected: &[&[u8]] = &[
+        // Ids from 3 on: level, health, title, marks, bags; then onHit, onSay.
+        &[3, 7],
+        &[4, 0xfe, 0xff, 0xff, 0xff],
+        &[5, 3, b'S', b'i', b'r'],
+        &[6, 5, 5, 0, 4, 0, 3, 0, 2, 0, 1, 0],
+        // A gap of 283 numbers; then, of five properties, 1 011 (marks), of five elements 0 011.
+        &[2, 0x9b, 2, 0, 0b1011_0011, 8, 0],
+        // 1 100 (bags), of three 1 10, of two 1 0, of two 0 1.
+        &[0, 0b1100_1101, 0b0010_0000, 10, 0, 0, 0],
+    ];
+    for ((_, at, shown), expected) in cases(&avatar).iter().zip(expected) {
+        let mut writer = ShownWriter::new(&avatar, last);
+        write(&mut writer, &mut held, HistoryNumber(*at), shown);
+        assert_eq!(writer.finish(), *expected, "{shown:?}");
+        last = HistoryNumber(*at);
+    }
+}
+
+fn make(entity_type: &EntityType, held: &mut [Value], shown: &Shown) {
+    if let Shown::Property { member, change } = shown {
+        let index = entity_type.client_properties()[usize::from(member.0)];
+        let data_type = &entity_type.property(index).unwrap().data_type;
+        apply(data_type, &mut held[usize::from(member.0)], change).unwrap();
+    }
+}
+
+/// A type with so many properties and methods that clients see.
+fn random_type(members: u64, dice: &mut Dice<'_>) -> EntityType {
+    let mut entity_type = EntityType::new("Any");
+    entity_type.properties = (0..1 + dice() % members)
+        .map(|i| {
+            let data_type = generate_type(4, dice);
+            let default = generate(&data_type, dice);
+            let property = Property::new(format!("p{i}"), data_type, Distribution::AllClients);
+            Property { default, ..property }
+        })
+        .collect();
+    entity_type.client_methods = (0..1 + dice() % members)
+        .map(|i| {
+            let args = (0..dice() % 3).map(|_| Argument::new("a", generate_type(3, dice)));
+            Method::new(format!("m{i}"), args.collect())
+        })
+        .collect();
+    Schema::new(vec![entity_type], Vec::new(), Vec::new()).types()[0].clone()
+}
+
+fn random_event(entity_type: &EntityType, held: &[Value], dice: &mut Dice<'_>) -> Shown {
+    if dice().is_multiple_of(4) {
+        let member = ClientMember((dice() % entity_type.client_methods.len() as u64) as u16);
+        let method = &entity_type.client_methods[usize::from(entity_type.client_method_ids()[usize::from(member.0)].0)];
+        let args = method
+            .args
+            .iter()
+            .map(|argument| generate(&argument.data_type, dice))
+            .collect();
+        return Shown::Method { member, args };
+    }
+    let member = ClientMember((dice() % held.len() as u64) as u16);
+    let index = entity_type.client_properties()[usize::from(member.0)];
+    let data_type = &entity_type.property(index).unwrap().data_type;
+    let change = generate_change(data_type, &held[usize::from(member.0)], dice);
+    Shown::Property { member, change }
+}
+
+/// A generated type, what a client holds of it, and events that follow number 9.
+fn generated(seed: u64) -> (EntityType, Vec<(HistoryNumber, Shown)>, Vec<u8>) {
+    let mut dice = split_mix(seed);
+    let members = if seed.is_multiple_of(10) { 300 } else { 8 };
+    let entity_type = random_type(members, &mut dice);
+    let mut held = defaults(&entity_type);
+    let mut at = HistoryNumber(9);
+    let mut writer = ShownWriter::new(&entity_type, at);
+    let mut events = Vec::new();
+    for _ in 0..12 {
+        let shown = random_event(&entity_type, &held, &mut dice);
+        at = HistoryNumber(at.0 + 1 + [0, 0, 1, 300][(dice() % 4) as usize]);
+        write(&mut writer, &mut held, at, &shown);
+        events.push((at, shown));
+    }
+    let bytes = writer.finish();
+    (entity_type, events, bytes)
+}
+
+#[test]
+fn what_is_written_is_read_back_change_by_change() {
+    let mut slices = 0;
+    for seed in 0..SEEDS {
+        let (entity_type, events, bytes) = generated(seed);
+        let upto = events.last().unwrap().0;
+        let mut held = defaults(&entity_type);
+        let mut reader = ShownReader::new(&entity_type, (HistoryNumber(9), upto), &bytes);
+        for (at, shown) in &events {
+            let read = reader.next_event(&held).expect("own bytes").expect("one more");
+            assert_eq!(read, (*at, shown.clone()), "seed {seed}");
+            make(&entity_type, &mut held, shown);
+            let hash = match shown {
+                Shown::Property { member, change } => {
+                    slices += u64::from(matches!(change.edit, Edit::Splice { .. }));
+                    let index = entity_type.client_properties()[usize::from(member.0)];
+                    change_hash(&entity_type.property(index).unwrap().data_type, change)
+                }
+                Shown::Method { member, args } => {
+                    let index = entity_type.client_method_ids()[usize::from(member.0)];
+                    args_hash(&entity_type.client_methods[usize::from(index.0)], args)
+                }
+            };
+            assert!(hash.is_some(), "seed {seed}");
+        }
+        assert_eq!(reader.next_event(&held), Ok(None), "seed {seed}");
+        // One event less is allowed.
+        let mut reader = ShownReader::new(&entity_type, (HistoryNumber(9), HistoryNumber(upto.0 - 1)), &bytes);
+        let mut held = defaults(&entity_type);
+        let refused = loop {
+            match reader.next_event(&held) {
+                Ok(Some((_, shown))) => make(&entity_type, &mut held, &shown),
+                other => break other,
+            }
+        };
+        assert!(refused.is_err(), "seed {seed}: an event beyond the last number");
+    }
+    assert!(slices > SEEDS / 2, "{slices}");
+}
+
+#[test]
+fn properties_are_read_back_and_have_to_ascend() {
+    for seed in 0..SEEDS / 2 {
+        let mut dice = split_mix(seed);
+        let entity_type = random_type(if seed.is_multiple_of(10) { 300 } else { 8 }, &mut dice);
+        let properties: Vec<(ClientMember, Value)> = (0..)
+            .map(ClientMember)
+            .zip(entity_type.client_properties())
+            .filter(|_| dice().is_multiple_of(2))
+            .map(|(member, index)| (member, entity_type.property(*index).unwrap().default.clone()))
+            .collect();
+        let write = |properties: &[(ClientMember, Value)]| {
+            let mut writer = ShownWriter::new(&entity_type, HistoryNumber(0));
+            for (member, value) in properties {
+                writer.property(*member, value).unwrap();
+            }
+            writer.finish()
+        };
+        assert_eq!(
+            read_properties(&entity_type, &write(&properties)),
+            Ok(properties.clone()),
+            "seed {seed}"
+        );
+        if properties.len() > 1 {
+            let backwards: Vec<_> = properties.into_iter().rev().collect();
+            assert!(
+                read_properties(&entity_type, &write(&backwards)).is_err(),
+                "seed {seed}"
+            );
+        }
+    }
+}
+
+/// Whatever can be read is written in the same bytes again, and nothing is a panic.
+#[test]
+fn damaged_events_are_refused_or_mean_what_they_say() {
+    let mut read_on = 0;
+    for seed in 0..SEEDS {
+        let mut dice = split_mix(!seed);
+        let (entity_type, _, good) = generated(seed);
+        for _ in 0..20 {
+            let mut bytes = good.clone();
+            match dice() % 3 {
+                0 => bytes.truncate(dice() as usize % bytes.len()),
+                1 => {
+                    let at = dice() as usize % bytes.len();
+                    bytes[at] ^= 1 << (dice() % 8);
+                }
+                _ => bytes = (0..dice() % 60).map(|_| (dice() >> (dice() % 8)) as u8).collect(),
+            }
+            let mut held = defaults(&entity_type);
+            let mut copy = held.clone();
+            let mut writer = ShownWriter::new(&entity_type, HistoryNumber(9));
+            let mut reader = ShownReader::new(&entity_type, (HistoryNumber(9), HistoryNumber(u64::MAX >> 1)), &bytes);
+            while let Ok(Some((at, shown))) = reader.next_event(&held) {
+                read_on += 1;
+                if let Shown::Property { member, change } = &shown {
+                    let index = entity_type.client_properties()[usize::from(member.0)];
+                    let data_type = &entity_type.property(index).unwrap().data_type;
+                    if apply(data_type, &mut held[usize::from(member.0)], change).is_err() {
+                        // An array of fixed size that would change its length, or a part of a tuple.
+                        break;
+                    }
+                }
+                write(&mut writer, &mut copy, at, &shown);
+            }
+            let again = writer.finish();
+            assert_eq!(again, bytes[..again.len()], "seed {seed}");
+        }
+    }
+    assert!(read_on > 10 * SEEDS, "{read_on}");
+}
+
+#[test]
+fn a_false_number_of_elements_allocates_nothing() {
+    let avatar = defined();
+    let held = defaults(&avatar);
+    let among = u32::try_from(held.len()).unwrap();
+    let marks = number(avatar.property_named("marks").unwrap().client_id);
+    let append = Change::splice(Path::WHOLE, 5, 0, Vec::new());
+    let mut bytes = vec![1];
+    let located = Located::new(append, &held[usize::from(marks.0)]).unwrap();
+    located.pack((marks.0.into(), among), &mut bytes);
+    for count in [&[0xff, 0xff, 0xff, 0xff][..], &[0xfe], &[0xff, 3, 0, 0]] {
+        let bytes = [&bytes, count, &[1, 0]].concat();
+        let mut reader = ShownReader::new(&avatar, (HistoryNumber(0), HistoryNumber(9)), &bytes);
+        let refused = reader.next_event(&held).expect_err("so many are not there");
+        assert_eq!(refused.to_string(), "malformed elements at byte 3");
+    }
+}

@@ -1,0 +1,235 @@
+//! What a game does when properties change: `set_x`, `setNested_x` and `setSlice_x` of the entities that it sees.
+//!
+//! A game registers what it wants to be told by type and property, and hands every [`Event`] to [`Callbacks::dispatch`]. A
+//! change of a part goes to the `nested` callback and one of a slice to the `slice` callback; where there is none, `set` is
+//! called without an old value, since the whole was not replaced. Callbacks run after the change, when the view holds the new
+//! value, and in the order of the events.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use annals_def::{DataType, Replaced, Schema, Step, Value};
+use annals_ids::{EntityId, MemberId, Part, TypeId};
+use thiserror::Error;
+
+use crate::{
+    event::{Event, Showing, What},
+    session::ClientCore,
+    view::Seen,
+};
+
+/// A callback that cannot be: there is nothing that it would be called for.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoSuchProperty {
+    /// The definitions have no such type.
+    #[error("the definitions have no entity type {entity_type}")]
+    Type {
+        /// What was named.
+        entity_type: String,
+    },
+    /// The type has no such property.
+    #[error("{entity_type} has no property {property}")]
+    Property {
+        /// The type.
+        entity_type: String,
+        /// What was named.
+        property: String,
+    },
+    /// No client sees it.
+    #[error("{entity_type}.{property} ({flag}) is shown to no client")]
+    Hidden {
+        /// The type.
+        entity_type: String,
+        /// The property.
+        property: String,
+        /// Its distribution flag.
+        flag: &'static str,
+    },
+    /// It has no parts that change by themselves.
+    #[error("{entity_type}.{property} is {found}, of which no part and no slice ever changes by itself; register set")]
+    NoParts {
+        /// The type.
+        entity_type: String,
+        /// The property.
+        property: String,
+        /// Its type.
+        found: String,
+    },
+}
+
+/// Which property of which entity has changed, and the entity as the view shows it now.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed<'a> {
+    /// Which entity.
+    pub entity: EntityId,
+    /// In which view.
+    pub part: Part,
+    /// The entity.
+    pub seen: &'a Seen,
+}
+
+type Set<G> = Box<dyn FnMut(&mut G, Changed<'_>, Option<&Value>)>;
+type Nested<G> = Box<dyn FnMut(&mut G, Changed<'_>, &[Step], &Value)>;
+type Slice<G> = Box<dyn FnMut(&mut G, Changed<'_>, &[Step], Range<u32>, &[Value])>;
+
+/// The callbacks of one property.
+struct Handlers<G> {
+    data_type: DataType,
+    set: Option<Set<G>>,
+    nested: Option<Nested<G>>,
+    slice: Option<Slice<G>>,
+}
+
+/// See the module. `G` is what callbacks work on.
+pub struct Callbacks<G> {
+    handlers: BTreeMap<(TypeId, MemberId), Handlers<G>>,
+}
+
+impl<G> Default for Callbacks<G> {
+    fn default() -> Self {
+        let handlers = BTreeMap::new();
+        Self { handlers }
+    }
+}
+
+impl<G> Callbacks<G> {
+    /// Calls `set` when the property is replaced, with the old value; and when a part or a slice changes for which there is no
+    /// other callback, without one. A later callback takes the place of an earlier one.
+    ///
+    /// # Errors
+    /// When no client sees such a property.
+    pub fn set(
+        &mut self,
+        schema: &Schema,
+        (entity_type, property): (&str, &str),
+        set: impl FnMut(&mut G, Changed<'_>, Option<&Value>) + 'static,
+    ) -> Result<(), NoSuchProperty> {
+        self.handlers(schema, entity_type, property)?.set = Some(Box::new(set));
+        Ok(())
+    }
+
+    /// Calls `nested` when a part of the property is replaced, with the path to it and the old value there.
+    ///
+    /// # Errors
+    /// When no client sees such a property, or it has no parts.
+    pub fn nested(
+        &mut self,
+        schema: &Schema,
+        (entity_type, property): (&str, &str),
+        nested: impl FnMut(&mut G, Changed<'_>, &[Step], &Value) + 'static,
+    ) -> Result<(), NoSuchProperty> {
+        self.parts(schema, entity_type, property)?.nested = Some(Box::new(nested));
+        Ok(())
+    }
+
+    /// Calls `slice` when elements of an array in the property are replaced, with the path to the array, the range in which
+    /// the new elements are, and the elements that were there.
+    ///
+    /// # Errors
+    /// When no client sees such a property, or it has no parts.
+    pub fn slice(
+        &mut self,
+        schema: &Schema,
+        (entity_type, property): (&str, &str),
+        slice: impl FnMut(&mut G, Changed<'_>, &[Step], Range<u32>, &[Value]) + 'static,
+    ) -> Result<(), NoSuchProperty> {
+        self.parts(schema, entity_type, property)?.slice = Some(Box::new(slice));
+        Ok(())
+    }
+
+    /// Calls what is registered for an event. Nothing is called for an entity that has left the view since.
+    pub fn dispatch(&mut self, game: &mut G, core: &ClientCore, event: &Event) {
+        let (part, entity) = match event {
+            Event::Shown(Showing { part, entity, .. }) | Event::Refreshed { part, entity, .. } => (*part, *entity),
+            _ => return,
+        };
+        let Some(seen) = core.view(part).entities().get(&entity) else {
+            return;
+        };
+        let type_id = seen.type_id;
+        let changed = Changed { entity, part, seen };
+        match event {
+            Event::Shown(Showing {
+                what: What::Changed { property, replaced, .. },
+                ..
+            }) => self.call(game, (type_id, *property), changed, replaced),
+            Event::Refreshed { replaced, .. } => {
+                for (property, old) in replaced {
+                    let replaced = Replaced::Whole { old: old.clone() };
+                    self.call(game, (type_id, *property), changed, &replaced);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, game: &mut G, key: (TypeId, MemberId), changed: Changed<'_>, replaced: &Replaced) {
+        let Some(handlers) = self.handlers.get_mut(&key) else {
+            return;
+        };
+        let steps = |path: &annals_def::Path| path.steps(&handlers.data_type).unwrap_or_default();
+        match (replaced, &mut handlers.nested, &mut handlers.slice) {
+            (Replaced::Nested { path, old }, Some(nested), _) => nested(game, changed, &steps(path), old),
+            (Replaced::Slice { path, range, old }, _, Some(slice)) => {
+                slice(game, changed, &steps(path), range.clone(), old);
+            }
+            _ => {
+                let old = match replaced {
+                    Replaced::Whole { old } => Some(old),
+                    Replaced::Nested { .. } | Replaced::Slice { .. } => None,
+                };
+                if let Some(set) = &mut handlers.set {
+                    set(game, changed, old);
+                }
+            }
+        }
+    }
+
+    fn handlers(
+        &mut self,
+        schema: &Schema,
+        entity_type: &str,
+        property: &str,
+    ) -> Result<&mut Handlers<G>, NoSuchProperty> {
+        let found = schema.type_named(entity_type);
+        let found = found.ok_or_else(|| NoSuchProperty::Type {
+            entity_type: entity_type.to_owned(),
+        })?;
+        let named = found.property_named(property);
+        let named = named.ok_or_else(|| NoSuchProperty::Property {
+            entity_type: entity_type.to_owned(),
+            property: property.to_owned(),
+        })?;
+        if named.client_id.is_none() {
+            return Err(NoSuchProperty::Hidden {
+                entity_type: entity_type.to_owned(),
+                property: property.to_owned(),
+                flag: named.distribution.flag(),
+            });
+        }
+        let handlers = self.handlers.entry((found.id, named.index));
+        Ok(handlers.or_insert_with(|| Handlers {
+            data_type: named.data_type.clone(),
+            set: None,
+            nested: None,
+            slice: None,
+        }))
+    }
+
+    /// The same of a property that has parts.
+    fn parts(
+        &mut self,
+        schema: &Schema,
+        entity_type: &str,
+        property: &str,
+    ) -> Result<&mut Handlers<G>, NoSuchProperty> {
+        let handlers = self.handlers(schema, entity_type, property)?;
+        match &handlers.data_type {
+            DataType::Array(_) | DataType::FixedDict(_) => Ok(handlers),
+            other => Err(NoSuchProperty::NoParts {
+                entity_type: entity_type.to_owned(),
+                property: property.to_owned(),
+                found: other.to_string(),
+            }),
+        }
+    }
+}

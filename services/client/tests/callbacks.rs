@@ -1,0 +1,367 @@
+//! What a game is called for when properties change, on frames written by hand.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::sync::Arc;
+
+use annals_client::{
+    Attempt, Callbacks, Changed, ClientCore, Credentials, Event, Input, Millis, NoSuchProperty, Output, What,
+};
+use annals_def::{
+    Change, DataType, Distribution, EntityType, Field, FixedDict, Located, Path, Property, Replaced, Schema, Sequence,
+    Step, Value, apply,
+};
+use annals_ids::{EntityId, Epoch, HistoryNumber, OwnerId, Part, SessionId, Tick, TypeId};
+use annals_wire::client::{
+    ClientMember, HelloAnswer, Located as At, LoginAnswer, Password, Secret, ShownWriter, Ticket, ToClient, ViewFrame,
+    ViewItem, Welcome,
+};
+
+const SEAT: EntityId = EntityId(7);
+
+fn schema() -> Arc<Schema> {
+    let numbers = DataType::Array(Arc::new(Sequence::of(DataType::Int32)));
+    let bag = FixedDict::of(vec![Field::of("a", numbers.clone()), Field::of("b", DataType::String)]);
+    let bags = DataType::Array(Arc::new(Sequence::of(DataType::FixedDict(Arc::new(bag)))));
+    let mut seat = EntityType::new("Seat");
+    seat.properties = vec![
+        Property::new("seatType", DataType::Int32, Distribution::AllClients),
+        Property::new("bags", bags, Distribution::AllClients),
+        Property::new("marks", numbers, Distribution::AllClients),
+        Property::new("hidden", DataType::Int32, Distribution::CellPublic),
+    ];
+    Arc::new(Schema::new(vec![seat], Vec::new(), Vec::new()))
+}
+
+/// A client that sees one entity, and the truth about it.
+struct Table {
+    schema: Arc<Schema>,
+    core: ClientCore,
+    attempt: Attempt,
+    held: Vec<Value>,
+    upto: HistoryNumber,
+    sequence: u64,
+}
+
+impl Table {
+    fn new() -> Self {
+        let schema = schema();
+        let credentials = Credentials {
+            name: "Ann".to_owned(),
+            password: Password("secret".to_owned()),
+        };
+        let mut core = ClientCore::new(Arc::clone(&schema), credentials, 1);
+        core.start(Millis(0));
+        let seat = &schema.types()[0];
+        let seen = seat.client_properties().iter();
+        let held = seen
+            .map(|index| seat.property(*index).unwrap().default.clone())
+            .collect();
+        let mut table = Self {
+            core,
+            attempt: Attempt(0),
+            held,
+            upto: HistoryNumber(1),
+            sequence: 0,
+            schema,
+        };
+        table.play();
+        let (type_id, place) = (TypeId(0), Some(Default::default()));
+        let enter = ViewItem::Enter {
+            entity: SEAT,
+            type_id,
+            place,
+        };
+        let refresh = table.refresh();
+        table.show(vec![enter, refresh]);
+        table.events();
+        table
+    }
+
+    fn play(&mut self) {
+        self.listen();
+        let (session, attempt) = (SessionId(5), self.attempt);
+        let base = At {
+            owner: OwnerId(3),
+            epoch: Epoch(5),
+            address: ([127, 0, 0, 1], 1_000).into(),
+            certificate: None,
+        };
+        let secret = Secret([9; 32]);
+        let answer = Some(LoginAnswer::Ticket(Ticket { session, secret, base }));
+        self.core.handle(Millis(0), Input::LoginAnswered { attempt, answer });
+        self.listen();
+        let attempt = self.attempt;
+        self.core.handle(Millis(0), Input::Connected { attempt });
+        let welcome = HelloAnswer::Welcome(Welcome {
+            session,
+            epoch: Epoch(5),
+            entity: SEAT,
+            type_id: TypeId(0),
+            token: Secret([1; 32]),
+        });
+        let mut body = Vec::new();
+        welcome.write(&mut body);
+        self.core.handle(Millis(0), Input::Frame { attempt, body });
+        self.listen();
+    }
+
+    fn listen(&mut self) {
+        while let Some(output) = self.core.poll_output() {
+            if let Output::Login { attempt, .. } | Output::Connect { attempt, .. } = output {
+                self.attempt = attempt;
+            }
+        }
+    }
+
+    fn show(&mut self, items: Vec<ViewItem>) {
+        self.sequence += 1;
+        let frame = ViewFrame {
+            source: Part::Cell,
+            view: 1,
+            sequence: self.sequence,
+            tick: Tick(self.sequence),
+            items,
+        };
+        let mut body = Vec::new();
+        ToClient::View(frame).write(&mut body);
+        let attempt = self.attempt;
+        self.core.handle(Millis(10), Input::Frame { attempt, body });
+    }
+
+    fn refresh(&self) -> ViewItem {
+        let mut writer = ShownWriter::new(&self.schema.types()[0], HistoryNumber(0));
+        for (member, value) in (0..).map(ClientMember).zip(&self.held) {
+            writer.property(member, value).unwrap();
+        }
+        ViewItem::Refresh {
+            entity: SEAT,
+            upto: self.upto,
+            properties: writer.finish(),
+        }
+    }
+
+    /// A property changes, and the client is shown it.
+    fn change(&mut self, name: &str, change: Change) {
+        let schema = Arc::clone(&self.schema);
+        let property = schema.types()[0].property_named(name).unwrap();
+        let member = property.client_id.unwrap();
+        let held = &mut self.held[usize::from(member)];
+        let located = Located::new(change, held).unwrap();
+        apply(&property.data_type, held, located.change()).unwrap();
+        let mut writer = ShownWriter::new(&schema.types()[0], self.upto);
+        let from = self.upto;
+        self.upto = from.next();
+        writer.change(self.upto, ClientMember(member), &located).unwrap();
+        self.show(vec![ViewItem::Update {
+            entity: SEAT,
+            from,
+            upto: self.upto,
+            events: writer.finish(),
+        }]);
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.core.poll_event()).collect()
+    }
+
+    /// What the callbacks write down of all that was shown.
+    fn told(&mut self, callbacks: &mut Callbacks<Vec<String>>) -> Vec<String> {
+        let mut told = Vec::new();
+        for event in self.events() {
+            callbacks.dispatch(&mut told, &self.core, &event);
+        }
+        told
+    }
+}
+
+fn ints(numbers: &[i64]) -> Vec<Value> {
+    numbers.iter().copied().map(Value::Int).collect()
+}
+
+fn bag(a: &[i64], b: &str) -> Value {
+    Value::Dict(vec![Value::Sequence(ints(a)), Value::string(b)])
+}
+
+fn path(steps: &[Step]) -> String {
+    let steps = steps.iter().map(|step| match step {
+        Step::Element(index) => index.to_string(),
+        Step::Field(name) => format!("'{name}'"),
+    });
+    steps.collect::<Vec<_>>().join(", ")
+}
+
+fn list(values: &[Value]) -> String {
+    Value::Sequence(values.to_vec()).to_string()
+}
+
+/// Callbacks of one property that write down what they are told.
+fn scribe(property: &'static str, set: bool, nested: bool, slice: bool) -> Callbacks<Vec<String>> {
+    let (schema, mut callbacks, of) = (schema(), Callbacks::default(), ("Seat", property));
+    if set {
+        let write = move |told: &mut Vec<String>, _: Changed<'_>, old: Option<&Value>| {
+            told.push(format!(
+                "set({})",
+                old.map_or_else(|| "no old value".to_owned(), Value::to_string)
+            ));
+        };
+        callbacks.set(&schema, of, write).unwrap();
+    }
+    if nested {
+        let write = |told: &mut Vec<String>, _: Changed<'_>, at: &[Step], old: &Value| {
+            told.push(format!("nested([{}], {old})", path(at)));
+        };
+        callbacks.nested(&schema, of, write).unwrap();
+    }
+    if slice {
+        let write =
+            |told: &mut Vec<String>, _: Changed<'_>, at: &[Step], range: std::ops::Range<u32>, old: &[Value]| {
+                let at: Vec<String> = [path(at)].into_iter().filter(|at| !at.is_empty()).collect();
+                let at = [at, vec![format!("({}, {})", range.start, range.end)]].concat();
+                told.push(format!("slice([{}], {})", at.join(", "), list(old)));
+            };
+        callbacks.slice(&schema, of, write).unwrap();
+    }
+    callbacks
+}
+
+/// The examples of the guide: an element deep inside, appends, deletes and slices, with the paths that it gives them.
+fn guide(table: &mut Table) {
+    let bags = Value::Sequence((0..4).map(|i| bag(&[0, 1, 2, 3, 4, 5 + i], "x")).collect());
+    table.change("bags", Change::whole(bags));
+    table.change("bags", Change::part(Path(vec![3, 0, 5]), Value::Int(80)));
+    table.change("bags", Change::part(Path(vec![3, 1]), Value::string("y")));
+    table.change("bags", Change::splice(Path(vec![3, 0]), 6, 0, ints(&[10])));
+    table.change("bags", Change::splice(Path(vec![3, 0]), 6, 1, Vec::new()));
+    table.change("bags", Change::splice(Path::WHOLE, 1, 2, vec![bag(&[], "z")]));
+}
+
+#[test]
+fn each_depth_has_its_callback_with_path_and_old_value() {
+    let mut table = Table::new();
+    guide(&mut table);
+    let expected = [
+        "set([])",
+        "nested([3, 'a', 5], 8)",
+        "nested([3, 'b'], \"x\")",
+        "slice([3, 'a', (6, 7)], [])",
+        "slice([3, 'a', (6, 6)], [10])",
+        "slice([(1, 2)], [{[0, 1, 2, 3, 4, 6], \"x\"}, {[0, 1, 2, 3, 4, 7], \"x\"}])",
+    ];
+    assert_eq!(table.told(&mut scribe("bags", true, true, true)), expected);
+}
+
+#[test]
+fn a_depth_without_a_callback_falls_back_to_set_without_an_old_value() {
+    let cases = [
+        (
+            (true, false, false),
+            ["set([])", "set(no old value)", "set(no old value)"],
+        ),
+        ((true, true, false), ["set([])", "nested([1], 2)", "set(no old value)"]),
+        (
+            (true, false, true),
+            ["set([])", "set(no old value)", "slice([(2, 3)], [3, 4])"],
+        ),
+    ];
+    for ((set, nested, slice), expected) in cases {
+        let mut table = Table::new();
+        table.change("marks", Change::whole(Value::Sequence(ints(&[1, 2, 3, 4]))));
+        table.change("marks", Change::part(Path(vec![1]), Value::Int(7)));
+        table.change("marks", Change::splice(Path::WHOLE, 2, 2, ints(&[8])));
+        table.change("seatType", Change::whole(Value::Int(1)));
+        assert_eq!(table.told(&mut scribe("marks", set, nested, slice)), expected);
+    }
+    let mut table = Table::new();
+    guide(&mut table);
+    let told = table.told(&mut scribe("bags", false, true, false));
+    assert_eq!(
+        told,
+        ["nested([3, 'a', 5], 8)", "nested([3, 'b'], \"x\")"],
+        "and nothing where there is none"
+    );
+}
+
+#[test]
+fn the_view_holds_the_new_value_when_a_callback_is_called() {
+    let (mut table, schema) = (Table::new(), schema());
+    let id = ClientMember(schema.types()[0].property_named("marks").unwrap().client_id.unwrap());
+    let mut callbacks: Callbacks<Vec<Value>> = Callbacks::default();
+    let write = move |told: &mut Vec<Value>, changed: Changed<'_>, _: Option<&Value>| {
+        assert_eq!((changed.entity, changed.part), (SEAT, Part::Cell));
+        told.push(changed.seen.property(id).unwrap().clone());
+    };
+    callbacks.set(&schema, ("Seat", "marks"), write).unwrap();
+    let mut told = Vec::new();
+    for (count, mark) in [5, 6].into_iter().enumerate() {
+        let end = u32::try_from(count).unwrap();
+        table.change("marks", Change::splice(Path::WHOLE, end, 0, ints(&[mark])));
+        for event in table.events() {
+            callbacks.dispatch(&mut told, &table.core, &event);
+        }
+    }
+    assert_eq!(told, [Value::Sequence(ints(&[5])), Value::Sequence(ints(&[5, 6]))]);
+}
+
+#[test]
+fn a_refresh_sets_what_is_different() {
+    let mut table = Table::new();
+    table.change("seatType", Change::whole(Value::Int(4)));
+    table.events();
+    // What happened meanwhile is not told one by one.
+    table.held[0] = Value::Int(5);
+    table.upto = HistoryNumber(90);
+    let refresh = table.refresh();
+    table.show(vec![refresh]);
+    assert_eq!(table.told(&mut scribe("seatType", true, false, false)), ["set(4)"]);
+    assert_eq!(table.core.property(SEAT, "seatType"), Some(&Value::Int(5)));
+}
+
+#[test]
+fn an_event_says_what_was_put_where_and_what_was_there() {
+    let mut table = Table::new();
+    table.change("marks", Change::splice(Path::WHOLE, 0, 0, ints(&[1, 2])));
+    table.events();
+    let change = Change::splice(Path::WHOLE, 1, 1, ints(&[8, 9]));
+    table.change("marks", change.clone());
+    let [Event::Shown(showing)] = &table.events()[..] else {
+        panic!("one event");
+    };
+    let replaced = Replaced::Slice {
+        path: Path::WHOLE,
+        range: 1..3,
+        old: ints(&[2]),
+    };
+    let property = schema().types()[0].property_named("marks").unwrap().index;
+    let expected = What::Changed {
+        property,
+        change,
+        replaced,
+    };
+    assert_eq!(showing.what, expected);
+}
+
+#[test]
+fn a_callback_that_would_never_be_called_is_refused() {
+    let (schema, mut callbacks) = (schema(), Callbacks::<()>::default());
+    let mut refused = |entity_type, property| {
+        let set = callbacks.set(&schema, (entity_type, property), |(), _, _| {});
+        set.expect_err("there is nothing to be told").to_string()
+    };
+    assert_eq!(
+        refused("Chair", "seatType"),
+        "the definitions have no entity type Chair"
+    );
+    assert_eq!(refused("Seat", "colour"), "Seat has no property colour");
+    assert_eq!(
+        refused("Seat", "hidden"),
+        "Seat.hidden (CELL_PUBLIC) is shown to no client"
+    );
+    let nested = callbacks.nested(&schema, ("Seat", "seatType"), |(), _, _, _| {});
+    assert!(matches!(nested, Err(NoSuchProperty::NoParts { .. })), "{nested:?}");
+    let slice = callbacks.slice(&schema, ("Seat", "seatType"), |(), _, _, _, _| {});
+    let slice = slice.expect_err("it has no parts").to_string();
+    assert_eq!(
+        slice,
+        "Seat.seatType is INT32, of which no part and no slice ever changes by itself; register set"
+    );
+}
