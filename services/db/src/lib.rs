@@ -11,4 +11,4 @@ mod stored;
 
 pub use fold::{Alarm, FoldError, Folded, Folder, Missing};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
-pub use stored::{StoredEntity, find as find_stored, read as read_stored};
+pub use stored::{StoredEntity, Unfit, find as find_stored, read as read_stored};

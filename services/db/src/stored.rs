@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{EntityType, Property, Schema, Value, check};
+use annals_def::{EntityType, Mismatch, Property, Schema, Value, check};
 use annals_event::{
     Image, Malformed, Reader,
     latest::value::{put_value, take_value},
@@ -27,7 +27,41 @@ pub struct StoredEntity {
     pub properties: BTreeMap<String, Value>,
 }
 
+/// A stored value does not fit the property of its name: it was stored under other definitions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{entity_type}.{property} was stored under other definitions: migrate it, or go back to its former type")]
+pub struct Unfit {
+    /// The name of the type.
+    pub entity_type: String,
+    /// The name of the property.
+    pub property: String,
+    /// What does not fit.
+    #[source]
+    pub source: Box<Mismatch>,
+}
+
 impl StoredEntity {
+    /// Whether all that is stored, and still persistent, fits. Whoever loads an entity that does not fit would begin with
+    /// defaults in its place, and the next write would store those.
+    ///
+    /// # Errors
+    /// The first property, in the order of the type, that does not fit.
+    pub fn fits(&self, entity_type: &EntityType) -> Result<(), Unfit> {
+        let held = |property: &&Property| property.distribution.on_base() || property.distribution.on_cell();
+        let persistent = entity_type.properties.iter().filter(|property| property.persistent);
+        for property in persistent.filter(held) {
+            let Some(value) = self.properties.get(&property.name) else {
+                continue;
+            };
+            check(&property.data_type, value).map_err(|source| Unfit {
+                entity_type: self.entity_type.clone(),
+                property: property.name.clone(),
+                source: Box::new(source),
+            })?;
+        }
+        Ok(())
+    }
+
     /// Takes in the persistent properties that a part holds.
     pub fn take_in(&mut self, entity_type: &EntityType, image: &Image) {
         self.entity_type.clone_from(&entity_type.name);
@@ -39,8 +73,8 @@ impl StoredEntity {
         }
     }
 
-    /// What a part of it begins with: the stored properties that the part holds and that still fit their types. What does
-    /// not fit any more takes its default (a migration can do better).
+    /// What a part of it begins with: the stored properties that the part holds and that still [fit](StoredEntity::fits)
+    /// their types.
     #[must_use]
     pub fn properties_of(&self, entity_type: &EntityType, part: Part) -> Vec<(MemberId, Value)> {
         let held = |property: &&Property| match part {

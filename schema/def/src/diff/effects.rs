@@ -86,25 +86,23 @@ fn stored(kind: &ChangeKind, facts: Facts) -> Effect {
     }
 }
 
-/// What a difference of types does to a stored value. A row's reader takes a value that fits the type, and gives the
-/// default for one that does not.
+/// What a difference of types does to a stored value. A row's reader takes a value that fits the type, and refuses to load
+/// an entity of which one does not.
 fn stored_value(difference: &Difference) -> Effect {
     match (difference.fit, &difference.change) {
         (Fit::Same, change) if !change.is_seen() => unaffected("a stored value is written the same way"),
         (Fit::Same, _) => compatible("every stored value is read as it is"),
-        (Fit::Converted, change) if is_about_fields(change) => migration(
-            "fields are stored by place: a value would be misread, or replaced by the default and lost with the next write",
-        ),
-        (Fit::Converted, _) => {
-            migration("a stored value would not fit: it would be replaced by the default, and lost with the next write")
+        (Fit::Converted, change) if is_about_fields(change) => {
+            migration("fields are stored by place: a value would be misread, or its entity not loaded")
         }
+        (Fit::Converted, _) => migration("a stored value would not fit, and its entity not be loaded"),
         (Fit::Some, change) => breaking(format!(
-            "{}: the plan stops at such a value and names it; unplanned, it would be replaced by the default",
+            "{}: the plan stops at it and names it; without a plan its entity is not loaded",
             without_place(change)
         )),
         (Fit::None, _) => breaking(
-            "no value but the default has a counterpart: the plan stops at the first and names it; unplanned, all would \
-             be replaced by the default",
+            "no value but the default has a counterpart: the plan stops at it and names it; without a plan its entity is \
+             not loaded",
         ),
     }
 }

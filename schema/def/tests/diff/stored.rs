@@ -14,17 +14,16 @@ use crate::{
     worlds::{Pair, sample},
 };
 
-/// A row as the database reads it (`services/db/src/stored.rs`): by name; what does not fit takes its default.
+/// A row as the database reads it (`services/db/src/stored.rs`): by name; one with a value that does not fit is not read.
 fn read_row(schema: &Schema, (name, row): (&str, &BTreeMap<String, Value>)) -> Option<BTreeMap<String, Value>> {
     let entity_type = schema.type_named(name).filter(|found| found.parts.base)?;
     let stored = entity_type.properties.iter().filter(|property| is_stored(property));
     let read = stored.map(|property| {
-        let value = row
-            .get(&property.name)
-            .filter(|value| check(&property.data_type, value).is_ok());
-        (property.name.clone(), value.unwrap_or(&property.default).clone())
+        let value = row.get(&property.name).unwrap_or(&property.default);
+        let fits = check(&property.data_type, value).is_ok();
+        fits.then(|| (property.name.clone(), value.clone()))
     });
-    Some(read.collect())
+    read.collect()
 }
 
 #[test]

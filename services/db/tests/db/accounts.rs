@@ -138,6 +138,11 @@ fn what_is_stored_gives_each_part_what_it_holds_and_what_still_fits() {
         pairs(&[("hp", Value::Int(6))]),
         "a number is no blob any more"
     );
+    let unfit = stored.fits(game::avatar()).expect_err("a number is no blob");
+    assert_eq!((&*unfit.entity_type, &*unfit.property), ("Avatar", "baggage"));
+    let mut mended = stored.clone();
+    mended.properties.remove("baggage");
+    assert_eq!(mended.fits(game::avatar()), Ok(()));
     for cut in 0..stored.encode().len() {
         assert!(StoredEntity::decode(&stored.encode()[..cut]).is_err(), "cut at {cut}");
     }

@@ -138,6 +138,9 @@ async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> Check
             stored.entity_type
         ));
     };
+    if let Err(unfit) = stored.fits(entity_type) {
+        return failed(format!("entity {database} cannot be loaded: {}", Chain(&unfit)));
+    }
     let mut properties = Vec::new();
     put_properties(&mut properties, &stored.properties_of(entity_type, Part::Base));
     CheckedOut {
