@@ -28,7 +28,7 @@ use crate::{
 pub struct Diff {
     /// What becomes of the data.
     pub plan: Plan,
-    /// What differs, in the order of the new schema; what was removed comes where it was. Empty if, and only if, both
+    /// What differs, in the order of the new schema; what was removed comes first. Empty if, and only if, nothing was renamed and both
     /// schemas have the same fingerprint.
     pub changes: Vec<SchemaChange>,
 }

@@ -60,7 +60,7 @@ impl Diff {
         {
             let _ = writeln!(out, "    neither stored data, nor the log, nor clients are affected");
         }
-        if let Some(hint) = hint(change) {
+        if let Some(hint) = self.hint(change) {
             let _ = writeln!(out, "    {hint}");
         }
     }
@@ -109,43 +109,48 @@ impl Diff {
             "old": self.plan.old.fingerprint().to_string(),
             "new": self.plan.new.fingerprint().to_string(),
             "verdict": verdict,
-            "changes": self.changes.iter().map(change).collect::<Vec<_>>(),
+            "changes": self.changes.iter().map(|change| self.change(change)).collect::<Vec<_>>(),
             "plan": plan,
         });
         format!("{report:#}\n")
     }
-}
 
-fn change(change: &SchemaChange) -> Json {
-    let effects: serde_json::Map<String, Json> = Audience::ALL
-        .iter()
-        .map(|&audience| {
-            let effect = change.effects.of(audience);
-            let told = json!({ "class": effect.class.word(), "reason": effect.reason });
-            (audience.word().to_owned(), told)
+    fn change(&self, change: &SchemaChange) -> Json {
+        let effects: serde_json::Map<String, Json> = Audience::ALL
+            .iter()
+            .map(|&audience| {
+                let effect = change.effects.of(audience);
+                let told = json!({ "class": effect.class.word(), "reason": effect.reason });
+                (audience.word().to_owned(), told)
+            })
+            .collect();
+        json!({
+            "subject": change.subject.to_string(),
+            "change": change.kind.word(),
+            "text": change.kind.to_string(),
+            "hint": self.hint(change),
+            "effects": effects,
         })
-        .collect();
-    json!({
-        "subject": change.subject.to_string(),
-        "change": change.kind.word(),
-        "text": change.kind.to_string(),
-        "hint": hint(change),
-        "effects": effects,
-    })
-}
+    }
 
-/// What is to be said if something that is gone may have been renamed.
-fn hint(change: &SchemaChange) -> Option<String> {
-    let perhaps = match &change.kind {
-        ChangeKind::TypeRemoved { perhaps }
-        | ChangeKind::PropertyRemoved { perhaps }
-        | ChangeKind::MethodRemoved { perhaps } => perhaps.as_ref()?,
-        _ => return None,
-    };
-    let old = match &change.subject {
-        Subject::Type(name) => name.clone(),
-        Subject::Property(entity_type, name) | Subject::Method(entity_type, _, name) => format!("{entity_type}.{name}"),
-        _ => return None,
-    };
-    Some(format!("if it is called {perhaps} now, say --rename {old}={perhaps}"))
+    /// What is to be said if something that is gone may have been renamed.
+    fn hint(&self, change: &SchemaChange) -> Option<String> {
+        let perhaps = match &change.kind {
+            ChangeKind::TypeRemoved { perhaps }
+            | ChangeKind::PropertyRemoved { perhaps }
+            | ChangeKind::MethodRemoved { perhaps } => perhaps.as_ref()?,
+            _ => return None,
+        };
+        let old = match &change.subject {
+            Subject::Type(name) => name.clone(),
+            Subject::Property(entity_type, name) | Subject::Method(entity_type, _, name) => {
+                // A rename names the type as it was.
+                let now = self.plan.new.type_named(entity_type);
+                let before = now.and_then(|now| self.plan.old_of(now.id));
+                format!("{}.{name}", before.map_or(entity_type, |before| &before.name))
+            }
+            _ => return None,
+        };
+        Some(format!("if it is called {perhaps} now, say --rename {old}={perhaps}"))
+    }
 }

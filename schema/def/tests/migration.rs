@@ -1,0 +1,198 @@
+//! What a migration plan says and refuses, in single cases.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use annals_def::{
+    Argument, DataType, Distribution, EntityType, Field, FixedDict, Method, MethodKind, MigrationError, Plan, Property,
+    Rename, RenameError, Renames, Schema, Sequence, Value, diff,
+};
+use annals_ids::{EntityId, Mailbox, MemberId, OwnerId, Part, TypeId};
+
+fn property(name: &str, data_type: DataType) -> Property {
+    let mut property = Property::new(name, data_type, Distribution::Base);
+    property.persistent = true;
+    property
+}
+
+fn avatar(properties: Vec<Property>) -> EntityType {
+    let mut avatar = EntityType::new("Avatar");
+    avatar.properties = properties;
+    avatar
+}
+
+fn schema(types: Vec<EntityType>) -> Schema {
+    Schema::new(types, Vec::new(), Vec::new())
+}
+
+/// Schemas of an avatar with one property that has another type.
+fn retyped(from: DataType, to: DataType) -> Plan {
+    let [old, new] = [from, to].map(|data_type| schema(vec![avatar(vec![property("bag", data_type)])]));
+    Plan::new(&old, &new, &Renames::default())
+}
+
+fn row(name: &str, value: Value) -> BTreeMap<String, Value> {
+    BTreeMap::from([(name.to_owned(), value)])
+}
+
+fn renames(old: &Schema, new: &Schema, all: &[&str]) -> Result<Renames, RenameError> {
+    let all: Result<Vec<Rename>, RenameError> = all.iter().map(|text| text.parse()).collect();
+    Renames::new(old, new, all?)
+}
+
+#[test]
+fn a_value_without_a_counterpart_is_named_with_its_place() {
+    let item = |count| FixedDict::of(vec![Field::of("item", DataType::UInt32), Field::of("count", count)]);
+    let bag = |count| DataType::Array(Arc::new(Sequence::of(DataType::FixedDict(Arc::new(item(count))))));
+    let plan = retyped(bag(DataType::UInt16), bag(DataType::UInt8));
+    let holding = |count| Value::Sequence(vec![Value::Dict(vec![Value::UInt(1), Value::UInt(count)])]);
+    let fits = plan.convert_stored("Avatar", &row("bag", holding(255)));
+    assert_eq!(fits, Ok(("Avatar".to_owned(), row("bag", holding(255)))));
+    let error = plan
+        .convert_stored("Avatar", &row("bag", holding(256)))
+        .expect_err("256 is too much");
+    let said = error.to_string();
+    for part in ["Avatar.bag", "[0].count", "256 does not fit UINT8"] {
+        assert!(said.contains(part), "no {part} in {said}");
+    }
+}
+
+#[test]
+fn what_was_not_written_under_the_old_definitions_is_refused() {
+    let plan = retyped(DataType::UInt8, DataType::UInt16);
+    let error = plan
+        .convert_stored("Avatar", &row("bag", Value::UInt(300)))
+        .expect_err("no UINT8");
+    assert!(
+        error.to_string().contains("not written under the old definitions"),
+        "{error}"
+    );
+    let unknown = plan.convert_stored("Monster", &BTreeMap::new());
+    assert_eq!(unknown, Err(MigrationError::UnknownType("Monster".into())));
+    let held = BTreeMap::from([(MemberId(1), Value::UInt(3))]);
+    let unknown = plan.convert_held(TypeId(0), Part::Base, &held);
+    assert!(matches!(unknown, Err(MigrationError::UnknownMember { .. })));
+    let call = plan.convert_call(TypeId(0), MethodKind::Cell, MemberId(0), &[]);
+    assert!(matches!(call, Err(MigrationError::UnknownMember { .. })));
+}
+
+#[test]
+fn what_rows_have_of_releases_before_the_old_one_is_dropped() {
+    let plan = retyped(DataType::UInt8, DataType::UInt16);
+    let mut row = row("bag", Value::UInt(3));
+    row.insert("of long ago".into(), Value::UInt(4));
+    let (_, converted) = plan.convert_stored("Avatar", &row).expect("it fits");
+    assert_eq!(converted.keys().collect::<Vec<_>>(), ["bag"]);
+}
+
+#[test]
+fn a_sequence_whose_elements_are_stored_in_no_bytes_can_be_less_long() {
+    let element = |persistent| {
+        let field = Field {
+            persistent,
+            ..Field::of("a", DataType::UInt8)
+        };
+        DataType::Array(Arc::new(Sequence::of(DataType::FixedDict(Arc::new(FixedDict::of(
+            vec![field],
+        ))))))
+    };
+    let plan = retyped(element(true), element(false));
+    let of = |count| row("bag", Value::Sequence(vec![Value::Dict(vec![Value::UInt(1)]); count]));
+    assert!(plan.convert_stored("Avatar", &of(1_024)).is_ok());
+    assert!(plan.convert_stored("Avatar", &of(1_025)).is_err());
+}
+
+#[test]
+fn mailboxes_follow_the_types_they_name() {
+    let types = |names: &[&str]| {
+        let mut all: Vec<EntityType> = names.iter().map(|name| EntityType::new(*name)).collect();
+        let friends = DataType::Array(Arc::new(Sequence::of(DataType::Mailbox)));
+        all.push(avatar(vec![property("friends", friends)]));
+        schema(all)
+    };
+    let plan = Plan::new(
+        &types(&["Gone", "Guard"]),
+        &types(&["Chest", "Box", "Guard"]),
+        &Renames::default(),
+    );
+    let mailbox = |type_id| {
+        Value::Mailbox(Some(Mailbox {
+            entity: EntityId(9),
+            home: OwnerId(1),
+            type_id: TypeId(type_id),
+            part: Part::Base,
+        }))
+    };
+    let held = BTreeMap::from([(MemberId(0), Value::Sequence([0, 1, 2].map(mailbox).to_vec()))]);
+    let wanted = Value::Sequence(vec![Value::Mailbox(None), mailbox(2), mailbox(3)]);
+    let converted = plan.convert_held(TypeId(2), Part::Base, &held);
+    assert_eq!(converted, Ok((TypeId(3), BTreeMap::from([(MemberId(0), wanted)]))));
+}
+
+#[test]
+fn a_new_argument_has_the_default_of_its_type() {
+    let with = |args: Vec<Argument>| {
+        let mut avatar = avatar(Vec::new());
+        avatar.base_methods = vec![Method::new("go", args)];
+        schema(vec![avatar])
+    };
+    let to = || Argument::new("to", DataType::Vector3);
+    let old = with(vec![to()]);
+    let new = with(vec![Argument::new("fast", DataType::UInt8), to()]);
+    let plan = Plan::new(&old, &new, &Renames::default());
+    let call = plan.convert_call(TypeId(0), MethodKind::Base, MemberId(0), &[Value::Vector3([1.0; 3])]);
+    assert_eq!(call, Ok((MemberId(0), vec![Value::UInt(0), Value::Vector3([1.0; 3])])));
+}
+
+#[test]
+fn two_properties_can_change_names() {
+    let old = schema(vec![avatar(vec![
+        property("a", DataType::UInt8),
+        property("b", DataType::UInt8),
+    ])]);
+    let renames = renames(&old, &old, &["Avatar.a=b", "Avatar.b=a"]).expect("each says where it goes");
+    let plan = Plan::new(&old, &old, &renames);
+    let mut before = row("a", Value::UInt(1));
+    before.insert("b".into(), Value::UInt(2));
+    let (_, after) = plan.convert_stored("Avatar", &before).expect("it fits");
+    assert_eq!((&after["a"], &after["b"]), (&Value::UInt(2), &Value::UInt(1)));
+}
+
+#[test]
+fn a_rename_that_says_nothing_is_refused() {
+    let old = schema(vec![avatar(vec![
+        property("a", DataType::UInt8),
+        property("b", DataType::UInt8),
+    ])]);
+    let new = schema(vec![avatar(vec![
+        property("b", DataType::UInt8),
+        property("c", DataType::UInt8),
+    ])]);
+    let refused = |all: &[&str]| renames(&old, &new, all).expect_err("it says nothing").to_string();
+    for (all, part) in [
+        (&["Avatar.a"][..], "is no rename"),
+        (&["Avatar.a="], "is no rename"),
+        (&["Avatar.=c"], "is no rename"),
+        (&["Avatar.x=c"], "there was no Avatar.x"),
+        (&["Monster.a=c"], "there was no type Monster"),
+        (&["Avatar.a=x"], "there is no Avatar.x"),
+        (&["Avatar=Monster"], "there is no type Monster"),
+        (&["Avatar.a=c", "Avatar.a=b"], "renamed twice"),
+        (&["Avatar.a=c", "Avatar.b=c"], "the new name of two"),
+        (&["Avatar.a=b"], "the new name of two"),
+    ] {
+        assert!(refused(all).contains(part), "{all:?}: {}", refused(all));
+    }
+    assert!(renames(&old, &new, &["Avatar.a=c"]).is_ok());
+}
+
+#[test]
+fn a_guess_says_what_can_be_typed() {
+    let old = schema(vec![avatar(vec![property("gold", DataType::UInt8)])]);
+    let mut hero = avatar(vec![property("coins", DataType::UInt8)]);
+    hero.name = "Hero".into();
+    let new = schema(vec![hero]);
+    let renamed = renames(&old, &new, &["Avatar=Hero"]).expect("both are there");
+    let said = diff(&old, &new, &renamed).to_text();
+    assert!(said.contains("--rename Avatar.gold=coins"), "{said}");
+    assert!(renames(&old, &new, &["Avatar=Hero", "Avatar.gold=coins"]).is_ok());
+}
