@@ -1,7 +1,5 @@
 //! The page: whole, safe, without need of anything else.
 
-mod support;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -9,9 +7,8 @@ use std::{
 
 use annals_def::{
     Argument, DataType, Description, Distribution, EntityType, Exposure, Field, Method, Property, Schema, Service,
-    Tree, describe, split_mix, survey, survey_dir, to_page,
+    Tree, describe, generate_type, split_mix, survey, survey_dir, to_page,
 };
-use support::random_type;
 
 /// A tag: its name with `/` before it if it closes, and its attributes.
 #[derive(Debug)]
@@ -318,8 +315,11 @@ fn a_large_world_stays_a_page() {
         let mut one = EntityType::new(format!("Type{number}"));
         for at in 0..50 {
             let distribution = Distribution::ALL[dice() as usize % Distribution::ALL.len()];
-            one.properties
-                .push(Property::new(format!("p{at}"), random_type(4, &mut dice), distribution));
+            one.properties.push(Property::new(
+                format!("p{at}"),
+                generate_type(4, &mut dice),
+                distribution,
+            ));
         }
         types.push(one);
     }
