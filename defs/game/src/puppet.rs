@@ -1,7 +1,7 @@
 //! Behaviour for any world: it knows nothing but the schema, and drives all of it with generated values.
 //!
-//! Each entity part has one timer. Every time it fires the part takes its next turn: it assigns some of its properties and
-//! calls some of its client methods, so that a round of turns goes through all of them. Which turn is next is the timer's
+//! Each entity part has one timer. Every time it fires the part takes its next turn: it changes some of its properties, as
+//! a whole, in a part and in a slice, and calls some of its client methods, so that a round of turns goes through all of them. Which turn is next is the timer's
 //! tag, so that nothing is forgotten when the process is lost. Whoever is called answers what the method declares.
 //!
 //! Clients come in on an entity that may have no place in the world. Such a one makes a *body*, an entity that has, and
@@ -14,7 +14,9 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use annals_def::{EntityType, Method, Schema, Value, generate};
+use annals_def::{
+    EntityType, Method, Property, Schema, Value, generate, generate_nested, generate_slice, generate_with_parts,
+};
 use annals_event::{Audience, CallError};
 use annals_ids::{EntityId, MemberId, Part, Position, SessionId, TimerId, TypeId};
 use annals_node::{Answer, Behaviour, Caller, Context, Denied, Request};
@@ -66,7 +68,7 @@ struct Counts {
 pub struct PuppetCounters {
     /// Methods that were called on them.
     pub called: u64,
-    /// Properties they assigned.
+    /// Changes of properties they made.
     pub assigned: u64,
     /// Client methods they called.
     pub invoked: u64,
@@ -144,13 +146,27 @@ impl Puppet {
         let share = all.div_ceil(index(ROUND));
         for next in (turn * share..(turn + 1) * share).take_while(|next| *next < all) {
             if let Some(property) = held.get(next) {
-                let value = generate(&property.data_type, &mut || context.roll());
-                self.count(&self.counts.assigned, &context.set(&property.name, value));
+                self.change(context, property);
             } else if let Some(method) = own.client_methods.get(next - held.len()) {
                 let audiences = [Audience::Own, Audience::Others, Audience::All];
                 let args = generated(context, method);
                 let audience = audiences[(round + next) % audiences.len()];
                 self.count(&self.counts.invoked, &context.invoke(audience, &method.name, args));
+            }
+        }
+    }
+
+    /// Changes a property as a whole, then a part of it and a slice, as far as it has any.
+    fn change(&self, context: &mut Context<'_>, property: &Property) {
+        let (name, data_type) = (&property.name, &property.data_type);
+        let value = generate_with_parts(data_type, &mut || context.roll());
+        self.count(&self.counts.assigned, &context.set(name, value));
+        for generated in [generate_nested, generate_slice] {
+            let Some(value) = context.get(name).ok().cloned() else {
+                return;
+            };
+            if let Some(change) = generated(data_type, &value, &mut || context.roll()) {
+                self.count(&self.counts.assigned, &context.change(name, change));
             }
         }
     }

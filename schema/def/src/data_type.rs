@@ -208,6 +208,26 @@ impl DataType {
         )
     }
 
+    /// Whether a value can have parts that change by themselves.
+    #[must_use]
+    pub fn has_parts(&self) -> bool {
+        match self {
+            Self::Array(_) => true,
+            Self::FixedDict(dict) => !dict.fields.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Whether a value can have an array in it of which a slice can change by itself.
+    #[must_use]
+    pub fn has_slices(&self) -> bool {
+        match self {
+            Self::Array(_) => true,
+            Self::FixedDict(dict) => dict.fields.iter().any(|field| field.data_type.has_slices()),
+            _ => false,
+        }
+    }
+
     /// Whether this type, or one inside it, satisfies the predicate.
     pub fn any(&self, predicate: &mut dyn FnMut(&DataType) -> bool) -> bool {
         predicate(self)

@@ -172,6 +172,97 @@ pub fn generate_change(data_type: &DataType, value: &Value, dice: &mut Dice<'_>)
     Change::part(path, generate(data_type, dice))
 }
 
+/// A value that has, if the type allows it, parts and slices that can change.
+pub fn generate_with_parts(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
+    /// After so many tries any value will do: one in two has parts.
+    const TRIES: usize = 64;
+    let does = |value: &Value| {
+        let places = places(data_type, value);
+        (places.iter().any(Place::is_part) || !data_type.has_parts())
+            && (places.iter().any(Place::is_sliced) || !data_type.has_slices())
+    };
+    let mut value = generate(data_type, dice);
+    for _ in 0..TRIES {
+        if does(&value) {
+            break;
+        }
+        value = generate(data_type, dice);
+    }
+    value
+}
+
+/// A change of some part of the value, if it has any.
+pub fn generate_nested(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) -> Option<Change> {
+    let mut places = places(data_type, value);
+    places.retain(Place::is_part);
+    let chosen = below(places.len().max(1) as u64, dice);
+    let place = places.into_iter().nth(usize::try_from(chosen).ok()?)?;
+    let new = generate(place.data_type, dice);
+    Some(Change::part(place.path, new))
+}
+
+/// A change of a slice of some array in the value, if it has any: elements are added unless its size is fixed.
+pub fn generate_slice(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) -> Option<Change> {
+    let mut places = places(data_type, value);
+    places.retain(Place::is_sliced);
+    let chosen = below(places.len().max(1) as u64, dice);
+    let place = places.into_iter().nth(usize::try_from(chosen).ok()?)?;
+    let (DataType::Array(sequence), Value::Sequence(values)) = (place.data_type, place.value) else {
+        return None;
+    };
+    let length = u32::try_from(values.len()).ok()?;
+    let new = generate(&sequence.of, dice);
+    let removed = u32::from(sequence.size.is_some());
+    Some(Change::splice(place.path, length - removed, removed, vec![new]))
+}
+
+/// A place in a value.
+struct Place<'a> {
+    path: Path,
+    data_type: &'a DataType,
+    value: &'a Value,
+}
+
+impl Place<'_> {
+    fn is_part(&self) -> bool {
+        !self.path.0.is_empty()
+    }
+
+    fn is_sliced(&self) -> bool {
+        matches!((self.data_type, self.value), (DataType::Array(_), Value::Sequence(_)))
+    }
+}
+
+/// All the places in a value that changes can be made to.
+fn places<'a>(data_type: &'a DataType, value: &'a Value) -> Vec<Place<'a>> {
+    let mut places = vec![Place {
+        path: Path::WHOLE,
+        data_type,
+        value,
+    }];
+    let mut next = 0;
+    while let Some(Place { path, data_type, value }) = places.get(next) {
+        let parts: Vec<(&DataType, &Value)> = match (*data_type, *value) {
+            (DataType::Array(sequence), Value::Sequence(values)) => {
+                values.iter().map(|value| (&sequence.of, value)).collect()
+            }
+            (DataType::FixedDict(dict), Value::Dict(values)) => {
+                dict.fields.iter().map(|field| &field.data_type).zip(values).collect()
+            }
+            _ => Vec::new(),
+        };
+        let inside = |index, (data_type, value)| {
+            let mut path = path.clone();
+            path.0.push(index);
+            Place { path, data_type, value }
+        };
+        let inside: Vec<Place<'_>> = (0..).zip(parts).map(|(index, part)| inside(index, part)).collect();
+        places.extend(inside);
+        next += 1;
+    }
+    places
+}
+
 /// A change of some neighbouring elements; of none, now and then.
 fn splice(sequence: &Sequence, values: &[Value], path: Path, dice: &mut Dice<'_>) -> Change {
     let at = below(values.len() as u64 + 1, dice);

@@ -52,7 +52,9 @@ pub use diagnostic::{
 };
 pub use diff::{Audience, ChangeKind, Class, Diff, Effect, Effects, SchemaChange, Shift, Subject, diff};
 pub use element::{Element, read_elements};
-pub use generate::{Dice, generate, generate_change, generate_type, split_mix};
+pub use generate::{
+    Dice, generate, generate_change, generate_nested, generate_slice, generate_type, generate_with_parts, split_mix,
+};
 pub use message_range::MessageRange;
 pub use migrate::{
     Difference, Fit, MethodKind, MigrationError, Plan, Rename, RenameError, Renames, Step as MigrationStep, TypeChange,

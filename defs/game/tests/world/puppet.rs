@@ -7,7 +7,7 @@ use std::{
 };
 
 use annals_client::Event;
-use annals_def::{EntityType, Exposure, Method, Schema, Value, generate, split_mix};
+use annals_def::{Edit, EntityType, Exposure, Method, Schema, Value, generate, split_mix};
 use annals_event::{Body, Subject};
 use annals_ids::{EntityId, MemberId, Part, TypeId};
 use annals_sample::Puppet;
@@ -26,6 +26,8 @@ struct Driven {
     types: BTreeMap<EntityId, TypeId>,
     parts: BTreeSet<(TypeId, Part)>,
     assigned: BTreeSet<(TypeId, MemberId)>,
+    nested: BTreeSet<(TypeId, MemberId)>,
+    sliced: BTreeSet<(TypeId, MemberId)>,
     invoked: BTreeSet<(TypeId, MemberId)>,
 }
 
@@ -52,9 +54,17 @@ impl Driven {
             let Some(type_id) = driven.types.get(&entity).copied() else {
                 continue;
             };
-            match event.body {
-                Body::Changed { member, .. } => driven.assigned.insert((type_id, member)),
-                Body::Invoked { method, .. } => driven.invoked.insert((type_id, method)),
+            match &event.body {
+                Body::Changed { member, change } => {
+                    let change = change.change();
+                    let deeper = match change.edit {
+                        Edit::Set(_) if change.is_whole() => &mut driven.assigned,
+                        Edit::Set(_) => &mut driven.nested,
+                        Edit::Splice { .. } => &mut driven.sliced,
+                    };
+                    deeper.insert((type_id, *member))
+                }
+                Body::Invoked { method, .. } => driven.invoked.insert((type_id, *method)),
                 _ => continue,
             };
         }
@@ -77,6 +87,14 @@ impl Driven {
                 let is_held = held(distribution.on_base(), distribution.on_cell());
                 if is_held && !self.assigned.contains(&(found.id, property.index)) {
                     missing.push(format!("{}.{}", found.name, property.name));
+                }
+                let (key, data_type) = ((found.id, property.index), &property.data_type);
+                let by_parts = is_held && !property.latest_only;
+                if by_parts && data_type.has_parts() && !self.nested.contains(&key) {
+                    missing.push(format!("a part of {}.{}", found.name, property.name));
+                }
+                if by_parts && data_type.has_slices() && !self.sliced.contains(&key) {
+                    missing.push(format!("a slice of {}.{}", found.name, property.name));
                 }
             }
             let methods = found.client_methods.iter();

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use annals_def::Schema;
+use annals_def::{Edit, Schema};
 use annals_event::Body;
 use annals_ids::{EntityId, MemberId, Part, TypeId};
 
@@ -18,6 +18,8 @@ pub(super) struct Deeds {
     types: BTreeMap<EntityId, TypeId>,
     parts: BTreeSet<(EntityId, Part)>,
     changed: BTreeSet<(EntityId, MemberId)>,
+    nested: BTreeSet<(EntityId, MemberId)>,
+    sliced: BTreeSet<(EntityId, MemberId)>,
     invoked: BTreeSet<(EntityId, MemberId)>,
 }
 
@@ -37,6 +39,10 @@ pub struct Driven {
     pub parts: Share,
     /// Properties held by a part that changed.
     pub properties: Share,
+    /// Those of which a part can change by itself and did.
+    pub nested: Share,
+    /// Those of which a slice of an array can change by itself and did.
+    pub slices: Share,
     /// Client methods that were invoked.
     pub client_methods: Share,
     /// Names of what was not driven.
@@ -48,8 +54,12 @@ impl Deeds {
         let made = match body {
             Body::BaseCreated(creation) => creation.type_id,
             Body::CellCreated(creation) => creation.type_id,
-            Body::Changed { member, .. } => {
+            Body::Changed { member, change } => {
                 self.changed.insert((entity, *member));
+                match change.change().edit {
+                    Edit::Splice { .. } => self.sliced.insert((entity, *member)),
+                    Edit::Set(_) => !change.change().is_whole() && self.nested.insert((entity, *member)),
+                };
                 return;
             }
             Body::Invoked { method, .. } => {
@@ -71,6 +81,7 @@ impl Deeds {
         let made = |(entity, part): &(EntityId, Part)| Some((*self.types.get(entity)?, *part));
         let made: BTreeSet<(TypeId, Part)> = self.parts.iter().filter_map(made).collect();
         let (changed, invoked) = (by_type(&self.changed), by_type(&self.invoked));
+        let (nested, sliced) = (by_type(&self.nested), by_type(&self.sliced));
         let mut driven = Driven::default();
         for found in schema.types() {
             let name = &found.name;
@@ -88,6 +99,17 @@ impl Deeds {
                     let is_changed = changed.contains(&(found.id, property.index));
                     let title = || format!("{name}.{}", property.name);
                     count(&mut driven.properties, &mut driven.missing, is_changed, title);
+                    // What is SendLatestOnly is recorded as a whole however it changes.
+                    let (data_type, in_parts) = (&property.data_type, !property.latest_only);
+                    let key = (found.id, property.index);
+                    if in_parts && data_type.has_parts() {
+                        let title = || format!("a part of {}", title());
+                        count(&mut driven.nested, &mut driven.missing, nested.contains(&key), title);
+                    }
+                    if in_parts && data_type.has_slices() {
+                        let title = || format!("a slice of {}", title());
+                        count(&mut driven.slices, &mut driven.missing, sliced.contains(&key), title);
+                    }
                 }
             }
             for method in &found.client_methods {
@@ -120,12 +142,15 @@ impl fmt::Display for Driven {
         let Self {
             parts,
             properties,
+            nested,
+            slices,
             client_methods,
             missing,
         } = self;
         write!(
             f,
-            "driven: {parts} parts of entity types, {properties} properties, {client_methods} client methods"
+            "driven: {parts} parts of entity types, {properties} properties ({nested} by parts, {slices} by slices), \
+             {client_methods} client methods"
         )?;
         if !missing.is_empty() {
             let named = &missing[..missing.len().min(MAX_PRINTED)];
