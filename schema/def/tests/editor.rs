@@ -545,3 +545,18 @@ fn nothing_that_is_typed_makes_it_stumble() {
         }
     }
 }
+
+#[test]
+fn what_is_nested_without_end_ends_quickly() {
+    for piece in ["<Type> ARRAY <of> ", "<a>", "<a", "</a>", "<", "<!--", "\""] {
+        let text = format!("<root> <Properties> <hp> {}", piece.repeat(50_000));
+        let mut draft = Draft::new(world("scripts/unread.txt", ""));
+        draft.write(FILE, text.clone());
+        draft.check();
+        let _ = (
+            draft.complete(FILE, text.len()),
+            draft.hover(FILE, text.len() / 2),
+            draft.symbols(FILE),
+        );
+    }
+}

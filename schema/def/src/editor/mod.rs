@@ -96,19 +96,8 @@ impl Draft {
     /// The part of a file's text that a diagnostic's place means.
     #[must_use]
     pub fn range(&self, place: &crate::diagnostic::Place) -> Option<Range<usize>> {
-        let text = self.text(&place.file)?;
-        let (line, column, width) = (place.line as usize, place.column as usize, place.width as usize);
-        let line_start = match line {
-            0 | 1 => 0,
-            _ => text.match_indices('\n').nth(line - 2).map(|(at, _)| at + 1)?,
-        };
-        let behind = |from: usize, characters: usize| {
-            let rest = &text[from..];
-            let length = rest.char_indices().nth(characters).map_or(rest.len(), |(at, _)| at);
-            from + length
-        };
-        let start = behind(line_start, column.saturating_sub(1));
-        Some(start..behind(start, width))
+        let page = self.pages.get(&place.file)?;
+        page.characters(place.line, place.column, place.width)
     }
 }
 

@@ -5,11 +5,16 @@
 
 use std::ops::Range;
 
+use crate::source::MAX_XML_DEPTH;
+
 /// A file's text and the elements in it, in the order of their start tags.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Page {
     pub(super) text: String,
+    /// Elements nested more deeply than the compiler allows have nothing in them.
     pub(super) nodes: Vec<Node>,
+    /// Where the lines begin.
+    lines: Vec<usize>,
 }
 
 /// An element. All places are bytes of the text.
@@ -67,12 +72,24 @@ enum Token {
 
 impl Page {
     pub(super) fn of(text: String) -> Self {
-        let mut page = Self {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self {
+            lines: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect(),
+            nodes: nodes(&text),
             text,
-            nodes: Vec::new(),
+        }
+    }
+
+    /// The bytes of so many characters from a column of a line, both from 1.
+    pub(super) fn characters(&self, line: u32, column: u32, width: u32) -> Option<Range<usize>> {
+        let line_start = *self.lines.get((line as usize).saturating_sub(1))?;
+        let behind = |from: usize, characters: usize| {
+            let rest = &self.text[from..];
+            let length = rest.char_indices().nth(characters).map_or(rest.len(), |(at, _)| at);
+            from + length
         };
-        page.nodes = nodes(&page.text);
-        page
+        let start = behind(line_start, (column as usize).saturating_sub(1));
+        Some(start..behind(start, width as usize))
     }
 
     pub(super) fn name(&self, node: usize) -> &str {
@@ -177,7 +194,7 @@ fn nodes(text: &str) -> Vec<Node> {
                 is_closed,
                 is_finished,
             } => {
-                let is_closed_at_once = is_closed || !is_finished;
+                let is_closed_at_once = is_closed || !is_finished || open.len() == MAX_XML_DEPTH;
                 if name.is_empty() {
                     continue;
                 }

@@ -9,7 +9,7 @@ use lsp_types::{
 use serde_json::Value as Json;
 
 use super::{
-    convert::{self, Urls},
+    convert::{self, Texts, Urls},
     position::Lines,
     server::Abilities,
     worlds::{InWorld, Worlds},
@@ -92,9 +92,10 @@ impl<'s> Answer<'s> {
         let urls = self.urls(&asked.located);
         let found = asked.draft.diagnostics().iter();
         let here = found.filter(|diagnostic| diagnostic.place.file == asked.located.file);
+        let mut texts = Texts::of(asked.draft);
         let mut actions = Vec::new();
         for diagnostic in here {
-            let said = convert::diagnostic(asked.draft, &urls, diagnostic);
+            let said = convert::diagnostic(&mut texts, &urls, diagnostic);
             let touches = said.range.start <= params.range.end && params.range.start <= said.range.end;
             if let Some(fix) = asked.draft.fix(diagnostic).filter(|_| touches) {
                 let action = convert::action(&asked.lines, url, fix, said);

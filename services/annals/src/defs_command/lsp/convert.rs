@@ -1,6 +1,9 @@
 //! From what the library says to what the protocol says.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 use annals_def::{
     Diagnostic, Place, Rule, Severity,
@@ -34,33 +37,48 @@ impl Urls<'_> {
     }
 }
 
-/// The part of a file that a place means.
-fn range(draft: &Draft, place: &Place) -> Range {
-    match (draft.range(place), draft.text(&place.file)) {
-        (Some(bytes), Some(text)) => Lines::of(text).range(&bytes),
-        // Of what cannot be read there is no text.
-        _ => {
-            let start = Position::new(place.line.saturating_sub(1), place.column.saturating_sub(1));
-            Range::new(start, start)
+/// The files of a draft with their lines, each worked out once.
+pub(super) struct Texts<'d> {
+    draft: &'d Draft,
+    lines: BTreeMap<String, Lines<'d>>,
+}
+
+impl<'d> Texts<'d> {
+    pub(super) fn of(draft: &'d Draft) -> Self {
+        Self {
+            draft,
+            lines: BTreeMap::new(),
         }
+    }
+
+    /// The part of a file that a place means.
+    fn range(&mut self, place: &Place) -> Range {
+        let (Some(bytes), Some(text)) = (self.draft.range(place), self.draft.text(&place.file)) else {
+            // Of what cannot be read there is no text.
+            let start = Position::new(place.line.saturating_sub(1), place.column.saturating_sub(1));
+            return Range::new(start, start);
+        };
+        let lines = self.lines.entry(place.file.clone()).or_insert_with(|| Lines::of(text));
+        lines.range(&bytes)
     }
 }
 
-pub(super) fn diagnostic(draft: &Draft, urls: &Urls<'_>, found: &Diagnostic) -> lsp_types::Diagnostic {
-    let related = found.related.iter().filter_map(|(place, what)| {
-        let location = Location::new(urls.of(&place.file)?, range(draft, place));
-        Some(DiagnosticRelatedInformation {
-            location,
-            message: what.clone(),
-        })
-    });
-    let related: Vec<_> = related.collect();
+pub(super) fn diagnostic(texts: &mut Texts<'_>, urls: &Urls<'_>, found: &Diagnostic) -> lsp_types::Diagnostic {
+    let mut related = Vec::new();
+    for (place, what) in &found.related {
+        if let Some(url) = urls.of(&place.file) {
+            related.push(DiagnosticRelatedInformation {
+                location: Location::new(url, texts.range(place)),
+                message: what.clone(),
+            });
+        }
+    }
     let message = match &found.help {
         Some(help) => format!("{}\nhelp: {help}", found.message),
         None => found.message.clone(),
     };
     lsp_types::Diagnostic {
-        range: range(draft, &found.place),
+        range: texts.range(&found.place),
         severity: Some(match found.severity {
             Severity::Error => DiagnosticSeverity::ERROR,
             Severity::Warning => DiagnosticSeverity::WARNING,

@@ -27,7 +27,7 @@ use serde_json::Value as Json;
 
 use super::{
     answer::{Answer, json},
-    convert::{self, Urls},
+    convert::{self, Texts, Urls},
     worlds::{World, Worlds},
 };
 
@@ -334,8 +334,9 @@ impl Server {
 /// What is to be said about a world's files: all about those that are open, and what is new about the others.
 fn news(world: &mut World, urls: &Urls<'_>, versions: &BTreeMap<&str, i32>) -> Vec<PublishDiagnosticsParams> {
     let mut found: BTreeMap<String, Vec<lsp_types::Diagnostic>> = BTreeMap::new();
+    let mut texts = Texts::of(&world.draft);
     for diagnostic in world.draft.diagnostics() {
-        let said = convert::diagnostic(&world.draft, urls, diagnostic);
+        let said = convert::diagnostic(&mut texts, urls, diagnostic);
         found.entry(diagnostic.place.file.clone()).or_default().push(said);
     }
     let open = versions.keys().map(|file| (*file).to_owned());
