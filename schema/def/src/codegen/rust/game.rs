@@ -108,7 +108,10 @@ fn write_dispatcher(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
 }
 
 fn tell(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
-    text.open("fn tell(&self, context: &mut Context<'_>, occasion: Occasion<'_>) {");
+    let unused = if wanted.is_empty() { "_" } else { "" };
+    text.open(&format!(
+        "fn tell(&self, context: &mut Context<'_>, {unused}occasion: Occasion<'_>) {{"
+    ));
     text.open("let done = match (context.entity_type().id, context.part()) {");
     for (named, side) in wanted {
         let (module, name, word) = (&named.module, side.name(), side.word());
@@ -129,11 +132,12 @@ fn tell(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
 
 fn call(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.gap();
+    let is_unused = wanted.iter().all(|(named, side)| named.methods(*side).is_empty());
     let parameters = [
         "&self",
         "context: &mut Context<'_>",
         "method: MemberId",
-        "args: &[Value]",
+        if is_unused { "_args: &[Value]" } else { "args: &[Value]" },
         "caller: &Caller",
     ]
     .map(str::to_owned);
