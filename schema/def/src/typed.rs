@@ -128,6 +128,17 @@ pub fn members<'v, const N: usize>(values: &[&'v Value]) -> Result<[&'v Value; N
     })
 }
 
+/// Values in a list, if there are as many as declared.
+///
+/// # Errors
+/// When there are more or fewer.
+pub fn members_of<const N: usize>(values: &[Value]) -> Result<&[Value; N], Mismatch> {
+    values.try_into().map_err(|_| {
+        let (wanted, found) = (N, values.len());
+        Problem::FieldCount { wanted, found }.here()
+    })
+}
+
 /// One field of a dictionary.
 ///
 /// # Errors

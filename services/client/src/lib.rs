@@ -13,6 +13,7 @@ mod playing;
 mod session;
 mod shell;
 mod trust;
+pub mod typed;
 mod view;
 
 pub use callbacks::{Callbacks, Changed, NoSuchProperty};

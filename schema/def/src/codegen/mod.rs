@@ -8,6 +8,7 @@ mod naming;
 mod rust;
 mod shapes;
 mod text;
+mod typescript;
 
 use std::collections::BTreeMap;
 
@@ -86,5 +87,11 @@ impl Model {
     #[must_use]
     pub fn to_rust(&self, parts: CodeParts) -> String {
         rust::file(self, parts)
+    }
+
+    /// TypeScript for the client part.
+    #[must_use]
+    pub fn to_typescript(&self) -> String {
+        typescript::file(self)
     }
 }

@@ -97,6 +97,16 @@ impl Scope {
         name
     }
 
+    /// Takes a name in the spelling of TypeScript's members.
+    pub(super) fn camel(&mut self, name: &str) -> String {
+        self.take(&camel(name), "_")
+    }
+
+    /// Whether a name is free.
+    pub(super) fn is_free(&self, name: &str) -> bool {
+        !self.taken.contains(name)
+    }
+
     fn take(&mut self, wanted: &str, before_number: &str) -> String {
         let mut name = wanted.to_owned();
         let mut number = 2_u32;
@@ -117,6 +127,14 @@ pub(super) fn snake(name: &str) -> String {
 /// `hpMax` and `HP_MAX` as `HpMax`.
 pub(super) fn pascal(name: &str) -> String {
     begin_with_letter(words(name).iter().map(|word| capitalised(word)).collect(), "N")
+}
+
+/// `HP_MAX` as `hpMax`.
+pub(super) fn camel(name: &str) -> String {
+    let mut words = words(name).into_iter();
+    let first = words.next().unwrap_or_default().to_ascii_lowercase();
+    let rest: String = words.map(|word| capitalised(&word)).collect();
+    begin_with_letter(first + &rest, "n")
 }
 
 fn capitalised(word: &str) -> String {
@@ -178,20 +196,24 @@ mod tests {
     #[test]
     fn words_are_found_in_every_spelling() {
         for (name, expected) in [
-            ("hp", ("hp", "Hp")),
-            ("hpMax", ("hp_max", "HpMax")),
-            ("HP_Max", ("hp_max", "HpMax")),
-            ("modelID", ("model_id", "ModelId")),
-            ("HTTPServer2Go", ("http_server2_go", "HttpServer2Go")),
-            ("left.itemCount", ("left_item_count", "LeftItemCount")),
-            ("__x__y_", ("x_y", "XY")),
-            ("_3d", ("n3d", "N3d")),
-            ("金币", ("u91d1u5e01", "U91d1u5e01")),
-            ("hp金币", ("hp_u91d1u5e01", "HpU91d1u5e01")),
-            ("___", ("n", "N")),
-            ("", ("n", "N")),
+            ("hp", ("hp", "Hp", "hp")),
+            ("hpMax", ("hp_max", "HpMax", "hpMax")),
+            ("HP_Max", ("hp_max", "HpMax", "hpMax")),
+            ("modelID", ("model_id", "ModelId", "modelId")),
+            ("HTTPServer2Go", ("http_server2_go", "HttpServer2Go", "httpServer2Go")),
+            ("left.itemCount", ("left_item_count", "LeftItemCount", "leftItemCount")),
+            ("__x__y_", ("x_y", "XY", "xY")),
+            ("_3d", ("n3d", "N3d", "n3d")),
+            ("金币", ("u91d1u5e01", "U91d1u5e01", "u91d1u5e01")),
+            ("hp金币", ("hp_u91d1u5e01", "HpU91d1u5e01", "hpU91d1u5e01")),
+            ("___", ("n", "N", "n")),
+            ("", ("n", "N", "n")),
         ] {
-            assert_eq!((snake(name).as_str(), pascal(name).as_str()), expected, "{name}");
+            assert_eq!(
+                (snake(name).as_str(), pascal(name).as_str(), camel(name).as_str()),
+                expected,
+                "{name}"
+            );
         }
     }
 

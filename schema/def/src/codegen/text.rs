@@ -1,6 +1,6 @@
 //! Source text with indentation, in the line lengths that rustfmt would choose.
 
-/// One level of indentation.
+/// One level of indentation in Rust.
 const UNIT: &str = "    ";
 
 /// Columns of a line.
@@ -10,24 +10,34 @@ const WIDTH: usize = 100;
 const LIST_WIDTH: usize = 60;
 
 /// Text under construction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Text {
     out: String,
     depth: usize,
+    /// One level of indentation.
+    unit: &'static str,
 }
 
 impl Text {
-    /// That is to stand so many levels deep.
+    /// Rust that is to stand so many levels deep.
     pub(super) fn at(depth: usize) -> Self {
-        let out = String::new();
-        Self { out, depth }
+        Self {
+            depth,
+            ..Self::with_unit(UNIT)
+        }
+    }
+
+    /// Text in which this is one level of indentation.
+    pub(super) fn with_unit(unit: &'static str) -> Self {
+        let (out, depth) = (String::new(), 0);
+        Self { out, depth, unit }
     }
 
     /// A line; an empty one if there is nothing to write.
     pub(super) fn line(&mut self, line: &str) {
         if !line.is_empty() {
             for _ in 0..self.depth {
-                self.out += UNIT;
+                self.out += self.unit;
             }
             self.out += line;
         }
@@ -51,6 +61,19 @@ impl Text {
     pub(super) fn close(&mut self, line: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.line(line);
+    }
+
+    /// What follows is one level deeper.
+    pub(super) fn indent(&mut self) {
+        self.depth += 1;
+    }
+
+    /// Closes what was just opened, with nothing in it.
+    pub(super) fn undo_open(&mut self, line: &str) {
+        self.depth = self.depth.saturating_sub(1);
+        if let Some(head) = self.out.strip_suffix("{\n") {
+            self.out = format!("{head}{line}\n");
+        }
     }
 
     /// Rust documentation, one paragraph of one line. Names come from outside, so that nothing but letters is taken as it
@@ -114,6 +137,6 @@ impl Text {
     }
 
     fn column(&self) -> usize {
-        self.depth * UNIT.len()
+        self.depth * self.unit.len()
     }
 }

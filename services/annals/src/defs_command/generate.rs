@@ -36,6 +36,7 @@ pub(super) struct Generate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Language {
     Rust,
+    Typescript,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,6 +49,11 @@ enum PartName {
 
 impl Generate {
     pub(super) fn run(self) -> ExitCode {
+        let is_client = |part: &PartName| matches!(part, PartName::Client | PartName::All);
+        if self.lang == Language::Typescript && !self.part.iter().all(is_client) {
+            eprintln!("TypeScript is for clients only: leave out --part, or say --part client");
+            return ExitCode::from(CANNOT_RUN);
+        }
         let model = match Model::compile(&Tree::read(&self.dir)) {
             Ok(model) => model,
             Err(diagnostics) => {
@@ -58,6 +64,7 @@ impl Generate {
         };
         let code = match self.lang {
             Language::Rust => model.to_rust(self.parts()),
+            Language::Typescript => model.to_typescript(),
         };
         match &self.out {
             None => {

@@ -9,7 +9,10 @@ use std::{
     process::Command,
 };
 
-use annals_def::codegen::CodeParts;
+use annals_def::{
+    Tree,
+    codegen::{CodeParts, Model},
+};
 
 /// What the scratch crate depends on.
 const CRATES: [(&str, &str); 5] = [
@@ -59,6 +62,8 @@ fn rust_compiles_without_warnings() {
             fs::write(folder.join(format!("src/{world}{suffix}.rs")), code).expect("written");
         }
     }
+    write_example(&folder);
+    modules += "pub mod example;\n";
     fs::write(folder.join("src/lib.rs"), modules).expect("written");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
@@ -70,4 +75,70 @@ fn rust_compiles_without_warnings() {
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The example of the documentation: its world's code, and the game that is written against it.
+fn write_example(folder: &Path) {
+    let page = fs::read_to_string(worlds::repository().join("docs/generated-code.md")).expect("the page");
+    let block = |language: &str| {
+        let (_, rest) = page
+            .split_once(&format!("\n```{language}\n"))
+            .expect("there is such a block");
+        let (block, _) = rest.split_once("\n```\n").expect("it has an end");
+        block.to_owned()
+    };
+    let mut tree = Tree::new();
+    tree.insert("entities.xml", "<root> <Avatar/> </root>");
+    tree.insert("entity_defs/Avatar.def", block("xml"));
+    let model = Model::compile(&tree).unwrap_or_else(|problems| panic!("{problems:?}"));
+    fs::create_dir_all(folder.join("src/example")).expect("a folder");
+    let game = format!(
+        "//! The example of the documentation.\n\npub mod defs;\n\n{}\n",
+        block("rust")
+    );
+    fs::write(folder.join("src/example/mod.rs"), game).expect("written");
+    fs::write(folder.join("src/example/defs.rs"), model.to_rust(CodeParts::SERVER)).expect("written");
+}
+
+/// The compiler of TypeScript: the one that `ANNALS_TSC` names, that of `make setup`, or the one on PATH.
+fn typescript() -> Option<PathBuf> {
+    let private = worlds::repository().join("target/tools/node_modules/.bin/tsc");
+    let named = std::env::var("ANNALS_TSC").ok().map(PathBuf::from);
+    let candidates = named.into_iter().chain([private, PathBuf::from("tsc")]);
+    let runs = |tsc: &PathBuf| {
+        let version = Command::new(tsc).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    candidates.into_iter().find(runs)
+}
+
+#[test]
+fn typescript_compiles_strictly() {
+    let Some(tsc) = typescript() else {
+        println!("SKIPPED: no tsc; `make setup` installs one where there is npm, or name one with ANNALS_TSC");
+        return;
+    };
+    let folder = scratch("generated-typescript");
+    let mut files = Vec::new();
+    for (world, model) in worlds::all() {
+        let code = model.to_typescript();
+        println!("{world}: {} lines", code.lines().count());
+        let file = folder.join(format!("{world}.ts"));
+        fs::write(&file, code).expect("written");
+        files.push(file);
+    }
+    let output = Command::new(tsc)
+        .args([
+            "--strict",
+            "--noEmit",
+            "--target",
+            "es2020",
+            "--noUnusedLocals",
+            "--isolatedModules",
+            "false",
+        ])
+        .args(&files)
+        .output()
+        .expect("tsc runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

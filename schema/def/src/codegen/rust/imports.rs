@@ -5,15 +5,28 @@ use std::collections::BTreeSet;
 use super::super::text::Text;
 
 /// What can be imported, by where it is; a name in small letters is a module and mentioned with `::` behind it.
-const SOURCES: [(&str, &[&str]); 7] = [
-    ("annals_client::typed", &["Callback", "View"]),
-    ("annals_def", &["Mismatch", "Schema", "Value"]),
+const SOURCES: [(&str, &[&str]); 9] = [
+    ("annals_client::typed", &["Called", "News", "OtherFace"]),
+    ("annals_client", &["ClientCore", "Event", "Millis"]),
+    (
+        "annals_def",
+        &[
+            "Component",
+            "Mismatch",
+            "Replaced",
+            "Schema",
+            "Step",
+            "Tracked",
+            "Value",
+        ],
+    ),
     (
         "annals_def::typed",
         &[
             "Bytes", "Dict", "Exactly", "Opaque", "Typed", "UdoRef", "Vector2", "Vector3", "Vector4",
         ],
     ),
+    ("std::ops", &["Range"]),
     ("annals_event", &["Audience", "CallError", "Outcome", "Place"]),
     (
         "annals_ids",
@@ -67,6 +80,9 @@ pub(super) fn write(text: &mut Text, body: &str, outer: &[&str]) {
         if source == "annals_node::typed" && mentioned.contains("node::") {
             sources.push(("annals_node", vec!["typed as node"]));
         }
+        if source == "annals_client" && mentioned.contains("client::") {
+            sources.push((source, vec!["typed as client"]));
+        }
         sources.push((source, names));
     }
     let mut lines = Vec::new();
@@ -117,6 +133,8 @@ fn mentioned(body: &str) -> BTreeSet<String> {
             }
             let mut rest = part.as_str();
             while let Some(start) = rest.find(|letter: char| letter.is_ascii_alphanumeric() || letter == '_') {
+                // What stands behind `::` is found where its path says.
+                let is_inside = rest[..start].ends_with("::");
                 rest = &rest[start..];
                 let end = rest.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
                 let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
@@ -126,7 +144,9 @@ fn mentioned(body: &str) -> BTreeSet<String> {
                 if after.starts_with("::") {
                     mentioned.insert(format!("{word}::"));
                 }
-                mentioned.insert(word.to_owned());
+                if !is_inside {
+                    mentioned.insert(word.to_owned());
+                }
                 rest = after;
             }
         }

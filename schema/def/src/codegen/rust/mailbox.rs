@@ -7,7 +7,9 @@ use crate::{
 };
 
 /// Names that parameters of generated functions have, beside those that were declared.
-const PARAMETERS: [&str; 8] = ["args", "caller", "context", "from", "game", "method", "own", "wait"];
+const PARAMETERS: [&str; 12] = [
+    "args", "caller", "context", "core", "from", "game", "method", "news", "now", "own", "seen", "wait",
+];
 
 /// The arguments of a method with their names and types in code.
 pub(super) fn parameters(named: &Named<'_>, arguments: &[Argument]) -> Vec<(String, String)> {

@@ -4,6 +4,8 @@
 //! its text mentions.
 
 mod behaviour;
+mod client;
+mod component;
 mod dicts;
 mod game;
 mod imports;
@@ -49,8 +51,18 @@ struct Named<'s> {
     /// What each two-way method's answer is called, by part and index.
     base_replies: Vec<Option<String>>,
     cell_replies: Vec<Option<String>>,
-    /// Names of types in its module.
+    /// Its components by part and name: what the struct is called, and the one with setters.
+    components: Vec<Components>,
     shapes: &'s Shapes,
+}
+
+/// A component of an entity type, as far as one part holds it.
+struct Components {
+    side: Side,
+    /// What stands before the point in its members' names.
+    slot: String,
+    name: String,
+    tracked: String,
 }
 
 /// The whole file.
@@ -58,7 +70,7 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
     let Model { schema, aliases } = model;
     let mut reserved = imports::names();
     reserved.extend(LOCAL);
-    reserved.extend(["NewCell", "OwnClient"]);
+    reserved.extend(["NewCell", "BaseCalls", "CellCalls", "ClientGame", "ClientDispatcher"]);
     reserved.extend(PRELUDE);
     let shapes = Shapes::of(schema, aliases, Scope::with(&reserved));
     let types = named(schema, &shapes);
@@ -68,14 +80,25 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
     text.line(&format!("//! From the schema {}.", schema.fingerprint()));
     text.gap();
     let mut body = Text::at(0);
-    body.doc("The fingerprint of the schema that this was generated from.");
-    body.line(&format!("pub const SCHEMA: &str = \"{}\";", schema.fingerprint()));
+    if parts.is_server() {
+        body.doc("The fingerprint of the schema that this was generated from.");
+        body.line(&format!("pub const SCHEMA: &str = \"{}\";", schema.fingerprint()));
+    }
     let used = shapes.used(schema, parts);
     for shape in shapes.all().filter(|shape| used.contains(shape.name.as_str())) {
         dicts::write(&mut body, shape, &shapes, parts.is_server());
     }
     if parts.is_server() {
         game::write(&mut body, &types, parts);
+    }
+    if parts.client {
+        body.gap();
+        body.doc("The fingerprint of what clients see of that schema.");
+        body.line(&format!(
+            "pub const CLIENT_SCHEMA: &str = \"{}\";",
+            schema.client_fingerprint()
+        ));
+        client::write_game(&mut body, &types);
     }
     let body = body.finish();
     imports::write(&mut text, &body, &[]);
@@ -118,6 +141,7 @@ fn module(named: &Named<'_>, parts: CodeParts) -> String {
             };
             if wanted {
                 own::write(&mut text, named, side);
+                component::write(&mut text, named, side);
                 behaviour::write(&mut text, named, side);
             }
             mailbox::write(&mut text, named, side);
@@ -126,11 +150,14 @@ fn module(named: &Named<'_>, parts: CodeParts) -> String {
             mailbox::clients(&mut text, named);
         }
     }
+    if parts.client && client::is_seen(named) {
+        client::write(&mut text, named);
+    }
     text.finish()
 }
 
 fn named<'s>(schema: &'s Schema, shapes: &'s Shapes) -> Vec<Named<'s>> {
-    let mut modules = Scope::with(&["node", "typed"]);
+    let mut modules = Scope::with(&["client", "node", "typed"]);
     let name = |entity_type: &'s EntityType| {
         let mut types = shapes.scope().clone();
         let mut replies = |methods: &[Method]| -> Vec<Option<String>> {
@@ -141,11 +168,13 @@ fn named<'s>(schema: &'s Schema, shapes: &'s Shapes) -> Vec<Named<'s>> {
             };
             methods.iter().map(reply).collect()
         };
+        let (base_replies, cell_replies) = (replies(&entity_type.base_methods), replies(&entity_type.cell_methods));
         Named {
             entity_type,
-            base_replies: replies(&entity_type.base_methods),
-            cell_replies: replies(&entity_type.cell_methods),
+            base_replies,
+            cell_replies,
             module: modules.snake(&entity_type.name),
+            components: component::find(entity_type, &mut types),
             shapes,
         }
     };

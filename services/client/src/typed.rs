@@ -1,0 +1,154 @@
+//! What generated code of clients stands on: what is in view as Rust types, and events as what they are to one entity.
+
+use annals_def::{
+    Mismatch, Path, Replaced, Schema, Step, Value,
+    typed::{Typed, members_of},
+};
+use annals_ids::{CallNumber, EntityId, Part, TypeId};
+use thiserror::Error;
+
+use crate::{
+    calls::CallError,
+    event::{Event, Showing, What},
+    session::ClientCore,
+};
+
+/// What a call of an exposed method gives: its number, or why it was not made.
+pub type Called = Result<CallNumber, CallError>;
+
+/// The game was written against definitions that show clients something else than the client's do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the client's code was generated from definitions that clients see as {generated}, and its own are {found}: run `annals defs generate` on those and build it again"
+)]
+pub struct OtherFace {
+    /// The fingerprint of what clients see of the definitions that the code was generated from.
+    pub generated: String,
+    /// That of the client's definitions.
+    pub found: String,
+}
+
+/// What an entity's client part is told.
+#[derive(Clone, Debug)]
+pub enum News<'e> {
+    /// It came into a view.
+    Entered {
+        /// Which.
+        part: Part,
+    },
+    /// A client method was called.
+    Called {
+        /// Its client number.
+        method: u16,
+        /// Its arguments.
+        args: &'e [Value],
+    },
+    /// A property was changed.
+    Changed {
+        /// Its client number.
+        property: u16,
+        /// The type of the entity.
+        type_id: TypeId,
+        /// What was replaced in it.
+        change: Replaced,
+    },
+}
+
+impl News<'_> {
+    /// The steps of a path as people name them; none for what was not shown on such a path.
+    #[must_use]
+    pub fn steps(&self, core: &ClientCore, path: &Path) -> Vec<Step> {
+        let Self::Changed { property, type_id, .. } = self else {
+            return Vec::new();
+        };
+        let steps = || {
+            let entity_type = core.schema().entity_type(*type_id)?;
+            let member = entity_type.client_properties().get(usize::from(*property))?;
+            path.steps(&entity_type.property(*member)?.data_type)
+        };
+        steps().unwrap_or_default()
+    }
+}
+
+/// Whether code generated from definitions with this face can run on a client with this schema.
+///
+/// # Errors
+/// When the schema has another.
+pub fn check_schema(generated: &str, schema: &Schema) -> Result<(), OtherFace> {
+    let found = schema.client_fingerprint().to_string();
+    if generated == found {
+        return Ok(());
+    }
+    let generated = generated.to_owned();
+    Err(OtherFace { generated, found })
+}
+
+/// Whether an entity is in view and of this type.
+#[must_use]
+pub fn is_of(core: &ClientCore, entity: EntityId, type_id: TypeId) -> bool {
+    type_of(core, entity) == Some(type_id)
+}
+
+/// A property of an entity in view; `None` if no view shows it.
+#[must_use]
+pub fn read<T: Typed>(core: &ClientCore, entity: EntityId, name: &'static str) -> Option<T> {
+    T::from_value(core.property(entity, name)?).ok()
+}
+
+/// The arguments of a client method, if there are as many as declared.
+///
+/// # Errors
+/// When there are more or fewer.
+pub fn arguments<const N: usize>(args: &[Value]) -> Result<&[Value; N], Mismatch> {
+    members_of(args)
+}
+
+/// What an event is to the entities in view. Of one that has left since, nothing is told.
+#[must_use]
+pub fn news<'e>(core: &ClientCore, event: &'e Event) -> Vec<(TypeId, EntityId, News<'e>)> {
+    match event {
+        Event::Entered { part, entity, type_id } => vec![(*type_id, *entity, News::Entered { part: *part })],
+        Event::Shown(Showing { entity, what, .. }) => {
+            let found =
+                type_of(core, *entity).and_then(|type_id| Some((type_id, *entity, shown(core, type_id, what)?)));
+            found.into_iter().collect()
+        }
+        Event::Refreshed { entity, replaced, .. } => {
+            let Some(type_id) = type_of(core, *entity) else {
+                return Vec::new();
+            };
+            let news = replaced.iter().filter_map(|(member, old)| {
+                let property = core.schema().entity_type(type_id)?.property(*member)?.client_id?;
+                let change = Replaced::Whole { old: old.clone() };
+                let news = News::Changed {
+                    property,
+                    type_id,
+                    change,
+                };
+                Some((type_id, *entity, news))
+            });
+            news.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn shown<'e>(core: &ClientCore, type_id: TypeId, what: &'e What) -> Option<News<'e>> {
+    let entity_type = core.schema().entity_type(type_id)?;
+    Some(match what {
+        What::Called { method, args } => News::Called {
+            method: entity_type.client_methods.get(usize::from(method.0))?.client_id?,
+            args,
+        },
+        What::Changed { property, replaced, .. } => News::Changed {
+            property: entity_type.property(*property)?.client_id?,
+            type_id,
+            change: replaced.clone(),
+        },
+    })
+}
+
+fn type_of(core: &ClientCore, entity: EntityId) -> Option<TypeId> {
+    let views = [Part::Cell, Part::Base].map(|part| core.view(part).entities().get(&entity));
+    views.into_iter().flatten().next().map(|seen| seen.type_id)
+}
