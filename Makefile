@@ -12,10 +12,10 @@ DEMO_FLAGS = $(if $(WORLD),--world $(WORLD)) $(if $(DURATION),--duration $(DURAT
              $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0,$(KEEP)),--keep)
 
 # Suites that start servers or search for long; `make quick` leaves them to `make test`.
-SLOW = annals-host annals-realm annals-model annals-bench annals-sim annals
+SLOW = annals-host annals-realm annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo sim bench lint lint-deps fmt clean
+.PHONY: help setup quick test demo sim fuzz bench lint lint-deps fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ quick: fmt-check lint ## formatting, lints and the tests that start no servers: 
 sim: ## run 1,000 simulated realms under faults (SEED=n repeats one)
 	@echo "sim: $(if $(SEED),seed $(SEED),$(SIM_SEEDS) seeds)"
 	@$(if $(SEED),ANNALS_SIM_SEED=$(SEED),ANNALS_SIM_SEEDS=$(SIM_SEEDS)) $(CARGO) test --locked --release -p annals-sim -- --nocapture
+
+fuzz: ## feed all decoders with inputs found by coverage, FUZZ_SECONDS each (60); TARGETS="a b" chooses some
+	@ops/fuzz.sh
 
 bench: setup ## measure, print a table, write target/bench.json
 	@echo "bench: building (release)"

@@ -89,7 +89,13 @@ const PLACES: &[Place] = &[
     shell("annals-host", &[SCHEMA, NODE, STORE, CORES]),
     shell(
         COMMAND_LINE,
-        &[SCHEMA, NODE, STORE, CORES, &["annals-client", "annals-host"]],
+        &[
+            SCHEMA,
+            NODE,
+            STORE,
+            CORES,
+            &["annals-client", "annals-data", "annals-host"],
+        ],
     ),
     // A game is written against schema and node, and builds the services' binaries with itself inside.
     shell("annals-sample", &[SCHEMA, NODE, &["annals-host"]]),
@@ -97,6 +103,7 @@ const PLACES: &[Place] = &[
     harness("annals-sim"),
     harness("annals-realm"),
     harness("annals-bench"),
+    harness("annals-fuzz"),
     harness("annals-tidy"),
 ];
 

@@ -1,0 +1,53 @@
+//! What processes say to each other. Its fields can stand in any order, so it is messages that are compared, not bytes.
+
+use annals_wire::{
+    SpaceMap,
+    bus::Envelope,
+    control::{
+        self, DbRequest, DirectorRequest, Holding, Inspected, Orders, Place, ProcessBeat, Registered, Want, WireMap,
+    },
+};
+use prost::Message;
+
+/// A message of the bus.
+pub(crate) fn bus_message(bytes: &[u8]) {
+    if let Ok(envelope) = Envelope::decode(bytes) {
+        let encoded = envelope.encode();
+        let again = Envelope::decode(&encoded).expect("what was encoded can be decoded");
+        assert_eq!(again.encode(), encoded);
+    }
+}
+
+/// A message of the kind that the first byte chooses.
+pub(crate) fn control_message(bytes: &[u8]) {
+    let Some((&kind, message)) = bytes.split_first() else {
+        return;
+    };
+    match kind % 10 {
+        0 => same::<DirectorRequest>(message),
+        1 => same::<Registered>(message),
+        2 => same::<ProcessBeat>(message),
+        3 => same::<Holding>(message),
+        4 => same::<Orders>(message),
+        5 => same::<Place>(message),
+        6 => same::<DbRequest>(message),
+        7 => same::<Inspected>(message),
+        8 => same::<Want>(message),
+        _ => {
+            same::<WireMap>(message);
+            if let Ok(map) = control::decode::<WireMap>(message) {
+                let ours = WireMap::from(&SpaceMap::from(&map));
+                let again = WireMap::from(&SpaceMap::from(&ours));
+                assert_eq!(control::encode(&again), control::encode(&ours));
+            }
+        }
+    }
+}
+
+fn same<M: Message + Default + PartialEq>(bytes: &[u8]) {
+    if let Ok(message) = control::decode::<M>(bytes) {
+        let encoded = control::encode(&message);
+        let again = control::decode::<M>(&encoded).expect("what was encoded can be decoded");
+        assert_eq!(control::encode(&again), encoded);
+    }
+}

@@ -1,0 +1,142 @@
+//! Every target on its corpus, and on mutations of it, with its memory measured.
+//!
+//! `ANNALS_FUZZ_MUTATIONS` says how many per target, `ANNALS_FUZZ_SEED` from which dice. A failure prints the input.
+
+use std::{env, fs, path::PathBuf};
+
+use annals_def::{Dice, split_mix};
+use annals_fuzz::{TARGETS, Target};
+
+mod memory;
+
+/// Mutations of each target's corpus in a plain test run.
+const MUTATIONS: u64 = 2_000;
+
+/// Longest mutated input, bytes.
+const LONGEST: usize = 8 << 10;
+
+/// Numbers that lie just on one side of a limit.
+const EDGES: [u8; 8] = [0, 1, 0x7f, 0x80, 0xfe, 0xff, 0x20, b'<'];
+
+#[test]
+fn every_target_keeps_its_promises_on_its_corpus() {
+    for target in TARGETS {
+        let corpus = corpus(target);
+        assert!(!corpus.is_empty(), "{} has no corpus", target.name);
+        for input in &corpus {
+            run(target, input, "a file of the corpus");
+        }
+    }
+}
+
+#[test]
+fn every_target_keeps_its_promises_on_mutations() {
+    let number = |name, default| env::var(name).map_or(default, |n| n.parse().expect("a number"));
+    let (count, seed) = (
+        number("ANNALS_FUZZ_MUTATIONS", MUTATIONS),
+        number("ANNALS_FUZZ_SEED", 1),
+    );
+    for target in TARGETS {
+        let corpus = corpus(target);
+        for i in 0..count {
+            let seed = seed + i;
+            let input = mutated(&corpus, &mut split_mix(seed));
+            run(
+                target,
+                &input,
+                &format!("ANNALS_FUZZ_SEED={seed} ANNALS_FUZZ_MUTATIONS=1"),
+            );
+        }
+    }
+}
+
+#[test]
+fn the_corpus_has_no_folder_without_a_target() {
+    for folder in fs::read_dir(folder()).expect("the corpus") {
+        let name = folder.expect("an entry").file_name();
+        assert!(
+            annals_fuzz::target(&name.to_string_lossy()).is_some(),
+            "{}",
+            name.display()
+        );
+    }
+}
+
+/// Runs a target, and says on which input if that goes wrong.
+fn run(target: &Target, input: &[u8], from: &str) {
+    let told = Told { target, input, from };
+    let peak = memory::peak(|| (target.run)(input));
+    let allowed = target.memory.per_byte * input.len() + target.memory.besides;
+    assert!(
+        peak <= allowed,
+        "{} bytes of input took {peak} of memory, more than {allowed}",
+        input.len()
+    );
+    drop(told);
+}
+
+/// Prints where a failure came from.
+struct Told<'a> {
+    target: &'a Target,
+    input: &'a [u8],
+    from: &'a str,
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!(
+                "target {}, {}: {:?}",
+                self.target.name,
+                self.from,
+                String::from_utf8_lossy(self.input)
+            );
+            let hex: String = self.input.iter().map(|byte| format!("{byte:02x}")).collect();
+            eprintln!("in hexadecimal: {hex}");
+        }
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus")
+}
+
+/// The files of a target's corpus, in the order of their names.
+fn corpus(target: &Target) -> Vec<Vec<u8>> {
+    let folder = folder().join(target.name);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).expect("readable")).collect()
+}
+
+/// A file of the corpus with one to four changes, each of which may bring in a part of another file.
+fn mutated(corpus: &[Vec<u8>], dice: &mut Dice<'_>) -> Vec<u8> {
+    let mut input = corpus[below(corpus.len(), dice)].clone();
+    for _ in 0..=dice() % 4 {
+        let at = below(input.len() + 1, dice);
+        let end = (at + below(16, dice)).min(input.len());
+        match dice() % 6 {
+            0 if at < input.len() => input[at] ^= 1 << (dice() % 8),
+            1 if at < input.len() => input[at] = EDGES[below(EDGES.len(), dice)],
+            2 => drop(input.splice(at..end, [])),
+            3 => {
+                let again = input[at..end].repeat(1 + below(8, dice));
+                input.splice(at..at, again);
+            }
+            4 => {
+                let other = &corpus[below(corpus.len(), dice)];
+                let from = below(other.len() + 1, dice);
+                let to = (from + below(64, dice)).min(other.len());
+                input.splice(at..end, other[from..to].iter().copied());
+            }
+            _ => input.truncate(at),
+        }
+    }
+    input.truncate(LONGEST);
+    input
+}
+
+fn below(count: usize, dice: &mut Dice<'_>) -> usize {
+    (dice() % count.max(1) as u64) as usize
+}

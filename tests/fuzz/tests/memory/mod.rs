@@ -1,0 +1,57 @@
+//! How much memory something takes: an allocator that counts, thread by thread.
+#![allow(
+    unsafe_code,
+    reason = "an allocator is unsafe to write; this one only counts and passes on"
+)]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+thread_local! {
+    /// Bytes that this thread holds.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    /// The most it held since the count began.
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+/// The most bytes that `work` held at a time, beyond what was held before.
+pub(crate) fn peak(work: impl FnOnce()) -> usize {
+    let before = HELD.get();
+    PEAK.set(before);
+    work();
+    usize::try_from(PEAK.get() - before).unwrap_or(0)
+}
+
+fn count(bytes: isize) {
+    // A thread that ends frees after its counters are gone.
+    let _ = HELD.try_with(|held| {
+        held.set(held.get() + bytes);
+        PEAK.set(PEAK.get().max(held.get()));
+    });
+}
+
+fn size(layout: Layout) -> isize {
+    isize::try_from(layout.size()).expect("invariant: layouts are at most isize::MAX bytes")
+}
+
+// SAFETY: every call is passed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(size(layout));
+        // SAFETY: the caller keeps to what `alloc` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-size(layout));
+        // SAFETY: the caller keeps to what `dealloc` asks for.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
