@@ -8,6 +8,7 @@ pub mod archive;
 pub mod bots;
 pub mod check_command;
 pub mod checker;
+pub mod data_command;
 pub mod defs_command;
 pub mod demo_command;
 pub mod log_command;

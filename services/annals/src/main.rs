@@ -22,6 +22,8 @@ enum Commands {
     Check(annals::check_command::Check),
     /// Check a world's definitions, and explain what is wrong
     Defs(annals::defs_command::Defs),
+    /// Look into a game's data files
+    Data(annals::data_command::Data),
     /// Read a realm's log
     Log(annals::log_command::Log),
 }
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
             Commands::Demo(demo) => demo.run().await,
             Commands::Check(check) => check.run().await,
             Commands::Defs(defs) => defs.run(),
+            Commands::Data(data) => data.run(),
             Commands::Log(log) => log.run().await,
         }
     })
