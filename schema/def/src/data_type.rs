@@ -187,6 +187,28 @@ impl DataType {
         }
     }
 
+    /// What comes back of a value that was stored: fields that are not persistent hold their defaults.
+    #[must_use]
+    pub fn stored_value(&self, value: &Value) -> Value {
+        match (self, value) {
+            (Self::Array(sequence) | Self::Tuple(sequence), Value::Sequence(values)) => {
+                Value::Sequence(values.iter().map(|value| sequence.of.stored_value(value)).collect())
+            }
+            (Self::FixedDict(dict), Value::Dict(values)) => {
+                let fields = dict
+                    .fields
+                    .iter()
+                    .zip(values)
+                    .map(|(field, value)| match field.persistent {
+                        true => field.data_type.stored_value(value),
+                        false => field.default.clone(),
+                    });
+                Value::Dict(fields.collect())
+            }
+            (_, value) => value.clone(),
+        }
+    }
+
     /// Whether a database can index the type: numbers, strings and blobs (D8).
     #[must_use]
     pub fn can_be_indexed(&self) -> bool {

@@ -48,6 +48,7 @@ fn the_stored_form_keeps_what_is_persistent() {
             bytes,
             "seed {seed}: {data_type}"
         );
+        assert_eq!(data_type.stored_value(&value), loaded, "seed {seed}: {data_type}");
     }
 }
 

@@ -62,13 +62,14 @@ impl StoredEntity {
         Ok(())
     }
 
-    /// Takes in the persistent properties that a part holds.
+    /// Takes in the persistent properties that a part holds, and of dictionaries in them the persistent fields.
     pub fn take_in(&mut self, entity_type: &EntityType, image: &Image) {
         self.entity_type.clone_from(&entity_type.name);
         let persistent = entity_type.properties.iter().filter(|property| property.persistent);
         for property in persistent {
             if let Some(value) = image.properties.get(&property.index) {
-                self.properties.insert(property.name.clone(), value.clone());
+                let value = property.data_type.stored_value(value);
+                self.properties.insert(property.name.clone(), value);
             }
         }
     }

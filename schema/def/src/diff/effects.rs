@@ -90,6 +90,9 @@ fn stored(kind: &ChangeKind, facts: Facts) -> Effect {
 /// an entity of which one does not.
 fn stored_value(difference: &Difference) -> Effect {
     match (difference.fit, &difference.change) {
+        (Fit::Same, TypeChange::FieldPersistent) => {
+            compatible("what is stored of the field stays as it is until its entity is written again")
+        }
         (Fit::Same, change) if !change.is_seen() => unaffected("a stored value is written the same way"),
         (Fit::Same, _) => compatible("every stored value is read as it is"),
         (Fit::Converted, change) if is_about_fields(change) => {

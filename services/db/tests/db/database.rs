@@ -48,6 +48,8 @@ fn the_persistent_properties_of_both_parts_are_written_and_no_others() {
     let (mut realm, base, cells) = realm();
     acts::set(&mut realm, base, ENTITY, "gold", Value::Int(5));
     acts::set(&mut realm, base, ENTITY, "notes", Value::Int(6));
+    let kit = |worn, wet| Value::Dict(vec![Value::Int(worn), Value::Int(wet)]);
+    acts::set(&mut realm, base, ENTITY, "kit", kit(3, 4));
     acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(7));
     acts::set(&mut realm, cells[0], ENTITY, "threat", Value::Int(8));
     realm.write(cells[0], false);
@@ -61,6 +63,7 @@ fn the_persistent_properties_of_both_parts_are_written_and_no_others() {
         ("baggage", Value::Bytes(Vec::new())),
         ("gold", Value::Int(5)),
         ("hp", Value::Int(7)),
+        ("kit", kit(3, 0)),
         ("name", Value::Unicode("anna".into())),
     ];
     let expected = StoredEntity {

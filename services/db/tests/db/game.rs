@@ -10,6 +10,7 @@ const AVATAR: &str = r"<root>
   <Properties>
     <name> <Type> UNICODE_STRING </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> <Identifier> true </Identifier> <DatabaseLength> 255 </DatabaseLength> </name>
     <gold> <Type> INT64 </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </gold>
+    <kit> <Type> FIXED_DICT <Properties> <worn> <Type> INT64 </Type> </worn> <wet> <Type> INT64 </Type> <Persistent> false </Persistent> </wet> </Properties> </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </kit>
     <notes> <Type> INT64 </Type> <Flags> BASE </Flags> </notes>
     <hp> <Type> INT64 </Type> <Flags> ALL_CLIENTS </Flags> <Persistent> true </Persistent> </hp>
     <threat> <Type> INT64 </Type> <Flags> CELL_PUBLIC </Flags> </threat>

@@ -58,7 +58,11 @@ impl Play {
             .cloned()
             .expect("a base part");
         match realm.roll(9) {
-            0..=2 => set(realm, owner, entity, "gold", Value::Int(amount as i64)),
+            0..=1 => set(realm, owner, entity, "gold", Value::Int(amount as i64)),
+            2 => {
+                let kit = vec![Value::Int(amount as i64), Value::Int(1)];
+                set(realm, owner, entity, "kit", Value::Dict(kit));
+            }
             3 => set(realm, owner, entity, "notes", Value::Int(amount as i64)),
             4 => set(realm, owner, entity, "name", Value::Unicode(format!("name {name}"))),
             5 => {

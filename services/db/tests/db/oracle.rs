@@ -222,7 +222,12 @@ impl Database {
         entity.entity_type = game::avatar().name.clone();
         for property in game::avatar().properties.iter().filter(|property| property.persistent) {
             if let Some(value) = part.properties.get(&property.index) {
-                entity.properties.insert(property.name.clone(), value.clone());
+                let mut value = value.clone();
+                if let ("kit", Value::Dict(fields)) = (property.name.as_str(), &mut value) {
+                    // `wet` is not persistent.
+                    fields[1] = Value::Int(0);
+                }
+                entity.properties.insert(property.name.clone(), value);
             }
         }
         let name = name_of(entity).cloned();
