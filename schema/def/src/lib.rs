@@ -42,9 +42,9 @@ pub use data_type::{
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
 };
 pub use describe::{
-    ArgumentDescription, Description, ID_SLOTS, INDEXED_BYTES, Ids, MethodDescription, ObjectDescription,
-    PropertyDescription, ServiceDescription, Size, Storage, StoredIndex, Sum, Totals, TypeDescription, describe,
-    description_to_json, to_page, to_table,
+    ArgumentDescription, Description, INDEXED_BYTES, Ids, MethodDescription, ObjectDescription, PropertyDescription,
+    ServiceDescription, Size, Storage, StoredIndex, Sum, Totals, TypeDescription, describe, description_to_json,
+    to_page, to_table,
 };
 pub use diagnostic::{
     Diagnostic, Example, Explanation, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, explain, nearest,

@@ -1,6 +1,8 @@
 //! Where what a schema has is declared. It is no part of the schema, whose meaning it does not change: whoever shows a
 //! schema to people looks it up here.
 
+use std::ops::Deref;
+
 use super::lineage::{Lineage, Step};
 use crate::{read::Definition, source::Span};
 
@@ -22,11 +24,49 @@ pub(crate) struct Declared<'l> {
 }
 
 /// Where everything of a schema is declared, in the order of the schema's lists.
-#[derive(Default)]
 pub(crate) struct DeclaredSchema<'l> {
-    pub(crate) types: Vec<Declared<'l>>,
-    pub(crate) services: Vec<Declared<'l>>,
-    pub(crate) objects: Vec<Declared<'l>>,
+    pub(crate) types: Places<'l>,
+    pub(crate) services: Places<'l>,
+    pub(crate) objects: Places<'l>,
+}
+
+/// Where the types of a list are declared; none if nobody is to ask. Memory that is given back at once is used again, so
+/// keeping it for nothing would cost more than its size.
+pub(crate) struct Places<'l> {
+    is_kept: bool,
+    list: Vec<Declared<'l>>,
+}
+
+impl<'l> Places<'l> {
+    fn new(is_kept: bool) -> Self {
+        let list = Vec::new();
+        Self { is_kept, list }
+    }
+
+    pub(super) fn push(&mut self, declared: Declared<'l>) {
+        if self.is_kept {
+            self.list.push(declared);
+        }
+    }
+}
+
+impl<'l> Deref for Places<'l> {
+    type Target = [Declared<'l>];
+
+    fn deref(&self) -> &[Declared<'l>] {
+        &self.list
+    }
+}
+
+impl DeclaredSchema<'_> {
+    /// Nothing yet, or nothing ever if it is not kept.
+    pub(super) fn new(is_kept: bool) -> Self {
+        Self {
+            types: Places::new(is_kept),
+            services: Places::new(is_kept),
+            objects: Places::new(is_kept),
+        }
+    }
 }
 
 impl<'l> Declared<'l> {

@@ -23,6 +23,7 @@ use crate::{
 };
 use allowance::Allowances;
 pub(crate) use allowance::is_allowance;
+use declared::Places;
 pub(crate) use declared::{Declared, DeclaredSchema};
 use entity::Compiler;
 pub(crate) use library::Documents;
@@ -89,7 +90,7 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
         return (Compiled { schema, diagnostics }, None);
     };
     let (library, reading) = Library::read(tree, &documents, findings);
-    let (schema, declared, mut reading) = compile_library(&library, reading);
+    let (schema, declared, mut reading) = compile_library(&library, reading, look.is_some());
     let mut findings = std::mem::take(&mut reading.findings);
     let mut allowances = Allowances::read(&documents, &mut findings);
     let mut seen = None;
@@ -113,9 +114,10 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
 fn compile_library<'l, 's>(
     library: &'l Library<'l>,
     reading: Reading<'s>,
+    keeps_places: bool,
 ) -> (Option<Schema>, DeclaredSchema<'l>, Reading<'s>) {
     let mut compiler = Compiler::new(library, reading);
-    let mut declared = DeclaredSchema::default();
+    let mut declared = DeclaredSchema::new(keeps_places);
     let types = entity_types(&mut compiler, &library.entities, &mut declared.types);
     let services = services(&mut compiler, &library.services, &mut declared.services);
     let objects = user_data_objects(&mut compiler, &library.objects, &mut declared.objects);
@@ -129,7 +131,7 @@ fn compile_library<'l, 's>(
 fn entity_types<'l>(
     compiler: &mut Compiler<'l, '_>,
     list: &EntityList<'_>,
-    places: &mut Vec<Declared<'l>>,
+    places: &mut Places<'l>,
 ) -> Vec<EntityType> {
     let mut types = Vec::new();
     for listed in &list.entities {
@@ -179,11 +181,7 @@ fn entity_types<'l>(
     types
 }
 
-fn services<'l>(
-    compiler: &mut Compiler<'l, '_>,
-    list: &EntityList<'_>,
-    places: &mut Vec<Declared<'l>>,
-) -> Vec<Service> {
+fn services<'l>(compiler: &mut Compiler<'l, '_>, list: &EntityList<'_>, places: &mut Places<'l>) -> Vec<Service> {
     let mut services = Vec::new();
     for listed in &list.entities {
         let found = compiler.find(
@@ -205,7 +203,7 @@ fn services<'l>(
 fn user_data_objects<'l>(
     compiler: &mut Compiler<'l, '_>,
     list: &EntityList<'_>,
-    places: &mut Vec<Declared<'l>>,
+    places: &mut Places<'l>,
 ) -> Vec<UserDataObject> {
     let mut objects = Vec::new();
     for listed in &list.entities {

@@ -61,7 +61,8 @@ pub fn to_json(description: &Description) -> String {
         "aliases": aliases.collect::<Vec<_>>(),
         "definitions": definitions.collect::<Vec<_>>(),
     });
-    format!("{json:#}\n")
+    let text = serde_json::to_string_pretty(&json).expect("invariant: every key is a string");
+    text + "\n"
 }
 
 fn entity_type(one: &TypeDescription) -> Json {

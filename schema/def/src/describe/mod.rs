@@ -3,6 +3,7 @@
 //! [`describe`] works from the compiled schema alone; [`Survey::describe`](crate::Survey::describe) adds what only the files know: where a member is
 //! declared, the words its type is written in, its documentation and the advice on it.
 
+mod ids;
 mod json;
 mod page;
 mod size;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 
 use annals_ids::{Hash, MemberId, TypeId};
 
+pub use ids::Ids;
 pub use json::to_json as description_to_json;
 pub use page::to_page;
 pub use size::Size;
@@ -29,12 +31,6 @@ use crate::{
     survey::{AliasOrigin, Ancestor, DefinitionOrigin, MemberOrigin, TypeOrigin},
     value::Value,
 };
-
-/// Ids of a list that travel as a single byte, if the list has no more than these.
-pub const ID_SLOTS: usize = 256;
-
-/// Ids that one slot carries in a second byte, once there are more ids than [`ID_SLOTS`].
-const SUB_IDS: usize = 255;
 
 /// A schema with what it costs.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,15 +96,6 @@ pub struct TypeDescription {
     pub origin: Option<TypeOrigin>,
     /// Warnings and advice, if the files are known.
     pub advice: Vec<Diagnostic>,
-}
-
-/// Members that clients know by a number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ids {
-    /// The members; an id is a position here.
-    pub members: Vec<MemberId>,
-    /// How many of the ids take one byte; those from here on take two.
-    pub single_byte: usize,
 }
 
 /// A property.
@@ -311,6 +298,7 @@ fn describe_type(schema: &Schema, one: &EntityType) -> TypeDescription {
         .iter()
         .map(|property| PropertyDescription::of(one, property))
         .collect();
+    let (client_properties, client_method_ids) = Ids::shown(one.client_properties(), one.client_method_ids());
     TypeDescription {
         id: one.id,
         name: one.name.clone(),
@@ -326,38 +314,14 @@ fn describe_type(schema: &Schema, one: &EntityType) -> TypeDescription {
         base_methods: methods(&one.base_methods),
         cell_methods: methods(&one.cell_methods),
         client_methods: methods(&one.client_methods),
-        client_properties: Ids::of(one.client_properties()),
-        exposed_base_methods: Ids::of(one.exposed_base_methods()),
-        exposed_cell_methods: Ids::of(one.exposed_cell_methods()),
-        client_method_ids: Ids::of(one.client_method_ids()),
+        client_properties,
+        exposed_base_methods: Ids::called(one.exposed_base_methods()),
+        exposed_cell_methods: Ids::called(one.exposed_cell_methods()),
+        client_method_ids,
         totals: Totals::of(&one.name, one.persistent, &properties),
         properties,
         origin: None,
         advice: Vec::new(),
-    }
-}
-
-impl Ids {
-    pub(crate) fn of(members: &[MemberId]) -> Self {
-        Self {
-            members: members.to_vec(),
-            single_byte: single_byte_ids(members.len()),
-        }
-    }
-
-    /// How many members have an id of two bytes.
-    #[must_use]
-    pub fn overflowing(&self) -> usize {
-        self.members.len() - self.single_byte
-    }
-}
-
-/// How many of so many ids take a single byte. Where there are more ids than slots, as many of the last slots as are
-/// needed each stand for 255 or so ids that a second byte tells apart.
-fn single_byte_ids(ids: usize) -> usize {
-    match ids.checked_sub(ID_SLOTS) {
-        None | Some(0) => ids,
-        Some(over) => ID_SLOTS.saturating_sub(over / SUB_IDS + 1),
     }
 }
 

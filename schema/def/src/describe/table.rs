@@ -202,7 +202,9 @@ fn facts(one: &TypeDescription) -> Vec<String> {
     for (what, ids) in lists {
         if ids.overflowing() > 0 {
             let (count, over) = (ids.members.len(), ids.overflowing());
-            facts.push(format!("ids          {over} of {count} {what} have an id of two bytes"));
+            facts.push(format!(
+                "ids          {over} of {count} {what} have an id of more than one byte"
+            ));
         }
     }
     facts

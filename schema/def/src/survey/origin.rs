@@ -125,13 +125,17 @@ impl Texts<'_> {
         let mut heirs: BTreeMap<(Kind, &str), (Span, BTreeSet<&str>)> = BTreeMap::new();
         let schema = self.world.schema;
         let declared = self.world.declared;
-        let types = schema.types().iter().map(|one| &one.name).zip(&declared.types);
-        let services = schema.services().iter().map(|one| &one.name).zip(&declared.services);
+        let types = schema.types().iter().map(|one| &one.name).zip(declared.types.iter());
+        let services = schema
+            .services()
+            .iter()
+            .map(|one| &one.name)
+            .zip(declared.services.iter());
         let objects = schema
             .user_data_objects()
             .iter()
             .map(|one| &one.name)
-            .zip(&declared.objects);
+            .zip(declared.objects.iter());
         for (name, declared) in types.chain(services).chain(objects) {
             for definition in declared.definitions().filter(|definition| definition.name != name) {
                 let (_, heirs) = heirs

@@ -257,11 +257,14 @@ impl Page<'_> {
     }
 }
 
-/// How many ids of a list take two bytes, if any does.
+/// How many ids of a list take more than one byte, if any does.
 fn overflow(ids: &Ids) -> String {
     match ids.overflowing() {
         0 => String::new(),
-        over => format!(" <small>{over} of {} ids take two bytes</small>", ids.members.len()),
+        over => format!(
+            " <small>{over} of {} ids take more than one byte</small>",
+            ids.members.len()
+        ),
     }
 }
 

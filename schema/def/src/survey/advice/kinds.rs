@@ -95,22 +95,22 @@ impl<'w> Advice<'w, '_> {
         }
     }
 
-    /// Ids of two bytes.
+    /// Ids of more than one byte.
     pub(super) fn ids(&mut self) {
         for (one, declared) in listed(self.texts) {
             let Some(own) = declared.own else { continue };
+            let (properties, methods) = Ids::shown(one.client_properties(), one.client_method_ids());
             let lists = [
-                ("properties that clients see", one.client_properties()),
-                ("client methods", one.client_method_ids()),
-                ("exposed base methods", one.exposed_base_methods()),
-                ("exposed cell methods", one.exposed_cell_methods()),
+                ("properties that clients see", properties),
+                ("client methods", methods),
+                ("exposed base methods", Ids::called(one.exposed_base_methods())),
+                ("exposed cell methods", Ids::called(one.exposed_cell_methods())),
             ];
-            for (what, members) in lists {
-                let ids = Ids::of(members);
+            for (what, ids) in lists {
                 if ids.overflowing() > 0 {
-                    let (count, over) = (members.len(), ids.overflowing());
+                    let (count, over) = (ids.members.len(), ids.overflowing());
                     let message = format!(
-                        "of the {count} {what} of `{}`, {over} have an id of two bytes",
+                        "of the {count} {what} of `{}`, {over} have an id of more than one byte",
                         one.name
                     );
                     let finding = Finding::new(Rule::LongIds, own.span, message)

@@ -152,7 +152,7 @@ fn methods<'w>(texts: &Texts<'w>) -> Vec<MethodUse<'w>> {
 /// The listed entity types, each with where it is declared.
 fn listed<'w>(texts: &Texts<'w>) -> impl Iterator<Item = (&'w EntityType, &'w Declared<'w>)> {
     let world = texts.world;
-    world.schema.types().iter().zip(&world.declared.types)
+    world.schema.types().iter().zip(world.declared.types.iter())
 }
 
 /// Whether values of a type can have any size, text aside: nobody writes a book into a name.
