@@ -6,10 +6,11 @@ mod support;
 use std::{fs, path::Path};
 
 use annals_def::{
-    Argument, Description, Diagnostic, Distribution, EntityType, Exposure, Form, Method, Property, Schema, Size, Style,
-    Tree, Value, describe, description_to_json, encode, generate, generate_type, split_mix, survey, survey_dir,
-    to_table,
+    Argument, DataType, Description, Diagnostic, Distribution, EntityType, Exposure, Form, MessageRange, Method,
+    Property, Schema, Size, Style, Tree, Value, describe, description_to_json, encode, generate, generate_type,
+    split_mix, survey, survey_dir, to_table,
 };
+use annals_ids::Part;
 use serde_json::Value as Json;
 
 const SEED: u64 = 0x0d12;
@@ -177,7 +178,7 @@ fn totals_are_the_sums_of_what_each_receiver_has() {
 /// A type with so many properties that clients see.
 fn with_client_properties(count: usize) -> Description {
     let mut one = EntityType::new("Thing");
-    let property = |i| Property::new(format!("p{i}"), annals_def::DataType::Int8, Distribution::AllClients);
+    let property = |i| Property::new(format!("p{i}"), DataType::Int8, Distribution::AllClients);
     one.properties = (0..count).map(property).collect();
     describe(&Schema::new(vec![one], Vec::new(), Vec::new()))
 }
@@ -187,6 +188,51 @@ fn what_exceeds_a_single_byte_is_counted() {
     for (count, over) in [(0, 0), (252, 0), (253, 0), (254, 2), (507, 255), (508, 257), (509, 258)] {
         let description = with_client_properties(count);
         assert_eq!(description.types[0].client_properties.overflowing(), over, "{count}");
+    }
+}
+
+/// A type with so many properties, client methods and exposed cell methods that clients know.
+fn crowded(properties: u16, methods: u16) -> Schema {
+    let mut one = EntityType::new("Thing");
+    let property = |i| Property::new(format!("p{i}"), DataType::Int8, Distribution::AllClients);
+    one.properties = (0..properties).map(property).collect();
+    let method = |i| Method::new(format!("m{i}"), Vec::new());
+    one.client_methods = (0..methods).map(method).collect();
+    one.cell_methods = (0..methods).map(method).collect();
+    one.cell_methods
+        .iter_mut()
+        .for_each(|method| method.exposed = Exposure::AllClients);
+    Schema::new(vec![one], Vec::new(), Vec::new())
+}
+
+#[test]
+fn ids_are_as_long_as_those_of_the_messages() {
+    for (properties, methods) in [
+        (0, 0),
+        (3, 5),
+        (253, 0),
+        (254, 0),
+        (200, 100),
+        (100, 200),
+        (127, 126),
+        (600, 600),
+        (0, 257),
+        (40_000, 300),
+    ] {
+        let schema = crowded(properties, methods);
+        let (one, described) = (&schema.types()[0], &describe(&schema).types[0]);
+        let (shown_properties, shown_methods) = MessageRange::of_shown(one);
+        for (ids, range) in [
+            (&described.client_properties, shown_properties),
+            (&described.client_method_ids, shown_methods),
+            (&described.exposed_cell_methods, MessageRange::of_calls(one, Part::Cell)),
+        ] {
+            for id in 0..ids.members.len() {
+                let mut bytes = Vec::new();
+                range.put(u16::try_from(id).expect("small"), &mut bytes);
+                assert_eq!(bytes.len() == 1, id < ids.single_byte, "{properties}, {methods}: {id}");
+            }
+        }
     }
 }
 

@@ -7,11 +7,7 @@ use std::{
 };
 
 use annals_db::StoredEntity;
-use annals_def::{
-    DataType, Distribution, EntityType, Exposure, Method, Property, Schema, StoredIndex, describe, generate, split_mix,
-};
-use annals_ids::Part;
-use annals_wire::client::{ClientMember, MessageRange};
+use annals_def::{DataType, Distribution, EntityType, Property, Schema, StoredIndex, describe, generate, split_mix};
 use serde_json::Value as Json;
 
 const WORLD: &str = "<root> <Properties>
@@ -119,51 +115,6 @@ fn what_cannot_be_described_is_explained() {
     let wrong = annals(wrong.path(), &["describe", "."]);
     assert_eq!(wrong.status.code(), Some(1));
     assert!(text(&wrong.stderr).contains("error[D0201]") && wrong.stdout.is_empty());
-}
-
-/// A type with so many properties, client methods and exposed cell methods that clients know.
-fn crowded(properties: u16, methods: u16) -> Schema {
-    let mut one = EntityType::new("Thing");
-    let property = |i| Property::new(format!("p{i}"), DataType::Int8, Distribution::AllClients);
-    one.properties = (0..properties).map(property).collect();
-    let method = |i| Method::new(format!("m{i}"), Vec::new());
-    one.client_methods = (0..methods).map(method).collect();
-    one.cell_methods = (0..methods).map(method).collect();
-    one.cell_methods
-        .iter_mut()
-        .for_each(|method| method.exposed = Exposure::AllClients);
-    Schema::new(vec![one], Vec::new(), Vec::new())
-}
-
-#[test]
-fn ids_are_as_long_as_those_of_the_messages() {
-    for (properties, methods) in [
-        (0, 0),
-        (3, 5),
-        (253, 0),
-        (254, 0),
-        (200, 100),
-        (100, 200),
-        (127, 126),
-        (600, 600),
-        (0, 257),
-        (40_000, 300),
-    ] {
-        let schema = crowded(properties, methods);
-        let (one, described) = (&schema.types()[0], &describe(&schema).types[0]);
-        let (shown_properties, shown_methods) = MessageRange::of_shown(one);
-        for (ids, range) in [
-            (&described.client_properties, shown_properties),
-            (&described.client_method_ids, shown_methods),
-            (&described.exposed_cell_methods, MessageRange::of_calls(one, Part::Cell)),
-        ] {
-            for id in 0..ids.members.len() {
-                let mut bytes = Vec::new();
-                range.put(ClientMember(u16::try_from(id).expect("small")), &mut bytes);
-                assert_eq!(bytes.len() == 1, id < ids.single_byte, "{properties}, {methods}: {id}");
-            }
-        }
-    }
 }
 
 #[test]

@@ -1,21 +1,8 @@
 //! How many bytes the number of a member takes in a message.
-//!
-//! A message begins with a byte that says which member it is about. Its values are slots: a call from a client has all of
-//! them for the exposed methods of the part, what a client is shown has a few values for other purposes and the others for
-//! properties, then methods. Where there are more members than slots, the last slots each stand for 256 members that a
-//! second byte tells apart; those are the members numbered last, of the largest size.
 
-use annals_ids::MemberId;
+use annals_ids::{MemberId, Part};
 
-/// Values of a byte: the slots of a call.
-const CALL_SLOTS: usize = 256;
-
-/// The slots of what a client is shown: three values say that a part of something changed, a slice, or nothing that this
-/// client may see.
-const SHOWN_SLOTS: usize = CALL_SLOTS - 3;
-
-/// Members that a shared slot stands for beyond the one that it had alone.
-const MORE: usize = 255;
+use crate::{message_range::MessageRange, schema::EntityType};
 
 /// Members that clients know by a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,33 +15,27 @@ pub struct Ids {
 
 impl Ids {
     /// The exposed methods of a part.
-    pub(crate) fn called(members: &[MemberId]) -> Self {
-        Self::within(members, CALL_SLOTS)
+    pub(crate) fn called(one: &EntityType, part: Part) -> Self {
+        let members = match part {
+            Part::Base => one.exposed_base_methods(),
+            Part::Cell => one.exposed_cell_methods(),
+        };
+        Self::within(members, &MessageRange::of_calls(one, part))
     }
 
-    /// The properties and the methods that clients are shown, which share the slots. If there are too few for both, neither
-    /// has less than half of them as long as it has so many members.
-    pub(crate) fn shown(properties: &[MemberId], methods: &[MemberId]) -> (Self, Self) {
-        let half = SHOWN_SLOTS.div_ceil(2);
-        let free = SHOWN_SLOTS.saturating_sub(methods.len());
-        let for_properties = properties.len().min(free.max(half));
-        let for_methods = methods.len().min(SHOWN_SLOTS - for_properties);
+    /// The properties and the methods that clients are shown.
+    pub(crate) fn shown(one: &EntityType) -> (Self, Self) {
+        let (properties, methods) = MessageRange::of_shown(one);
         (
-            Self::within(properties, for_properties),
-            Self::within(methods, for_methods),
+            Self::within(one.client_properties(), &properties),
+            Self::within(one.client_method_ids(), &methods),
         )
     }
 
-    fn within(members: &[MemberId], slots: usize) -> Self {
-        let shared = match members.len().checked_sub(slots) {
-            None | Some(0) => 0,
-            Some(over) => over / MORE + 1,
-        };
-        // Where sharing all of them is not enough, one is shared by everything that is left.
-        let shared = if shared <= slots { shared } else { slots.min(1) };
+    fn within(members: &[MemberId], range: &MessageRange) -> Self {
         Self {
             members: members.to_vec(),
-            single_byte: members.len().min(slots - shared),
+            single_byte: range.single_byte(),
         }
     }
 

@@ -13,7 +13,7 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use annals_ids::{Hash, MemberId, TypeId};
+use annals_ids::{Hash, MemberId, Part, TypeId};
 
 pub use ids::Ids;
 pub use json::to_json as description_to_json;
@@ -298,7 +298,7 @@ fn describe_type(schema: &Schema, one: &EntityType) -> TypeDescription {
         .iter()
         .map(|property| PropertyDescription::of(one, property))
         .collect();
-    let (client_properties, client_method_ids) = Ids::shown(one.client_properties(), one.client_method_ids());
+    let (client_properties, client_method_ids) = Ids::shown(one);
     TypeDescription {
         id: one.id,
         name: one.name.clone(),
@@ -315,8 +315,8 @@ fn describe_type(schema: &Schema, one: &EntityType) -> TypeDescription {
         cell_methods: methods(&one.cell_methods),
         client_methods: methods(&one.client_methods),
         client_properties,
-        exposed_base_methods: Ids::called(one.exposed_base_methods()),
-        exposed_cell_methods: Ids::called(one.exposed_cell_methods()),
+        exposed_base_methods: Ids::called(one, Part::Base),
+        exposed_cell_methods: Ids::called(one, Part::Cell),
         client_method_ids,
         totals: Totals::of(&one.name, one.persistent, &properties),
         properties,

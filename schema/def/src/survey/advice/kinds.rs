@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use annals_ids::Part;
+
 use super::{Advice, listed};
 use crate::{
     data_type::DataType,
@@ -99,12 +101,12 @@ impl<'w> Advice<'w, '_> {
     pub(super) fn ids(&mut self) {
         for (one, declared) in listed(self.texts) {
             let Some(own) = declared.own else { continue };
-            let (properties, methods) = Ids::shown(one.client_properties(), one.client_method_ids());
+            let (properties, methods) = Ids::shown(one);
             let lists = [
                 ("properties that clients see", properties),
                 ("client methods", methods),
-                ("exposed base methods", Ids::called(one.exposed_base_methods())),
-                ("exposed cell methods", Ids::called(one.exposed_cell_methods())),
+                ("exposed base methods", Ids::called(one, Part::Base)),
+                ("exposed cell methods", Ids::called(one, Part::Cell)),
             ];
             for (what, ids) in lists {
                 if ids.overflowing() > 0 {
