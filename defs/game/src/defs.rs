@@ -3,12 +3,12 @@
 //! From the schema d5caa466240da2046b6d74d4c0c183778e021ec16fe8d8d607e162db37c3f158.
 
 use annals_def::typed::{Dict, Typed, Vector3};
-use annals_def::{Mismatch, Schema, Value, typed};
+use annals_def::{Mismatch, Replaced, Schema, Value, typed};
 use annals_event::Outcome;
 use annals_ids::{Address, MemberId, Part, TimerId};
 use annals_node::typed as node;
 use annals_node::typed::{ArrayEdit, Editable, Occasion, OtherSchema, Spot};
-use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied};
+use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied, GhostView};
 
 /// The fingerprint of the schema that this was generated from.
 pub const SCHEMA: &str = "d5caa466240da2046b6d74d4c0c183778e021ec16fe8d8d607e162db37c3f158";
@@ -359,6 +359,16 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         node::answer(context, caller, done)
     }
 
+    fn ghost_changed(&self, ghost: &GhostView<'_>, property: MemberId, replaced: &Replaced) {
+        match ghost.entity_type.id {
+            avatar::TYPE => avatar::tell_ghost(&self.game, ghost, property, replaced),
+            monster::TYPE => monster::tell_ghost(&self.game, ghost, property, replaced),
+            chest::TYPE => chest::tell_ghost(&self.game, ghost, property, replaced),
+            space::TYPE => space::tell_ghost(&self.game, ghost, property, replaced),
+            _ => {}
+        }
+    }
+
     fn created(&self, context: &mut Context<'_>) {
         self.tell(context, Occasion::Created);
     }
@@ -654,32 +664,32 @@ pub mod account {
         }
 
         /// Makes an entity on this owner.
-        pub fn create(from: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
-            let made = from.create_base("Account", new.into_properties())?;
+        pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
+            let made = context.create_base("Account", new.into_properties())?;
             Ok(Self(made))
         }
 
         /// `createAvatar`: base method 0, client number 0; the own client may call it.
         pub fn create_avatar(
             self,
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             name: String,
             appearance: Appearance,
         ) -> Result<(), Denied> {
             let args = vec![name.into_value(), appearance.into_value()];
-            from.call(self.0, "createAvatar", args)
+            context.call(self.0, "createAvatar", args)
         }
 
         /// `enterWorld`: base method 1, client number 1; the own client may call it.
-        pub fn enter_world(self, from: &mut Context<'_>, name: String) -> Result<(), Denied> {
+        pub fn enter_world(self, context: &mut Context<'_>, name: String) -> Result<(), Denied> {
             let args = vec![name.into_value()];
-            from.call(self.0, "enterWorld", args)
+            context.call(self.0, "enterWorld", args)
         }
 
         /// `avatarLeft`: base method 2.
-        pub fn avatar_left(self, from: &mut Context<'_>) -> Result<(), Denied> {
+        pub fn avatar_left(self, context: &mut Context<'_>) -> Result<(), Denied> {
             let args = Vec::new();
-            from.call(self.0, "avatarLeft", args)
+            context.call(self.0, "avatarLeft", args)
         }
     }
 
@@ -712,13 +722,14 @@ pub mod account {
 /// `Avatar`, entity type 1.
 pub mod avatar {
     use super::{Appearance, AppearanceEdit, Effect, Home, HomeEdit};
-    use annals_def::Value;
     use annals_def::typed::Typed;
+    use annals_def::{Replaced, Step, Value, typed};
     use annals_event::{Audience, CallError, Outcome, Place};
     use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
-    use annals_node::{Answer, Caller, Context, Denied, Request};
+    use annals_node::{Answer, Caller, Context, Denied, GhostView, Request};
+    use std::ops::Range;
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(1);
@@ -1080,14 +1091,14 @@ pub mod avatar {
         }
 
         /// Makes an entity on this owner.
-        pub fn create(from: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
-            let made = from.create_base("Avatar", new.into_properties())?;
+        pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
+            let made = context.create_base("Avatar", new.into_properties())?;
             Ok(Self(made))
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, from: &mut Context<'_>, place: Place, new: NewCell) {
-            from.request(Request::CreateCell {
+        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+            context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
@@ -1095,56 +1106,60 @@ pub mod avatar {
         }
 
         /// `setTitle`: base method 0, client number 2; the own client may call it.
-        pub fn set_title(self, from: &mut Context<'_>, title: String) -> Result<(), Denied> {
+        pub fn set_title(self, context: &mut Context<'_>, title: String) -> Result<(), Denied> {
             let args = vec![title.into_value()];
-            from.call(self.0, "setTitle", args)
+            context.call(self.0, "setTitle", args)
         }
 
         /// `ping`: base method 1, client number 1; the own client may call it.
-        pub fn ping(self, from: &mut Context<'_>, number: u32) -> Result<(), Denied> {
+        pub fn ping(self, context: &mut Context<'_>, number: u32) -> Result<(), Denied> {
             let args = vec![number.into_value()];
-            from.call(self.0, "ping", args)
+            context.call(self.0, "ping", args)
         }
 
         /// `addFriend`: base method 2, client number 3; the own client may call it.
-        pub fn add_friend(self, from: &mut Context<'_>, name: String) -> Result<(), Denied> {
+        pub fn add_friend(self, context: &mut Context<'_>, name: String) -> Result<(), Denied> {
             let args = vec![name.into_value()];
-            from.call(self.0, "addFriend", args)
+            context.call(self.0, "addFriend", args)
         }
 
         /// `logOff`: base method 3, client number 0; the own client may call it.
-        pub fn log_off(self, from: &mut Context<'_>) -> Result<(), Denied> {
+        pub fn log_off(self, context: &mut Context<'_>) -> Result<(), Denied> {
             let args = Vec::new();
-            from.call(self.0, "logOff", args)
+            context.call(self.0, "logOff", args)
         }
 
         /// `remoteTakeDamage`: base method 4.
-        pub fn remote_take_damage(self, from: &mut Context<'_>, damage: i32) -> Result<(), Denied> {
+        pub fn remote_take_damage(
+            self,
+            context: &mut Context<'_>,
+            damage: i32,
+        ) -> Result<(), Denied> {
             let args = vec![damage.into_value()];
-            from.call(self.0, "remoteTakeDamage", args)
+            context.call(self.0, "remoteTakeDamage", args)
         }
 
         /// The same, and waits for what `remoteTakeDamage` returns.
         pub fn ask_remote_take_damage(
             self,
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             damage: i32,
             wait: Wait,
         ) -> Result<(), Denied> {
             let args = vec![damage.into_value()];
-            wait.ask(from, self.0, "remoteTakeDamage", args)
+            wait.ask(context, self.0, "remoteTakeDamage", args)
         }
 
         /// `whoIs`: base method 5.
-        pub fn who_is(self, from: &mut Context<'_>) -> Result<(), Denied> {
+        pub fn who_is(self, context: &mut Context<'_>) -> Result<(), Denied> {
             let args = Vec::new();
-            from.call(self.0, "whoIs", args)
+            context.call(self.0, "whoIs", args)
         }
 
         /// The same, and waits for what `whoIs` returns.
-        pub fn ask_who_is(self, from: &mut Context<'_>, wait: Wait) -> Result<(), Denied> {
+        pub fn ask_who_is(self, context: &mut Context<'_>, wait: Wait) -> Result<(), Denied> {
             let args = Vec::new();
-            wait.ask(from, self.0, "whoIs", args)
+            wait.ask(context, self.0, "whoIs", args)
         }
     }
 
@@ -1332,6 +1347,80 @@ pub mod avatar {
         }
     }
 
+    /// A `Avatar` that is real on another cell. A property that it does not have is None.
+    pub struct Ghost<'v> {
+        /// What is known of it.
+        pub view: &'v GhostView<'v>,
+    }
+
+    impl Ghost<'_> {
+        /// `hp`: INT32, ALL_CLIENTS, persistent; property 0, client number 2.
+        #[must_use]
+        pub fn hp(&self) -> Option<i32> {
+            node::ghost_read(self.view, "hp")
+        }
+
+        /// `maxHp`: INT32, ALL_CLIENTS, persistent; property 1, client number 3.
+        #[must_use]
+        pub fn max_hp(&self) -> Option<i32> {
+            node::ghost_read(self.view, "maxHp")
+        }
+
+        /// `threat`: INT16, CELL_PUBLIC; property 2.
+        #[must_use]
+        pub fn threat(&self) -> Option<i16> {
+            node::ghost_read(self.view, "threat")
+        }
+
+        /// `effects`: ARRAY …, ALL_CLIENTS; property 3, client number 8.
+        #[must_use]
+        pub fn effects(&self) -> Option<Vec<Effect>> {
+            node::ghost_read(self.view, "effects")
+        }
+
+        /// `name`: UNICODE_STRING, ALL_CLIENTS, persistent, unique; property 4, client number 9.
+        #[must_use]
+        pub fn name(&self) -> Option<String> {
+            node::ghost_read(self.view, "name")
+        }
+
+        /// `level`: UINT8, ALL_CLIENTS, persistent, indexed; property 5, client number 0.
+        #[must_use]
+        pub fn level(&self) -> Option<u8> {
+            node::ghost_read(self.view, "level")
+        }
+
+        /// `title`: UNICODE_STRING, ALL_CLIENTS, persistent; property 6, client number 10.
+        #[must_use]
+        pub fn title(&self) -> Option<String> {
+            node::ghost_read(self.view, "title")
+        }
+
+        /// `appearance`: FIXED_DICT …, ALL_CLIENTS, persistent; property 7, client number 7.
+        #[must_use]
+        pub fn appearance(&self) -> Option<Appearance> {
+            node::ghost_read(self.view, "appearance")
+        }
+
+        /// `mood`: UINT8, ALL_CLIENTS, latest only; property 8, client number 1.
+        #[must_use]
+        pub fn mood(&self) -> Option<u8> {
+            node::ghost_read(self.view, "mood")
+        }
+
+        /// `heldItem`: UINT32, OTHER_CLIENTS; property 9, client number 4.
+        #[must_use]
+        pub fn held_item(&self) -> Option<u32> {
+            node::ghost_read(self.view, "heldItem")
+        }
+
+        /// `readiness`: FLOAT32, CELL_PUBLIC_AND_OWN; property 11, client number 6.
+        #[must_use]
+        pub fn readiness(&self) -> Option<f32> {
+            node::ghost_read(self.view, "readiness")
+        }
+    }
+
     /// What the cell part of `Avatar` does.
     pub trait CellBehaviour {
         /// The part has begun to exist.
@@ -1427,6 +1516,71 @@ pub mod avatar {
             caller: &Caller,
             amount: u32,
         ) -> Result<Reply<AddGoldReply>, Failure>;
+
+        /// `hp` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_hp(&self, _ghost: &Ghost<'_>, _old: Option<i32>) {}
+
+        /// `maxHp` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_max_hp(&self, _ghost: &Ghost<'_>, _old: Option<i32>) {}
+
+        /// `threat` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_threat(&self, _ghost: &Ghost<'_>, _old: Option<i16>) {}
+
+        /// `effects` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_effects(&self, _ghost: &Ghost<'_>, _old: Option<Vec<Effect>>) {}
+
+        /// A part of `effects` of a ghost has changed.
+        fn ghost_set_nested_effects(&self, ghost: &Ghost<'_>, _path: &[Step], _old: &Value) {
+            self.ghost_set_effects(ghost, None);
+        }
+
+        /// Elements of an array in `effects` of a ghost have changed; the new ones are in the range.
+        fn ghost_set_slice_effects(
+            &self,
+            ghost: &Ghost<'_>,
+            _path: &[Step],
+            _range: Range<u32>,
+            _old: &[Value],
+        ) {
+            self.ghost_set_effects(ghost, None);
+        }
+
+        /// `name` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_name(&self, _ghost: &Ghost<'_>, _old: Option<String>) {}
+
+        /// `level` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_level(&self, _ghost: &Ghost<'_>, _old: Option<u8>) {}
+
+        /// `title` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_title(&self, _ghost: &Ghost<'_>, _old: Option<String>) {}
+
+        /// `appearance` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_appearance(&self, _ghost: &Ghost<'_>, _old: Option<Appearance>) {}
+
+        /// A part of `appearance` of a ghost has changed.
+        fn ghost_set_nested_appearance(&self, ghost: &Ghost<'_>, _path: &[Step], _old: &Value) {
+            self.ghost_set_appearance(ghost, None);
+        }
+
+        /// Elements of an array in `appearance` of a ghost have changed; the new ones are in the range.
+        fn ghost_set_slice_appearance(
+            &self,
+            ghost: &Ghost<'_>,
+            _path: &[Step],
+            _range: Range<u32>,
+            _old: &[Value],
+        ) {
+            self.ghost_set_appearance(ghost, None);
+        }
+
+        /// `mood` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_mood(&self, _ghost: &Ghost<'_>, _old: Option<u8>) {}
+
+        /// `heldItem` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_held_item(&self, _ghost: &Ghost<'_>, _old: Option<u32>) {}
+
+        /// `readiness` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_readiness(&self, _ghost: &Ghost<'_>, _old: Option<f32>) {}
     }
 
     pub(super) fn tell_cell<G: CellBehaviour>(
@@ -1450,6 +1604,76 @@ pub mod avatar {
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost => Ok(()),
+        }
+    }
+
+    pub(super) fn tell_ghost<G: CellBehaviour>(
+        game: &G,
+        view: &GhostView<'_>,
+        property: MemberId,
+        replaced: &Replaced,
+    ) {
+        let ghost = &Ghost { view };
+        match (property.0, replaced) {
+            (0, Replaced::Whole { old }) => {
+                game.ghost_set_hp(ghost, typed::field("hp", old).ok());
+            }
+            (0, _) => game.ghost_set_hp(ghost, None),
+            (1, Replaced::Whole { old }) => {
+                game.ghost_set_max_hp(ghost, typed::field("maxHp", old).ok());
+            }
+            (1, _) => game.ghost_set_max_hp(ghost, None),
+            (2, Replaced::Whole { old }) => {
+                game.ghost_set_threat(ghost, typed::field("threat", old).ok());
+            }
+            (2, _) => game.ghost_set_threat(ghost, None),
+            (3, Replaced::Whole { old }) => {
+                game.ghost_set_effects(ghost, typed::field("effects", old).ok());
+            }
+            (3, Replaced::Nested { path, old }) => {
+                let path = node::ghost_steps(view, property, path);
+                game.ghost_set_nested_effects(ghost, &path, old);
+            }
+            (3, Replaced::Slice { path, range, old }) => {
+                let path = node::ghost_steps(view, property, path);
+                game.ghost_set_slice_effects(ghost, &path, range.clone(), old);
+            }
+            (4, Replaced::Whole { old }) => {
+                game.ghost_set_name(ghost, typed::field("name", old).ok());
+            }
+            (4, _) => game.ghost_set_name(ghost, None),
+            (5, Replaced::Whole { old }) => {
+                game.ghost_set_level(ghost, typed::field("level", old).ok());
+            }
+            (5, _) => game.ghost_set_level(ghost, None),
+            (6, Replaced::Whole { old }) => {
+                game.ghost_set_title(ghost, typed::field("title", old).ok());
+            }
+            (6, _) => game.ghost_set_title(ghost, None),
+            (7, Replaced::Whole { old }) => {
+                game.ghost_set_appearance(ghost, typed::field("appearance", old).ok());
+            }
+            (7, Replaced::Nested { path, old }) => {
+                let path = node::ghost_steps(view, property, path);
+                game.ghost_set_nested_appearance(ghost, &path, old);
+            }
+            (7, Replaced::Slice { path, range, old }) => {
+                let path = node::ghost_steps(view, property, path);
+                game.ghost_set_slice_appearance(ghost, &path, range.clone(), old);
+            }
+            (8, Replaced::Whole { old }) => {
+                game.ghost_set_mood(ghost, typed::field("mood", old).ok());
+            }
+            (8, _) => game.ghost_set_mood(ghost, None),
+            (9, Replaced::Whole { old }) => {
+                game.ghost_set_held_item(ghost, typed::field("heldItem", old).ok());
+            }
+            (9, _) => game.ghost_set_held_item(ghost, None),
+            (11, Replaced::Whole { old }) => {
+                game.ghost_set_readiness(ghost, typed::field("readiness", old).ok());
+            }
+            (11, _) => game.ghost_set_readiness(ghost, None),
+            _ => {}
         }
     }
 
@@ -1589,88 +1813,88 @@ pub mod avatar {
 
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             place: Place,
             new: NewCell,
         ) -> Result<Self, Denied> {
-            let made = from.create_cell_only(TYPE, place, new.into_properties())?;
+            let made = context.create_cell_only(TYPE, place, new.into_properties())?;
             Ok(Self(made))
         }
 
         /// `takeDamage`: cell method 0.
-        pub fn take_damage(self, from: &mut Context<'_>, damage: i32) -> Result<(), Denied> {
+        pub fn take_damage(self, context: &mut Context<'_>, damage: i32) -> Result<(), Denied> {
             let args = vec![damage.into_value()];
-            from.call(self.0, "takeDamage", args)
+            context.call(self.0, "takeDamage", args)
         }
 
         /// The same, and waits for what `takeDamage` returns.
         pub fn ask_take_damage(
             self,
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             damage: i32,
             wait: Wait,
         ) -> Result<(), Denied> {
             let args = vec![damage.into_value()];
-            wait.ask(from, self.0, "takeDamage", args)
+            wait.ask(context, self.0, "takeDamage", args)
         }
 
         /// `addEffect`: cell method 1.
-        pub fn add_effect(self, from: &mut Context<'_>, effect: Effect) -> Result<(), Denied> {
+        pub fn add_effect(self, context: &mut Context<'_>, effect: Effect) -> Result<(), Denied> {
             let args = vec![effect.into_value()];
-            from.call(self.0, "addEffect", args)
+            context.call(self.0, "addEffect", args)
         }
 
         /// `say`: cell method 2, client number 3; the own client may call it.
-        pub fn say(self, from: &mut Context<'_>, text: String) -> Result<(), Denied> {
+        pub fn say(self, context: &mut Context<'_>, text: String) -> Result<(), Denied> {
             let args = vec![text.into_value()];
-            from.call(self.0, "say", args)
+            context.call(self.0, "say", args)
         }
 
         /// `emote`: cell method 3, client number 1; the own client may call it.
-        pub fn emote(self, from: &mut Context<'_>, emote: u8) -> Result<(), Denied> {
+        pub fn emote(self, context: &mut Context<'_>, emote: u8) -> Result<(), Denied> {
             let args = vec![emote.into_value()];
-            from.call(self.0, "emote", args)
+            context.call(self.0, "emote", args)
         }
 
         /// `setMood`: cell method 4, client number 2; the own client may call it.
-        pub fn set_mood(self, from: &mut Context<'_>, mood: u8) -> Result<(), Denied> {
+        pub fn set_mood(self, context: &mut Context<'_>, mood: u8) -> Result<(), Denied> {
             let args = vec![mood.into_value()];
-            from.call(self.0, "setMood", args)
+            context.call(self.0, "setMood", args)
         }
 
         /// `wave`: cell method 5, client number 0; clients may call it.
-        pub fn wave(self, from: &mut Context<'_>) -> Result<(), Denied> {
+        pub fn wave(self, context: &mut Context<'_>) -> Result<(), Denied> {
             let args = Vec::new();
-            from.call(self.0, "wave", args)
+            context.call(self.0, "wave", args)
         }
 
         /// `showTitle`: cell method 6.
-        pub fn show_title(self, from: &mut Context<'_>, title: String) -> Result<(), Denied> {
+        pub fn show_title(self, context: &mut Context<'_>, title: String) -> Result<(), Denied> {
             let args = vec![title.into_value()];
-            from.call(self.0, "showTitle", args)
+            context.call(self.0, "showTitle", args)
         }
 
         /// `pingCell`: cell method 7.
-        pub fn ping_cell(self, from: &mut Context<'_>, number: u32) -> Result<(), Denied> {
+        pub fn ping_cell(self, context: &mut Context<'_>, number: u32) -> Result<(), Denied> {
             let args = vec![number.into_value()];
-            from.call(self.0, "pingCell", args)
+            context.call(self.0, "pingCell", args)
         }
 
         /// `addGold`: cell method 8.
-        pub fn add_gold(self, from: &mut Context<'_>, amount: u32) -> Result<(), Denied> {
+        pub fn add_gold(self, context: &mut Context<'_>, amount: u32) -> Result<(), Denied> {
             let args = vec![amount.into_value()];
-            from.call(self.0, "addGold", args)
+            context.call(self.0, "addGold", args)
         }
 
         /// The same, and waits for what `addGold` returns.
         pub fn ask_add_gold(
             self,
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             amount: u32,
             wait: Wait,
         ) -> Result<(), Denied> {
             let args = vec![amount.into_value()];
-            wait.ask(from, self.0, "addGold", args)
+            wait.ask(context, self.0, "addGold", args)
         }
     }
 
@@ -1687,8 +1911,8 @@ pub mod avatar {
         }
 
         /// `onDamage`: client method 0, client number 3; within 60 m.
-        pub fn on_damage(&mut self, damage: i32, from_2: u64) -> Result<(), Denied> {
-            let args = vec![damage.into_value(), from_2.into_value()];
+        pub fn on_damage(&mut self, damage: i32, from: u64) -> Result<(), Denied> {
+            let args = vec![damage.into_value(), from.into_value()];
             self.context.invoke(self.audience, "onDamage", args)
         }
 
@@ -1705,8 +1929,8 @@ pub mod avatar {
         }
 
         /// `onWave`: client method 3, client number 2; within 30 m.
-        pub fn on_wave(&mut self, from_2: u64) -> Result<(), Denied> {
-            let args = vec![from_2.into_value()];
+        pub fn on_wave(&mut self, from: u64) -> Result<(), Denied> {
+            let args = vec![from.into_value()];
             self.context.invoke(self.audience, "onWave", args)
         }
 
@@ -1721,13 +1945,14 @@ pub mod avatar {
 /// `Monster`, entity type 2.
 pub mod monster {
     use super::Effect;
-    use annals_def::Value;
     use annals_def::typed::{Typed, UdoRef};
+    use annals_def::{Replaced, Step, Value, typed};
     use annals_event::{Audience, CallError, Outcome, Place};
     use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
-    use annals_node::{Answer, Caller, Context, Denied, Request};
+    use annals_node::{Answer, Caller, Context, Denied, GhostView, Request};
+    use std::ops::Range;
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(2);
@@ -1881,14 +2106,14 @@ pub mod monster {
         }
 
         /// Makes an entity on this owner.
-        pub fn create(from: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
-            let made = from.create_base("Monster", new.into_properties())?;
+        pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
+            let made = context.create_base("Monster", new.into_properties())?;
             Ok(Self(made))
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, from: &mut Context<'_>, place: Place, new: NewCell) {
-            from.request(Request::CreateCell {
+        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+            context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
@@ -2040,6 +2265,56 @@ pub mod monster {
         }
     }
 
+    /// A `Monster` that is real on another cell. A property that it does not have is None.
+    pub struct Ghost<'v> {
+        /// What is known of it.
+        pub view: &'v GhostView<'v>,
+    }
+
+    impl Ghost<'_> {
+        /// `hp`: INT32, ALL_CLIENTS, persistent; property 0, client number 2.
+        #[must_use]
+        pub fn hp(&self) -> Option<i32> {
+            node::ghost_read(self.view, "hp")
+        }
+
+        /// `maxHp`: INT32, ALL_CLIENTS, persistent; property 1, client number 3.
+        #[must_use]
+        pub fn max_hp(&self) -> Option<i32> {
+            node::ghost_read(self.view, "maxHp")
+        }
+
+        /// `threat`: INT16, CELL_PUBLIC; property 2.
+        #[must_use]
+        pub fn threat(&self) -> Option<i16> {
+            node::ghost_read(self.view, "threat")
+        }
+
+        /// `effects`: ARRAY …, ALL_CLIENTS; property 3, client number 4.
+        #[must_use]
+        pub fn effects(&self) -> Option<Vec<Effect>> {
+            node::ghost_read(self.view, "effects")
+        }
+
+        /// `species`: UINT16, ALL_CLIENTS; property 6, client number 1.
+        #[must_use]
+        pub fn species(&self) -> Option<u16> {
+            node::ghost_read(self.view, "species")
+        }
+
+        /// `level`: UINT8, ALL_CLIENTS; property 7, client number 0.
+        #[must_use]
+        pub fn level(&self) -> Option<u8> {
+            node::ghost_read(self.view, "level")
+        }
+
+        /// `target`: MAILBOX, CELL_PUBLIC; property 8.
+        #[must_use]
+        pub fn target(&self) -> Option<Option<Mailbox>> {
+            node::ghost_read(self.view, "target")
+        }
+    }
+
     /// What the cell part of `Monster` does.
     pub trait CellBehaviour {
         /// The part has begun to exist.
@@ -2104,6 +2379,43 @@ pub mod monster {
             caller: &Caller,
             target: Option<Mailbox>,
         ) -> Result<(), Failure>;
+
+        /// `hp` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_hp(&self, _ghost: &Ghost<'_>, _old: Option<i32>) {}
+
+        /// `maxHp` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_max_hp(&self, _ghost: &Ghost<'_>, _old: Option<i32>) {}
+
+        /// `threat` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_threat(&self, _ghost: &Ghost<'_>, _old: Option<i16>) {}
+
+        /// `effects` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_effects(&self, _ghost: &Ghost<'_>, _old: Option<Vec<Effect>>) {}
+
+        /// A part of `effects` of a ghost has changed.
+        fn ghost_set_nested_effects(&self, ghost: &Ghost<'_>, _path: &[Step], _old: &Value) {
+            self.ghost_set_effects(ghost, None);
+        }
+
+        /// Elements of an array in `effects` of a ghost have changed; the new ones are in the range.
+        fn ghost_set_slice_effects(
+            &self,
+            ghost: &Ghost<'_>,
+            _path: &[Step],
+            _range: Range<u32>,
+            _old: &[Value],
+        ) {
+            self.ghost_set_effects(ghost, None);
+        }
+
+        /// `species` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_species(&self, _ghost: &Ghost<'_>, _old: Option<u16>) {}
+
+        /// `level` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_level(&self, _ghost: &Ghost<'_>, _old: Option<u8>) {}
+
+        /// `target` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_target(&self, _ghost: &Ghost<'_>, _old: Option<Option<Mailbox>>) {}
     }
 
     pub(super) fn tell_cell<G: CellBehaviour>(
@@ -2127,6 +2439,53 @@ pub mod monster {
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost => Ok(()),
+        }
+    }
+
+    pub(super) fn tell_ghost<G: CellBehaviour>(
+        game: &G,
+        view: &GhostView<'_>,
+        property: MemberId,
+        replaced: &Replaced,
+    ) {
+        let ghost = &Ghost { view };
+        match (property.0, replaced) {
+            (0, Replaced::Whole { old }) => {
+                game.ghost_set_hp(ghost, typed::field("hp", old).ok());
+            }
+            (0, _) => game.ghost_set_hp(ghost, None),
+            (1, Replaced::Whole { old }) => {
+                game.ghost_set_max_hp(ghost, typed::field("maxHp", old).ok());
+            }
+            (1, _) => game.ghost_set_max_hp(ghost, None),
+            (2, Replaced::Whole { old }) => {
+                game.ghost_set_threat(ghost, typed::field("threat", old).ok());
+            }
+            (2, _) => game.ghost_set_threat(ghost, None),
+            (3, Replaced::Whole { old }) => {
+                game.ghost_set_effects(ghost, typed::field("effects", old).ok());
+            }
+            (3, Replaced::Nested { path, old }) => {
+                let path = node::ghost_steps(view, property, path);
+                game.ghost_set_nested_effects(ghost, &path, old);
+            }
+            (3, Replaced::Slice { path, range, old }) => {
+                let path = node::ghost_steps(view, property, path);
+                game.ghost_set_slice_effects(ghost, &path, range.clone(), old);
+            }
+            (6, Replaced::Whole { old }) => {
+                game.ghost_set_species(ghost, typed::field("species", old).ok());
+            }
+            (6, _) => game.ghost_set_species(ghost, None),
+            (7, Replaced::Whole { old }) => {
+                game.ghost_set_level(ghost, typed::field("level", old).ok());
+            }
+            (7, _) => game.ghost_set_level(ghost, None),
+            (8, Replaced::Whole { old }) => {
+                game.ghost_set_target(ghost, typed::field("target", old).ok());
+            }
+            (8, _) => game.ghost_set_target(ghost, None),
+            _ => {}
         }
     }
 
@@ -2227,47 +2586,51 @@ pub mod monster {
 
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             place: Place,
             new: NewCell,
         ) -> Result<Self, Denied> {
-            let made = from.create_cell_only(TYPE, place, new.into_properties())?;
+            let made = context.create_cell_only(TYPE, place, new.into_properties())?;
             Ok(Self(made))
         }
 
         /// `takeDamage`: cell method 0.
-        pub fn take_damage(self, from: &mut Context<'_>, damage: i32) -> Result<(), Denied> {
+        pub fn take_damage(self, context: &mut Context<'_>, damage: i32) -> Result<(), Denied> {
             let args = vec![damage.into_value()];
-            from.call(self.0, "takeDamage", args)
+            context.call(self.0, "takeDamage", args)
         }
 
         /// The same, and waits for what `takeDamage` returns.
         pub fn ask_take_damage(
             self,
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             damage: i32,
             wait: Wait,
         ) -> Result<(), Denied> {
             let args = vec![damage.into_value()];
-            wait.ask(from, self.0, "takeDamage", args)
+            wait.ask(context, self.0, "takeDamage", args)
         }
 
         /// `addEffect`: cell method 1.
-        pub fn add_effect(self, from: &mut Context<'_>, effect: Effect) -> Result<(), Denied> {
+        pub fn add_effect(self, context: &mut Context<'_>, effect: Effect) -> Result<(), Denied> {
             let args = vec![effect.into_value()];
-            from.call(self.0, "addEffect", args)
+            context.call(self.0, "addEffect", args)
         }
 
         /// `strike`: cell method 2, client number 0; clients may call it.
-        pub fn strike(self, from: &mut Context<'_>) -> Result<(), Denied> {
+        pub fn strike(self, context: &mut Context<'_>) -> Result<(), Denied> {
             let args = Vec::new();
-            from.call(self.0, "strike", args)
+            context.call(self.0, "strike", args)
         }
 
         /// `call`: cell method 3.
-        pub fn call(self, from: &mut Context<'_>, target: Option<Mailbox>) -> Result<(), Denied> {
+        pub fn call(
+            self,
+            context: &mut Context<'_>,
+            target: Option<Mailbox>,
+        ) -> Result<(), Denied> {
             let args = vec![target.into_value()];
-            from.call(self.0, "call", args)
+            context.call(self.0, "call", args)
         }
     }
 
@@ -2284,8 +2647,8 @@ pub mod monster {
         }
 
         /// `onDamage`: client method 0, client number 1; within 60 m.
-        pub fn on_damage(&mut self, damage: i32, from_2: u64) -> Result<(), Denied> {
-            let args = vec![damage.into_value(), from_2.into_value()];
+        pub fn on_damage(&mut self, damage: i32, from: u64) -> Result<(), Denied> {
+            let args = vec![damage.into_value(), from.into_value()];
             self.context.invoke(self.audience, "onDamage", args)
         }
 
@@ -2299,13 +2662,13 @@ pub mod monster {
 
 /// `Chest`, entity type 3.
 pub mod chest {
-    use annals_def::Value;
     use annals_def::typed::{Bytes, Typed};
+    use annals_def::{Replaced, Value, typed};
     use annals_event::{Outcome, Place};
     use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, Denied, Request};
+    use annals_node::{Answer, Caller, Context, Denied, GhostView, Request};
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(3);
@@ -2431,14 +2794,14 @@ pub mod chest {
         }
 
         /// Makes an entity on this owner.
-        pub fn create(from: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
-            let made = from.create_base("Chest", new.into_properties())?;
+        pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
+            let made = context.create_base("Chest", new.into_properties())?;
             Ok(Self(made))
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, from: &mut Context<'_>, place: Place, new: NewCell) {
-            from.request(Request::CreateCell {
+        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+            context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
@@ -2477,6 +2840,20 @@ pub mod chest {
         /// Assigns `keyHole`.
         pub fn set_key_hole(&mut self, value: Bytes) -> Result<(), Denied> {
             self.context.write("keyHole", value)
+        }
+    }
+
+    /// A `Chest` that is real on another cell. A property that it does not have is None.
+    pub struct Ghost<'v> {
+        /// What is known of it.
+        pub view: &'v GhostView<'v>,
+    }
+
+    impl Ghost<'_> {
+        /// `open`: UINT8, ALL_CLIENTS, persistent; property 0, client number 0.
+        #[must_use]
+        pub fn open(&self) -> Option<u8> {
+            node::ghost_read(self.view, "open")
         }
     }
 
@@ -2525,6 +2902,9 @@ pub mod chest {
             caller: &Caller,
             key: Bytes,
         ) -> Result<(), Failure>;
+
+        /// `open` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_open(&self, _ghost: &Ghost<'_>, _old: Option<u8>) {}
     }
 
     pub(super) fn tell_cell<G: CellBehaviour>(
@@ -2548,6 +2928,22 @@ pub mod chest {
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost => Ok(()),
+        }
+    }
+
+    pub(super) fn tell_ghost<G: CellBehaviour>(
+        game: &G,
+        view: &GhostView<'_>,
+        property: MemberId,
+        replaced: &Replaced,
+    ) {
+        let ghost = &Ghost { view };
+        match (property.0, replaced) {
+            (0, Replaced::Whole { old }) => {
+                game.ghost_set_open(ghost, typed::field("open", old).ok());
+            }
+            (0, _) => game.ghost_set_open(ghost, None),
+            _ => {}
         }
     }
 
@@ -2601,31 +2997,31 @@ pub mod chest {
 
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             place: Place,
             new: NewCell,
         ) -> Result<Self, Denied> {
-            let made = from.create_cell_only(TYPE, place, new.into_properties())?;
+            let made = context.create_cell_only(TYPE, place, new.into_properties())?;
             Ok(Self(made))
         }
 
         /// `turnKey`: cell method 0, client number 0; clients may call it.
-        pub fn turn_key(self, from: &mut Context<'_>, key: Bytes) -> Result<(), Denied> {
+        pub fn turn_key(self, context: &mut Context<'_>, key: Bytes) -> Result<(), Denied> {
             let args = vec![key.into_value()];
-            from.call(self.0, "turnKey", args)
+            context.call(self.0, "turnKey", args)
         }
     }
 }
 
 /// `Space`, entity type 4.
 pub mod space {
-    use annals_def::Value;
     use annals_def::typed::{Bytes, Typed};
+    use annals_def::{Replaced, Value, typed};
     use annals_event::{Outcome, Place};
     use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, Denied, Request};
+    use annals_node::{Answer, Caller, Context, Denied, GhostView, Request};
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(4);
@@ -2792,14 +3188,14 @@ pub mod space {
         }
 
         /// Makes an entity on this owner.
-        pub fn create(from: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
-            let made = from.create_base("Space", new.into_properties())?;
+        pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
+            let made = context.create_base("Space", new.into_properties())?;
             Ok(Self(made))
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, from: &mut Context<'_>, place: Place, new: NewCell) {
-            from.request(Request::CreateCell {
+        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+            context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
@@ -2807,9 +3203,9 @@ pub mod space {
         }
 
         /// `populate`: base method 0.
-        pub fn populate(self, from: &mut Context<'_>, monsters: u16) -> Result<(), Denied> {
+        pub fn populate(self, context: &mut Context<'_>, monsters: u16) -> Result<(), Denied> {
             let args = vec![monsters.into_value()];
-            from.call(self.0, "populate", args)
+            context.call(self.0, "populate", args)
         }
     }
 
@@ -2834,6 +3230,20 @@ pub mod space {
         /// Assigns `weather`.
         pub fn set_weather(&mut self, value: u8) -> Result<(), Denied> {
             self.context.write("weather", value)
+        }
+    }
+
+    /// A `Space` that is real on another cell. A property that it does not have is None.
+    pub struct Ghost<'v> {
+        /// What is known of it.
+        pub view: &'v GhostView<'v>,
+    }
+
+    impl Ghost<'_> {
+        /// `weather`: UINT8, CELL_PUBLIC; property 1.
+        #[must_use]
+        pub fn weather(&self) -> Option<u8> {
+            node::ghost_read(self.view, "weather")
         }
     }
 
@@ -2882,6 +3292,9 @@ pub mod space {
             caller: &Caller,
             weather: u8,
         ) -> Result<(), Failure>;
+
+        /// `weather` of a ghost has changed; the old value is None if only a part of it has.
+        fn ghost_set_weather(&self, _ghost: &Ghost<'_>, _old: Option<u8>) {}
     }
 
     pub(super) fn tell_cell<G: CellBehaviour>(
@@ -2905,6 +3318,22 @@ pub mod space {
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost => Ok(()),
+        }
+    }
+
+    pub(super) fn tell_ghost<G: CellBehaviour>(
+        game: &G,
+        view: &GhostView<'_>,
+        property: MemberId,
+        replaced: &Replaced,
+    ) {
+        let ghost = &Ghost { view };
+        match (property.0, replaced) {
+            (1, Replaced::Whole { old }) => {
+                game.ghost_set_weather(ghost, typed::field("weather", old).ok());
+            }
+            (1, _) => game.ghost_set_weather(ghost, None),
+            _ => {}
         }
     }
 
@@ -2956,18 +3385,18 @@ pub mod space {
 
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             place: Place,
             new: NewCell,
         ) -> Result<Self, Denied> {
-            let made = from.create_cell_only(TYPE, place, new.into_properties())?;
+            let made = context.create_cell_only(TYPE, place, new.into_properties())?;
             Ok(Self(made))
         }
 
         /// `setWeather`: cell method 0.
-        pub fn set_weather(self, from: &mut Context<'_>, weather: u8) -> Result<(), Denied> {
+        pub fn set_weather(self, context: &mut Context<'_>, weather: u8) -> Result<(), Denied> {
             let args = vec![weather.into_value()];
-            from.call(self.0, "setWeather", args)
+            context.call(self.0, "setWeather", args)
         }
     }
 }
@@ -3106,14 +3535,14 @@ pub mod spawn_point {
         }
 
         /// Makes an entity on this owner.
-        pub fn create(from: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
-            let made = from.create_base("SpawnPoint", new.into_properties())?;
+        pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
+            let made = context.create_base("SpawnPoint", new.into_properties())?;
             Ok(Self(made))
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, from: &mut Context<'_>, place: Place, new: NewCell) {
-            from.request(Request::CreateCell {
+        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+            context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
@@ -3292,22 +3721,22 @@ pub mod spawn_point {
 
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             place: Place,
             new: NewCell,
         ) -> Result<Self, Denied> {
-            let made = from.create_cell_only(TYPE, place, new.into_properties())?;
+            let made = context.create_cell_only(TYPE, place, new.into_properties())?;
             Ok(Self(made))
         }
 
         /// `onMonsterGone`: cell method 0.
         pub fn on_monster_gone(
             self,
-            from: &mut Context<'_>,
+            context: &mut Context<'_>,
             monster: Option<Mailbox>,
         ) -> Result<(), Denied> {
             let args = vec![monster.into_value()];
-            from.call(self.0, "onMonsterGone", args)
+            context.call(self.0, "onMonsterGone", args)
         }
     }
 }

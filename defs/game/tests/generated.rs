@@ -11,9 +11,14 @@ use annals_def::{
 fn the_types_are_what_the_definitions_say() {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let model = Model::compile(&Tree::read(&crate_dir.join(".."))).expect("the sample's definitions compile");
-    let written = fs::read_to_string(crate_dir.join("src/defs.rs")).expect("readable");
-    assert!(
-        written == model.to_rust(CodeParts::SERVER),
-        "run: annals defs generate defs --lang rust --part base --part cell --out defs/game/src/defs.rs"
-    );
+    for (file, parts, flags) in [
+        ("src/defs.rs", CodeParts::SERVER, "--part base --part cell"),
+        ("tests/world/defs.rs", CodeParts::CLIENT, "--part client"),
+    ] {
+        let written = fs::read_to_string(crate_dir.join(file)).expect("readable");
+        assert!(
+            written == model.to_rust(parts),
+            "run: annals defs generate defs --lang rust {flags} --out defs/game/{file}"
+        );
+    }
 }

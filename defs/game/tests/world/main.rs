@@ -1,9 +1,13 @@
 //! Plays worlds through the cores that run them, with the client SDK on the other side.
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
+#[rustfmt::skip]
+#[allow(dead_code, unreachable_pub, reason = "it is made for crates, and a test uses a part of it")]
+mod defs;
 mod puppet;
 mod sample;
 mod stage;
+mod typed;
 
 use std::{path::Path, sync::Arc};
 

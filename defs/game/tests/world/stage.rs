@@ -302,7 +302,7 @@ impl Stage {
         moment(self.now)
     }
 
-    fn millis(&self) -> Millis {
+    pub(crate) fn millis(&self) -> Millis {
         Millis(self.now / 1_000)
     }
 

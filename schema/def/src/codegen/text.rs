@@ -126,6 +126,26 @@ impl Text {
         }
     }
 
+    /// A list of imports: on one line if it fits, else as many to a line as do.
+    pub(super) fn fill(&mut self, head: &str, elements: &[String], tail: &str) {
+        let line = format!("{head}{}{tail}", elements.join(", "));
+        if self.column() + line.len() <= WIDTH {
+            return self.line(&line);
+        }
+        self.open(head);
+        let mut line = String::new();
+        for element in elements {
+            if !line.is_empty() && self.column() + line.len() + element.len() + " ,".len() > WIDTH {
+                self.line(&line);
+                line.clear();
+            }
+            let blank = if line.is_empty() { "" } else { " " };
+            line += &format!("{blank}{element},");
+        }
+        self.line(&line);
+        self.close(tail);
+    }
+
     /// What was written.
     pub(super) fn finish(self) -> String {
         self.out

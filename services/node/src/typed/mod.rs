@@ -9,12 +9,15 @@ mod component;
 mod edit;
 mod later;
 
-use annals_def::{Path, Schema, Value, typed::Typed};
+use annals_def::{Path, Schema, Step, Value, typed::Typed};
 use annals_event::Outcome;
 use annals_ids::{Address, MemberId, Part, TimerId, TypeId};
 use thiserror::Error;
 
-use crate::context::{Context, Denied};
+use crate::{
+    behaviour::GhostView,
+    context::{Context, Denied},
+};
 
 pub use call::{Failure, Reply, Returned, Wait, answer, argument, arguments, no_method, returned};
 pub use edit::{ArrayEdit, Editable, Spot, ValueEdit};
@@ -91,6 +94,21 @@ pub fn check_schema(generated: &str, schema: &Schema) -> Result<(), OtherSchema>
     }
     let generated = generated.to_owned();
     Err(OtherSchema { generated, found })
+}
+
+/// A property of a ghost; `None` if ghosts have none of this name.
+#[must_use]
+pub fn ghost_read<T: Typed>(ghost: &GhostView<'_>, name: &'static str) -> Option<T> {
+    T::from_value(ghost.get(name)?).ok()
+}
+
+/// The steps of a path within a ghost's property as people name them.
+#[must_use]
+pub fn ghost_steps(ghost: &GhostView<'_>, property: MemberId, path: &Path) -> Vec<Step> {
+    let property = ghost.entity_type.property(property);
+    property
+        .and_then(|property| path.steps(&property.data_type))
+        .unwrap_or_default()
 }
 
 /// A property with which a part is to begin.

@@ -1,6 +1,6 @@
 //! What a game implements for a part, and how it is called.
 
-use super::{Named, Side, about_method, allow_many, mailbox::parameters};
+use super::{Named, Side, about_method, allow_many, ghost, mailbox::parameters};
 use crate::codegen::{naming::Scope, text::Text};
 
 /// What a part is told: the callback, the variant of `Occasion`, its fields with their types, and the documentation.
@@ -60,28 +60,36 @@ fn callbacks(side: Side) -> impl Iterator<Item = &'static Callback> {
     CALLBACKS.iter().chain(more)
 }
 
-/// The methods' names in the trait.
-fn method_names(named: &Named<'_>, side: Side) -> Vec<String> {
+/// The methods' names in the trait, and those of what is told of ghosts.
+fn method_names<'n>(named: &'n Named<'_>, side: Side) -> (Vec<String>, Vec<ghost::Callbacks<'n>>) {
     let taken: Vec<&str> = callbacks(side).map(|(name, ..)| *name).collect();
     let mut scope = Scope::with(&taken);
-    named
-        .methods(side)
-        .iter()
-        .map(|method| scope.snake(&method.name))
-        .collect()
+    let methods = named.methods(side).iter();
+    let names = methods.map(|method| scope.snake(&method.name)).collect();
+    let callbacks = match side {
+        Side::Base => Vec::new(),
+        Side::Cell => ghost::callbacks(named, &mut scope),
+    };
+    (names, callbacks)
 }
 
 /// Writes the trait, and the functions that call it.
 pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
-    let names = method_names(named, side);
-    write_trait(text, named, side, &names);
+    let (names, ghosts) = method_names(named, side);
+    if !ghosts.is_empty() {
+        ghost::write_view(text, named, &ghosts);
+    }
+    write_trait(text, named, (side, &names), &ghosts);
     write_tell(text, side);
+    if !ghosts.is_empty() {
+        ghost::write_tell(text, &ghosts);
+    }
     if !names.is_empty() {
         write_call(text, named, side, &names);
     }
 }
 
-fn write_trait(text: &mut Text, named: &Named<'_>, side: Side, names: &[String]) {
+fn write_trait(text: &mut Text, named: &Named<'_>, (side, names): (Side, &[String]), ghosts: &[ghost::Callbacks<'_>]) {
     let name = side.name();
     text.gap();
     text.doc(&format!(
@@ -116,6 +124,7 @@ fn write_trait(text: &mut Text, named: &Named<'_>, side: Side, names: &[String])
         allow_many(text, parameters_in_code.len());
         text.function(&format!("fn {name_in_code}"), &parameters_in_code, &returns, ';');
     }
+    ghost::write_callbacks(text, named, ghosts);
     text.close("}");
 }
 

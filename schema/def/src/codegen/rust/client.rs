@@ -19,7 +19,7 @@ fn properties<'n>(named: &'n Named<'_>) -> Vec<&'n Property> {
 }
 
 /// Whether parts of the property change by themselves, and whether slices do.
-fn changes(data_type: &DataType) -> (bool, bool) {
+pub(super) fn changes(data_type: &DataType) -> (bool, bool) {
     match data_type {
         DataType::Array(_) => (true, true),
         // There may be an array within it.

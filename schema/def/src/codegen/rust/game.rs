@@ -86,6 +86,7 @@ fn write_dispatcher(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.line("self.game.bootstrap()");
     text.close("}");
     call(text, wanted);
+    ghost_changed(text, wanted);
     for (method, parameters, occasion) in NEWS {
         let mut all = vec!["&self".to_owned(), "context: &mut Context<'_>".to_owned()];
         all.extend(
@@ -160,6 +161,41 @@ fn call(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.line("_ => Err(node::no_method(&context.entity_type().name, part, method)),");
     text.close("};");
     text.line("node::answer(context, caller, done)");
+    text.close("}");
+}
+
+/// What is told of ghosts.
+fn ghost_changed(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
+    let has_ghosts = |(named, side): &&(&Named<'_>, Side)| {
+        let mut properties = named.entity_type.properties.iter();
+        *side == Side::Cell && properties.any(|property| property.distribution.to_ghosts())
+    };
+    let ghosted: Vec<_> = wanted.iter().filter(has_ghosts).collect();
+    if ghosted.is_empty() {
+        return;
+    }
+    text.gap();
+    let parameters = [
+        "&self",
+        "ghost: &GhostView<'_>",
+        "property: MemberId",
+        "replaced: &Replaced",
+    ]
+    .map(str::to_owned);
+    text.function("fn ghost_changed", &parameters, "", '{');
+    text.open("match ghost.entity_type.id {");
+    for (named, _) in ghosted {
+        let module = &named.module;
+        let arguments = ["ghost", "property", "replaced"];
+        arm(
+            text,
+            &format!("{module}::TYPE"),
+            &format!("{module}::tell_ghost"),
+            &arguments,
+        );
+    }
+    text.line("_ => {}");
+    text.close("}");
     text.close("}");
 }
 

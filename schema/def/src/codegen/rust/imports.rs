@@ -57,6 +57,7 @@ const SOURCES: [(&str, &[&str]); 9] = [
             "Caller",
             "Context",
             "Denied",
+            "GhostView",
             "Request",
         ],
     ),
@@ -102,7 +103,7 @@ pub(super) fn write(text: &mut Text, body: &str, outer: &[&str]) {
         if names.is_empty() {
             text.line(head);
         } else {
-            text.list(head, names, "};");
+            text.fill(head, names, "};");
         }
     }
     if !lines.is_empty() {

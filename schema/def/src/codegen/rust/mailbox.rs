@@ -8,7 +8,7 @@ use crate::{
 
 /// Names that parameters of generated functions have, beside those that were declared.
 const PARAMETERS: [&str; 12] = [
-    "args", "caller", "context", "core", "from", "game", "method", "news", "now", "own", "seen", "wait",
+    "args", "caller", "context", "core", "game", "ghost", "method", "news", "now", "own", "seen", "wait",
 ];
 
 /// The arguments of a method with their names and types in code.
@@ -97,10 +97,10 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
     match side {
         Side::Base => {
             text.doc("Makes an entity on this owner.");
-            let parameters = ["from: &mut Context<'_>".into(), "new: NewBase".into()];
+            let parameters = ["context: &mut Context<'_>".into(), "new: NewBase".into()];
             text.function("pub fn create", &parameters, "Result<Self, Denied>", '{');
             text.line(&format!(
-                "let made = from.create_base({:?}, new.into_properties())?;",
+                "let made = context.create_base({:?}, new.into_properties())?;",
                 named.entity_type.name
             ));
             text.line("Ok(Self(made))");
@@ -108,9 +108,10 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
             if named.entity_type.parts.cell {
                 text.gap();
                 text.doc("Asks for the entity's cell part, once this call is over.");
-                let parameters = ["self", "from: &mut Context<'_>", "place: Place", "new: NewCell"].map(str::to_owned);
+                let parameters =
+                    ["self", "context: &mut Context<'_>", "place: Place", "new: NewCell"].map(str::to_owned);
                 text.function("pub fn create_cell", &parameters, "", '{');
-                text.open("from.request(Request::CreateCell {");
+                text.open("context.request(Request::CreateCell {");
                 text.line("entity: self.0.entity,");
                 text.line("place,");
                 text.line("properties: new.into_properties(),");
@@ -120,9 +121,9 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
         }
         Side::Cell => {
             text.doc("Makes an entity that has only a cell part, on this owner.");
-            let parameters = ["from: &mut Context<'_>", "place: Place", "new: NewCell"].map(str::to_owned);
+            let parameters = ["context: &mut Context<'_>", "place: Place", "new: NewCell"].map(str::to_owned);
             text.function("pub fn create_alone", &parameters, "Result<Self, Denied>", '{');
-            text.line("let made = from.create_cell_only(TYPE, place, new.into_properties())?;");
+            text.line("let made = context.create_cell_only(TYPE, place, new.into_properties())?;");
             text.line("Ok(Self(made))");
             text.close("}");
         }
@@ -132,14 +133,14 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
 fn call(text: &mut Text, named: &Named<'_>, method: &Method, scope: &mut Scope, side: Side) {
     let arguments = parameters(named, &method.args);
     let [one_way, two_way] = ["", "ask_"].map(|verb| scope.snake(&format!("{verb}{}", method.name)));
-    let mut parameters = vec!["self".to_owned(), "from: &mut Context<'_>".to_owned()];
+    let mut parameters = vec!["self".to_owned(), "context: &mut Context<'_>".to_owned()];
     parameters.extend(arguments.iter().map(|(name, spelled)| format!("{name}: {spelled}")));
     text.gap();
     text.doc(&about_method(method, side.word()));
     allow_many(text, parameters.len());
     text.function(&format!("pub fn {one_way}"), &parameters, "Result<(), Denied>", '{');
     write_args(text, &arguments);
-    text.line(&format!("from.call(self.0, {:?}, args)", method.name));
+    text.line(&format!("context.call(self.0, {:?}, args)", method.name));
     text.close("}");
     if method.is_two_way() {
         parameters.push("wait: Wait".to_owned());
@@ -148,7 +149,7 @@ fn call(text: &mut Text, named: &Named<'_>, method: &Method, scope: &mut Scope, 
         allow_many(text, parameters.len());
         text.function(&format!("pub fn {two_way}"), &parameters, "Result<(), Denied>", '{');
         write_args(text, &arguments);
-        text.line(&format!("wait.ask(from, self.0, {:?}, args)", method.name));
+        text.line(&format!("wait.ask(context, self.0, {:?}, args)", method.name));
         text.close("}");
     }
 }

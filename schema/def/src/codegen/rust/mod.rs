@@ -8,6 +8,7 @@ mod client;
 mod component;
 mod dicts;
 mod game;
+mod ghost;
 mod imports;
 mod mailbox;
 mod own;
@@ -70,7 +71,14 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
     let Model { schema, aliases } = model;
     let mut reserved = imports::names();
     reserved.extend(LOCAL);
-    reserved.extend(["NewCell", "BaseCalls", "CellCalls", "ClientGame", "ClientDispatcher"]);
+    reserved.extend([
+        "NewCell",
+        "BaseCalls",
+        "CellCalls",
+        "ClientGame",
+        "ClientDispatcher",
+        "Ghost",
+    ]);
     reserved.extend(PRELUDE);
     let shapes = Shapes::of(schema, aliases, Scope::with(&reserved));
     let types = named(schema, &shapes);
@@ -104,6 +112,9 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
     imports::write(&mut text, &body, &[]);
     text.put(&body);
     for named in &types {
+        if !parts.is_server() && !client::is_seen(named) {
+            continue;
+        }
         let module = module(named, parts);
         text.gap();
         text.doc(&format!(
