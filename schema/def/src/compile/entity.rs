@@ -105,6 +105,9 @@ impl<'l, 's> Compiler<'l, 's> {
                 property.detail_level = self.level(label, &levels);
             }
         }
+        for label in members.other_levels {
+            self.level(label, &levels);
+        }
         entity_type.lod_levels = levels;
         (entity_type.base_methods, declared.base_methods) = members.base_methods.into_parts();
         (entity_type.cell_methods, declared.cell_methods) = members.cell_methods.into_parts();

@@ -22,6 +22,8 @@ pub(super) struct Members<'l> {
     pub(super) methods: Merged<Method>,
     /// The labels of the properties' levels of detail, by position.
     pub(super) levels: BTreeMap<usize, Named<'l>>,
+    /// The labels of properties that are left out because something else about them is wrong.
+    pub(super) other_levels: Vec<Named<'l>>,
 }
 
 /// Members of one kind in their order.
@@ -185,7 +187,10 @@ impl<'l> Members<'l> {
         dialect: Dialect,
         findings: &mut Findings,
     ) {
-        let Some(property) = &declared.property else { return };
+        let Some(property) = &declared.property else {
+            self.other_levels.extend(declared.level);
+            return;
+        };
         let name = full_name(component, declared.name);
         let persistent = property.persistent && component.is_none_or(|component| component.persistent);
         let whole = || Property {

@@ -38,6 +38,9 @@ pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, root: Section<'s>) {
             .is_some_and(|first| first.is(section))
         {
             reading.read_alias(section, &mut pending);
+        } else if !super::is_identifier(section.name) && !section.name.contains(':') {
+            // Nobody can use it; what else is wrong with it is reported all the same.
+            reading.declared_type_with(section, &mut pending);
         }
     }
 }

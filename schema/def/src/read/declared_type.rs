@@ -135,25 +135,26 @@ impl<'s> Reading<'s> {
 
     fn sequence(&mut self, is_array: bool, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
         let fields = self.fields(section, &grammar::SEQUENCE);
-        let Some(of) = fields.get("of") else {
-            let message = format!("`{}` does not say what it is a sequence of", section.text());
-            let finding = Finding::new(Rule::ElementType, section.text_span(), message)
-                .help(format!("write `{} <of> TYPE </of>`", section.text()));
-            self.report(finding);
-            return None;
-        };
-        let element = self.declared_type_with(of, pending);
-        let size = match fields.get("size") {
-            Some(size) => {
-                let limit = u32::try_from(MAX_DEFAULT_VALUES).unwrap_or(u32::MAX);
-                self.integer(size, Rule::SequenceSize, 0, limit)?
+        let element = match fields.get("of") {
+            Some(of) => self.declared_type_with(of, pending),
+            None => {
+                let message = format!("`{}` does not say what it is a sequence of", section.text());
+                let finding = Finding::new(Rule::ElementType, section.text_span(), message)
+                    .help(format!("write `{} <of> TYPE </of>`", section.text()));
+                self.report(finding);
+                None
             }
-            None => 0,
         };
+        let limit = u32::try_from(MAX_DEFAULT_VALUES).unwrap_or(u32::MAX);
+        let declared_size = fields
+            .get("size")
+            .map(|size| self.integer(size, Rule::SequenceSize, 0, limit));
+        let size = declared_size.unwrap_or(Some(0));
         let persist_as_blob = self.boolean(fields.get("persistAsBlob"), false);
         let (of, element_default) = element?.with_value();
+        let has_size = size.is_some();
         // A size of 0 is how the predecessors say that there is none.
-        let size = (size > 0).then_some(size);
+        let size = size.filter(|size| *size > 0);
         let sequence = Arc::new(Sequence {
             of,
             size,
@@ -168,7 +169,8 @@ impl<'s> Reading<'s> {
         if !self.is_small_enough(&data_type, section) {
             return None;
         }
-        self.with_default(data_type, fields.get("Default"))
+        let typed = self.with_default(data_type, fields.get("Default"));
+        typed.filter(|_| has_size)
     }
 
     fn dict(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {

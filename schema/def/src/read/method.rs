@@ -30,6 +30,13 @@ pub(crate) struct DeclaredArgument<'s> {
     pub(crate) data_type: DataType,
 }
 
+/// Arguments or returned values as they could be read.
+struct Arguments<'s> {
+    list: Vec<DeclaredArgument<'s>>,
+    /// Whether none was left out because it is wrong, which has been reported.
+    are_whole: bool,
+}
+
 /// Where a method runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MethodPart {
@@ -41,6 +48,15 @@ pub(crate) enum MethodPart {
 
 /// How many arguments are compared each with each before a list of their names pays.
 const FEW_ARGUMENTS: usize = 8;
+
+impl Arguments<'_> {
+    fn none() -> Self {
+        Self {
+            list: Vec::new(),
+            are_whole: true,
+        }
+    }
+}
 
 impl MethodPart {
     /// What stands in a method of this part.
@@ -102,27 +118,23 @@ impl<'s> Reading<'s> {
             args: Vec::new(),
             returns: Vec::new(),
         };
-        let (Some(args), Some(returns), true) = (args, returns, is_named) else {
-            return declared;
-        };
         if part == MethodPart::Client || method.exposed != Exposure::No {
-            let types = args.iter().chain(&returns).map(|arg| &arg.data_type);
+            let types = args.list.iter().chain(&returns.list).map(|arg| &arg.data_type);
             self.travels_to_clients(&types, section.name_span(), section.name);
+        }
+        if !(args.are_whole && returns.are_whole && is_named) {
+            return declared;
         }
         DeclaredMethod {
             method: Some(method),
-            args,
-            returns,
+            args: args.list,
+            returns: returns.list,
             ..declared
         }
     }
 
     /// Arguments in a section of their own, by name; or each in an `<Arg>`, by position.
-    fn arguments(
-        &mut self,
-        args: Option<Section<'s>>,
-        positional: &[Section<'s>],
-    ) -> Option<Vec<DeclaredArgument<'s>>> {
+    fn arguments(&mut self, args: Option<Section<'s>>, positional: &[Section<'s>]) -> Arguments<'s> {
         let Some(args) = args else {
             return self.positional(positional.iter().copied(), "arg");
         };
@@ -143,10 +155,10 @@ impl<'s> Reading<'s> {
         self.named(args)
     }
 
-    /// Returned values by name; `None` if one of them is wrong.
-    fn returns(&mut self, section: Option<Section<'s>>, part: MethodPart) -> Option<Vec<DeclaredArgument<'s>>> {
+    /// Returned values by name, or each in an `<Arg>`.
+    fn returns(&mut self, section: Option<Section<'s>>, part: MethodPart) -> Arguments<'s> {
         let Some(section) = section else {
-            return Some(Vec::new());
+            return Arguments::none();
         };
         if part == MethodPart::Client {
             let finding = Finding::new(
@@ -165,30 +177,26 @@ impl<'s> Reading<'s> {
         self.named(section)
     }
 
-    fn positional(
-        &mut self,
-        sections: impl Iterator<Item = Section<'s>>,
-        prefix: &str,
-    ) -> Option<Vec<DeclaredArgument<'s>>> {
-        let mut arguments = Some(Vec::new());
+    fn positional(&mut self, sections: impl Iterator<Item = Section<'s>>, prefix: &str) -> Arguments<'s> {
+        let mut arguments = Arguments::none();
         for (i, section) in sections.enumerate() {
-            let typed = self.declared_type(section);
-            arguments = arguments.zip(typed).map(|(mut arguments, typed)| {
-                arguments.push(DeclaredArgument {
+            match self.declared_type(section) {
+                Some(typed) => arguments.list.push(DeclaredArgument {
                     name: Cow::Owned(format!("{prefix}{i}")),
                     data_type: typed.data_type,
-                });
-                arguments
-            });
+                }),
+                None => arguments.are_whole = false,
+            }
         }
         arguments
     }
 
-    fn named(&mut self, section: Section<'s>) -> Option<Vec<DeclaredArgument<'s>>> {
+    fn named(&mut self, section: Section<'s>) -> Arguments<'s> {
         let count = section.children().count();
         let are_few = count <= FEW_ARGUMENTS;
         let mut names = Names::default();
-        let mut arguments = Some(Vec::with_capacity(count));
+        let mut arguments = Arguments::none();
+        arguments.list.reserve(count);
         for (i, child) in section.children().enumerate() {
             let is_named = self.is_identifier(child);
             let is_new = if are_few {
@@ -202,16 +210,13 @@ impl<'s> Reading<'s> {
                     Finding::new(Rule::RepeatedArgument, child.name_span(), message).help("give each its own name");
                 self.report(finding);
             }
+            arguments.are_whole &= is_named && is_new;
             match self.declared_type(child) {
-                Some(typed) if is_named && is_new => {
-                    if let Some(arguments) = &mut arguments {
-                        arguments.push(DeclaredArgument {
-                            name: Cow::Borrowed(child.name),
-                            data_type: typed.data_type,
-                        });
-                    }
-                }
-                _ => arguments = None,
+                Some(typed) => arguments.list.push(DeclaredArgument {
+                    name: Cow::Borrowed(child.name),
+                    data_type: typed.data_type,
+                }),
+                None => arguments.are_whole = false,
             }
         }
         arguments

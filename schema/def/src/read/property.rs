@@ -98,7 +98,7 @@ impl<'s> Reading<'s> {
         } else {
             Some(Distribution::CellPrivate)
         };
-        // Read whatever else is wrong before giving up, so that all of it is reported.
+        // Each check runs on as much as is known, so that no mistake hides another.
         let mut property = Property::new(String::new(), DataType::Int8, Distribution::CellPrivate);
         property.persistent = self.boolean(fields.get("Persistent"), false);
         property.editable = self.boolean(fields.get("Editable"), false);
@@ -106,25 +106,27 @@ impl<'s> Reading<'s> {
         property.reliable = self.boolean(fields.get("IsReliable"), true);
         property.protocol_id = self.protocol_id(fields.get("Utype"));
         declared.level = fields.get("DetailLevel").and_then(|level| self.text(level));
-        let (Some((data_type, default)), Some(distribution)) = (typed.map(Typed::with_value), distribution) else {
-            return declared;
+        let (data_type, own) = typed.map(Typed::with_value).unzip();
+        let default = match (fields.get("Default"), &data_type, own) {
+            (Some(section), Some(data_type), Some(own)) => self.default(data_type, &own, section),
+            (_, _, own) => own,
         };
-        property.data_type = data_type;
-        property.distribution = distribution;
-        property.default = default;
-        let mut is_whole = is_named;
-        if let Some(section) = fields.get("Default") {
-            match self.default(&property.data_type, &property.default, section) {
-                Some(default) => property.default = default,
-                None => is_whole = false,
-            }
+        self.storage(section, &fields, data_type.as_ref(), &mut property);
+        self.history(section, declared.level, distribution, &property);
+        let reaches_others = distribution.is_none_or(Distribution::to_other_clients);
+        declared.level = declared.level.filter(|_| reaches_others);
+        if let (Some(data_type), Some(true)) = (&data_type, distribution.map(Distribution::to_clients)) {
+            self.travels_to_clients(&std::iter::once(data_type), span, section.name);
         }
-        self.storage(section, &fields, &mut property);
-        self.history(section, declared.level, &property);
-        if distribution.to_clients() {
-            self.travels_to_clients(&std::iter::once(&property.data_type), span, section.name);
+        if let (Some(data_type), Some(default), Some(distribution), true) = (data_type, default, distribution, is_named)
+        {
+            declared.property = Some(Property {
+                data_type,
+                default,
+                distribution,
+                ..property
+            });
         }
-        declared.property = is_whole.then_some(property);
         declared
     }
 
@@ -165,9 +167,15 @@ impl<'s> Reading<'s> {
         Some(distribution)
     }
 
-    /// What a store is to do with the property (D8).
-    fn storage(&mut self, section: Section<'s>, fields: &super::Fields<'s>, property: &mut Property) {
-        if property.persistent && property.data_type == DataType::Mailbox {
+    /// What a store is to do with the property (D8). What depends on the type is not looked at if that is wrong.
+    fn storage(
+        &mut self,
+        section: Section<'s>,
+        fields: &super::Fields<'s>,
+        data_type: Option<&DataType>,
+        property: &mut Property,
+    ) {
+        if property.persistent && data_type == Some(&DataType::Mailbox) {
             let span = fields
                 .get("Persistent")
                 .map_or(section.name_span(), |persistent| persistent.name_span());
@@ -179,8 +187,8 @@ impl<'s> Reading<'s> {
         }
         if let Some(length) = fields.get("DatabaseLength") {
             property.database_length = self.integer(length, Rule::Number, 1, u32::MAX);
-            if !has_database_length(&property.data_type) {
-                let message = format!("a value of type {} has no database length", property.data_type);
+            if let Some(data_type) = data_type.filter(|data_type| !has_database_length(data_type)) {
+                let message = format!("a value of type {data_type} has no database length");
                 let finding = Finding::new(Rule::DatabaseLength, length.name_span(), message).help("remove it");
                 self.report(finding);
                 property.database_length = None;
@@ -197,7 +205,7 @@ impl<'s> Reading<'s> {
             }
             property.indexed = Index::Unique;
         }
-        self.index_rules(section, fields, property);
+        self.index_rules(section, fields, data_type, property);
     }
 
     /// The index that is declared in either dialect's way, and where.
@@ -239,7 +247,13 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn index_rules(&mut self, section: Section<'s>, fields: &super::Fields<'s>, property: &Property) {
+    fn index_rules(
+        &mut self,
+        section: Section<'s>,
+        fields: &super::Fields<'s>,
+        data_type: Option<&DataType>,
+        property: &Property,
+    ) {
         if property.indexed == Index::None {
             return;
         }
@@ -254,18 +268,14 @@ impl<'s> Reading<'s> {
                 .help("add `<Persistent> true </Persistent>`, or remove the index");
             self.report(finding);
         }
-        if !property.data_type.can_be_indexed() {
-            let message = format!("`{name}` is of type {}, which cannot be indexed", property.data_type);
+        let Some(data_type) = data_type else { return };
+        if !data_type.can_be_indexed() {
+            let message = format!("`{name}` is of type {data_type}, which cannot be indexed");
             let finding = Finding::new(Rule::IndexType, span, message)
                 .help("index a number, a STRING, a UNICODE_STRING or a BLOB");
             self.report(finding);
-        } else if property.identifier
-            && !matches!(
-                property.data_type,
-                DataType::String | DataType::Unicode | DataType::Blob
-            )
-        {
-            let message = format!("`{name}` is of type {}, which names nothing", property.data_type);
+        } else if property.identifier && !matches!(data_type, DataType::String | DataType::Unicode | DataType::Blob) {
+            let message = format!("`{name}` is of type {data_type}, which names nothing");
             let finding = Finding::new(Rule::IdentifierType, span, message)
                 .help("make it a STRING, a UNICODE_STRING or a BLOB, or give it an index that is unique");
             self.report(finding);
@@ -273,10 +283,14 @@ impl<'s> Reading<'s> {
     }
 
     /// How changes reach observers.
-    fn history(&mut self, section: Section<'s>, level: Option<Named<'_>>, property: &Property) {
-        if let Some(level) = level
-            && !property.distribution.to_other_clients()
-        {
+    fn history(
+        &mut self,
+        section: Section<'s>,
+        level: Option<Named<'_>>,
+        distribution: Option<Distribution>,
+        property: &Property,
+    ) {
+        if let (Some(level), Some(false)) = (level, distribution.map(Distribution::to_other_clients)) {
             let message = format!("`{}` is not sent to other clients", section.name);
             let finding = Finding::new(Rule::LevelWithoutEffect, level.span, message)
                 .help("remove the `<DetailLevel>`, or use ALL_CLIENTS or OTHER_CLIENTS");
