@@ -1,6 +1,8 @@
 //! What clients are shown of an entity part, as items and frames of a view (rules V3, V4). Witnesses and proxies make their
 //! frames here.
 
+use std::collections::BTreeMap;
+
 use annals_def::{EntityType, Method, Property, Schema, Value};
 use annals_event::{Audience, Body, Event};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
@@ -19,6 +21,13 @@ pub enum Eyes {
     Own,
     /// Those of another client.
     Others,
+}
+
+/// A member of which clients are shown events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ShownMember {
+    Property(MemberId),
+    Method(MemberId),
 }
 
 /// An entity part as a view needs to know it: under its `ClientName`, and with only those members that the client's type
@@ -60,11 +69,7 @@ impl<'a> Showing<'a> {
     pub fn properties<'v>(&self, held: impl IntoIterator<Item = (&'v MemberId, &'v Value)>) -> Vec<u8> {
         let mut properties = Vec::new();
         for (member, value) in held {
-            let Some(property) = self
-                .entity_type
-                .property(*member)
-                .filter(|property| self.sees(property))
-            else {
+            let Some(property) = self.seen_property(*member) else {
                 continue;
             };
             if let Some(known) = self.known_property(property)
@@ -97,17 +102,23 @@ impl<'a> Showing<'a> {
     }
 
     /// What these eyes see of events that follow `from`, in order; nothing if they see nothing of them. Hidden events are
-    /// `None` with their numbers.
+    /// `None` with their numbers. Of a member that is `SendLatestOnly`, only the newest event is told.
     pub fn update<'e>(
         &self,
         from: HistoryNumber,
         events: impl Iterator<Item = (HistoryNumber, Option<&'e Event>)>,
     ) -> Vec<ViewItem> {
+        let events: Vec<_> = events.collect();
+        let newest = self.newest(&events);
         let (mut items, mut from, mut upto) = (Vec::new(), from, from);
         let mut writer = ShownWriter::new(self.seen_as(), from);
         for (number, event) in events {
             upto = number;
-            if let Some(event) = event {
+            let is_newest = |event: &&Event| {
+                let latest = self.latest_only(event);
+                latest.is_none_or(|member| newest.get(&member) == Some(&number))
+            };
+            if let Some(event) = event.filter(is_newest) {
                 self.show(&mut writer, number, event);
             }
             if writer.len() >= FRAME_BYTES {
@@ -131,27 +142,41 @@ impl<'a> Showing<'a> {
         }
     }
 
+    /// The newest event of each member of which only that is told.
+    fn newest(&self, events: &[(HistoryNumber, Option<&Event>)]) -> BTreeMap<ShownMember, HistoryNumber> {
+        let latest = |(number, event): &(HistoryNumber, Option<&Event>)| {
+            let member = self.latest_only((*event)?)?;
+            Some((member, *number))
+        };
+        // Later ones take the place of earlier ones: events come in the order of their numbers.
+        events.iter().filter_map(latest).collect()
+    }
+
+    /// What the event is about, if these eyes see it and only the newest of its kind is told.
+    fn latest_only(&self, event: &Event) -> Option<ShownMember> {
+        match &event.body {
+            Body::Changed { member, .. } => {
+                let property = self.seen_property(*member)?;
+                property.latest_only.then_some(ShownMember::Property(*member))
+            }
+            Body::Invoked { method, audience, .. } => {
+                let found = self.seen_method(*method, *audience)?;
+                found.latest_only.then_some(ShownMember::Method(*method))
+            }
+            _ => None,
+        }
+    }
+
     /// Writes what these eyes see of an event, if anything.
     fn show(&self, writer: &mut ShownWriter<'_>, number: HistoryNumber, event: &Event) -> Option<()> {
         match &event.body {
             Body::Changed { member, change } => {
-                let property = self
-                    .entity_type
-                    .property(*member)
-                    .filter(|property| self.sees(property))?;
+                let property = self.seen_property(*member)?;
                 let member = ClientMember(self.known_property(property)?.client_id?);
                 writer.change(number, member, change).expect(FITS);
             }
             Body::Invoked { method, args, audience } => {
-                let meant = match self.eyes {
-                    Eyes::Own => *audience != Audience::Others,
-                    Eyes::Others => *audience != Audience::Own,
-                };
-                let method = self
-                    .entity_type
-                    .client_methods
-                    .get(usize::from(method.0))
-                    .filter(|_| meant)?;
+                let method = self.seen_method(*method, *audience)?;
                 let member = ClientMember(self.known_method(method)?.client_id?);
                 writer.method(number, member, args).expect(FITS);
             }
@@ -172,6 +197,20 @@ impl<'a> Showing<'a> {
         let known_types = known.args.iter().map(|argument| &argument.data_type);
         let alike = known_types.eq(method.args.iter().map(|argument| &argument.data_type));
         alike.then_some(known)
+    }
+
+    fn seen_property(&self, member: MemberId) -> Option<&'a Property> {
+        let property = self.entity_type.property(member);
+        property.filter(|property| self.sees(property))
+    }
+
+    fn seen_method(&self, method: MemberId, audience: Audience) -> Option<&'a Method> {
+        let is_meant = match self.eyes {
+            Eyes::Own => audience != Audience::Others,
+            Eyes::Others => audience != Audience::Own,
+        };
+        let method = self.entity_type.client_methods.get(usize::from(method.0));
+        method.filter(|_| is_meant)
     }
 
     fn sees(&self, property: &Property) -> bool {
