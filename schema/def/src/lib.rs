@@ -60,6 +60,7 @@ pub use migrate::{
     Difference, Fit, MethodKind, MigrationError, Plan, Rename, RenameError, Renames, Step as MigrationStep, TypeChange,
 };
 pub use path::Path;
+pub use read::{DialectChoice, DialectSign};
 pub use schema::{
     Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel, MAX_MEMBERS, MAX_TYPES,
     Method, Parts, Property, Reach, Schema, SchemaDecodeError, SchemaProblem, Service, UserDataObject, Volatile,

@@ -9,9 +9,16 @@ const FIRST_ADVICE: u16 = 700;
 
 fn with_advice(tree: &Tree) -> Compiled {
     let Survey {
-        schema, diagnostics, ..
+        schema,
+        diagnostics,
+        dialect,
+        ..
     } = survey(tree);
-    Compiled { schema, diagnostics }
+    Compiled {
+        schema,
+        diagnostics,
+        dialect,
+    }
 }
 
 #[test]

@@ -76,7 +76,12 @@ impl Model {
     /// # Errors
     /// What was found, when there is no schema.
     pub fn compile(tree: &Tree) -> Result<Self, Vec<Diagnostic>> {
-        let (Compiled { schema, diagnostics }, aliases) = compile_and(tree, |world, _| world.reading.named_types());
+        let (
+            Compiled {
+                schema, diagnostics, ..
+            },
+            aliases,
+        ) = compile_and(tree, |world, _| world.reading.named_types());
         match schema.zip(aliases) {
             Some((schema, aliases)) => Ok(Self { schema, aliases }),
             None => Err(diagnostics),

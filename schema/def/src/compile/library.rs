@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     diagnostic::{Finding, Findings, Rule},
     grammar::{Dialect, FOLDERS, Family, Kind, LISTS, definition_at, root_of},
-    read::{Definition, EntityList, FileSigns, Listed, Reading, read_aliases},
+    read::{Choice, Definition, EntityList, Listed, Reading, Sign, Signs, read_aliases},
     source::{Document, Section, Sources, Span, Tree, parse},
 };
 
@@ -75,22 +75,30 @@ impl<'s> Documents<'s> {
     }
 
     /// The dialect in which the files are written.
-    pub(super) fn dialect(&self, tree: &Tree) -> Dialect {
-        let Documents { root, files } = self;
-        let has_folder = |folder: &str| {
-            tree.files()
-                .any(|(path, _)| path.strip_prefix(root).is_some_and(|path| path.starts_with(folder)))
+    pub(super) fn dialect(&self) -> Choice<'_> {
+        let of_file = |dialect, path: &str| Some(Sign::of_file(dialect, self.section(path)?));
+        let components = || {
+            let mut in_folder = self
+                .files
+                .iter()
+                .filter(|(path, _)| path.starts_with("component_defs/"));
+            in_folder.find_map(|(_, document)| Some(Sign::of_file(Dialect::BigWorld, document.root()?)))
         };
-        let signs = FileSigns {
-            has_types: files.contains_key("entity_defs/types.xml"),
-            has_bigworld_files: files.contains_key("entity_defs/alias.xml")
-                || files.contains_key("services.xml")
-                || files.contains_key("user_data_objects.xml")
-                || has_folder("component_defs/"),
-        };
-        let definitions = files.iter().filter(|(path, _)| path.ends_with(".def"));
+        let bigworld_file = of_file(Dialect::BigWorld, "services.xml")
+            .or_else(|| of_file(Dialect::BigWorld, "user_data_objects.xml"))
+            .or_else(components);
+        let definitions = self.files.iter().filter(|(path, _)| path.ends_with(".def"));
         let roots = definitions.filter_map(|(_, document)| document.root());
-        Dialect::detect(&signs, self.section("entities.xml"), roots)
+        let signs = Signs {
+            list: self.section("entities.xml").and_then(Sign::of_list),
+            files: of_file(Dialect::KBEngine, "entity_defs/types.xml")
+                .into_iter()
+                .chain(bigworld_file)
+                .collect(),
+            definitions: roots.flat_map(Sign::of_definition).collect(),
+            alias_file: of_file(Dialect::BigWorld, "entity_defs/alias.xml"),
+        };
+        signs.choose()
     }
 
     /// The root element of a file that is there and could be parsed.
@@ -101,9 +109,17 @@ impl<'s> Documents<'s> {
 
 impl<'s> Library<'s> {
     /// Reads every file.
-    pub(super) fn read(tree: &Tree, documents: &'s Documents<'s>, findings: Findings) -> (Self, Reading<'s>) {
+    pub(super) fn read(
+        tree: &Tree,
+        documents: &'s Documents<'s>,
+        choice: &Choice<'_>,
+        mut findings: Findings,
+    ) -> (Self, Reading<'s>) {
         let root = documents.root;
-        let mut reading = Reading::new(documents.dialect(tree));
+        if let Some(contradiction) = choice.contradiction() {
+            findings.push(contradiction);
+        }
+        let mut reading = Reading::new(choice.dialect);
         reading.findings = findings;
         read_alias_files(&mut reading, documents);
         let definitions = definitions(&mut reading, documents);
@@ -229,8 +245,11 @@ fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>)
         paths.reverse();
     }
     let mut present = paths.into_iter().filter(|path| documents.files.contains_key(path));
-    if let Some(root) = present.next().and_then(|path| documents.section(path)) {
-        read_aliases(reading, root);
+    if let Some(path) = present.next() {
+        reading.alias_file = path;
+        if let Some(root) = documents.section(path) {
+            read_aliases(reading, root);
+        }
     }
     if let Some(root) = present.next().and_then(|path| documents.section(path)) {
         let message = format!("this file is not read beside `{}`", paths[0]);

@@ -17,7 +17,7 @@ use annals_ids::TypeId;
 use crate::{
     diagnostic::{Diagnostic, Finding, Findings, Rule},
     grammar::{Dialect, Family, Kind},
-    read::{EntityList, Reading},
+    read::{DialectChoice, EntityList, Reading},
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
     source::{Sources, Tree},
 };
@@ -36,6 +36,8 @@ pub struct Compiled {
     pub schema: Option<Schema>,
     /// What was found, by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
+    /// The dialect in which the game was read, and why.
+    pub dialect: DialectChoice,
 }
 
 /// Everything of a run while its texts are at hand.
@@ -59,13 +61,15 @@ pub fn dialect_of(tree: &Tree) -> Dialect {
     let mut findings = Findings::default();
     let sources = Sources::decode(tree, &mut findings);
     let documents = Documents::parse(tree, &sources, &mut findings);
-    documents.map_or(Dialect::BigWorld, |documents| documents.dialect(tree))
+    documents.map_or(Dialect::BigWorld, |documents| documents.dialect().dialect)
 }
 
 /// Reads and compiles the definitions below a folder.
 #[must_use]
 pub fn check_dir(dir: &Path) -> (Option<Schema>, Vec<Diagnostic>) {
-    let Compiled { schema, diagnostics } = compile(&Tree::read(dir));
+    let Compiled {
+        schema, diagnostics, ..
+    } = compile(&Tree::read(dir));
     (schema, diagnostics)
 }
 
@@ -86,10 +90,15 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
     let sources = Sources::decode(tree, &mut findings);
     let Some(documents) = Documents::parse(tree, &sources, &mut findings) else {
         let diagnostics = findings.into_diagnostics(&sources);
-        let schema = None;
-        return (Compiled { schema, diagnostics }, None);
+        let compiled = Compiled {
+            schema: None,
+            diagnostics,
+            dialect: DialectChoice::without_sign(),
+        };
+        return (compiled, None);
     };
-    let (library, reading) = Library::read(tree, &documents, findings);
+    let choice = documents.dialect();
+    let (library, reading) = Library::read(tree, &documents, &choice, findings);
     let (schema, declared, mut reading) = compile_library(&library, reading, look.is_some());
     let mut findings = std::mem::take(&mut reading.findings);
     let mut allowances = Allowances::read(&documents, &mut findings);
@@ -108,7 +117,12 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
     }
     allowances.apply(&mut findings);
     let diagnostics = findings.into_diagnostics(&sources);
-    (Compiled { schema, diagnostics }, seen)
+    let compiled = Compiled {
+        schema,
+        diagnostics,
+        dialect: choice.placed(&sources),
+    };
+    (compiled, seen)
 }
 
 fn compile_library<'l, 's>(

@@ -33,7 +33,7 @@ impl<'s> Lines<'s> {
     }
 
     /// The place of a span, with as much of its line as is worth showing.
-    pub(super) fn place(&self, span: Span) -> Place {
+    pub(crate) fn place(&self, span: Span) -> Place {
         let text = &*self.file.text;
         let start = text.floor_char_boundary(span.start as usize);
         let line = self.starts.partition_point(|&line| line <= start) - 1;

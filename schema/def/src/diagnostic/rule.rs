@@ -94,6 +94,8 @@ rules! {
         "ids have 16 bits on the wire and in the log"
     MoreFindings 13 Note "there are more problems than are shown"
         "so many seldom differ; correct the first ones and check again"
+    DialectSigns 14 Warning "there are signs of both dialects"
+        "the dialect decides what some words mean and which of two declarations counts"
 
     UnknownTag 101 Warning "a tag is not understood"
         "the predecessors ignore it silently; a misspelt tag leaves its property at a default"

@@ -115,7 +115,7 @@ impl<'s> Reading<'s> {
         let finding = Finding::new(Rule::UnknownType, section.text_span(), message);
         let aliases: Vec<&str> = self.aliases.keys().map(|name| name.0).collect();
         let known = TYPES.iter().map(|word| word.name).chain(aliases);
-        let file = self.dialect.alias_file();
+        let file = self.alias_file;
         let meant = self.nearest(name, known);
         self.report(match (name, meant) {
             ("BOOL" | "BOOLEAN", _) => finding.help(format!(

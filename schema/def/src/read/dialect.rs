@@ -1,52 +1,214 @@
 //! Which of the two dialects a game is written in.
 
+use std::fmt;
+
 use crate::{
+    diagnostic::{Finding, Lines, Rule},
     grammar::{Dialect, GROUPS, LISTED},
-    source::Section,
+    source::{Section, Sources, Span},
 };
 
-/// What the file names of a game say about its dialect.
-pub(crate) struct FileSigns {
-    /// `entity_defs/types.xml` is there.
-    pub(crate) has_types: bool,
-    /// `entity_defs/alias.xml`, `component_defs/`, or lists of services or user data objects are there.
-    pub(crate) has_bigworld_files: bool,
+/// The tags of definitions that only one of the engines reads.
+const TAGS: [(&str, Dialect); 4] = [
+    ("Implements", Dialect::BigWorld),
+    ("LoDLevels", Dialect::BigWorld),
+    ("Interfaces", Dialect::KBEngine),
+    ("DetailLevels", Dialect::KBEngine),
+];
+
+/// The dialect in which a game was read, and why in this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialectChoice {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// What spoke for it; `None` if nothing spoke for either, so that it is BigWorld's.
+    pub because: Option<DialectSign>,
 }
 
-impl Dialect {
-    /// The dialect that the signs speak for; BigWorld if they say nothing.
-    pub(crate) fn detect<'s>(
-        files: &FileSigns,
-        entities: Option<Section<'s>>,
-        definitions: impl Iterator<Item = Section<'s>>,
-    ) -> Self {
-        if let Some(list) = entities {
-            if GROUPS.iter().any(|group| list.child(group).is_some()) {
-                return Self::BigWorld;
-            }
-            let has_mark = |child: Section<'_>| {
-                let is_mark = |name: &str| LISTED.attributes.iter().any(|mark| mark.name == name);
-                child.attributes().iter().any(|attribute| is_mark(attribute.name))
-            };
-            if list.children().any(has_mark) {
-                return Self::KBEngine;
-            }
+/// Something that only games of one dialect have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialectSign {
+    /// The file's path below the game's folder.
+    pub file: String,
+    /// The line, from 1, and the word there; `None` if it is the file itself.
+    pub word: Option<(u32, String)>,
+}
+
+/// A sign while the texts are at hand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sign<'s> {
+    dialect: Dialect,
+    /// Where it is, or where its file begins.
+    span: Span,
+    /// The word that is one; `None` if it is the file itself.
+    word: Option<&'s str>,
+}
+
+/// What was chosen, and the first sign against it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choice<'s> {
+    pub(crate) dialect: Dialect,
+    because: Option<Sign<'s>>,
+    against: Option<Sign<'s>>,
+}
+
+/// What a game is told apart by, from what says most to what says least.
+#[derive(Default)]
+pub(crate) struct Signs<'s> {
+    /// In the list of entity types; at most one.
+    pub(crate) list: Option<Sign<'s>>,
+    /// Files that only one engine looks for; at most one of each dialect.
+    pub(crate) files: Vec<Sign<'s>>,
+    /// Tags; at most one of each definition and dialect.
+    pub(crate) definitions: Vec<Sign<'s>>,
+    /// `alias.xml`: BigWorld's, and that of old versions of KBEngine. So it contradicts nothing.
+    pub(crate) alias_file: Option<Sign<'s>>,
+}
+
+impl<'s> Sign<'s> {
+    /// A file that is there.
+    pub(crate) fn of_file(dialect: Dialect, root: Section<'s>) -> Self {
+        let span = root.name_span().start_of();
+        Self {
+            dialect,
+            span,
+            word: None,
         }
-        if files.has_types != files.has_bigworld_files {
-            return if files.has_types {
-                Self::KBEngine
-            } else {
-                Self::BigWorld
-            };
+    }
+
+    /// How the entity types are listed: in groups, or with marks.
+    pub(crate) fn of_list(list: Section<'s>) -> Option<Self> {
+        if let Some(group) = GROUPS.iter().find_map(|group| list.child(group)) {
+            return Some(Self::of_tag(Dialect::BigWorld, group));
         }
-        for definition in definitions {
-            if definition.child("Implements").is_some() || definition.child("LoDLevels").is_some() {
-                return Self::BigWorld;
-            }
-            if definition.child("Interfaces").is_some() || definition.child("DetailLevels").is_some() {
-                return Self::KBEngine;
-            }
+        let is_mark = |name: &str| LISTED.attributes.iter().any(|mark| mark.name == name);
+        let mut attributes = list.children().flat_map(|child| child.attributes());
+        let mark = attributes.find(|attribute| is_mark(attribute.name))?;
+        Some(Self {
+            dialect: Dialect::KBEngine,
+            span: mark.span,
+            word: Some(mark.name),
+        })
+    }
+
+    /// The tags of a definition: the first that speaks for each dialect.
+    pub(crate) fn of_definition(root: Section<'s>) -> impl Iterator<Item = Self> {
+        [Dialect::BigWorld, Dialect::KBEngine]
+            .into_iter()
+            .filter_map(move |dialect| {
+                let mut tags = TAGS.iter().filter(|(_, of)| *of == dialect);
+                let section = tags.find_map(|(tag, _)| root.child(tag))?;
+                Some(Self::of_tag(dialect, section))
+            })
+    }
+
+    fn of_tag(dialect: Dialect, section: Section<'s>) -> Self {
+        Self {
+            dialect,
+            span: section.name_span(),
+            word: Some(section.name),
         }
-        Self::BigWorld
+    }
+
+    fn named(self) -> String {
+        match self.word {
+            Some(word) => format!("`{word}`"),
+            None => "this file".to_owned(),
+        }
+    }
+
+    fn placed(self, sources: &Sources<'_>) -> DialectSign {
+        let file = sources.file(self.span.file);
+        let line = || Lines::of(file).place(self.span).line;
+        DialectSign {
+            file: file.path.to_owned(),
+            word: self.word.map(|word| (line(), word.to_owned())),
+        }
+    }
+}
+
+impl<'s> Signs<'s> {
+    /// The dialect for which the first kind of sign speaks that does not speak for both alike; BigWorld if none does.
+    pub(crate) fn choose(&self) -> Choice<'s> {
+        let by_weight = [
+            self.list.as_slice(),
+            &self.files,
+            &self.definitions,
+            self.alias_file.as_slice(),
+        ];
+        let winner = by_weight.into_iter().find_map(|signs| {
+            let votes = |dialect| signs.iter().filter(|sign| sign.dialect == dialect).count();
+            match votes(Dialect::BigWorld).cmp(&votes(Dialect::KBEngine)) {
+                std::cmp::Ordering::Greater => Some(Dialect::BigWorld),
+                std::cmp::Ordering::Less => Some(Dialect::KBEngine),
+                std::cmp::Ordering::Equal => None,
+            }
+        });
+        let dialect = winner.unwrap_or(Dialect::BigWorld);
+        let mut all = by_weight.into_iter().flatten().copied();
+        let because = all.clone().find(|sign| sign.dialect == dialect);
+        let is_alias_file = |sign: &Sign<'_>| self.alias_file.is_some_and(|alias| alias.span == sign.span);
+        let against = all.find(|sign| sign.dialect != dialect && !is_alias_file(sign));
+        Choice {
+            dialect,
+            because,
+            against,
+        }
+    }
+}
+
+impl Choice<'_> {
+    /// What is to be said if the signs contradict each other.
+    pub(crate) fn contradiction(&self) -> Option<Finding> {
+        let against = self.against?;
+        let (read_as, other) = (self.dialect.name(), against.dialect.name());
+        let message = format!(
+            "{} is a sign of {other}'s dialect, but the game is read in {read_as}'s",
+            against.named()
+        );
+        let finding = Finding::new(Rule::DialectSigns, against.span, message)
+            .help(format!("keep to one dialect: remove what is {read_as}'s, or this"));
+        Some(match self.because {
+            Some(because) => finding.related(because.span, format!("{} is a sign of {read_as}'s", because.named())),
+            None => finding,
+        })
+    }
+
+    /// The choice with the place that it comes from.
+    pub(crate) fn placed(&self, sources: &Sources<'_>) -> DialectChoice {
+        DialectChoice {
+            dialect: self.dialect,
+            because: self.because.map(|because| because.placed(sources)),
+        }
+    }
+}
+
+impl DialectChoice {
+    /// The choice where nothing speaks for either dialect.
+    pub(crate) fn without_sign() -> Self {
+        Self {
+            dialect: Dialect::BigWorld,
+            because: None,
+        }
+    }
+}
+
+/// As in ``read as KBEngine, because of entities.xml:4 `hasCell` ``.
+impl fmt::Display for DialectChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.dialect.name();
+        match &self.because {
+            Some(sign) => write!(f, "read as {name}, because of {sign}"),
+            None => write!(f, "read as {name}, since nothing speaks for a dialect"),
+        }
+    }
+}
+
+impl fmt::Display for DialectSign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.word {
+            Some((line, word)) => write!(f, "{}:{line} `{word}`", self.file),
+            None => write!(f, "{}", self.file),
+        }
     }
 }

@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 pub(crate) use alias::read_aliases;
 pub(crate) use declared_type::Typed;
 pub(crate) use definition::{ComponentUse, Definition};
-pub(crate) use dialect::FileSigns;
+pub(crate) use dialect::{Choice, Sign, Signs};
+pub use dialect::{DialectChoice, DialectSign};
 pub(crate) use entity_list::{EntityList, Listed};
 pub(crate) use method::{DeclaredArgument, DeclaredMethod, MethodPart};
 pub(crate) use property::DeclaredProperty;
@@ -39,6 +40,8 @@ pub(crate) struct Reading<'s> {
     pub(crate) dialect: Dialect,
     /// The aliases; `None` for one whose declaration is wrong, which has been reported.
     pub(crate) aliases: BTreeMap<Name<'s>, Option<Typed>>,
+    /// Where they are declared, or would be.
+    pub(crate) alias_file: &'static str,
     /// Whether an alias has the name of a built-in type, so that a name of one may mean the other.
     has_hiding_alias: bool,
     pub(crate) findings: Findings,
@@ -118,6 +121,7 @@ impl<'s> Reading<'s> {
         Self {
             dialect,
             aliases: BTreeMap::new(),
+            alias_file: dialect.alias_file(),
             has_hiding_alias: false,
             findings: Findings::default(),
             budget: MAX_DECLARED,

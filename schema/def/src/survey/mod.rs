@@ -14,6 +14,7 @@ use crate::{
     compile::{Compiled, compile_and},
     diagnostic::{Diagnostic, Place},
     grammar::Kind,
+    read::DialectChoice,
     schema::Schema,
     source::Tree,
 };
@@ -29,6 +30,8 @@ pub struct Survey {
     pub diagnostics: Vec<Diagnostic>,
     /// Where everything is declared, if there is a schema.
     pub origins: Option<Origins>,
+    /// The dialect in which the game was read, and why.
+    pub dialect: DialectChoice,
 }
 
 /// Where everything of a schema is declared, in the order of the schema's lists.
@@ -171,11 +174,16 @@ pub fn survey(tree: &Tree) -> Survey {
         advise(&texts, findings);
         Origins::of(&texts)
     });
-    let Compiled { schema, diagnostics } = compiled;
+    let Compiled {
+        schema,
+        diagnostics,
+        dialect,
+    } = compiled;
     Survey {
         schema,
         diagnostics,
         origins,
+        dialect,
     }
 }
 
