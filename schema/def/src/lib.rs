@@ -3,6 +3,16 @@
 //! Responsible for: what designers write, every mistake in it explained at once, the immutable [`Schema`] that comes out,
 //! and the values that members of its entities hold: checked, changed as a whole or in parts, written as bytes and read
 //! back. Not responsible for: what happens to values: events, snapshots and messages are other crates.
+//!
+//! | modules | what they do |
+//! |---|---|
+//! | `grammar`, `source`, `element`, `read` | the words of the language; files of XML, read by these words |
+//! | `compile`, `schema`, `survey`, `names` | from what files say to the [`Schema`], and beside it where each thing was said |
+//! | `diagnostic` | what is wrong or wasteful, and how it is told |
+//! | `data_type`, `value`, `check`, `notation`, `stream` | types and values, as text and as bytes |
+//! | `path`, `change`, `component`, `message_range`, `typed` | how values change, are told of and are held by games |
+//! | `describe`, `diff`, `migrate`, `editor`, `codegen` | what designers and programmers ask of a schema |
+//! | `generate` | types, values and changes made of dice, for tests and puppets |
 
 mod change;
 mod check;
