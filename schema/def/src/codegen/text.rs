@@ -4,7 +4,7 @@
 const UNIT: &str = "    ";
 
 /// Columns of a line.
-const WIDTH: usize = 100;
+pub(super) const WIDTH: usize = 100;
 
 /// Columns that the arguments of a call, or the elements of a list, may take on one line.
 const LIST_WIDTH: usize = 60;
@@ -124,6 +124,16 @@ impl Text {
             }
             self.close(tail);
         }
+    }
+
+    /// A call of a method of something's field, broken before its last point where it is long.
+    pub(super) fn chain(&mut self, receiver: &str, call: &str) {
+        if receiver.len() + call.len() <= LIST_WIDTH {
+            return self.line(&format!("{receiver}{call}"));
+        }
+        self.open(receiver);
+        self.line(call);
+        self.depth = self.depth.saturating_sub(1);
     }
 
     /// A list of imports: on one line if it fits, else as many to a line as do.

@@ -100,10 +100,10 @@ fn write_example(folder: &Path) {
     fs::write(folder.join("src/example/defs.rs"), model.to_rust(CodeParts::SERVER)).expect("written");
 }
 
-/// The compiler of TypeScript: the one that `ANNALS_TSC` names, that of `make setup`, or the one on PATH.
+/// The compiler of TypeScript: the one that `TSC` names, that of `make setup`, or the one on PATH.
 fn typescript() -> Option<PathBuf> {
     let private = worlds::repository().join("target/tools/node_modules/.bin/tsc");
-    let named = std::env::var("ANNALS_TSC").ok().map(PathBuf::from);
+    let named = std::env::var("TSC").ok().map(PathBuf::from);
     let candidates = named.into_iter().chain([private, PathBuf::from("tsc")]);
     let runs = |tsc: &PathBuf| {
         let version = Command::new(tsc).arg("--version").output();
@@ -115,7 +115,7 @@ fn typescript() -> Option<PathBuf> {
 #[test]
 fn typescript_compiles_strictly() {
     let Some(tsc) = typescript() else {
-        println!("SKIPPED: no tsc; `make setup` installs one where there is npm, or name one with ANNALS_TSC");
+        println!("SKIPPED: no tsc; `make setup` installs one where there is npm, or name one in TSC");
         return;
     };
     let folder = scratch("generated-typescript");
@@ -141,4 +141,31 @@ fn typescript_compiles_strictly() {
         .output()
         .expect("tsc runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn rust_stands_as_rustfmt_would_have_it() {
+    let folder = scratch("generated-format");
+    for (world, model) in worlds::all() {
+        // Where no name is so long that there is nothing to choose.
+        if !matches!(
+            world.as_str(),
+            "sample" | "bigworld_simple" | "kbengine_getting_started" | "empty" | "nobody"
+        ) {
+            continue;
+        }
+        let file = folder.join(format!("{world}.rs"));
+        fs::write(&file, model.to_rust(CodeParts::ALL)).expect("written");
+        // With rustfmt's own settings, not those of this repository.
+        fs::write(folder.join("rustfmt.toml"), "").expect("written");
+        let output = Command::new("rustfmt")
+            .args(["--edition", "2024", "--check", "--config-path"])
+            .arg(&folder)
+            .arg(&file)
+            .output();
+        match output {
+            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+            Err(error) => println!("SKIPPED: no rustfmt: {error}"),
+        }
+    }
 }

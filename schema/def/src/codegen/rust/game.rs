@@ -1,7 +1,10 @@
 //! What ties the parts together: the trait of a whole game, and the behaviour that calls it.
 
 use super::{Named, Side};
-use crate::codegen::{CodeParts, text::Text};
+use crate::codegen::{
+    CodeParts,
+    text::{Text, WIDTH},
+};
 
 /// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
 const NEWS: [(&str, &str, &str); 10] = [
@@ -44,12 +47,17 @@ fn write_trait(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
         .map(|(named, side)| format!("{}::{}Behaviour", named.module, side.name()))
         .chain(["Send".to_owned(), "Sync".to_owned()])
         .collect();
-    text.line("pub trait Game:");
-    for (at, bound) in bounds.iter().enumerate() {
-        let plus = if at == 0 { "" } else { "+ " };
-        text.line(&format!("    {plus}{bound}"));
+    let whole = format!("pub trait Game: {} {{", bounds.join(" + "));
+    if whole.len() <= WIDTH {
+        text.open(&whole);
+    } else {
+        text.line("pub trait Game:");
+        for (at, bound) in bounds.iter().enumerate() {
+            let plus = if at == 0 { "" } else { "+ " };
+            text.line(&format!("    {plus}{bound}"));
+        }
+        text.open("{");
     }
-    text.open("{");
     text.doc("What the realm begins with.");
     text.open("fn bootstrap(&self) -> Option<Bootstrap> {");
     text.line("None");
@@ -202,7 +210,6 @@ fn ghost_changed(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
 /// An arm that calls a function of a type's module, as rustfmt breaks it.
 fn arm(text: &mut Text, pattern: &str, function: &str, arguments: &[&str]) {
     const INDENT: usize = 12;
-    const WIDTH: usize = 100;
     let call = format!("{function}(&self.game, {})", arguments.join(", "));
     if INDENT + pattern.len() + " => ,".len() + call.len() <= WIDTH {
         text.line(&format!("{pattern} => {call},"));

@@ -189,7 +189,10 @@ pub(super) fn clients(text: &mut Text, named: &Named<'_>) {
         let name = scope.snake(&method.name);
         text.function(&format!("pub fn {name}"), &parameters, "Result<(), Denied>", '{');
         write_args(text, &arguments);
-        text.line(&format!("self.context.invoke(self.audience, {:?}, args)", method.name));
+        text.chain(
+            "self.context",
+            &format!(".invoke(self.audience, {:?}, args)", method.name),
+        );
         text.close("}");
     }
     text.close("}");

@@ -72,13 +72,13 @@ fn accessors(text: &mut Text, named: &Named<'_>, property: &Property, scope: &mu
         &format!("Result<{spelled}, Denied>"),
         '{',
     );
-    text.line(&format!("self.context.read({name:?})"));
+    text.chain("self.context", &format!(".read({name:?})"));
     text.close("}");
     text.gap();
     text.doc(&format!("Assigns `{name}`."));
     let parameters = ["&mut self".into(), format!("value: {spelled}")];
     text.function(&format!("pub fn {set}"), &parameters, "Result<(), Denied>", '{');
-    text.line(&format!("self.context.write({name:?}, value)"));
+    text.chain("self.context", &format!(".write({name:?}, value)"));
     text.close("}");
     if let Some(editor) = editor(&property.data_type, named.shapes) {
         text.gap();
