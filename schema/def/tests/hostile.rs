@@ -25,7 +25,7 @@ fn refused(tree: &Tree, rule: Rule) -> Compiled {
         "no {rule} in\n{}",
         said.chars().take(2_000).collect::<String>()
     );
-    assert!(compiled.diagnostics.len() <= MAX_FINDINGS + 1);
+    assert!(compiled.diagnostics.len() <= 4 * MAX_FINDINGS + 1, "of each severity");
     compiled
 }
 
@@ -150,6 +150,50 @@ fn a_file_full_of_mistakes_is_cut_short() {
             .iter()
             .all(|diagnostic| diagnostic.place.text.len() < 1_000)
     );
+}
+
+/// Many types, each with a hundred tags that mean nothing, and the last one with a slip.
+fn slip_behind_odd_tags(comment: &str) -> Tree {
+    let mut tree = Tree::new();
+    let list = repeat(60, |i, text| {
+        let _ = write!(text, "<T{i:02}/>");
+    });
+    tree.insert("entities.xml", format!("<root> {list} </root>"));
+    for i in 0..60 {
+        let odd = repeat(100, |j, text| {
+            let _ = write!(text, "<odd{j}/>");
+        });
+        let slip = if i == 59 { "INTT" } else { "INT8" };
+        tree.insert(
+            format!("entity_defs/T{i:02}.def"),
+            format!("{comment}<root> {odd} <Properties> <p> <Type> {slip} </Type> <Flags> BASE </Flags> </p> </Properties> </root>"),
+        );
+    }
+    tree
+}
+
+#[test]
+fn no_number_of_warnings_hides_an_error() {
+    let compiled = refused(&slip_behind_odd_tags(""), Rule::UnknownType);
+    let count = |severity| compiled.diagnostics.iter().filter(|d| d.severity == severity).count();
+    assert_eq!((count(Severity::Error), count(Severity::Warning)), (1, MAX_FINDINGS));
+    let more = compiled.diagnostics.iter().find(|d| d.rule == Rule::MoreFindings);
+    assert_eq!(
+        more.map(|d| d.message.as_str()),
+        Some("1000 more warnings are not shown")
+    );
+    // The first ones in the order of files are those that stay.
+    let last = compiled.diagnostics.iter().rfind(|d| d.severity == Severity::Warning);
+    assert_eq!(last.map(|d| d.place.file.as_str()), Some("entity_defs/T49.def"));
+}
+
+#[test]
+fn what_is_allowed_takes_no_room_from_what_is_not() {
+    let mut tree = slip_behind_odd_tags("<!-- allow D0101: of the old tools -->");
+    tree.insert("entity_defs/T58.def", "<root> <Propertis/> </root>");
+    let compiled = refused(&tree, Rule::UnknownType);
+    let rules: Vec<Rule> = compiled.diagnostics.iter().map(|d| d.rule).collect();
+    assert_eq!(rules, [Rule::UnknownTag, Rule::UnknownType]);
 }
 
 #[test]

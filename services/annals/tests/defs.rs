@@ -51,6 +51,29 @@ fn the_exit_code_tells_clean_wrong_and_nothing_to_check_apart() {
 }
 
 #[test]
+fn an_error_behind_thousands_of_warnings_fails_the_check() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::create_dir(dir.path().join("entity_defs")).expect("a folder");
+    let odd: String = (0..100).map(|i| format!("<odd{i}/>")).collect();
+    let mut list = String::new();
+    for i in 0..60 {
+        list.push_str(&format!("<T{i:02}/>"));
+        let slip = if i == 59 { "INTT" } else { "INT8" };
+        let properties = format!("<Properties> <p> <Type> {slip} </Type> <Flags> BASE </Flags> </p> </Properties>");
+        let path = dir.path().join(format!("entity_defs/T{i:02}.def"));
+        fs::write(path, format!("<root> {odd} {properties} </root>")).expect("a file");
+    }
+    fs::write(dir.path().join("entities.xml"), format!("<root> {list} </root>")).expect("a file");
+    for format in ["text", "json", "sarif"] {
+        let output = annals(dir.path(), &["check", ".", "--format", format]);
+        assert_eq!(output.status.code(), Some(1), "{format}");
+        assert!(said(&output).contains("there is no type `INTT`"), "{format}");
+    }
+    let text = said(&annals(dir.path(), &["check", "."]));
+    assert!(text.contains("1000 more warnings are not shown"));
+}
+
+#[test]
 fn every_problem_is_shown_with_its_place_and_what_to_write_instead() {
     let output = annals(world(WRONG).path(), &["check", "."]);
     let said = said(&output);

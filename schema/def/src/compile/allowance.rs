@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use super::Documents;
 use crate::{
-    diagnostic::{Finding, Findings, Rule, Severity, Where},
+    diagnostic::{Allowance, Finding, Findings, Rule, Severity},
+    grammar::Dialect,
     source::{Comment, Document, FileId, Span},
 };
 
@@ -20,35 +21,61 @@ const MAX_ALLOWANCES: usize = 1_000;
 /// Longest reason or code that a message repeats, characters.
 const MAX_SHOWN: usize = 40;
 
-/// The allowances of all files.
-#[derive(Default)]
-pub(super) struct Allowances {
-    files: BTreeMap<FileId, Vec<Allowance>>,
-}
-
-/// One allowed rule.
-struct Allowance {
-    rule: Rule,
-    /// The comment.
-    at: Span,
-    covers: Span,
-    is_used: bool,
-}
-
-impl Allowances {
-    /// Reads the allowances of all files, and reports those that cannot count.
-    pub(super) fn read(documents: &Documents<'_>, findings: &mut Findings) -> Self {
-        let mut allowances = Self::default();
-        for document in documents.iter() {
-            let comments = document.comments().iter();
-            for comment in comments.filter(|comment| is_allowance(comment.text)) {
-                allowances.add(document, comment, findings);
-            }
+/// Reads the allowances of all files and lets `findings` know them, and reports those that cannot be read.
+pub(super) fn read_allowances(documents: &Documents<'_>, findings: &mut Findings) {
+    let mut reading = ReadAllowances::default();
+    for document in documents.iter() {
+        let comments = document.comments().iter();
+        for comment in comments.filter(|comment| is_allowance(comment.text)) {
+            reading.add(document, comment);
         }
-        allowances
     }
+    findings.allow(reading.files);
+    findings.extend(reading.refused);
+}
 
-    fn add(&mut self, document: &Document<'_>, comment: &Comment<'_>, findings: &mut Findings) {
+/// Reports the allowances of errors.
+pub(super) fn report_refused(dialect: Dialect, findings: &mut Findings) {
+    let refused: Vec<_> = findings
+        .allowances()
+        .filter(|one| is_refused(one, dialect))
+        .map(|one| {
+            let message = format!("`{}` is an error, which cannot be allowed", one.rule);
+            Finding::new(Rule::Allowance, one.at, message).help("put it right: there is no schema until then")
+        })
+        .collect();
+    findings.extend(refused);
+}
+
+/// Reports the other allowances under which nothing was found.
+pub(super) fn report_unused(dialect: Dialect, findings: &mut Findings) {
+    let unused: Vec<_> = findings
+        .allowances()
+        .filter(|one| !one.is_used && !is_refused(one, dialect))
+        .map(|one| {
+            let message = format!("`{}` is not broken here", one.rule);
+            Finding::new(Rule::UnusedAllowance, one.at, message).help("remove the code")
+        })
+        .collect();
+    findings.extend(unused);
+}
+
+/// Whether it allows an error: what was found is one, or would be.
+fn is_refused(allowance: &Allowance, dialect: Dialect) -> bool {
+    let would_be = || allowance.rule.severity_in(dialect) == Severity::Error;
+    allowance.covers_error || (!allowance.is_used && would_be())
+}
+
+/// The allowances as they are read.
+#[derive(Default)]
+struct ReadAllowances {
+    files: BTreeMap<FileId, Vec<Allowance>>,
+    /// What is said about those that cannot be read.
+    refused: Vec<Finding>,
+}
+
+impl ReadAllowances {
+    fn add(&mut self, document: &Document<'_>, comment: &Comment<'_>) {
         let length = u32::try_from(comment.text.len()).unwrap_or(u32::MAX);
         let at = Span {
             file: document.file(),
@@ -56,7 +83,7 @@ impl Allowances {
             end: comment.begin.saturating_add(length).saturating_add(7),
         };
         let mut refuse = |message: String, help: &str| {
-            findings.push(Finding::new(Rule::Allowance, at, message).help(help));
+            self.refused.push(Finding::new(Rule::Allowance, at, message).help(help));
         };
         let words = comment.text.trim_start().strip_prefix("allow").unwrap_or_default();
         let (codes, reason) = words.split_once(':').unwrap_or((words, ""));
@@ -74,10 +101,6 @@ impl Allowances {
             let allowances = self.files.entry(document.file()).or_default();
             match Rule::with_code(code) {
                 None => refuse(format!("there is no rule `{shown}`"), "`annals defs explain` lists all"),
-                Some(rule) if rule.text().severity == Severity::Error => refuse(
-                    format!("`{rule}` is an error, which cannot be allowed"),
-                    "put it right: there is no schema until then",
-                ),
                 Some(_) if allowances.len() == MAX_ALLOWANCES => refuse(
                     format!("there are more than {MAX_ALLOWANCES} allowances in this file"),
                     "allow the rule once, above the root element",
@@ -87,42 +110,9 @@ impl Allowances {
                     at,
                     covers,
                     is_used: false,
+                    covers_error: false,
                 }),
             }
-        }
-    }
-
-    /// Takes out what is allowed.
-    pub(super) fn apply(&mut self, findings: &mut Findings) {
-        if !self.files.is_empty() {
-            findings.retain(|finding| !self.allows(finding));
-        }
-    }
-
-    fn allows(&mut self, finding: &Finding) -> bool {
-        let Where::Span(at) = finding.at else { return false };
-        let Some(allowances) = self.files.get_mut(&at.file) else {
-            return false;
-        };
-        if finding.severity == Severity::Error {
-            return false;
-        }
-        let mut is_allowed = false;
-        let covers =
-            |one: &Allowance| one.rule == finding.rule && (one.covers.start..one.covers.end).contains(&at.start);
-        for allowance in allowances.iter_mut().filter(|one| covers(one)) {
-            allowance.is_used = true;
-            is_allowed = true;
-        }
-        is_allowed
-    }
-
-    /// Reports the allowances under which nothing was found.
-    pub(super) fn report_unused(&self, findings: &mut Findings) {
-        let unused = self.files.values().flatten().filter(|allowance| !allowance.is_used);
-        for allowance in unused {
-            let message = format!("`{}` is not broken here", allowance.rule);
-            findings.push(Finding::new(Rule::UnusedAllowance, allowance.at, message).help("remove the code"));
         }
     }
 }

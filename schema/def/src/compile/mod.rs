@@ -21,8 +21,8 @@ use crate::{
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
     source::{Sources, Tree},
 };
-use allowance::Allowances;
 pub(crate) use allowance::is_allowance;
+use allowance::{read_allowances, report_refused, report_unused};
 use declared::Places;
 pub(crate) use declared::{Declared, DeclaredSchema};
 use entity::Compiler;
@@ -97,11 +97,11 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
         };
         return (compiled, None);
     };
+    read_allowances(&documents, &mut findings);
     let choice = documents.dialect();
     let (library, reading) = Library::read(tree, &documents, &choice, findings);
     let (schema, declared, mut reading) = compile_library(&library, reading, look.is_some());
     let mut findings = std::mem::take(&mut reading.findings);
-    let mut allowances = Allowances::read(&documents, &mut findings);
     let mut seen = None;
     if let (Some(schema), Some(look)) = (&schema, look) {
         let world = World {
@@ -112,10 +112,9 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
             declared: &declared,
         };
         seen = Some(look(&world, &mut findings));
-        allowances.apply(&mut findings);
-        allowances.report_unused(&mut findings);
+        report_unused(reading.dialect, &mut findings);
     }
-    allowances.apply(&mut findings);
+    report_refused(reading.dialect, &mut findings);
     let diagnostics = findings.into_diagnostics(&sources);
     let compiled = Compiled {
         schema,

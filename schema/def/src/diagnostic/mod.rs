@@ -4,6 +4,7 @@
 //! itself, with line, column and the line's text.
 
 mod explanation;
+mod findings;
 mod lines;
 mod nearest;
 mod render;
@@ -11,6 +12,8 @@ mod report;
 mod rule;
 
 pub use explanation::{Example, Explanation, explain};
+pub use findings::MAX_FINDINGS;
+pub(crate) use findings::{Allowance, Findings};
 pub use nearest::nearest;
 pub use render::{Style, render};
 pub(crate) use render::{columns, paint};
@@ -27,9 +30,6 @@ const MAX_MESSAGE: usize = 500;
 
 /// Most suggestions of what was meant, in one run: each compares a word with many others.
 const MAX_SUGGESTIONS: usize = 1_000;
-
-/// Most findings kept of one run. Beyond, they repeat themselves.
-pub const MAX_FINDINGS: usize = 5_000;
 
 /// Something found in the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Diagnostic {
 }
 
 /// What to write in the place of what was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fix {
     /// This text.
     Text(String),
@@ -78,13 +78,13 @@ pub struct Place {
     pub is_cut: bool,
 }
 
-/// Something found, while the texts are at hand.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Something found, while the texts are at hand. Ordered by its place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
-    pub(crate) rule: Rule,
-    pub(crate) severity: Severity,
     pub(crate) at: Where,
+    pub(crate) rule: Rule,
     pub(crate) message: String,
+    pub(crate) severity: Severity,
     pub(crate) help: Option<String>,
     pub(crate) fix: Option<Fix>,
     pub(crate) related: Vec<(Span, String)>,
@@ -97,64 +97,6 @@ pub(crate) enum Where {
     Path(String),
     /// In a text.
     Span(Span),
-}
-
-/// What was found so far. Bounded: beyond [`MAX_FINDINGS`] findings are only counted.
-#[derive(Debug, Default)]
-pub(crate) struct Findings {
-    list: Vec<Finding>,
-    left_out: usize,
-    has_errors: bool,
-    suggestions: usize,
-}
-
-impl Findings {
-    pub(crate) fn push(&mut self, finding: Finding) {
-        self.has_errors |= finding.severity == Severity::Error;
-        if self.list.len() < MAX_FINDINGS {
-            self.list.push(finding);
-        } else {
-            self.left_out += 1;
-        }
-    }
-
-    /// The candidate that was probably meant by `word`.
-    pub(crate) fn nearest<'c>(&mut self, word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-        if self.suggestions == MAX_SUGGESTIONS || self.list.len() == MAX_FINDINGS {
-            return None;
-        }
-        self.suggestions += 1;
-        nearest(word, candidates)
-    }
-
-    /// Keeps what the predicate says.
-    pub(crate) fn retain(&mut self, is_kept: impl FnMut(&Finding) -> bool) {
-        self.list.retain(is_kept);
-    }
-
-    /// Whether anything found forbids a schema.
-    pub(crate) fn has_errors(&self) -> bool {
-        self.has_errors
-    }
-
-    /// The findings with the places they point at: by file, line, column and rule, each once.
-    pub(crate) fn into_diagnostics(mut self, sources: &Sources<'_>) -> Vec<Diagnostic> {
-        if self.left_out > 0 {
-            let message = format!("{} more problems are not shown", self.left_out);
-            self.list.push(Finding::in_path(Rule::MoreFindings, "", message));
-        }
-        self.list
-            .sort_by(|a, b| (&a.at, a.rule, &a.message).cmp(&(&b.at, b.rule, &b.message)));
-        self.list.dedup();
-        let mut places = Places {
-            sources,
-            files: BTreeMap::new(),
-        };
-        self.list
-            .into_iter()
-            .map(|finding| finding.into_diagnostic(&mut places))
-            .collect()
-    }
 }
 
 impl Finding {
@@ -266,7 +208,14 @@ struct Places<'s> {
     files: BTreeMap<FileId, Lines<'s>>,
 }
 
-impl Places<'_> {
+impl<'s> Places<'s> {
+    fn of(sources: &'s Sources<'s>) -> Self {
+        Self {
+            sources,
+            files: BTreeMap::new(),
+        }
+    }
+
     fn place(&mut self, span: Span) -> Place {
         let sources = self.sources;
         let lines = self

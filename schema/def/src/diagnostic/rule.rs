@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Explanation;
+use crate::grammar::Dialect;
 
 /// How grave a broken rule is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -297,6 +298,21 @@ rules! {
 }
 
 impl Rule {
+    /// How grave it is to break the rule in a dialect. What KBEngine runs, it forgives more of.
+    #[must_use]
+    pub fn severity_in(self, dialect: Dialect) -> Severity {
+        const FORGIVEN: [Rule; 4] = [
+            Rule::ClientMailbox,
+            Rule::UnknownLevel,
+            Rule::ExposedClient,
+            Rule::VolatileOrder,
+        ];
+        match dialect {
+            Dialect::KBEngine if FORGIVEN.contains(&self) => Severity::Warning,
+            _ => self.text().severity,
+        }
+    }
+
     /// The rule with this code, like `D0101`.
     #[must_use]
     pub fn with_code(code: &str) -> Option<Rule> {
