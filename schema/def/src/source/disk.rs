@@ -5,6 +5,7 @@
 )]
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -14,21 +15,63 @@ use super::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, Tree};
 /// Deepest folder below the game's that is looked into; `scripts/entity_defs/interfaces/npc/` is 4.
 const MAX_FOLDER_DEPTH: usize = 8;
 
+/// Most files and folders looked at, wanted or not: a link can lead to a whole disk.
+const MAX_ENTRIES: usize = 200_000;
+
 impl Tree {
     /// Reads what concerns the language from a game's folder: definitions, lists and type files whole, of scripts the
     /// names. What cannot be read is told by [`Tree::unread`].
+    ///
+    /// A link to a folder is followed, as games share definitions that way; each folder is read once, whatever leads to
+    /// it. A link to a file is followed if the file is in a folder that is read: what a game shows of its files is then
+    /// never another one's.
     #[must_use]
     pub fn read(dir: &Path) -> Self {
-        let mut tree = Self::default();
-        let mut left = MAX_TREE_BYTES;
-        tree.read_folder(dir, "", 0, &mut left);
-        tree
+        let mut reader = Reader {
+            tree: Self::default(),
+            bytes_left: MAX_TREE_BYTES,
+            entries_left: MAX_ENTRIES,
+            seen: BTreeSet::new(),
+            links: Vec::new(),
+        };
+        reader.read_from(dir, "", 0);
+        // Behind everything else, so that of two ways to a folder the one without a link counts.
+        while let Some((path, below, depth)) = reader.links.pop() {
+            reader.read_from(&path, &below, depth);
+        }
+        reader.tree
+    }
+}
+
+/// A game's folder while it is read.
+struct Reader {
+    tree: Tree,
+    bytes_left: usize,
+    entries_left: usize,
+    /// The folders read so far, without links in their paths.
+    seen: BTreeSet<PathBuf>,
+    /// Links to folders, with the paths below the game's folder and how deep they are.
+    links: Vec<(PathBuf, String, usize)>,
+}
+
+impl Reader {
+    /// Reads a folder, and what is below it.
+    fn read_from(&mut self, dir: &Path, below: &str, depth: usize) {
+        match dir.canonicalize() {
+            Ok(real) => self.read_folder(&real, below, depth),
+            Err(error) => self.tree.cannot_read(below, &error.to_string()),
+        }
     }
 
-    fn read_folder(&mut self, dir: &Path, below: &str, depth: usize, left: &mut usize) {
-        let entries = match sorted_entries(dir) {
+    /// Reads the folder of a path without links.
+    fn read_folder(&mut self, dir: &Path, below: &str, depth: usize) {
+        if !self.seen.insert(dir.to_owned()) {
+            let reason = "it is a link to a folder that is read already";
+            return self.tree.cannot_read(below, reason);
+        }
+        let entries = match sorted_entries(dir, &mut self.entries_left) {
             Ok(entries) => entries,
-            Err(error) => return self.cannot_read(below, &error.to_string()),
+            Err(error) => return self.tree.cannot_read(below, &error.to_string()),
         };
         for (name, path) in entries {
             let below = if below.is_empty() {
@@ -38,33 +81,52 @@ impl Tree {
             };
             if path.is_dir() {
                 if depth < MAX_FOLDER_DEPTH && is_wanted_folder(&below) {
-                    self.read_folder(&path, &below, depth + 1, left);
+                    match path.is_symlink() {
+                        true => self.links.push((path, below, depth + 1)),
+                        false => self.read_folder(&path, &below, depth + 1),
+                    }
                 }
             } else if let Some(wanted) = wanted(&below) {
-                if self.files.len() == MAX_FILES {
-                    return self.cannot_read(&below, &format!("there are more than {MAX_FILES} files"));
+                if self.tree.files.len() == MAX_FILES {
+                    let reason = format!("there are more than {MAX_FILES} files");
+                    return self.tree.cannot_read(&below, &reason);
                 }
-                self.read_file(&path, below, wanted, left);
+                self.read_file(&path, below, wanted);
             }
         }
     }
 
-    fn read_file(&mut self, path: &Path, below: String, wanted: Wanted, left: &mut usize) {
+    fn read_file(&mut self, path: &Path, below: String, wanted: Wanted) {
         if wanted == Wanted::Name {
-            self.files.insert(below, Vec::new());
+            self.tree.files.insert(below, Vec::new());
             return;
         }
-        let limit = (*left).min(MAX_FILE_BYTES + 1);
-        match read_at_most(path, limit) {
-            Ok(bytes) if bytes.len() == *left => {
-                self.cannot_read(&below, &format!("the files have more than {MAX_TREE_BYTES} bytes"));
+        let limit = self.bytes_left.min(MAX_FILE_BYTES + 1);
+        match self.content(path, limit) {
+            Ok(bytes) if bytes.len() == self.bytes_left => {
+                let reason = format!("the files have more than {MAX_TREE_BYTES} bytes");
+                self.tree.cannot_read(&below, &reason);
             }
             Ok(bytes) => {
-                *left -= bytes.len();
-                self.files.insert(below, bytes);
+                self.bytes_left -= bytes.len();
+                self.tree.files.insert(below, bytes);
             }
-            Err(error) => self.cannot_read(&below, &error.to_string()),
+            Err(error) => self.tree.cannot_read(&below, &error.to_string()),
         }
+    }
+
+    /// What is in a file that is one and belongs to the game.
+    fn content(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        if path.is_symlink() {
+            let real = path.canonicalize()?;
+            if !real.ancestors().any(|folder| self.seen.contains(folder)) {
+                return Err(io::Error::other("it is a link that leads out of the folder"));
+            }
+        }
+        read_at_most(path, limit)
     }
 }
 
@@ -110,10 +172,14 @@ fn wanted(path: &str) -> Option<Wanted> {
     }
 }
 
-fn sorted_entries(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+fn sorted_entries(dir: &Path, left: &mut usize) -> io::Result<Vec<(String, PathBuf)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
+        *left = left.checked_sub(1).ok_or_else(|| {
+            let what = format!("there are more than {MAX_ENTRIES} files and folders");
+            io::Error::other(what)
+        })?;
         entries.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
     }
     entries.sort();

@@ -1,0 +1,102 @@
+//! Folders as they are on disks: links, loops, and what is no file.
+#![cfg(unix)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test makes folders, and waits no longer than it must"
+)]
+
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command, sync::mpsc, thread, time::Duration};
+
+use annals_def::{Compiled, Rule, Tree, compile};
+
+/// How long a small folder may take, far more than it does.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const CLEAN: &str =
+    "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
+
+/// A world of one type.
+fn world() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::create_dir(dir.path().join("entity_defs")).expect("a folder");
+    fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> </root>").expect("a file");
+    fs::write(dir.path().join("entity_defs/Avatar.def"), CLEAN).expect("a file");
+    dir
+}
+
+/// Compiles a folder, which must come to an end.
+fn compiled(dir: &Path) -> Compiled {
+    let (done, result) = mpsc::channel();
+    let dir = dir.to_owned();
+    thread::spawn(move || {
+        let _ = done.send(compile(&Tree::read(&dir)));
+    });
+    result.recv_timeout(PATIENCE).expect("reading a folder comes to an end")
+}
+
+/// The one problem of a folder, as its file and its message.
+fn problem(dir: &Path) -> (String, String) {
+    let compiled = compiled(dir);
+    assert!(compiled.schema.is_none());
+    let [problem] = compiled.diagnostics.as_slice() else {
+        panic!("{:?}", compiled.diagnostics);
+    };
+    assert_eq!(problem.rule, Rule::Unreadable);
+    (problem.place.file.clone(), problem.message.clone())
+}
+
+#[test]
+fn what_is_no_file_is_not_opened() {
+    let dir = world();
+    let pipe = dir.path().join("entity_defs/Pipe.def");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    let (file, message) = problem(dir.path());
+    assert_eq!(file, "entity_defs/Pipe.def");
+    assert!(message.contains("no regular file"), "{message}");
+}
+
+#[test]
+fn a_loop_of_folders_is_told_and_left() {
+    for target in [".", "..", "interfaces"] {
+        let dir = world();
+        fs::create_dir(dir.path().join("entity_defs/interfaces")).expect("a folder");
+        symlink(target, dir.path().join("entity_defs/again")).expect("a link");
+        let (file, message) = problem(dir.path());
+        assert_eq!(file, "entity_defs/again");
+        assert!(message.contains("a folder that is read already"), "{message}");
+    }
+}
+
+#[test]
+fn a_file_of_somebody_else_is_not_shown() {
+    let secret = tempfile::tempdir().expect("a folder");
+    let path = secret.path().join("secret.xml");
+    fs::write(&path, "root:x:0").expect("a file");
+    let dir = world();
+    symlink(&path, dir.path().join("entity_defs/Secret.def")).expect("a link");
+    let (file, message) = problem(dir.path());
+    assert_eq!(file, "entity_defs/Secret.def");
+    assert!(message.contains("leads out of the folder"), "{message}");
+}
+
+#[test]
+fn a_link_to_nothing_is_told() {
+    let dir = world();
+    symlink("nothing", dir.path().join("entity_defs/Nothing.def")).expect("a link");
+    assert_eq!(problem(dir.path()).0, "entity_defs/Nothing.def");
+}
+
+#[test]
+fn a_world_may_share_its_definitions_by_a_link() {
+    let (shared, dir) = (world(), tempfile::tempdir().expect("a folder"));
+    fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> <Twin/> </root>").expect("a file");
+    symlink(shared.path().join("entity_defs"), dir.path().join("entity_defs")).expect("a link");
+    // A link within what is shared.
+    symlink("Avatar.def", shared.path().join("entity_defs/Twin.def")).expect("a link");
+    let compiled = compiled(dir.path());
+    assert_eq!(compiled.diagnostics, []);
+    let schema = compiled.schema.expect("a schema");
+    assert_eq!(schema.types().len(), 2);
+    assert!(schema.types().iter().all(|one| one.properties.len() == 1));
+}
