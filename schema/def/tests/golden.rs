@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use annals_def::{Compiled, Rule, Severity, Style, compile, render, survey};
+use annals_def::{Compiled, Diagnostic, Rule, Severity, Style, compile, render, survey};
 use support::{describe, tree_of};
 
 fn cases(kind: &str) -> Vec<PathBuf> {
@@ -36,6 +36,14 @@ fn compiled(case: &Path) -> (Compiled, String) {
         said.push_str(&describe(schema));
     }
     (compiled, said)
+}
+
+/// Whatever is wrong, somebody has to know what to write instead.
+fn everything_has_help(case: &Path, diagnostics: &[Diagnostic]) {
+    for found in diagnostics {
+        let help = found.help.as_deref().unwrap_or_default();
+        assert!(!help.is_empty(), "{}: no help: {}", case.display(), found.message);
+    }
 }
 
 /// Compares what is said with what is expected; gives the name of a case where they differ.
@@ -70,6 +78,7 @@ fn what_is_wrong_is_explained() {
                 case.display()
             );
         }
+        everything_has_help(&case, &compiled.diagnostics);
         differences.extend(compare(&case, &said));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
@@ -88,6 +97,7 @@ fn what_is_odd_loads_and_is_named() {
                 case.display()
             );
         }
+        everything_has_help(&case, &compiled.diagnostics);
         differences.extend(compare(&case, &said));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
@@ -111,6 +121,7 @@ fn what_could_be_better_is_told_to_those_who_ask() {
             "{}: advice that nobody asked for",
             case.display()
         );
+        everything_has_help(&case, &diagnostics);
         differences.extend(compare(&case, &said));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));

@@ -164,12 +164,7 @@ impl<'l, 's> Compiler<'l, 's> {
             }
             let (_, members) = self.members(family, definition);
             self.one_identifier(&members.properties);
-            let message = match kind {
-                Kind::Entity | Kind::Service | Kind::UserDataObject => format!("`{name}` is not listed"),
-                Kind::Interface => format!("nothing implements `{name}`"),
-                Kind::Component => format!("nothing has the component `{name}`"),
-            };
-            self.report(Finding::new(Rule::Unlisted, definition.span, message));
+            self.report(unused(kind, name, definition.span, self.reading.dialect));
         }
     }
 
@@ -402,4 +397,32 @@ impl<'d> Settings<'d> {
         }
         settings
     }
+}
+
+/// That nothing leads to a definition, and what would.
+fn unused(kind: Kind, name: &str, span: Span, dialect: Dialect) -> Finding {
+    let implements = match dialect {
+        Dialect::BigWorld => "Implements",
+        Dialect::KBEngine => "Interfaces",
+    };
+    let list = |file: &str| {
+        (
+            format!("`{name}` is not listed"),
+            format!("add `<{name}/>` to `{file}`"),
+        )
+    };
+    let (message, help) = match kind {
+        Kind::Entity => list("entities.xml"),
+        Kind::Service => list("services.xml"),
+        Kind::UserDataObject => list("user_data_objects.xml"),
+        Kind::Interface => (
+            format!("nothing implements `{name}`"),
+            format!("name it in the `<{implements}>` of a definition"),
+        ),
+        Kind::Component => (
+            format!("nothing has the component `{name}`"),
+            "name it in the `<Components>` of an entity".to_owned(),
+        ),
+    };
+    Finding::new(Rule::Unlisted, span, message).help(format!("{help}, or remove the file"))
 }

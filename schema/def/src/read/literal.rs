@@ -1,7 +1,7 @@
 //! Values as they are written in `<Default>`.
 
 use super::{
-    Reading,
+    Reading, correction,
     python::{self, Literal},
 };
 use crate::{
@@ -111,7 +111,7 @@ impl<'s> Reading<'s> {
                 let meant = self.nearest(child.name, names);
                 self.report(match meant {
                     Some(meant) => finding.meant_tag(meant),
-                    None => finding,
+                    None => finding.help(format!("remove it; {}", correction::fields_of(dict))),
                 });
                 continue;
             };
@@ -134,9 +134,9 @@ impl<'s> Reading<'s> {
                 }
                 self.fitting(data_type, value, section.text_span())
             }
-            Err(expected) => {
-                let message = format!("`{}` is not {expected}", section.text());
-                self.report(Finding::new(Rule::Default, section.text_span(), message));
+            Err(Expected { what, help }) => {
+                let message = format!("`{}` is not {what}", section.text());
+                self.report(Finding::new(Rule::Default, section.text_span(), message).help(help));
                 None
             }
         }
@@ -146,7 +146,8 @@ impl<'s> Reading<'s> {
         match check(data_type, &value) {
             Ok(()) => Some(value),
             Err(mismatch) => {
-                self.report(Finding::new(Rule::Default, span, mismatch.to_string()));
+                let help = correction::of_problem(&mismatch.problem);
+                self.report(Finding::new(Rule::Default, span, mismatch.to_string()).help(help));
                 None
             }
         }
@@ -165,8 +166,20 @@ impl From<Value> for Noted {
     }
 }
 
-/// What a text should have been.
-type Expected = String;
+/// What a text should have been, and what to write instead.
+struct Expected {
+    what: String,
+    help: String,
+}
+
+impl Expected {
+    fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            help: help.into(),
+        }
+    }
+}
 
 fn from_text(data_type: &DataType, text: &str) -> Result<Noted, Expected> {
     match data_type {
@@ -182,7 +195,7 @@ fn from_text(data_type: &DataType, text: &str) -> Result<Noted, Expected> {
         DataType::Unicode => Ok(Value::Unicode(text.to_owned()).into()),
         DataType::Blob => notation::base64(text)
             .map(|bytes| Value::Bytes(bytes).into())
-            .ok_or("base-64".to_owned()),
+            .ok_or_else(|| Expected::new("base-64", correction::of_blob(text))),
         DataType::Vector2 => vector(text).map(|parts| Value::Vector2(parts).into()),
         DataType::Vector3 => vector(text).map(|parts| Value::Vector3(parts).into()),
         DataType::Vector4 => vector(text).map(|parts| Value::Vector4(parts).into()),
@@ -190,7 +203,7 @@ fn from_text(data_type: &DataType, text: &str) -> Result<Noted, Expected> {
         DataType::Mailbox => Ok(Value::Mailbox(None).into()),
         DataType::Python(_) | DataType::UserType(_) => Ok(Value::Opaque(text.as_bytes().to_vec()).into()),
         DataType::Array(sequence) | DataType::Tuple(sequence) => {
-            let expected = || "a list: `<item> value </item>` for each element".to_owned();
+            let expected = || Expected::new("a list", correction::of_list(text));
             match python::parse(text) {
                 Some(Literal::List(items)) => {
                     let values = items
@@ -203,7 +216,7 @@ fn from_text(data_type: &DataType, text: &str) -> Result<Noted, Expected> {
             }
         }
         DataType::FixedDict(dict) if dict.allow_none && text == "None" => Ok(Value::None.into()),
-        DataType::FixedDict(_) => Err("a FIXED_DICT: write its fields as elements".to_owned()),
+        DataType::FixedDict(dict) => Err(Expected::new("a FIXED_DICT", correction::of_dict(dict))),
     }
 }
 
@@ -224,13 +237,19 @@ fn from_literal(data_type: &DataType, literal: &Literal) -> Result<Value, Expect
                 .collect();
             from_text(data_type, &parts.join(" ")).map(|noted| noted.value)
         }
-        (_, Literal::List(_)) => Err(format!("a list of {data_type}")),
+        (_, Literal::List(_)) => {
+            let help = format!("write a value of type {data_type} for each element, without brackets");
+            Err(Expected::new(format!("a list of {data_type}"), help))
+        }
     }
 }
 
 /// An integer, decimal or after `0x`. `true` is 1, `false` is 0, and a fraction of zero is left out, each oddly.
 fn integer(data_type: &DataType, text: &str, fit: impl Fn(i128) -> Option<Value>) -> Result<Noted, Expected> {
-    let expected = || format!("an integer that fits {data_type}");
+    let expected = || {
+        let help = correction::of_integer(data_type, text);
+        Expected::new(format!("an integer that fits {data_type}"), help)
+    };
     if let Some(number) = notation::integer(text) {
         return fit(number).map(Noted::from).ok_or_else(expected);
     }
@@ -249,17 +268,24 @@ fn integer(data_type: &DataType, text: &str, fit: impl Fn(i128) -> Option<Value>
 }
 
 fn number<F: std::str::FromStr + Into<f64> + Copy>(text: &str) -> Result<F, Expected> {
-    notation::number(text).ok_or_else(|| "a number".to_owned())
+    notation::number(text).ok_or_else(|| Expected::new("a number", correction::of_number(text)))
 }
 
 fn vector<const N: usize>(text: &str) -> Result<[f32; N], Expected> {
-    notation::vector(text).ok_or_else(|| format!("{N} numbers with blanks between them"))
+    notation::vector(text).ok_or_else(|| {
+        Expected::new(
+            format!("{N} numbers with blanks between them"),
+            correction::of_vector(N, text),
+        )
+    })
 }
 
 /// Four groups of eight hexadecimal digits with dots between them, each a little-endian number in the bytes.
 fn guid(text: &str) -> Result<[u8; 16], Expected> {
-    let expected =
-        || "a GUID: four groups of eight hexadecimal digits, `00112233.44556677.8899AABB.CCDDEEFF`".to_owned();
+    let expected = || {
+        let help = "write four groups of eight hexadecimal digits, as in `00112233.44556677.8899AABB.CCDDEEFF`";
+        Expected::new("a GUID", help)
+    };
     let mut bytes = [0; 16];
     let mut groups = text.split('.');
     for four in bytes.chunks_exact_mut(4) {
@@ -294,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_guid_is_four_little_endian_numbers() {
-        let guid = guid("00112233.44556677.8899AABB.CCDDEEFF").expect("well formed");
+        let guid = guid("00112233.44556677.8899AABB.CCDDEEFF").ok().expect("well formed");
         assert_eq!(guid[..8], [0x33, 0x22, 0x11, 0x00, 0x77, 0x66, 0x55, 0x44]);
     }
 }

@@ -5,6 +5,7 @@
 //! [`crate::compile`].
 
 mod alias;
+mod correction;
 mod declared_type;
 mod definition;
 mod dialect;
@@ -160,7 +161,8 @@ impl<'s> Reading<'s> {
                 Occurs::Many => fields.many.push(child),
                 Occurs::Unused => {
                     let message = format!("`<{}>` has no effect here", child.name);
-                    self.report(Finding::new(Rule::NotUsed, child.name_span(), message));
+                    let finding = Finding::new(Rule::NotUsed, child.name_span(), message);
+                    self.report(finding.help("remove it, unless another program reads it"));
                 }
                 Occurs::Needed | Occurs::Once | Occurs::Misplaced => match fields.get(tag.name) {
                     None => fields.push(tag.name, child),
@@ -243,7 +245,7 @@ impl<'s> Reading<'s> {
         }
         if section.text().len() > MAX_NAME {
             let message = format!("the text of `<{}>` is longer than {MAX_NAME} bytes", section.name);
-            self.report(Finding::new(Rule::Name, section.text_span(), message));
+            self.report(Finding::new(Rule::Name, section.text_span(), message).help("write a shorter name"));
             return None;
         }
         Some(Named::text_of(section))
@@ -323,7 +325,7 @@ impl<'s> Reading<'s> {
         }
         if section.name.len() > MAX_NAME {
             let message = format!("the name is longer than {MAX_NAME} bytes");
-            self.report(Finding::new(Rule::Name, section.name_span(), message));
+            self.report(Finding::new(Rule::Name, section.name_span(), message).help("choose a shorter name"));
             return false;
         }
         let message = format!("`{}` cannot be used as a name in code", section.name);

@@ -4,11 +4,20 @@
 //! CDATA; comments are noted, processing instructions passed over. Document types with declarations are refused, so nothing
 //! can expand. The tests hold the outcome against another parser's.
 
+fn too_deep(span: Span) -> Finding {
+    let message = format!("elements are nested more than {MAX_XML_DEPTH} levels deep");
+    let help = format!("close what is left open above; a type is nested at most {MAX_TYPE_DEPTH} levels deep");
+    Finding::new(Rule::TooDeep, span, message).help(help)
+}
+
 #[cfg(test)]
 mod oracle;
 
 use super::{Attribute, Comment, Document, Extra, FileId, MAX_XML_DEPTH, Node, Span, position};
-use crate::diagnostic::{Finding, Findings, Rule};
+use crate::{
+    data_type::MAX_TYPE_DEPTH,
+    diagnostic::{Finding, Findings, Rule},
+};
 
 /// Most attributes of a tag: each is compared with all before it, and three are understood.
 const MAX_ATTRIBUTES: usize = 64;
@@ -205,8 +214,7 @@ impl<'s> Parser<'s, '_> {
             return Err(Stop);
         }
         if self.open.len() == MAX_XML_DEPTH {
-            let message = format!("elements are nested more than {MAX_XML_DEPTH} levels deep");
-            self.findings.push(Finding::new(Rule::TooDeep, name_span, message));
+            self.findings.push(too_deep(name_span));
             return Err(Stop);
         }
         let behind = position(self.at);
@@ -383,7 +391,8 @@ impl<'s> Parser<'s, '_> {
             if !is_blank {
                 let message = "text outside of the root element is not read";
                 let span = self.without_blanks(span);
-                self.findings.push(Finding::new(Rule::StrayText, span, message));
+                let finding = Finding::new(Rule::StrayText, span, message).help("remove it, or put it into a comment");
+                self.findings.push(finding);
             }
             return;
         };
@@ -409,7 +418,9 @@ impl<'s> Parser<'s, '_> {
         } else if !is_blank {
             let message = format!("text behind the children of `<{}>` is not read", node.name);
             let span = self.without_blanks(span);
-            self.findings.push(Finding::new(Rule::StrayText, span, message));
+            let finding = Finding::new(Rule::StrayText, span, message)
+                .help("write it before the first child if it is to be read, or remove it");
+            self.findings.push(finding);
         }
     }
 
