@@ -85,7 +85,14 @@ impl ReadAllowances {
         let mut refuse = |message: String, help: &str| {
             self.refused.push(Finding::new(Rule::Allowance, at, message).help(help));
         };
-        let words = comment.text.trim_start().strip_prefix("allow").unwrap_or_default();
+        let Some(words) = codes_of(comment.text) else {
+            let code = misspelt(comment.text).unwrap_or("D…").to_ascii_uppercase();
+            let message = "the comment begins otherwise than an allowance, so it allows nothing".to_owned();
+            return refuse(
+                message,
+                &format!("write `allow {code}: ` and why the rule may be broken here"),
+            );
+        };
         let (codes, reason) = words.split_once(':').unwrap_or((words, ""));
         if reason.trim().is_empty() {
             refuse(
@@ -117,14 +124,38 @@ impl ReadAllowances {
     }
 }
 
-/// Whether a comment allows something: `allow D0704…`.
+/// Whether a comment allows something, or means to: `allow D0704…`, `Allow: D0704…`, `annals: allow D0704…`.
 pub(crate) fn is_allowance(text: &str) -> bool {
-    let words = text.trim_start().strip_prefix("allow");
-    let codes = words.filter(|rest| rest.starts_with([' ', '\t', '\n', '\r']));
-    codes.is_some_and(|codes| {
-        let mut code = codes.trim_start().chars();
-        matches!(code.next(), Some('D' | 'd')) && code.next().is_some_and(|digit| digit.is_ascii_digit())
-    })
+    codes_of(text).is_some() || misspelt(text).is_some()
+}
+
+/// What follows the word with which an allowance begins, if a code does.
+fn codes_of(text: &str) -> Option<&str> {
+    let words = text.trim_start().strip_prefix("allow")?;
+    let codes = words.strip_prefix([' ', '\t', '\n', '\r'])?.trim_start();
+    let mut code = codes.chars();
+    let is_code = matches!(code.next(), Some('D' | 'd')) && code.next().is_some_and(|digit| digit.is_ascii_digit());
+    is_code.then_some(codes)
+}
+
+/// The code in a comment that has it and the word `allow` among its first words, in whatever order and spelling.
+fn misspelt(text: &str) -> Option<&str> {
+    const FIRST_WORDS: usize = 4;
+    const CODE_DIGITS: std::ops::RangeInclusive<usize> = 3..=5;
+    let words = || {
+        let words = text.split(|c: char| !c.is_alphanumeric());
+        words.filter(|word| !word.is_empty()).take(FIRST_WORDS)
+    };
+    let is_allow = |word: &str| {
+        ["allow", "allows", "allowed"]
+            .iter()
+            .any(|one| one.eq_ignore_ascii_case(word))
+    };
+    let is_code = |word: &str| {
+        let digits = word.strip_prefix(['D', 'd']).unwrap_or_default();
+        CODE_DIGITS.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    words().find(|word| words().any(is_allow) && is_code(word))
 }
 
 /// The part of a file to which an allowance applies.
