@@ -144,6 +144,28 @@ pub enum Form {
 }
 
 impl DataType {
+    /// The types that have neither parts nor parameters, in the order of their codes in stored schemas.
+    pub const SIMPLE: [DataType; 18] = [
+        Self::Int8,
+        Self::Int16,
+        Self::Int32,
+        Self::Int64,
+        Self::UInt8,
+        Self::UInt16,
+        Self::UInt32,
+        Self::UInt64,
+        Self::Float32,
+        Self::Float64,
+        Self::String,
+        Self::Unicode,
+        Self::Blob,
+        Self::Vector2,
+        Self::Vector3,
+        Self::Vector4,
+        Self::Mailbox,
+        Self::UdoRef,
+    ];
+
     /// Bytes of a value of this type in [`Form::Whole`] when every value takes the same number of bytes, else `None`.
     #[must_use]
     pub fn stream_size(&self) -> Option<usize> {

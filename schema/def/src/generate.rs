@@ -49,29 +49,12 @@ pub fn split_mix(seed: u64) -> impl FnMut() -> u64 {
 
 /// A random type at most `depth` levels deep, with random sizes, defaults and storage options.
 pub fn generate_type(depth: usize, dice: &mut Dice<'_>) -> DataType {
-    let simple = [
-        DataType::Int8,
-        DataType::Int16,
-        DataType::Int32,
-        DataType::Int64,
-        DataType::UInt8,
-        DataType::UInt16,
-        DataType::UInt32,
-        DataType::UInt64,
-        DataType::Float32,
-        DataType::Float64,
-        DataType::String,
-        DataType::Unicode,
-        DataType::Blob,
-        DataType::Vector2,
-        DataType::Vector3,
-        DataType::Vector4,
-        DataType::Mailbox,
-        DataType::UdoRef,
+    let mut simple = DataType::SIMPLE.to_vec();
+    simple.extend([
         DataType::Python(PythonKind::Any),
         DataType::Python(PythonKind::Dict),
         DataType::UserType("module.instance".to_owned()),
-    ];
+    ]);
     if depth <= 1 || below(2, dice) == 0 {
         return simple[dice() as usize % simple.len()].clone();
     }

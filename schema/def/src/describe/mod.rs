@@ -5,6 +5,7 @@
 
 mod ids;
 mod json;
+mod marks;
 mod page;
 mod size;
 mod storage;

@@ -3,12 +3,11 @@
 use std::fmt::Write as _;
 
 use super::{
-    ArgumentDescription, Description, Ids, MethodDescription, PropertyDescription, Sum, TypeDescription, shown_default,
+    ArgumentDescription, Description, Ids, MethodDescription, PropertyDescription, Sum, TypeDescription,
+    marks::{method_marks, property_marks, volatile_marks},
+    shown_default,
 };
-use crate::{
-    diagnostic::{Diagnostic, Style, columns, paint},
-    schema::{Exposure, Reach},
-};
+use crate::diagnostic::{Diagnostic, Style, columns, paint};
 
 /// Columns of a table.
 const WIDTH: usize = 100;
@@ -170,18 +169,7 @@ fn facts(one: &TypeDescription) -> Vec<String> {
         true => format!("store        {}", whole(&totals.stored)),
         false => "store        nothing: its entities are not stored".to_owned(),
     });
-    let volatile = [
-        ("position", one.volatile.position),
-        ("yaw", one.volatile.yaw),
-        ("pitch", one.volatile.pitch),
-        ("roll", one.volatile.roll),
-    ];
-    let volatile = volatile.into_iter().filter_map(|(what, reach)| match reach {
-        Reach::Never => None,
-        Reach::Within(metres) => Some(format!("{what} within {metres} m")),
-        Reach::Always => Some(what.to_owned()),
-    });
-    let volatile: Vec<String> = volatile.collect();
+    let volatile = volatile_marks(one);
     if !volatile.is_empty() {
         facts.push(format!("volatile     {}", volatile.join(", ")));
     }
@@ -243,7 +231,7 @@ fn properties<'p>(list: impl Iterator<Item = &'p PropertyDescription>, style: St
                     .replace("others", "other"),
                 level.to_owned(),
                 stored.unwrap_or_default(),
-                notes(property).join(", "),
+                property_marks(property).join(", "),
             ]
         })
         .collect();
@@ -260,42 +248,10 @@ fn number(id: Option<u16>) -> String {
     id.map_or("–".to_owned(), |id| id.to_string())
 }
 
-fn notes(property: &PropertyDescription) -> Vec<String> {
-    let marks = [
-        (property.latest_only, "latest only"),
-        (!property.reliable, "unreliable"),
-        (property.temporary, "temporary"),
-    ];
-    let marks = marks
-        .into_iter()
-        .filter(|(has, _)| *has)
-        .map(|(_, mark)| mark.to_owned());
-    let storage = property.storage.iter().flat_map(|storage| {
-        let index = Some(storage.index.name().to_owned()).filter(|index| !index.is_empty());
-        index
-            .into_iter()
-            .chain(storage.database_length.map(|length| format!("length {length}")))
-    });
-    storage.chain(marks).collect()
-}
-
 fn methods<'m>(title: &'static str, list: impl Iterator<Item = &'m MethodDescription>, style: Style, out: &mut String) {
     let rows: Vec<[String; 4]> = list
         .map(|method| {
-            let mut notes = Vec::new();
-            match method.exposed {
-                Exposure::No => {}
-                Exposure::OwnClient => notes.push("exposed to own client".to_owned()),
-                Exposure::AllClients => notes.push("exposed to all clients".to_owned()),
-            }
-            notes.extend(method.detail_distance.map(|metres| format!("within {metres} m")));
-            let marks = [(method.latest_only, "latest only"), (!method.reliable, "unreliable")];
-            notes.extend(
-                marks
-                    .into_iter()
-                    .filter(|(has, _)| *has)
-                    .map(|(_, mark)| mark.to_owned()),
-            );
+            let notes = method_marks(method);
             [
                 number(method.id),
                 signature(method),

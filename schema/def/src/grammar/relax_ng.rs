@@ -1,8 +1,8 @@
 //! The grammar as RELAX NG, in its XML notation.
 
 use super::{
-    Content, Dialect, FLAGS, Occurs, Tag, Text, Word,
-    schema_file::{Element, Patterns, in_any_case},
+    Content, Dialect, Occurs, Tag, Text, Word,
+    schema_file::{Element, Patterns, flag_words, in_any_case},
     words::BOOLEANS,
 };
 
@@ -160,13 +160,7 @@ fn any_case(words: &[Word]) -> Element {
 }
 
 fn flags(dialect: Dialect) -> Element {
-    let accepted = FLAGS.iter().filter(|flag| flag.home.accepts(dialect));
-    let words: Vec<Word> = accepted
-        .map(|flag| Word {
-            name: flag.name,
-            says: flag.says(),
-        })
-        .collect();
+    let words = flag_words(dialect);
     match dialect {
         Dialect::BigWorld => Element::new("choice").children(words.iter().map(value)),
         Dialect::KBEngine => any_case(&words),

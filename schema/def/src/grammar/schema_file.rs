@@ -4,7 +4,9 @@
 //! first. Both notations say less than the compiler knows: neither can look up an alias, and where text stands beside
 //! elements neither can say which text.
 
-use super::{Content, DICT, Dialect, FileKind, SEQUENCE, SIMPLE, Tag, Text, USER, relax_ng, xsd};
+use super::{
+    Content, DICT, Dialect, FLAGS, FileKind, FlagWord, SEQUENCE, SIMPLE, Tag, Text, USER, Word, relax_ng, xsd,
+};
 
 /// A schema for an XML tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +146,16 @@ fn capitalised(words: &str) -> String {
         first.into_iter().chain(letters).collect::<String>()
     };
     words.split(' ').map(word).collect()
+}
+
+/// The flags of a dialect.
+pub(super) fn flag_words(dialect: Dialect) -> Vec<Word> {
+    let accepted = FLAGS.iter().filter(|flag| flag.home.accepts(dialect));
+    let word = |flag: &FlagWord| Word {
+        name: flag.name,
+        says: flag.says(),
+    };
+    accepted.map(word).collect()
 }
 
 /// A pattern for a word in any case.

@@ -5,8 +5,8 @@
 //! there, those in capitals; in small letters they are what members are called.
 
 use super::{
-    Content, Dialect, FLAGS, Occurs, Tag, Text, Word,
-    schema_file::{Element, Patterns, in_any_case},
+    Content, Dialect, Occurs, Tag, Text, Word,
+    schema_file::{Element, Patterns, flag_words, in_any_case},
     words::BOOLEANS,
 };
 
@@ -182,13 +182,7 @@ fn any_case(words: &[Word]) -> Element {
 }
 
 fn flags(dialect: Dialect) -> Element {
-    let accepted = FLAGS.iter().filter(|flag| flag.home.accepts(dialect));
-    let words: Vec<Word> = accepted
-        .map(|flag| Word {
-            name: flag.name,
-            says: flag.says(),
-        })
-        .collect();
+    let words = flag_words(dialect);
     match dialect {
         Dialect::BigWorld => enumeration(&words),
         Dialect::KBEngine => any_case(&words),

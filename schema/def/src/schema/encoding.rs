@@ -234,27 +234,7 @@ fn put_field(field: &Field, out: &mut Vec<u8>) {
 /// Bytes of an entity type, about: what room is made for at first.
 const BYTES_PER_TYPE: usize = 4_096;
 
-/// The types without further parts, in the order of their codes from 0.
-const SIMPLE_TYPES: [DataType; 18] = [
-    DataType::Int8,
-    DataType::Int16,
-    DataType::Int32,
-    DataType::Int64,
-    DataType::UInt8,
-    DataType::UInt16,
-    DataType::UInt32,
-    DataType::UInt64,
-    DataType::Float32,
-    DataType::Float64,
-    DataType::String,
-    DataType::Unicode,
-    DataType::Blob,
-    DataType::Vector2,
-    DataType::Vector3,
-    DataType::Vector4,
-    DataType::Mailbox,
-    DataType::UdoRef,
-];
+// The codes below these are those of `DataType::SIMPLE`.
 const PYTHON: u8 = 18;
 const USER_TYPE: u8 = 19;
 const ARRAY: u8 = 20;
@@ -299,7 +279,7 @@ fn put_data_type(data_type: &DataType, out: &mut Vec<u8>) {
 /// The code of a type without further parts.
 fn simple_code(simple: &DataType) -> u8 {
     let wanted = std::mem::discriminant(simple);
-    let code = SIMPLE_TYPES
+    let code = DataType::SIMPLE
         .iter()
         .position(|known| std::mem::discriminant(known) == wanted);
     code.and_then(|code| u8::try_from(code).ok())
@@ -560,7 +540,7 @@ impl Input<'_> {
             ARRAY => DataType::Array(Arc::new(self.sequence(inner, nodes)?)),
             TUPLE => DataType::Tuple(Arc::new(self.sequence(inner, nodes)?)),
             FIXED_DICT => DataType::FixedDict(Arc::new(self.dict(inner, nodes)?)),
-            code => SIMPLE_TYPES
+            code => DataType::SIMPLE
                 .get(usize::from(code))
                 .cloned()
                 .ok_or(SchemaProblem::Code(code, "a type"))?,

@@ -377,26 +377,8 @@ fn set_something(property: &mut Property, dice: &mut Dice<'_>) {
 }
 
 fn simple(dice: &mut Dice<'_>) -> DataType {
-    let all = [
-        DataType::Int8,
-        DataType::Int16,
-        DataType::Int32,
-        DataType::Int64,
-        DataType::UInt8,
-        DataType::UInt16,
-        DataType::UInt32,
-        DataType::UInt64,
-        DataType::Float32,
-        DataType::Float64,
-        DataType::String,
-        DataType::Unicode,
-        DataType::Blob,
-        DataType::Vector3,
-        DataType::UdoRef,
-        DataType::Python(PythonKind::Any),
-        DataType::Python(PythonKind::Dict),
-        DataType::Mailbox,
-    ];
+    let mut all = DataType::SIMPLE.to_vec();
+    all.extend([DataType::Python(PythonKind::Any), DataType::Python(PythonKind::Dict)]);
     all[at(all.len(), dice)].clone()
 }
 

@@ -228,28 +228,11 @@ fn rolled_method(at: u64, dice: &mut Dice<'_>) -> Method {
 }
 
 fn rolled_type(depth: usize, dice: &mut Dice<'_>) -> DataType {
-    let simple = [
-        DataType::Int8,
-        DataType::Int16,
-        DataType::Int32,
-        DataType::Int64,
-        DataType::UInt8,
-        DataType::UInt16,
-        DataType::UInt32,
-        DataType::UInt64,
-        DataType::Float32,
-        DataType::Float64,
-        DataType::String,
-        DataType::Unicode,
-        DataType::Blob,
-        DataType::Vector2,
-        DataType::Vector3,
-        DataType::Vector4,
-        DataType::Mailbox,
-        DataType::UdoRef,
+    let mut simple = DataType::SIMPLE.to_vec();
+    simple.extend([
         DataType::Python(PythonKind::Any),
         DataType::UserType("module.instance".to_owned()),
-    ];
+    ]);
     if depth == 0 || dice().is_multiple_of(2) {
         return simple[dice() as usize % simple.len()].clone();
     }

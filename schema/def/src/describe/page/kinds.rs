@@ -5,9 +5,12 @@ use super::{
     escape::{Anchor, Prose, Text},
 };
 use crate::{
-    describe::{Ids, MethodDescription, ObjectDescription, ServiceDescription, TypeDescription, shown_default},
+    describe::{
+        Ids, MethodDescription, ObjectDescription, ServiceDescription, TypeDescription, marks::volatile_marks,
+        shown_default,
+    },
     diagnostic::Diagnostic,
-    schema::{Domain, Reach},
+    schema::Domain,
     survey::{AliasOrigin, AncestorKind, TypeOrigin},
 };
 
@@ -158,7 +161,7 @@ impl Page<'_> {
                 Text(client_type)
             ));
         }
-        let volatile = volatile(one);
+        let volatile = volatile_marks(one);
         if !volatile.is_empty() {
             self.put(format_args!(
                 "<div><dt>volatile</dt><dd>{}</dd></div>",
@@ -350,20 +353,4 @@ fn said(origin: Option<&TypeOrigin>) -> String {
         origin.documentation.as_deref().unwrap_or_default(),
         ancestors.join(" ")
     )
-}
-
-/// What of the place is volatile, and how far.
-fn volatile(one: &TypeDescription) -> Vec<String> {
-    let volatile = [
-        ("position", one.volatile.position),
-        ("yaw", one.volatile.yaw),
-        ("pitch", one.volatile.pitch),
-        ("roll", one.volatile.roll),
-    ];
-    let volatile = volatile.into_iter().filter_map(|(what, reach)| match reach {
-        Reach::Never => None,
-        Reach::Within(metres) => Some(format!("{what} to {metres} m")),
-        Reach::Always => Some(what.to_owned()),
-    });
-    volatile.collect()
 }

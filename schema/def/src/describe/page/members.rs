@@ -7,10 +7,11 @@ use super::{
 };
 use crate::{
     describe::{
-        ArgumentDescription, Ids, MethodDescription, PropertyDescription, Size, TypeDescription, shown_default,
+        ArgumentDescription, Ids, MethodDescription, PropertyDescription, Size, TypeDescription,
+        marks::{method_marks, property_marks},
+        shown_default,
     },
     diagnostic::Diagnostic,
-    schema::Exposure,
     survey::MemberOrigin,
 };
 
@@ -48,7 +49,7 @@ impl Page<'_> {
 
     fn property(&mut self, owner: &str, property: &PropertyDescription) {
         let name = &property.name;
-        let marks = marks(property);
+        let marks = property_marks(property);
         let find = property_words(owner, property, &marks);
         self.put(format_args!(
             "<tbody id=\"{anchor}\" data-item data-find=\"{}\"><tr>",
@@ -266,41 +267,6 @@ fn overflow(ids: &Ids) -> String {
             ids.members.len()
         ),
     }
-}
-
-/// What is special about a property, in words.
-fn marks(property: &PropertyDescription) -> Vec<String> {
-    let marks = [
-        (property.latest_only, "latest only"),
-        (!property.reliable, "unreliable"),
-        (property.temporary, "temporary"),
-        (property.editable, "editable"),
-    ];
-    let marks = marks
-        .into_iter()
-        .filter(|(has, _)| *has)
-        .map(|(_, mark)| mark.to_owned());
-    let storage = property.storage.iter().flat_map(|storage| {
-        let index = Some(storage.index.name().to_owned()).filter(|index| !index.is_empty());
-        index
-            .into_iter()
-            .chain(storage.database_length.map(|length| format!("length {length}")))
-    });
-    storage.chain(marks).collect()
-}
-
-/// Who may call a method, how far it is heard, and how it is sent.
-fn method_marks(method: &MethodDescription) -> Vec<String> {
-    let mut marks = Vec::new();
-    match method.exposed {
-        Exposure::No => {}
-        Exposure::OwnClient => marks.push("exposed to own client".to_owned()),
-        Exposure::AllClients => marks.push("exposed to all clients".to_owned()),
-    }
-    marks.extend(method.detail_distance.map(|metres| format!("within {metres} m")));
-    marks.extend(method.latest_only.then(|| "latest only".to_owned()));
-    marks.extend((!method.reliable).then(|| "unreliable".to_owned()));
-    marks
 }
 
 fn class_of(mark: &str) -> &'static str {
