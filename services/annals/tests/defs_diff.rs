@@ -95,11 +95,11 @@ fn a_rename_is_guessed_aloud_and_done_only_when_it_is_said() {
     let old = world(&property("gold", "UINT32", "BASE"));
     let new = world(&property("coins", "UINT32", "BASE"));
     let guessed = said(&annals(&["diff", path(&old), path(&new)]).stdout);
-    assert!(guessed.contains("gold removed"), "{guessed}");
+    assert!(guessed.contains("Avatar.gold removed"), "{guessed}");
     assert!(guessed.contains("--rename Avatar.gold=coins"), "{guessed}");
     assert!(guessed.contains("stored Avatar: drop gold"), "{guessed}");
     let told = said(&annals(&["diff", path(&old), path(&new), "--rename", "Avatar.gold=coins"]).stdout);
-    assert!(told.contains("coins renamed, was gold"), "{told}");
+    assert!(told.contains("Avatar.coins renamed, was gold"), "{told}");
     assert!(told.contains("stored Avatar: gold goes under coins"), "{told}");
     assert!(!told.contains("drop"), "{told}");
 }
@@ -135,7 +135,12 @@ fn json_says_what_the_text_says() {
     assert_eq!(report["verdict"]["peers"], "migration");
     assert_eq!(report["verdict"]["clients"], "unaffected");
     let change = &report["changes"][0];
-    assert_eq!(change["subject"], "Avatar: gold");
+    assert_eq!(change["place"], "Avatar.gold");
+    assert_eq!(
+        [&change["about"], &change["type"], &change["member"]],
+        ["property", "Avatar", "gold"]
+    );
+    assert_eq!(change["path"], Json::Null);
     assert_eq!(change["change"], "property-type");
     assert_eq!(change["text"], "UINT32 narrowed to UINT8");
     assert_eq!(change["effects"]["log"]["class"], "breaking");
@@ -152,4 +157,39 @@ fn json_says_what_the_text_says() {
         .filter_map(|step| step["step"].as_str())
         .collect();
     assert_eq!(steps, ["stop", "convert", "living", "histories", "start"]);
+}
+
+#[test]
+fn what_one_alias_changes_is_said_once_with_all_places() {
+    let world = |amount: &str| {
+        let bag = "ARRAY <of> FIXED_DICT <Properties> <n> <Type> AMOUNT </Type> </n> </Properties> </of>";
+        let of = |name: &str| {
+            format!(
+                "{}{}",
+                property(name, "AMOUNT", "BASE"),
+                property(&format!("{name}Bag"), bag, "BASE")
+            )
+        };
+        let dir = world(&format!("{}{}", of("gold"), of("silver")));
+        let alias = format!("<root> <AMOUNT> {amount} </AMOUNT> </root>");
+        fs::write(dir.path().join("entity_defs/alias.xml"), alias).expect("a file");
+        dir
+    };
+    let (old, new) = (world("UINT16"), world("UINT8"));
+    let text = said(&annals(&["diff", path(&old), path(&new)]).stdout);
+    let line = "  UINT16 narrowed to UINT8 in 4 places: Avatar.gold, Avatar.goldBag[].n, Avatar.silver, Avatar.silverBag[].n\n";
+    assert!(text.contains(line), "{text}");
+    assert_eq!(
+        text.matches("a number that is not one of UINT8 has no place: ").count(),
+        1,
+        "{text}"
+    );
+    let json = annals(&["diff", path(&old), path(&new), "--format", "json"]).stdout;
+    let report: Json = serde_json::from_slice(&json).expect("JSON");
+    let changes = report["changes"].as_array().expect("a list");
+    assert_eq!(changes.len(), 4);
+    assert_eq!(
+        [&changes[1]["place"], &changes[1]["member"], &changes[1]["path"]],
+        ["Avatar.goldBag[].n", "goldBag", "[].n"]
+    );
 }

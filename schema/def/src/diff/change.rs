@@ -272,7 +272,31 @@ impl ChangeKind {
     }
 }
 
-/// What happened, as it follows the name of the subject.
+impl ChangeKind {
+    /// The way from the value of a property, or from the arguments of a method, to what differs. Empty if it is the whole.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::PropertyType(difference) | Self::ArgumentType(difference) => &difference.at,
+            _ => "",
+        }
+    }
+
+    /// Whether something that stays is another than it was, as opposed to: something came, went, or has another name.
+    pub(super) fn is_alteration(&self) -> bool {
+        !matches!(
+            self,
+            Self::PropertyAdded
+                | Self::PropertyRemoved { .. }
+                | Self::PropertyRenamed { .. }
+                | Self::MethodAdded
+                | Self::MethodRemoved { .. }
+                | Self::MethodRenamed { .. }
+        )
+    }
+}
+
+/// What happened, as it follows the place.
 impl fmt::Display for ChangeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -303,8 +327,7 @@ impl fmt::Display for ChangeKind {
                 };
                 write_shifts(f, what, shifts, because)
             }
-            Self::PropertyType(difference) => write_difference(f, difference),
-            Self::ArgumentType(difference) => write_difference(f, difference),
+            Self::PropertyType(difference) | Self::ArgumentType(difference) => write!(f, "{}", difference.change),
             other => other.write_setting(f),
         }
     }
@@ -366,14 +389,6 @@ fn write_shifts(f: &mut fmt::Formatter<'_>, what: &str, shifts: &[Shift], becaus
     match shifts.len().saturating_sub(SHOWN_SHIFTS) {
         0 => Ok(()),
         more => write!(f, " and {more} more"),
-    }
-}
-
-fn write_difference(f: &mut fmt::Formatter<'_>, difference: &Difference) -> fmt::Result {
-    if difference.at.is_empty() {
-        write!(f, "{}", difference.change)
-    } else {
-        write!(f, "{}: {}", difference.at, difference.change)
     }
 }
 

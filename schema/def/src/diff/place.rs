@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::migrate::MethodKind;
+use crate::migrate::{MethodKind, below};
 
 /// What a change is about. Names are the new ones; those of what is gone are the old ones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,27 +41,56 @@ impl Subject {
         }
     }
 
-    /// The member that it is about, with its kind; empty if it is about the whole.
+    /// What it is, in words.
     #[must_use]
-    pub fn member(&self) -> String {
+    pub fn about(&self) -> &'static str {
         match self {
-            Self::Types | Self::Type(_) | Self::Services | Self::Service(_) | Self::Objects | Self::Object(_) => {
-                String::new()
-            }
-            Self::Property(_, name) => name.clone(),
-            Self::Method(_, kind, name) => format!("{} {name}", kind.word()),
-            Self::ServiceMethod(_, name) => format!("method {name}"),
+            Self::Types => "list of entity types",
+            Self::Type(_) => "entity type",
+            Self::Property(..) => "property",
+            Self::Method(_, kind, _) => kind.word(),
+            Self::Services => "list of services",
+            Self::Service(_) => "service",
+            Self::ServiceMethod(..) => "method",
+            Self::Objects => "list of user data objects",
+            Self::Object(_) => "user data object",
+        }
+    }
+
+    /// The entity type, service or user data object that it is about or that has it.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        match self {
+            Self::Types | Self::Services | Self::Objects => None,
+            Self::Type(name) | Self::Service(name) | Self::Object(name) => Some(name),
+            Self::Property(owner, _) | Self::Method(owner, ..) | Self::ServiceMethod(owner, _) => Some(owner),
+        }
+    }
+
+    /// The property or method that it is about, if it is about one.
+    #[must_use]
+    pub fn member(&self) -> Option<&str> {
+        match self {
+            Self::Property(_, name) | Self::Method(_, _, name) | Self::ServiceMethod(_, name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// A place in a value of it as designers write it: `Avatar.bag[].count`, or `Avatar.buy(items[].count)`.
+    pub(super) fn place(&self, path: &str) -> String {
+        match self {
+            Self::Method(..) | Self::ServiceMethod(..) if !path.is_empty() => format!("{self}({path})"),
+            _ => below(&self.to_string(), path),
         }
     }
 }
 
+/// The place: `Avatar.gold`.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (heading, member) = (self.heading(), self.member());
-        if member.is_empty() {
-            f.write_str(&heading)
-        } else {
-            write!(f, "{heading}: {member}")
+        match (self.owner(), self.member()) {
+            (Some(owner), Some(member)) => write!(f, "{owner}.{member}"),
+            _ => f.write_str(&self.heading()),
         }
     }
 }

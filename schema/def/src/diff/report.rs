@@ -9,6 +9,67 @@ use super::{Audience, ChangeKind, Class, Diff, SchemaChange, Subject};
 /// Columns before a reason.
 const CLASS_WIDTH: usize = 15;
 
+/// Changes of which the same is to be said: one alias can change many properties.
+struct Group<'a> {
+    /// At least one.
+    changes: Vec<&'a SchemaChange>,
+}
+
+impl<'a> Group<'a> {
+    /// All changes, each in the group of the first of its like.
+    fn all(changes: &'a [SchemaChange]) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for change in changes {
+            match groups.iter_mut().find(|group| is_like(group.changes[0], change)) {
+                Some(group) => group.changes.push(change),
+                None => groups.push(Self { changes: vec![change] }),
+            }
+        }
+        groups
+    }
+
+    /// The headings of its changes, each once.
+    fn heading(&self) -> String {
+        let mut headings: Vec<String> = Vec::new();
+        for heading in self.changes.iter().map(|change| change.subject.heading()) {
+            if !headings.contains(&heading) {
+                headings.push(heading);
+            }
+        }
+        headings.join(", ")
+    }
+
+    /// What happened, and where.
+    fn title(&self) -> String {
+        let first = self.changes[0];
+        let place = |change: &SchemaChange| change.subject.place(change.kind.path());
+        let about = first.subject.about();
+        match (first.subject.member(), self.changes.len()) {
+            (None, _) => first.kind.to_string(),
+            (Some(_), 1) if about == "property" => format!("{} {}", place(first), first.kind),
+            (Some(_), 1) => format!("{about} {} {}", place(first), first.kind),
+            (Some(_), count) => {
+                let about = about
+                    .strip_suffix('y')
+                    .map_or(format!("{about}s"), |stem| format!("{stem}ies"));
+                let has_paths = self.changes.iter().any(|change| !change.kind.path().is_empty());
+                let about = if has_paths { "places" } else { &about };
+                let places: Vec<String> = self.changes.iter().map(|change| place(change)).collect();
+                format!("{} in {count} {about}: {}", first.kind, places.join(", "))
+            }
+        }
+    }
+}
+
+/// Whether two members, or places in their values, were altered in the same way with the same effects.
+fn is_like(one: &SchemaChange, other: &SchemaChange) -> bool {
+    let said = |change: &SchemaChange| (change.subject.about(), change.kind.word(), change.kind.to_string());
+    one.subject.member().is_some()
+        && one.kind.is_alteration()
+        && one.effects == other.effects
+        && said(one) == said(other)
+}
+
 impl Diff {
     /// The diff for people: what changed, type by type; what it means for whom; what to do.
     #[must_use]
@@ -17,17 +78,17 @@ impl Diff {
             return "the definitions mean the same\n".to_owned();
         }
         let mut out = String::new();
+        let groups = Group::all(&self.changes);
         let mut headings: Vec<String> = Vec::new();
-        for change in &self.changes {
-            let heading = change.subject.heading();
+        for heading in groups.iter().map(Group::heading) {
             if !headings.contains(&heading) {
                 headings.push(heading);
             }
         }
         for heading in headings {
             let _ = writeln!(out, "{heading}");
-            for change in self.changes.iter().filter(|change| change.subject.heading() == heading) {
-                self.write_change(change, &mut out);
+            for group in groups.iter().filter(|group| group.heading() == heading) {
+                self.write_group(group, &mut out);
             }
             out.push('\n');
         }
@@ -36,10 +97,9 @@ impl Diff {
         out
     }
 
-    fn write_change(&self, change: &SchemaChange, out: &mut String) {
-        let member = change.subject.member();
-        let separator = if member.is_empty() { "" } else { " " };
-        let _ = writeln!(out, "  {member}{separator}{}", change.kind);
+    fn write_group(&self, group: &Group<'_>, out: &mut String) {
+        let _ = writeln!(out, "  {}", group.title());
+        let change = group.changes[0];
         // What all changes do to processes is said once, in the verdict.
         let told = [Audience::Stored, Audience::Log, Audience::Clients];
         for audience in told {
@@ -125,7 +185,11 @@ impl Diff {
             })
             .collect();
         json!({
-            "subject": change.subject.to_string(),
+            "about": change.subject.about(),
+            "type": change.subject.owner(),
+            "member": change.subject.member(),
+            "path": Some(change.kind.path()).filter(|path| !path.is_empty()),
+            "place": change.subject.place(change.kind.path()),
             "change": change.kind.word(),
             "text": change.kind.to_string(),
             "hint": self.hint(change),

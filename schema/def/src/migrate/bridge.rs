@@ -37,6 +37,16 @@ pub struct Difference {
     pub fit: Fit,
 }
 
+/// The place that a way from a value leads to.
+pub(crate) fn below(value: &str, way: &str) -> String {
+    let dot = if way.is_empty() || way.starts_with('[') {
+        ""
+    } else {
+        "."
+    };
+    format!("{value}{dot}{way}")
+}
+
 /// How two types differ at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeChange {

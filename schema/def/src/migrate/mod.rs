@@ -19,7 +19,7 @@ pub use bridge::{Difference, Fit, TypeChange};
 pub use renames::{Rename, RenameError, Renames};
 pub use step::Step;
 
-pub(crate) use bridge::{Bridge, Conversion, Source, TypeNumbers};
+pub(crate) use bridge::{Bridge, Conversion, Source, TypeNumbers, below};
 
 use crate::{
     check::{Mismatch, Step as ValueStep},
@@ -414,12 +414,7 @@ impl Arguments {
             plan.sources.push(Source::Field(at, conversion));
             plan.differences
                 .extend(bridge.differences.into_iter().map(|mut difference| {
-                    let dot = if difference.at.is_empty() || difference.at.starts_with('[') {
-                        ""
-                    } else {
-                        "."
-                    };
-                    difference.at = format!("{}{dot}{}", to.name, difference.at);
+                    difference.at = below(&to.name, &difference.at);
                     difference
                 }));
         }

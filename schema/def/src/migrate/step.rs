@@ -4,7 +4,7 @@ use std::fmt;
 
 use annals_ids::Part;
 
-use super::{Conversion, Difference, Fit, KINDS, Plan, PropertyPlan, is_stored, methods};
+use super::{Conversion, Difference, Fit, KINDS, Plan, PropertyPlan, below, is_stored, methods};
 use crate::{
     diff::Class,
     schema::{EntityType, Property},
@@ -146,7 +146,7 @@ impl Plan {
                     to,
                 });
             }
-            if let Some((how, stops)) = conversion(plan) {
+            if let Some((how, stops)) = conversion(plan, &target.name) {
                 let property = target.name.clone();
                 steps.push(Step::Convert {
                     entity_type: entity_type(),
@@ -202,7 +202,7 @@ impl Plan {
             };
             renumbered |= target.index != property.index;
             stops |= target.distribution.on_base() != property.distribution.on_base();
-            if let Some((_, may_stop)) = conversion(plan) {
+            if let Some((_, may_stop)) = conversion(plan, &target.name) {
                 converted.push(target.name.clone());
                 stops |= may_stop;
             }
@@ -249,13 +249,13 @@ impl Plan {
 }
 
 /// What is to be done with the values of a property, and whether some have no counterpart.
-fn conversion(plan: &PropertyPlan) -> Option<(String, bool)> {
+fn conversion(plan: &PropertyPlan, name: &str) -> Option<(String, bool)> {
     let matters = |difference: &&Difference| difference.fit != Fit::Same;
     let differences = plan.differences.iter().filter(matters);
     let how: Vec<String> = differences
         .map(|difference| match &*difference.at {
             "" => difference.change.to_string(),
-            at => format!("{at}: {}", difference.change),
+            at => format!("{}: {}", below(name, at), difference.change),
         })
         .collect();
     let stops = plan.differences.iter().any(|difference| difference.fit >= Fit::Some);
