@@ -109,7 +109,7 @@ rules! {
     OtherDialect 105 Warning "a word of the other dialect"
         "it is understood, but the engine of this dialect ignores or refuses it"
     Boolean 106 Warning "neither true nor false"
-        "only `true` and `false` are read, in any case; anything else leaves the default"
+        "only `true` and `false` are read, in any case; what becomes of anything else depends on the engine"
     Number 107 Error "not a number in its range"
         "a wrong number would be read as zero"
     Name 108 Error "a name cannot be used in code"
