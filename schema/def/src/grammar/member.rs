@@ -67,6 +67,7 @@ pub static FIELD: Content = Content::tags(&[
     ),
     DATABASE_LENGTH_TAG,
     WIDGET,
+    DEFAULT.misplaced(),
 ]);
 
 /// A method of the base part.

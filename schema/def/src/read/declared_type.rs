@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Reading, alias::Pending};
+use super::{Fields, Reading, alias::Pending};
 use crate::{
     data_type::{DataType, Field, FixedDict, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES, Sequence},
     diagnostic::{Finding, Rule},
     grammar::{self, Meaning, TYPES, TypeWord},
+    names::Name,
     source::Section,
     value::Value,
 };
@@ -121,6 +122,9 @@ impl<'s> Reading<'s> {
             ("BOOL" | "BOOLEAN", _) => finding.help(format!(
                 "no dialect has it built in: add `<{name}> UINT8 </{name}>` to `{file}`"
             )),
+            _ if name.contains(['<', '>']) => {
+                finding.help("the markup is escaped: write `<` and `>` themselves, as in `ARRAY <of> TYPE </of>`")
+            }
             ("PATROL_PATH", _) => finding.help("use `UDO_REF` and a user data object"),
             (_, Some(meant)) => finding.meant(meant),
             (_, None) => finding.help(format!("declare it in `{file}`")),
@@ -242,18 +246,25 @@ impl<'s> Reading<'s> {
 
     fn dict_field(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Field> {
         let is_named = self.is_identifier(section);
-        self.text_means_nothing(section);
+        let is_bare = self.bare_type(section).is_some();
+        let is_tag = |child: Section<'_>| grammar::FIELD.tag(child.name).is_some();
+        if is_bare && section.has_children() && !section.children().any(is_tag) {
+            // All that is in it belongs to the type.
+            self.no_type(section, "the field ");
+            return None;
+        }
+        if !is_bare {
+            self.text_means_nothing(section);
+        }
         let fields = self.fields(section, &grammar::FIELD);
+        self.default_of_field(&fields);
         let persistent = self.boolean(fields.get("Persistent"), true);
         let database_length = match fields.get("DatabaseLength") {
             Some(length) => self.integer(length, Rule::Number, 1, u32::MAX).map(Some),
             None => Some(None),
         };
         let Some(declared) = fields.get("Type") else {
-            let message = format!("the field `{}` has no type", section.name);
-            let finding =
-                Finding::new(Rule::MissingType, section.name_span(), message).help("add `<Type> TYPE </Type>`");
-            self.report(finding);
+            self.no_type(section, "the field ");
             return None;
         };
         let typed = self.declared_type_with(declared, pending);
@@ -266,6 +277,48 @@ impl<'s> Reading<'s> {
             persistent,
             database_length,
         })
+    }
+
+    /// A `<Default>` beside the `<Type>` of a field, where only a property has one.
+    fn default_of_field(&mut self, fields: &Fields<'s>) {
+        let Some(default) = fields.get("Default") else { return };
+        let alias = fields.get("Type").map(Section::text).filter(|name| !is_built_in(name));
+        let help = match alias {
+            Some(alias) => format!("move it to the declaration of `{alias}`, or remove it"),
+            None => "move it into the `<Type>`, behind the type".to_owned(),
+        };
+        let message = "the `<Default>` of a field is not read here";
+        self.report(Finding::new(Rule::DefaultIgnored, default.name_span(), message).help(help));
+    }
+
+    /// The type that is the text of a member that has no `<Type>`.
+    pub(super) fn bare_type(&self, section: Section<'s>) -> Option<&'s str> {
+        let text = section.text();
+        let is_type = is_built_in(text) || self.aliases.contains_key(&Name(text));
+        (is_type && section.child("Type").is_none()).then_some(text)
+    }
+
+    /// Reports a member without a `<Type>`.
+    pub(super) fn no_type(&mut self, section: Section<'s>, what: &str) {
+        let name = section.name;
+        let help = match self.bare_type(section) {
+            Some(bare) => {
+                let is_simple = |word: &TypeWord| matches!(word.meaning, Meaning::Simple(_));
+                let rest = if TypeWord::of(bare).is_none_or(is_simple) {
+                    ""
+                } else {
+                    "… "
+                };
+                let inner = format!("<Type> {bare} {rest}</Type>");
+                match section.has_children() {
+                    true => format!("put the type into a `<Type>`: `{inner}`"),
+                    false => format!("write `<{name}> {inner} </{name}>`"),
+                }
+            }
+            None => "add `<Type> TYPE </Type>`".to_owned(),
+        };
+        let message = format!("{what}`{name}` has no type");
+        self.report(Finding::new(Rule::MissingType, section.name_span(), message).help(help));
     }
 
     fn user_type(&mut self, section: Section<'s>) -> Option<Typed> {

@@ -77,7 +77,9 @@ impl<'s> Reading<'s> {
             self.report(finding);
             is_named = false;
         }
-        self.text_means_nothing(section);
+        if self.bare_type(section).is_none() {
+            self.text_means_nothing(section);
+        }
         let content = if has_flags {
             &grammar::PROPERTY
         } else {
@@ -87,9 +89,7 @@ impl<'s> Reading<'s> {
         let typed = match fields.get("Type") {
             Some(section) => self.declared_type(section),
             None => {
-                let message = format!("`{}` has no type", section.name);
-                let finding = Finding::new(Rule::MissingType, span, message).help("add `<Type> TYPE </Type>`");
-                self.report(finding);
+                self.no_type(section, "");
                 None
             }
         };
