@@ -8,6 +8,7 @@ mod docs;
 mod explain;
 mod generate;
 mod lsp;
+mod output;
 mod schema;
 mod world;
 
@@ -48,7 +49,7 @@ enum Commands {
     /// Say what each type and member costs, who sees it and how it is stored
     Describe(Describe),
     /// Say what a change of the definitions does to stored data, the log, running peers and clients; the exit code is 1 if
-    /// something needs a migration or breaks that is not allowed to, 2 if there is nothing to compare
+    /// something needs a migration or breaks that is not allowed to, or does not compile, 2 if there is nothing to compare
     Diff(DiffCommand),
     /// Render the definitions as one page to browse and search, which needs no network
     Docs(Docs),

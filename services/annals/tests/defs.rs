@@ -189,19 +189,11 @@ fn a_rule_is_explained_and_a_slip_is_recognised() {
 fn schemas_are_written_for_each_kind_of_file() {
     let dir = tempfile::tempdir().expect("a folder");
     for (format, dialect, own_word) in [("xsd", "bigworld", "Implements"), ("rng", "kbengine", "Interfaces")] {
-        let arguments = [
-            "schema",
-            "--format",
-            format,
-            "--dialect",
-            dialect,
-            "--out",
-            "schemas/new",
-        ];
+        let arguments = ["schema", "--format", format, "--dialect", dialect, "--out", "schemas"];
         let output = annals(dir.path(), &arguments);
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(said(&output).lines().count(), 7);
-        let path = dir.path().join(format!("schemas/new/definition.{format}"));
+        let path = dir.path().join(format!("schemas/definition.{format}"));
         let schema = fs::read_to_string(path).expect("a file");
         assert!(schema.contains(&format!("name=\"{own_word}\"")), "{schema}");
         assert!(schema.contains("The base has it") || format == "rng");
@@ -211,4 +203,75 @@ fn schemas_are_written_for_each_kind_of_file() {
         annals(dir.path(), &["schema", "--out", "taken/schemas"]).status.code(),
         Some(2)
     );
+}
+
+/// How every command that needs a world is given one.
+fn readers(world: &str) -> Vec<Vec<&str>> {
+    vec![
+        vec!["compile", world, "--out", "out.schema"],
+        vec!["describe", world],
+        vec!["docs", world],
+        vec!["diff", world, world],
+        vec!["generate", world, "--lang", "rust"],
+    ]
+}
+
+#[test]
+fn every_command_says_the_same_of_the_same_world() {
+    let errors = |output: Output| String::from_utf8(output.stderr).expect("text");
+    let wrong = WRONG.replace("</root>", "<Propertis/></root>");
+    for (definition, code) in [(CLEAN, 0), (ODD, 0), (&wrong, 1)] {
+        let dir = world(definition);
+        let check = annals(dir.path(), &["check", "."]);
+        assert_eq!(check.status.code(), Some(code));
+        let checked = said(&check);
+        for command in readers(".") {
+            let output = annals(dir.path(), &command);
+            assert_eq!(output.status.code(), Some(code), "{command:?}");
+            if code == 0 {
+                continue;
+            }
+            assert!(output.stdout.is_empty(), "{command:?}");
+            let told = errors(output);
+            // Warnings are for `check`.
+            let mistake = checked.split("\n\n").find(|one| one.starts_with("error[D0201]"));
+            assert!(told.contains(mistake.expect("found")), "{command:?}\n{told}");
+            assert!(!told.contains("warning"), "{command:?}\n{told}");
+            let end = ". does not compile; `annals defs explain D0201` says more about a code\n";
+            assert!(told.ends_with(end), "{command:?}\n{told}");
+        }
+    }
+    let empty = tempfile::tempdir().expect("a folder");
+    for folder in [".", "no/such/folder"] {
+        for command in readers(folder).into_iter().chain([vec!["check", folder]]) {
+            let output = annals(empty.path(), &command);
+            assert_eq!(output.status.code(), Some(2), "{command:?}");
+            let told = said(&output) + &errors(output);
+            assert!(told.contains("error[D0010]"), "{command:?}\n{told}");
+        }
+    }
+}
+
+#[test]
+fn no_command_makes_folders_on_the_way_to_what_it_writes() {
+    let dir = world(CLEAN);
+    for (command, file) in [
+        (&["compile", "."][..], "nope/a.schema"),
+        (&["docs", "."], "nope/a.html"),
+        (&["docs", "."], "nope/deeper/"),
+        (&["generate", ".", "--lang", "rust"], "nope/a.rs"),
+        (&["schema"], "nope/deeper"),
+    ] {
+        let output = annals(dir.path(), &[command, &["--out", file]].concat());
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let told = String::from_utf8(output.stderr).expect("text");
+        let end = "cannot be written: there is no folder nope; make it first\n";
+        assert!(told.starts_with(file) && told.ends_with(end), "{command:?}: {told}");
+        assert!(!dir.path().join("nope").exists(), "{command:?}");
+    }
+    for (command, made) in [(&["docs", "."][..], "page/"), (&["schema"], "schemas")] {
+        let output = annals(dir.path(), &[command, &["--out", made]].concat());
+        assert_eq!(output.status.code(), Some(0), "{command:?}");
+        assert!(dir.path().join(made).is_dir(), "{command:?}");
+    }
 }

@@ -95,7 +95,7 @@ fn the_page_is_the_same_under_both_names_and_goes_where_it_is_wanted() {
     }
     let refused = annals(dir.path(), &["docs", ".", "--out", "a.html/b.html"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("cannot write"));
+    assert!(text(&refused.stderr).contains("cannot be written"));
     let one = text(&annals(dir.path(), &["describe", ".", "Stone", "--html"]).stdout);
     assert!(
         one.contains("Stone") && !one.contains("type:Avatar"),

@@ -1,8 +1,8 @@
 //! `annals defs compile`: a world's definitions as one file, to compare later ones with.
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
-use super::{CANNOT_RUN, world};
+use super::{CANNOT_RUN, output, world};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Compile {
@@ -17,13 +17,10 @@ impl Compile {
     pub(super) fn run(self) -> ExitCode {
         let schema = match world::schema(&self.dir) {
             Ok(schema) => schema,
-            Err(error) => {
-                eprintln!("{error}");
-                return ExitCode::FAILURE;
-            }
+            Err(error) => return error.tell(),
         };
-        if let Err(error) = fs::write(&self.out, schema.encode()) {
-            eprintln!("{} cannot be written: {error}", self.out.display());
+        if let Err(error) = output::write(&self.out, schema.encode()) {
+            eprintln!("{error}");
             return ExitCode::from(CANNOT_RUN);
         }
         println!("{}: schema {}", self.out.display(), schema.fingerprint());

@@ -5,10 +5,10 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Description, Rule, Severity, Style, description_to_json, nearest, render, survey_dir, to_table};
+use annals_def::{Description, description_to_json, nearest, survey_dir, to_table};
 use clap::ValueEnum;
 
-use super::{CANNOT_RUN, docs::write_page, say, style};
+use super::{CANNOT_RUN, docs::write_page, say, style, world::WorldError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Describe {
@@ -70,18 +70,7 @@ pub(super) fn read(dir: &Path) -> Result<Description, ExitCode> {
     if let Some(description) = survey.describe() {
         return Ok(description);
     }
-    let errors: Vec<_> = survey
-        .diagnostics
-        .into_iter()
-        .filter(|one| one.severity == Severity::Error)
-        .collect();
-    eprint!("{}", render(&errors, Style::Plain));
-    let is_nothing = errors.iter().any(|one| one.rule == Rule::NoDefinitions);
-    Err(if is_nothing {
-        ExitCode::from(CANNOT_RUN)
-    } else {
-        ExitCode::FAILURE
-    })
+    Err(WorldError::new(dir, survey.diagnostics).tell())
 }
 
 /// The description of what is wanted, or why there is none.

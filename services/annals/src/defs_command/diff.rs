@@ -69,10 +69,7 @@ impl DiffCommand {
     pub(super) fn run(self) -> ExitCode {
         let found = match self.compare() {
             Ok(found) => found,
-            Err(error) => {
-                eprintln!("{error}");
-                return ExitCode::from(CANNOT_RUN);
-            }
+            Err(code) => return code,
         };
         match self.format {
             Format::Text => print!("{}", found.to_text()),
@@ -86,10 +83,14 @@ impl DiffCommand {
         }
     }
 
-    fn compare(&self) -> Result<Diff, Box<dyn std::error::Error>> {
-        let old = world::schema(&self.old)?;
-        let new = world::schema(&self.new)?;
-        let renames = Renames::new(&old, &new, self.rename.iter().cloned())?;
+    /// What differs. Where nothing can be compared, says why, and gives the exit code.
+    fn compare(&self) -> Result<Diff, ExitCode> {
+        let [old, new] = [&self.old, &self.new].map(|path| world::schema(path).map_err(|error| error.tell()));
+        let (old, new) = (old?, new?);
+        let renames = Renames::new(&old, &new, self.rename.iter().cloned()).map_err(|error| {
+            eprintln!("{error}");
+            ExitCode::from(CANNOT_RUN)
+        })?;
         Ok(diff(&old, &new, &renames))
     }
 

@@ -1,14 +1,18 @@
 //! `annals defs docs`: the definitions as one page. `annals defs describe --html` is the same under another name.
 
 use std::{
-    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use annals_def::{Description, to_page};
 
-use super::{CANNOT_RUN, describe::read, say};
+use super::{
+    CANNOT_RUN,
+    describe::read,
+    output::{self, OutputError},
+    say,
+};
 
 /// The name of the page in a folder.
 const PAGE: &str = "index.html";
@@ -49,20 +53,22 @@ pub(super) fn write_page(description: &Description, dir: &Path, out: Option<&Pat
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("cannot write {}: {error}", out.display());
+            eprintln!("{error}");
             ExitCode::from(CANNOT_RUN)
         }
     }
 }
 
 /// Writes the page to a file, or into a folder: one that is there, or a path that ends like one.
-fn write(page: &str, out: &Path) -> io::Result<PathBuf> {
+fn write(page: &str, out: &Path) -> Result<PathBuf, OutputError> {
     let is_folder = out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let path = if is_folder { out.join(PAGE) } else { out.to_owned() };
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
+    if !is_folder {
+        output::write(out, page)?;
+        return Ok(out.to_owned());
     }
-    fs::write(&path, page)?;
+    output::make_folder(out)?;
+    let path = out.join(PAGE);
+    output::write(&path, page)?;
     Ok(path)
 }
 

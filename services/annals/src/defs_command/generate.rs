@@ -9,11 +9,10 @@ use std::{
 use annals_def::{
     Tree,
     codegen::{CodeParts, Model},
-    render,
 };
 use clap::ValueEnum;
 
-use super::{CANNOT_RUN, style};
+use super::{CANNOT_RUN, output, world::WorldError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Generate {
@@ -56,11 +55,7 @@ impl Generate {
         }
         let model = match Model::compile(&Tree::read(&self.dir)) {
             Ok(model) => model,
-            Err(diagnostics) => {
-                eprint!("{}", render(&diagnostics, style()));
-                eprintln!("nothing can be generated from {}: mend it first", self.dir.display());
-                return ExitCode::from(CANNOT_RUN);
-            }
+            Err(diagnostics) => return WorldError::new(&self.dir, diagnostics).tell(),
         };
         let code = match self.lang {
             Language::Rust => model.to_rust(self.parts()),
@@ -72,13 +67,13 @@ impl Generate {
                 ExitCode::SUCCESS
             }
             Some(file) if self.check => self.compare(file, &code),
-            Some(file) => match fs::write(file, &code) {
+            Some(file) => match output::write(file, &code) {
                 Ok(()) => {
                     println!("{}: {} lines", file.display(), code.lines().count());
                     ExitCode::SUCCESS
                 }
                 Err(error) => {
-                    eprintln!("{} cannot be written: {error}", file.display());
+                    eprintln!("{error}");
                     ExitCode::from(CANNOT_RUN)
                 }
             },

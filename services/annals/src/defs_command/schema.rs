@@ -1,11 +1,11 @@
 //! `annals defs schema`: the grammar as schemas for XML tools.
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use annals_def::grammar::{Dialect, relax_ng_files, xsd_files};
 use clap::ValueEnum;
 
-use super::CANNOT_RUN;
+use super::{CANNOT_RUN, output};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Schema {
@@ -15,7 +15,7 @@ pub(super) struct Schema {
     /// Whose words the schemas accept
     #[arg(long, value_enum, default_value_t = Words::Bigworld)]
     dialect: Words,
-    /// The folder that the schemas are written to; made if it is not there
+    /// The folder that the schemas are written to; made if it is not there, but not the one above it
     #[arg(long)]
     out: PathBuf,
 }
@@ -42,14 +42,14 @@ impl Schema {
             Notation::Xsd => xsd_files(dialect),
             Notation::Rng => relax_ng_files(dialect),
         };
-        if let Err(error) = fs::create_dir_all(&self.out) {
-            eprintln!("{}: {error}", self.out.display());
+        if let Err(error) = output::make_folder(&self.out) {
+            eprintln!("{error}");
             return ExitCode::from(CANNOT_RUN);
         }
         for file in files {
             let path = self.out.join(&file.name);
-            if let Err(error) = fs::write(&path, &file.text) {
-                eprintln!("{}: {error}", path.display());
+            if let Err(error) = output::write(&path, &file.text) {
+                eprintln!("{error}");
                 return ExitCode::from(CANNOT_RUN);
             }
             println!("{}", path.display());

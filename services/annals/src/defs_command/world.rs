@@ -1,24 +1,36 @@
-//! Definitions as commands are given them: a world's folder, or a stored schema.
+//! Definitions as commands are given them, a world's folder or a stored schema, and what is said where they have none.
+//!
+//! A world that does not compile has problems, and every command that needs it ends with 1, as a check does. Where there is
+//! nothing to read it could not run, and ends with 2.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{self, IsTerminal as _},
+    path::Path,
+    process::ExitCode,
+};
 
-use annals_def::{Schema, SchemaDecodeError, Severity, check_dir, render};
+use annals_def::{Diagnostic, Rule, Schema, SchemaDecodeError, Severity, Style, check_dir, render};
 use thiserror::Error;
 
-use super::style;
+use super::CANNOT_RUN;
 
 /// Why there is no schema.
 #[derive(Debug, Error)]
 pub(super) enum WorldError {
-    /// The definitions have errors, which follow.
-    #[error("the definitions in {folder} do not compile:\n{problems}`annals defs check {folder}` says the same")]
-    Definitions { folder: String, problems: String },
+    /// The definitions have errors, which come first; without any file there is one that says so.
+    #[error("{problems}{folder} does not compile; `annals defs explain {first}` says more about a code")]
+    Definitions {
+        folder: String,
+        problems: String,
+        first: Rule,
+    },
     /// A file cannot be read.
     #[error("{file} cannot be read: {source}")]
     Unreadable {
         file: String,
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file is no stored schema.
     #[error("{file} is no schema that `annals defs compile` wrote: {source}")]
@@ -29,21 +41,44 @@ pub(super) enum WorldError {
     },
 }
 
+impl WorldError {
+    /// Of a folder that does not compile. What is no error has no part in it.
+    pub(super) fn new(folder: &Path, mut diagnostics: Vec<Diagnostic>) -> Self {
+        diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        let style = match io::stderr().is_terminal() {
+            true => Style::Coloured,
+            false => Style::Plain,
+        };
+        let is_nothing = |rule: &Rule| *rule == Rule::NoDefinitions;
+        let mut rules = diagnostics.iter().map(|diagnostic| diagnostic.rule);
+        let first = rules.clone().find(is_nothing).or_else(|| rules.next());
+        Self::Definitions {
+            folder: folder.display().to_string(),
+            problems: render(&diagnostics, style),
+            first: first.unwrap_or(Rule::NoDefinitions),
+        }
+    }
+
+    /// Says why, and gives the exit code.
+    pub(super) fn tell(&self) -> ExitCode {
+        eprintln!("{self}");
+        match self {
+            Self::Definitions { first, .. } if *first != Rule::NoDefinitions => ExitCode::FAILURE,
+            _ => ExitCode::from(CANNOT_RUN),
+        }
+    }
+}
+
 /// The schema of a world's folder, or the one that a file holds.
 pub(super) fn schema(path: &Path) -> Result<Schema, WorldError> {
-    let name = path.display().to_string();
     if !path.is_file() {
-        let (schema, mut diagnostics) = check_dir(path);
-        diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
-        let problems = || render(&diagnostics, style());
-        return schema.ok_or_else(|| WorldError::Definitions {
-            folder: name,
-            problems: problems(),
-        });
+        let (schema, diagnostics) = check_dir(path);
+        return schema.ok_or_else(|| WorldError::new(path, diagnostics));
     }
+    let file = path.display().to_string();
     let bytes = fs::read(path).map_err(|source| WorldError::Unreadable {
-        file: name.clone(),
+        file: file.clone(),
         source,
     })?;
-    Schema::decode(&bytes).map_err(|source| WorldError::Undecodable { file: name, source })
+    Schema::decode(&bytes).map_err(|source| WorldError::Undecodable { file, source })
 }

@@ -1,0 +1,44 @@
+//! Files that commands write: into folders that are there, since a path that was mistyped is to make none.
+
+use std::{fs, io, path::Path};
+
+use thiserror::Error;
+
+/// Why nothing was written.
+#[derive(Debug, Error)]
+pub(super) enum OutputError {
+    /// The folder that it would be in is not there.
+    #[error("{path} cannot be written: there is no folder {parent}; make it first")]
+    NoFolder { path: String, parent: String },
+    /// The system refuses.
+    #[error("{path} cannot be written: {source}")]
+    Refused {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Writes a file.
+pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), OutputError> {
+    fs::write(path, content).map_err(|source| why(path, source))
+}
+
+/// Makes a folder if it is not there; the one above it has to be.
+pub(super) fn make_folder(path: &Path) -> Result<(), OutputError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir(path).map_err(|source| why(path, source))
+}
+
+fn why(path: &Path, source: io::Error) -> OutputError {
+    let name = path.display().to_string();
+    match path.parent().filter(|_| source.kind() == io::ErrorKind::NotFound) {
+        Some(parent) => OutputError::NoFolder {
+            path: name,
+            parent: parent.display().to_string(),
+        },
+        None => OutputError::Refused { path: name, source },
+    }
+}
