@@ -144,6 +144,44 @@ fn a_new_argument_has_the_default_of_its_type() {
 }
 
 #[test]
+fn a_call_that_was_not_made_under_the_old_definitions_is_refused() {
+    let pair = |fields: &[&str]| {
+        let fields = fields.iter().map(|name| Field::of(*name, DataType::UInt8)).collect();
+        DataType::FixedDict(Arc::new(FixedDict::of(fields)))
+    };
+    let with = |args: Vec<Argument>| {
+        let mut avatar = avatar(Vec::new());
+        avatar.base_methods = vec![Method::new("take", args)];
+        schema(vec![avatar])
+    };
+    let old = with(vec![
+        Argument::new("item", pair(&["a", "b"])),
+        Argument::new("gone", DataType::UInt8),
+    ]);
+    let new = with(vec![Argument::new("item", pair(&["b", "a", "c"]))]);
+    let plan = Plan::new(&old, &new, &Renames::default());
+    let call = |args: &[Value]| plan.convert_call(TypeId(0), MethodKind::Base, MemberId(0), args);
+    let item = |values: &[u64]| Value::Dict(values.iter().copied().map(Value::UInt).collect());
+    assert_eq!(
+        call(&[item(&[1, 2]), Value::UInt(3)]),
+        Ok((MemberId(0), vec![item(&[2, 1, 0])]))
+    );
+    for (args, argument) in [
+        ([item(&[1]), Value::UInt(3)], "take(item)"),
+        ([item(&[]), Value::UInt(3)], "take(item)"),
+        ([item(&[1, 2, 3]), Value::UInt(3)], "take(item)"),
+        ([item(&[1, 256]), Value::UInt(3)], "take(item)"),
+        ([Value::UInt(1), Value::UInt(3)], "take(item)"),
+        ([item(&[1, 2]), Value::UInt(256)], "take(gone)"),
+    ] {
+        let said = call(&args).expect_err("no such call was made").to_string();
+        for part in [argument, "not written under the old definitions"] {
+            assert!(said.contains(part), "no {part} in {said}");
+        }
+    }
+}
+
+#[test]
 fn two_properties_can_change_names() {
     let old = schema(vec![avatar(vec![
         property("a", DataType::UInt8),

@@ -493,6 +493,7 @@ impl Conversion {
             value: value.clone(),
             why,
         };
+        let unsaid = || misfit(format!("nothing says how {from} becomes {to}"));
         match (self, value) {
             (Self::Keep, _) | (Self::Fields(_), Value::None) => Ok(value.clone()),
             (Self::Number, _) => number::convert(value, to).ok_or_else(|| misfit(format!("no {to} is equal to it"))),
@@ -510,15 +511,15 @@ impl Conversion {
                 (DataType::Array(from) | DataType::Tuple(from), DataType::Array(to) | DataType::Tuple(to)) => {
                     cross_elements(each, (from, to), values, numbers)
                 }
-                _ => unreachable!("elements are those of sequences"),
+                _ => Err(unsaid()),
             },
             (Self::Fields(sources), Value::Dict(values)) => match (from, to) {
                 (DataType::FixedDict(from), DataType::FixedDict(to)) => {
                     cross_fields(sources, (from, to), values, numbers)
                 }
-                _ => unreachable!("fields are those of dictionaries"),
+                _ => Err(unsaid()),
             },
-            _ => Err(misfit(format!("nothing says how {from} becomes {to}"))),
+            _ => Err(unsaid()),
         }
     }
 }
@@ -560,8 +561,13 @@ fn cross_fields(
         crossed.push(match source {
             Source::Value(value) => value.clone(),
             Source::Field(at, conversion) => {
-                let types = (&from.fields[*at].data_type, &field.data_type);
-                let part = conversion.cross(types, &values[*at], numbers);
+                let old = &from.fields[*at];
+                let value = values.get(*at).ok_or_else(|| Misfit {
+                    at: Vec::new(),
+                    value: Value::Dict(values.to_vec()),
+                    why: format!("it has no field {}", old.name),
+                })?;
+                let part = conversion.cross((&old.data_type, &field.data_type), value, numbers);
                 part.map_err(|misfit| misfit.inside(Step::Field(field.name.clone())))?
             }
         });

@@ -22,7 +22,8 @@ pub use step::Step;
 pub(crate) use bridge::{Bridge, Conversion, Source, TypeNumbers, below};
 
 use crate::{
-    check::{Mismatch, Step as ValueStep},
+    check::{Mismatch, Step as ValueStep, check},
+    data_type::DataType,
     schema::{Argument, EntityType, Method, Property, Schema},
     value::Value,
 };
@@ -256,7 +257,7 @@ impl Plan {
     /// type.
     ///
     /// # Errors
-    /// If the method is gone or an argument has no counterpart.
+    /// If the method is gone, or an argument has no counterpart or is none of the old definitions.
     pub fn convert_call(
         &self,
         type_id: TypeId,
@@ -278,6 +279,10 @@ impl Plan {
             entity_type: old.name.clone(),
             method: from.name.clone(),
         })?;
+        let named = |argument: &Argument| format!("{}({})", from.name, argument.name);
+        for (argument, value) in from.args.iter().zip(args) {
+            written_under(old, || named(argument), &argument.data_type, value)?;
+        }
         let mut converted = Vec::with_capacity(to.args.len());
         for (source, argument) in plan.args.sources.iter().zip(&to.args) {
             converted.push(match source {
@@ -285,10 +290,7 @@ impl Plan {
                 Source::Field(at, conversion) => {
                     let types = (&from.args[*at].data_type, &argument.data_type);
                     let value = conversion.apply(types, &args[*at], &self.numbers);
-                    value.map_err(|misfit| {
-                        let name = format!("{}({})", from.name, from.args[*at].name);
-                        self::misfit(old, name, misfit)
-                    })?
+                    value.map_err(|found| misfit(old, named(&from.args[*at]), found))?
                 }
             });
         }
@@ -328,11 +330,7 @@ impl Plan {
         if matches!(plan.conversion, Conversion::Never) && *value == property.default {
             return Ok(target.default.clone());
         }
-        crate::check(&property.data_type, value).map_err(|Mismatch { at, problem }| {
-            let why = format!("{problem}; it was not written under the old definitions");
-            let value = value.clone();
-            misfit(old, property.name.clone(), bridge::Misfit { at, value, why })
-        })?;
+        written_under(old, || property.name.clone(), &property.data_type, value)?;
         let types = (&property.data_type, &target.data_type);
         let converted = plan.conversion.apply(types, value, &self.numbers);
         converted.map_err(|found| misfit(old, property.name.clone(), found))
@@ -486,6 +484,20 @@ fn other(part: Part) -> Part {
         Part::Base => Part::Cell,
         Part::Cell => Part::Base,
     }
+}
+
+/// Refuses a value that is none of its old type: no conversion can be relied on with it.
+fn written_under(
+    old: &EntityType,
+    name: impl FnOnce() -> String,
+    data_type: &DataType,
+    value: &Value,
+) -> Result<(), MigrationError> {
+    check(data_type, value).map_err(|Mismatch { at, problem }| {
+        let why = format!("{problem}; it was not written under the old definitions");
+        let value = value.clone();
+        misfit(old, name(), bridge::Misfit { at, value, why })
+    })
 }
 
 fn misfit(old: &EntityType, property: String, found: bridge::Misfit) -> MigrationError {
