@@ -17,6 +17,10 @@ const AVATAR: &str = "<root> <Implements> <Interface> Named </Interface> </Imple
     <level> <Type> LEVEL </Type> <Flags> ALL_CLIENTS </Flags> <Default> 1 </Default> </level>
     </Properties> <CellMethods> <say> <Exposed> OWN_CLIENT </Exposed> <Arg> UNICODE_STRING </Arg> </say>
     </CellMethods> </root>";
+const REORDERED: &str = "<root> <CellMethods> <say> <Arg> UNICODE_STRING </Arg> <Exposed> OWN_CLIENT </Exposed> </say>
+    </CellMethods> <Properties>
+    <level> <Default> 1 </Default> <Flags> ALL_CLIENTS </Flags> <Type> LEVEL </Type> </level>
+    </Properties> <Implements> <Interface> Named </Interface> </Implements> </root>";
 const NAMED: (&str, &str) = (
     "entity_defs/interfaces/Named.def",
     "<root> <Properties> <name> <Type> STRING </Type> <Flags> BASE </Flags> </name> </Properties> </root>",
@@ -44,7 +48,9 @@ fn spelling_does_not_matter() {
             ALIAS,
             ("entity_defs/Avatar.def", &AVATAR.replace("LEVEL", "UINT8")),
         ],
-        // Below another folder, and in another order.
+        // Tags and sections in another order.
+        [LIST, MONSTER, NAMED, ALIAS, ("entity_defs/Avatar.def", REORDERED)],
+        // Below another folder. Files have no order: a tree keeps them by their paths.
         [
             ("scripts/entity_defs/Avatar.def", AVATAR),
             ("scripts/entity_defs/alias.xml", ALIAS.1),
