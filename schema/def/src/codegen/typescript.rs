@@ -125,11 +125,10 @@ pub(super) fn file(model: &Model) -> String {
     }
     text.gap();
     comment(&mut text, "The types by their ids.");
-    text.open("export const enum TypeId {");
-    for Named { entity_type, name } in &types {
-        text.line(&format!("{name} = {},", entity_type.id.0));
-    }
-    text.close("}");
+    let type_ids = types
+        .iter()
+        .map(|named| (named.name.as_str(), usize::from(named.entity_type.id.0)));
+    numbers(&mut text, "TypeId", type_ids);
     for named in &types {
         write_type(&mut text, named, &shapes);
     }
@@ -272,11 +271,17 @@ fn handlers(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
 
 fn ids<'n>(text: &mut Text, name: &str, members: impl Iterator<Item = &'n str>) {
     text.gap();
-    text.open(&format!("export const enum {name} {{"));
-    for (id, member) in members.enumerate() {
-        text.line(&format!("{member} = {id},"));
+    numbers(text, name, members.zip(0..));
+}
+
+/// Names for numbers. No `const enum`: compilers that take each file for itself cannot look into one.
+fn numbers<'n>(text: &mut Text, name: &str, members: impl Iterator<Item = (&'n str, usize)>) {
+    text.open(&format!("export const {name} = {{"));
+    for (member, number) in members {
+        text.line(&format!("{member}: {number},"));
     }
-    text.close("}");
+    text.close("} as const;");
+    text.line(&format!("export type {name} = (typeof {name})[keyof typeof {name}];"));
 }
 
 /// The properties that clients see, by client number, with their names.

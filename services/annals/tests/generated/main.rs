@@ -135,7 +135,6 @@ fn typescript_compiles_strictly() {
             "es2020",
             "--noUnusedLocals",
             "--isolatedModules",
-            "false",
         ])
         .args(&files)
         .output()
