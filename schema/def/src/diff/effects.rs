@@ -5,7 +5,10 @@
 //! and `services/base/src/admission.rs`.
 
 use super::{Class, Effect, Effects, change::ChangeKind};
-use crate::migrate::{Difference, Fit, TypeChange};
+use crate::{
+    DataType,
+    migrate::{Difference, Fit, TypeChange},
+};
 
 /// Where the subject of a change is kept, before and after.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,6 +106,16 @@ fn stored_value(difference: &Difference) -> Effect {
             "{}: the plan stops at it and names it; without a plan its entity is not loaded",
             without_place(change)
         )),
+        (
+            Fit::None,
+            TypeChange::Replaced {
+                from: DataType::Python(_),
+                to: DataType::Python(_),
+            },
+        ) => breaking(
+            "no value but the default has a counterpart: the plan stops at it and names it; without a plan it would be \
+             taken for what it is not",
+        ),
         (Fit::None, _) => breaking(
             "no value but the default has a counterpart: the plan stops at it and names it; without a plan its entity is \
              not loaded",
