@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use annals_def::{
-    Change, ChangeError, DataType, Dice, Edit, Field, FixedDict, Form, Located, Path, Replaced, Sequence, Step, Value,
-    apply, check, difference, encode, generate, generate_change, generate_type, split_mix, unpack_path,
+    Change, ChangeError, DataType, Dice, Edit, Field, FixedDict, Form, Located, MAX_LENGTH, Path, Replaced, Sequence,
+    Step, Value, apply, check, difference, encode, generate, generate_change, generate_type, split_mix, unpack_path,
 };
 
 const SEEDS: u64 = 3_000;
@@ -417,4 +417,25 @@ fn a_change_is_not_made_to_a_value_of_another_shape() {
     for parts in [vec![6, 3], vec![3, 3, 6], vec![6, 3, 5], vec![6, 3, 6, 1]] {
         assert_eq!(Located::with_parts(change.clone(), parts), None);
     }
+}
+
+#[test]
+fn no_change_is_made_among_more_parts_than_a_value_can_have() {
+    let most = u32::try_from(MAX_LENGTH).expect("a length");
+    let append = |length| Change::splice(Path(vec![most - 1]), length, 0, Vec::new());
+    let located = Located::with_parts(append(most), vec![most, most]).expect("the greatest lengths");
+    let mut packed = Vec::new();
+    located.pack((0, 1), &mut packed);
+    // 1 (the property), 1 and 24 bits, 0, and twice the length, for which 24 bits are enough.
+    let bits = 1 + (1 + 24) + 1 + 24 + 24_usize;
+    assert_eq!(packed.len(), bits.div_ceil(8));
+    for parts in [
+        vec![most, most + 1],
+        vec![most + 1, most],
+        vec![most, u32::MAX],
+        vec![u32::MAX, most],
+    ] {
+        assert_eq!(Located::with_parts(append(most), parts), None);
+    }
+    assert_eq!(Located::with_parts(append(u32::MAX), vec![most, u32::MAX]), None);
 }

@@ -1,7 +1,7 @@
 //! What is remembered: events, calls, images, batches, and the state they fold into.
 
 use annals_db::StoredEntity;
-use annals_event::{Batch, Call, Event, Image, Links, OwnerState, Reader};
+use annals_event::{Batch, Body, Call, Event, Image, Links, OwnerState, Reader};
 use annals_ids::{OwnerId, Part};
 
 /// One event.
@@ -10,6 +10,10 @@ pub(crate) fn event(bytes: &[u8]) {
         let mut written = Vec::new();
         event.write(&mut written);
         assert_eq!(written, bytes);
+        // Clients are told the path in its packed form, whatever the log holds.
+        if let Body::Changed { change, .. } = &event.body {
+            change.pack((0, 1), &mut Vec::new());
+        }
     }
 }
 

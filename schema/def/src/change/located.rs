@@ -17,7 +17,7 @@ use super::{
     Change, Edit, Replaced,
     bits::{BitReader, BitWriter, bits_required},
 };
-use crate::{path::Path, value::Value};
+use crate::{data_type::MAX_LENGTH, path::Path, value::Value};
 
 /// A change with the number of parts that there were at each step of its path, and in the array for a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +40,13 @@ impl Located {
         Some(Self { change, parts })
     }
 
-    /// The change with these numbers of parts; `None` if they are not as many as it takes, or an index is not below them.
+    /// The change with these numbers of parts; `None` if they are not as many as it takes, an index is not below them, or no
+    /// value has so many.
     #[must_use]
     pub fn with_parts(change: Change, parts: Vec<u32>) -> Option<Self> {
+        if parts.iter().any(|&parts| parts as usize > MAX_LENGTH) {
+            return None;
+        }
         let steps = change.path.0.len();
         let inside = change.path.0.iter().zip(&parts).all(|(index, parts)| index < parts);
         let fits = match &change.edit {
@@ -105,7 +109,7 @@ impl Located {
             bits.put(bits_required(parts), index);
         }
         if let (Edit::Splice { at, removed, .. }, Some(length)) = (&self.change.edit, self.parts.last()) {
-            let width = bits_required(length + 1);
+            let width = slice_width(*length);
             bits.put(width, *at);
             bits.put(width, at + removed);
         }
@@ -121,16 +125,27 @@ fn count_parts(change: &Change, value: &Value) -> Option<Vec<u32>> {
         let (Value::Sequence(values) | Value::Dict(values)) = place else {
             return None;
         };
-        parts.push(u32::try_from(values.len()).ok()?);
+        parts.push(number_of(values)?);
         place = values.get(index as usize)?;
     }
     if let Edit::Splice { at, removed, .. } = &change.edit {
         let Value::Sequence(values) = place else { return None };
-        let length = u32::try_from(values.len()).ok()?;
+        let length = number_of(values)?;
         at.checked_add(*removed).filter(|&end| end <= length)?;
         parts.push(length);
     }
     Some(parts)
+}
+
+/// How many parts these are, if a value can have so many.
+fn number_of(parts: &[Value]) -> Option<u32> {
+    u32::try_from(parts.len()).ok().filter(|_| parts.len() <= MAX_LENGTH)
+}
+
+/// How many bits the start of a slice takes, and its end: in an array of `length` elements, at most [`MAX_LENGTH`], it can
+/// be before each and behind the last.
+fn slice_width(length: u32) -> u32 {
+    bits_required(length + 1)
 }
 
 /// A path as it was packed.
@@ -188,7 +203,7 @@ pub fn unpack_path<'v>(
         let (Value::Sequence(values) | Value::Dict(values)) = place else {
             return Err(UnpackError::Nowhere);
         };
-        let parts = u32::try_from(values.len()).map_err(|_| UnpackError::Nowhere)?;
+        let parts = number_of(values).ok_or(UnpackError::Nowhere)?;
         let index = take_index(&mut bits, parts)?;
         path.0.push(index);
         place = values.get(index as usize).ok_or(UnpackError::Nowhere)?;
@@ -202,8 +217,8 @@ fn take_slice(bits: &mut BitReader<'_>, place: &Value) -> Result<Range<u32>, Unp
     let Value::Sequence(values) = place else {
         return Err(UnpackError::Nowhere);
     };
-    let length = u32::try_from(values.len()).map_err(|_| UnpackError::Nowhere)?;
-    let width = bits_required(length.saturating_add(1));
+    let length = number_of(values).ok_or(UnpackError::Nowhere)?;
+    let width = slice_width(length);
     let (start, end) = (take_bits(bits, width)?, take_bits(bits, width)?);
     if start <= end && end <= length {
         Ok(start..end)
