@@ -104,6 +104,16 @@ impl MessageRange {
         self.direct.min(self.members) as usize
     }
 
+    /// How many bytes the id of the member with this client number takes, which there is: 1 to 3.
+    #[must_use]
+    pub fn id_length(&self, member: u16) -> usize {
+        if usize::from(member) < self.single_byte() {
+            1
+        } else {
+            1 + self.width as usize
+        }
+    }
+
     /// Appends the id of the member with this client number, which there is.
     pub fn put(&self, member: u16, out: &mut Vec<u8>) {
         let member = u32::from(member);

@@ -231,6 +231,8 @@ fn ids_are_as_long_as_those_of_the_messages() {
                 let mut bytes = Vec::new();
                 range.put(u16::try_from(id).expect("small"), &mut bytes);
                 assert_eq!(bytes.len() == 1, id < ids.single_byte, "{properties}, {methods}: {id}");
+                let length = ids.length(u16::try_from(id).expect("small"));
+                assert_eq!(length, bytes.len(), "{properties}, {methods}: {id}");
             }
         }
     }

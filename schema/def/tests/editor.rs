@@ -351,6 +351,24 @@ fn what_something_means_and_costs_is_told() {
 }
 
 #[test]
+fn an_id_costs_as_many_bytes_as_it_has() {
+    // Beside so many methods, properties have 127 slots, which two bytes share among 32 511 of them.
+    for (properties, bytes) in [(300, 2), (32_511, 2), (32_512, 3)] {
+        let property = |i| format!("<p{i}> <Type> INT8 </Type> <Flags> ALL_CLIENTS </Flags> </p{i}>\n");
+        let mut declared: String = (0..properties - 1).map(property).collect();
+        declared.push_str("<la|st> <Type> INT8 </Type> <Flags> ALL_CLIENTS </Flags> </last>");
+        let methods: String = (0..200).map(|i| format!("<m{i}/>\n")).collect();
+        let text = format!(
+            "<root>\n<Properties>\n{declared}\n</Properties>\n<ClientMethods>\n{methods}</ClientMethods>\n</root>"
+        );
+        let (draft, at) = draft(FILE, &text);
+        let said = draft.hover(FILE, at).expect("something is said").text;
+        let id = format!("wire id {} of {properties}, {bytes} bytes", properties - 1);
+        assert!(said.contains(&id), "no {id:?} in {said}");
+    }
+}
+
+#[test]
 fn costs_are_told_while_the_files_are_broken() {
     let text = cursor_in(AVATAR, "<Properties>", "gold").replace("</CellMethods>", "<oops");
     let (draft, at) = draft(FILE, &text);

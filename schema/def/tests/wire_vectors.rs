@@ -108,6 +108,7 @@ fn every_member_has_an_id_of_its_own_and_no_other_is_taken() {
             let mut id = Vec::new();
             range.put(member, &mut id);
             single += usize::from(id.len() == 1);
+            assert_eq!(range.id_length(member), id.len(), "{place}: member {member}");
             assert_eq!(range.take(&id), Some((member, &[][..])), "{place}");
             assert!(seen.insert(id), "{place}: member {member}");
         }

@@ -11,6 +11,7 @@ pub struct Ids {
     pub members: Vec<MemberId>,
     /// How many of the ids take one byte; those from here on take more.
     pub single_byte: usize,
+    range: MessageRange,
 }
 
 impl Ids {
@@ -20,23 +21,30 @@ impl Ids {
             Part::Base => one.exposed_base_methods(),
             Part::Cell => one.exposed_cell_methods(),
         };
-        Self::within(members, &MessageRange::of_calls(one, part))
+        Self::within(members, MessageRange::of_calls(one, part))
     }
 
     /// The properties and the methods that clients are shown.
     pub(crate) fn shown(one: &EntityType) -> (Self, Self) {
         let (properties, methods) = MessageRange::of_shown(one);
         (
-            Self::within(one.client_properties(), &properties),
-            Self::within(one.client_method_ids(), &methods),
+            Self::within(one.client_properties(), properties),
+            Self::within(one.client_method_ids(), methods),
         )
     }
 
-    fn within(members: &[MemberId], range: &MessageRange) -> Self {
+    fn within(members: &[MemberId], range: MessageRange) -> Self {
         Self {
             members: members.to_vec(),
             single_byte: range.single_byte(),
+            range,
         }
+    }
+
+    /// How many bytes this id takes, which there is: 1 to 3.
+    #[must_use]
+    pub fn length(&self, id: u16) -> usize {
+        self.range.id_length(id)
     }
 
     /// How many members have an id of more than one byte.

@@ -8,7 +8,7 @@ use super::{
     page::Spot,
 };
 use crate::{
-    describe::{MethodDescription, PropertyDescription, Sum, TypeDescription},
+    describe::{Ids, MethodDescription, PropertyDescription, Sum, TypeDescription},
     grammar::{FLAGS, Kind, LISTED, Meaning, Noun, Text, TypeWord},
     schema::Exposure,
     survey::{AncestorKind, MemberOrigin},
@@ -320,11 +320,7 @@ fn property_cost(one: &TypeDescription, property: &PropertyDescription) -> Cost 
     facts.push(format!("begins as `{}`", property.default));
     Cost {
         of: one.name.clone(),
-        number: number(
-            property.id,
-            one.client_properties.single_byte,
-            one.client_properties.members.len(),
-        ),
+        number: number(property.id, &one.client_properties),
         facts,
         documentation: documentation(&property.origin),
     }
@@ -355,19 +351,20 @@ fn method_cost(one: &TypeDescription, method: &MethodDescription) -> Cost {
     }
     Cost {
         of: one.name.clone(),
-        number: number(method.id, ids.single_byte, ids.members.len()),
+        number: number(method.id, ids),
         facts,
         documentation: documentation(&method.origin),
     }
 }
 
 /// The number by which clients know a member.
-fn number(id: Option<u16>, single_byte: usize, count: usize) -> String {
-    match id {
-        Some(id) if usize::from(id) < single_byte => format!("wire id {id} of {count}, 1 byte"),
-        Some(id) => format!("wire id {id} of {count}, 2 bytes"),
-        None => String::new(),
-    }
+fn number(id: Option<u16>, ids: &Ids) -> String {
+    let Some(id) = id else {
+        return String::new();
+    };
+    let (count, bytes) = (ids.members.len(), ids.length(id));
+    let plural = if bytes == 1 { "" } else { "s" };
+    format!("wire id {id} of {count}, {bytes} byte{plural}")
 }
 
 fn documentation(origin: &Option<MemberOrigin>) -> Option<String> {
