@@ -3,26 +3,22 @@
 mod answer;
 mod convert;
 mod frame;
+mod inbox;
 mod position;
 mod server;
 mod worlds;
 
 use std::{
-    collections::VecDeque,
     io::{self, BufReader, BufWriter, Write},
     process::ExitCode,
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::Arc,
     thread,
 };
 
-use lsp_server::Message;
-
 use super::CANNOT_RUN;
-use frame::{Frame, Malformed};
+use frame::Frame;
+use inbox::{Event, Inbox};
 use server::Server;
-
-/// Most messages read ahead: enough for a fast typist while a large world is checked.
-const QUEUE: usize = 256;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Lsp {
@@ -31,23 +27,13 @@ pub(super) struct Lsp {
     stdio: bool,
 }
 
-/// What can happen.
-#[derive(Debug)]
-enum Event {
-    /// The editor says something.
-    Message(Message),
-    /// It says something that is no message.
-    Malformed(Malformed),
-    /// It says nothing more.
-    Closed,
-}
-
 impl Lsp {
     pub(super) fn run(self) -> ExitCode {
-        let (sender, events) = sync_channel(QUEUE);
+        let inbox = Arc::new(Inbox::default());
+        let ears = Arc::clone(&inbox);
         // It waits for input until the process ends; nobody waits for it.
-        thread::spawn(move || listen(&sender));
-        match converse(&events, &mut BufWriter::new(io::stdout().lock())) {
+        thread::spawn(move || listen(&ears));
+        match converse(&inbox, &mut BufWriter::new(io::stdout().lock())) {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
                 eprintln!("the editor does not listen: {error}");
@@ -58,42 +44,27 @@ impl Lsp {
 }
 
 /// Reads what the editor says until it says no more.
-fn listen(events: &SyncSender<Event>) {
+fn listen(inbox: &Inbox) {
     let mut input = BufReader::new(io::stdin().lock());
     loop {
-        let event = match frame::read(&mut input) {
-            Ok(Some(Frame::Message(message))) => Event::Message(message),
-            Ok(Some(Frame::Malformed(malformed))) => Event::Malformed(malformed),
-            Ok(None) | Err(_) => Event::Closed,
+        let (event, bytes) = match frame::read(&mut input) {
+            Ok(Some(Frame::Message { message, bytes })) => (Event::Message(message), bytes),
+            Ok(Some(Frame::Malformed(malformed))) => (Event::Malformed(malformed), 0),
+            Ok(None) | Err(_) => return inbox.put(Event::Closed, 0),
         };
-        let is_last = matches!(event, Event::Closed);
-        if events.send(event).is_err() || is_last {
-            return;
-        }
+        inbox.put(event, bytes);
     }
 }
 
 /// Handles events until the conversation is over; gives the exit code.
-fn converse(events: &Receiver<Event>, output: &mut impl Write) -> io::Result<u8> {
+fn converse(inbox: &Inbox, output: &mut impl Write) -> io::Result<u8> {
     let mut server = Server::new();
-    let mut queue = VecDeque::new();
     loop {
-        // What has come already may cancel what came before it, and makes a check too early.
-        while queue.len() < QUEUE
-            && let Ok(event) = events.try_recv()
-        {
-            if let Event::Message(Message::Notification(notification)) = &event {
-                server.cancel(notification);
-            }
-            queue.push_back(event);
-        }
-        match queue.pop_front() {
+        match inbox.try_take() {
             Some(event) => handle(&mut server, event, output)?,
+            // What has come already makes a check too early.
             None if server.is_unsettled() => server.settle(),
-            None => match events.recv() {
-                Ok(event) => queue.push_back(event),
-                Err(_) => server.hung_up(),
-            },
+            None => handle(&mut server, inbox.take(), output)?,
         }
         for message in server.drain() {
             frame::write(output, &message)?;
@@ -108,6 +79,7 @@ fn converse(events: &Receiver<Event>, output: &mut impl Write) -> io::Result<u8>
 fn handle(server: &mut Server, event: Event, output: &mut impl Write) -> io::Result<()> {
     match event {
         Event::Message(message) => server.handle(message),
+        Event::Cancelled(id) => server.cancelled(id),
         Event::Malformed(malformed) => frame::refuse(output, malformed)?,
         Event::Closed => server.hung_up(),
     }
@@ -118,6 +90,7 @@ fn handle(server: &mut Server, event: Event, output: &mut impl Write) -> io::Res
 mod tests {
     use super::*;
 
+    use frame::Malformed;
     use lsp_server::{ErrorCode, Notification, Request, RequestId};
     use serde_json::{Value as Json, json};
 
@@ -129,16 +102,21 @@ mod tests {
         Event::Message(Notification::new(method.to_owned(), params).into())
     }
 
-    /// A whole conversation, all of it said before it is heard: the exit code, and the answers as error codes by id.
-    fn conversation(events: Vec<Event>) -> (u8, Vec<(Json, Option<i64>)>) {
-        let (sender, receiver) = sync_channel(QUEUE);
+    /// What a whole conversation comes to, all of it said before it is heard: the exit code, and what was written.
+    fn output(events: Vec<Event>) -> (u8, String) {
+        let inbox = Inbox::default();
         for event in events {
-            sender.send(event).expect("there is room");
+            inbox.put(event, 0);
         }
-        drop(sender);
+        inbox.put(Event::Closed, 0);
         let mut output = Vec::new();
-        let code = converse(&receiver, &mut output).expect("memory can be written");
-        let text = String::from_utf8(output).expect("text");
+        let code = converse(&inbox, &mut output).expect("memory can be written");
+        (code, String::from_utf8(output).expect("text"))
+    }
+
+    /// The exit code of a conversation, and the answers as error codes by id.
+    fn conversation(events: Vec<Event>) -> (u8, Vec<(Json, Option<i64>)>) {
+        let (code, text) = output(events);
         let bodies = text.split("Content-Length: ").skip(1).map(|frame| {
             let body = frame.split_once("\r\n\r\n").expect("a header").1;
             serde_json::from_str::<Json>(body).expect("JSON")
@@ -196,6 +174,22 @@ mod tests {
         ]);
         let cancelled = Some(ErrorCode::RequestCanceled as i64);
         assert_eq!(answers, [(json!(1), None), (json!(2), cancelled), (json!(3), None)]);
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused_aloud() {
+        let text = " ".repeat(annals_def::MAX_FILE_BYTES + 1);
+        let file = json!({ "uri": "file:///nowhere/x.def", "languageId": "xml", "version": 1, "text": text });
+        let (_, said) = output(vec![
+            initialize(),
+            tell("textDocument/didOpen", json!({ "textDocument": file })),
+        ]);
+        assert!(said.contains("window/showMessage"), "{}", said);
+        assert!(
+            said.contains("`file:///nowhere/x.def` is read as it is on the disk"),
+            "{}",
+            said
+        );
     }
 
     #[test]

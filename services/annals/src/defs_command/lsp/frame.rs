@@ -8,16 +8,19 @@ use lsp_server::Message;
 use serde_json::{Value as Json, json};
 
 /// Longest message read, bytes: an open file of 8 MiB with every character escaped.
-const MAX_MESSAGE: u64 = 64 << 20;
+pub(super) const MAX_MESSAGE: u64 = 64 << 20;
 
 /// Longest line of a header, bytes.
 const MAX_HEADER_LINE: u64 = 4_096;
 
+/// Most lines of a header: the protocol knows two.
+const MAX_HEADER_LINES: usize = 32;
+
 /// Something read.
 #[derive(Debug)]
 pub(super) enum Frame {
-    /// A message.
-    Message(Message),
+    /// A message, and the bytes that it came as.
+    Message { message: Message, bytes: u64 },
     /// Something else, and why it is no message.
     Malformed(Malformed),
 }
@@ -28,6 +31,9 @@ pub(super) enum Malformed {
     /// Its header does not say how long it is.
     #[error("the header has no Content-Length")]
     NoLength,
+    /// Its header does not end.
+    #[error("the header has more than {MAX_HEADER_LINES} lines")]
+    LongHeader,
     /// It is longer than any message.
     #[error("the message is longer than {MAX_MESSAGE} bytes")]
     TooLong,
@@ -43,7 +49,9 @@ impl Malformed {
     /// The code of the error in the protocol.
     fn code(self) -> i32 {
         match self {
-            Self::NoLength | Self::TooLong | Self::NotJson => lsp_server::ErrorCode::ParseError as i32,
+            Self::NoLength | Self::LongHeader | Self::TooLong | Self::NotJson => {
+                lsp_server::ErrorCode::ParseError as i32
+            }
             Self::NotMessage => lsp_server::ErrorCode::InvalidRequest as i32,
         }
     }
@@ -54,8 +62,9 @@ pub(super) fn read(input: &mut impl BufRead) -> io::Result<Option<Frame>> {
     let Some(length) = read_header(input)? else {
         return Ok(None);
     };
-    let Some(length) = length else {
-        return Ok(Some(Frame::Malformed(Malformed::NoLength)));
+    let length = match length {
+        Ok(length) => length,
+        Err(malformed) => return Ok(Some(Frame::Malformed(malformed))),
     };
     if length > MAX_MESSAGE {
         io::copy(&mut input.take(length), &mut io::sink())?;
@@ -69,32 +78,34 @@ pub(super) fn read(input: &mut impl BufRead) -> io::Result<Option<Frame>> {
         return Ok(Some(Frame::Malformed(Malformed::NotJson)));
     };
     Ok(Some(match serde_json::from_value(json) {
-        Ok(message) => Frame::Message(message),
+        Ok(message) => Frame::Message { message, bytes: length },
         Err(_) => Frame::Malformed(Malformed::NotMessage),
     }))
 }
 
-/// The length that a header says, if it says one; `None` at the end.
-fn read_header(input: &mut impl BufRead) -> io::Result<Option<Option<u64>>> {
-    let mut length = None;
-    let mut is_begun = false;
+/// The length that a header says, or why it says none; `None` at the end.
+fn read_header(input: &mut impl BufRead) -> io::Result<Option<Result<u64, Malformed>>> {
+    let mut length = Err(Malformed::NoLength);
+    let mut lines = 0;
     loop {
         let mut line = Vec::new();
         input.take(MAX_HEADER_LINE).read_until(b'\n', &mut line)?;
         if line.is_empty() {
-            return Ok(is_begun.then_some(length));
+            return Ok((lines > 0).then_some(length));
         }
         let text = String::from_utf8_lossy(&line);
         match text.trim_end() {
-            "" if is_begun => return Ok(Some(length)),
+            "" if lines > 0 => return Ok(Some(length)),
             // Blank lines between messages hurt nobody.
             "" => {}
+            // What is behind it is read as a header of its own.
+            _ if lines == MAX_HEADER_LINES => return Ok(Some(Err(Malformed::LongHeader))),
             line => {
-                is_begun = true;
+                lines += 1;
                 if let Some((name, value)) = line.split_once(':')
                     && name.trim().eq_ignore_ascii_case("Content-Length")
                 {
-                    length = value.trim().parse().ok();
+                    length = value.trim().parse().map_err(|_| Malformed::NoLength);
                 }
             }
         }
@@ -129,6 +140,7 @@ mod tests {
             ("Content-Length: 1\r\n\r\n\u{7f}".to_owned(), Malformed::NotJson),
             ("Content-Length: -1\r\n\r\n".to_owned(), Malformed::NoLength),
             ("nonsense\r\n\r\n".to_owned(), Malformed::NoLength),
+            ("A: b\r\n".repeat(MAX_HEADER_LINES + 1), Malformed::LongHeader),
             (
                 format!(
                     "Content-Length: {}\r\n\r\n{}",
@@ -146,7 +158,10 @@ mod tests {
                 other => panic!("{other:?}"),
             }
             match read(&mut input).expect("memory can be read") {
-                Some(Frame::Message(Message::Notification(exit))) => assert_eq!(exit.method, "exit"),
+                Some(Frame::Message {
+                    message: Message::Notification(exit),
+                    bytes,
+                }) => assert_eq!((exit.method.as_str(), bytes), ("exit", 33)),
                 other => panic!("{other:?}"),
             }
             assert!(read(&mut input).expect("memory can be read").is_none());

@@ -10,12 +10,12 @@ use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response}
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CompletionOptions,
     DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher, GlobPattern, HoverProviderCapability,
-    InitializeParams, InitializeResult, OneOf, PublishDiagnosticsParams, Registration, RegistrationParams,
-    ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, Url,
-    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    InitializeParams, InitializeResult, MessageType, OneOf, PublishDiagnosticsParams, Registration, RegistrationParams,
+    ServerCapabilities, ServerInfo, ShowMessageParams, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextDocumentSyncOptions, Url, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
     notification::{
-        Cancel, DidChangeTextDocument, DidChangeWatchedFiles, DidChangeWorkspaceFolders, DidCloseTextDocument,
-        DidOpenTextDocument, Exit, Initialized, Notification as _, PublishDiagnostics,
+        DidChangeTextDocument, DidChangeWatchedFiles, DidChangeWorkspaceFolders, DidCloseTextDocument,
+        DidOpenTextDocument, Exit, Initialized, Notification as _, PublishDiagnostics, ShowMessage,
     },
     request::{
         CodeActionRequest, Completion, DocumentSymbolRequest, GotoDefinition, HoverRequest, Initialize,
@@ -28,7 +28,7 @@ use serde_json::Value as Json;
 use super::{
     answer::{Answer, json},
     convert::{self, Texts, Urls},
-    worlds::{World, Worlds},
+    worlds::{NotTaken, World, Worlds},
 };
 
 /// The files whose changes on the disk matter.
@@ -64,7 +64,6 @@ pub(super) struct Server {
     worlds: Worlds,
     /// The folders that the editor works in.
     folders: Vec<Url>,
-    cancelled: BTreeSet<RequestId>,
     out: Vec<Message>,
 }
 
@@ -82,7 +81,6 @@ impl Server {
             abilities: Abilities::default(),
             worlds: Worlds::default(),
             folders: Vec::new(),
-            cancelled: BTreeSet::new(),
             out: Vec::new(),
         }
     }
@@ -97,14 +95,9 @@ impl Server {
         }
     }
 
-    /// Knows that the answer to a request is not wanted any more, before the request is handled.
-    pub(super) fn cancel(&mut self, notification: &Notification) {
-        if notification.method == Cancel::METHOD
-            && let Some(id) = notification.params.get("id")
-            && let Ok(id) = serde_json::from_value(id.clone())
-        {
-            self.cancelled.insert(id);
-        }
+    /// Answers a request whose answer is not wanted any more.
+    pub(super) fn cancelled(&mut self, id: RequestId) {
+        self.refuse(id, ErrorCode::RequestCanceled, "the request was cancelled".to_owned());
     }
 
     /// The pipe has ended.
@@ -168,10 +161,6 @@ impl Server {
     }
 
     fn request(&mut self, Request { id, method, params }: Request) {
-        if self.cancelled.remove(&id) {
-            let message = "the request was cancelled".to_owned();
-            return self.refuse(id, ErrorCode::RequestCanceled, message);
-        }
         let answer = match (self.phase, method.as_str()) {
             (Phase::Strange, Initialize::METHOD) => parsed(params).map(|params| json(self.initialize(params))),
             (Phase::Strange, _) => Err(refusal(ErrorCode::ServerNotInitialized, "`initialize` comes first")),
@@ -231,12 +220,14 @@ impl Server {
             Initialized::METHOD => self.initialized(),
             DidOpenTextDocument::METHOD => {
                 let lsp_types::DidOpenTextDocumentParams { text_document: file } = parsed(params)?;
-                self.worlds.open(&file.uri, file.version, file.text);
+                let taken = self.worlds.open(&file.uri, file.version, file.text);
+                self.tell_of(&file.uri, taken);
             }
             DidChangeTextDocument::METHOD => {
                 let params: lsp_types::DidChangeTextDocumentParams = parsed(params)?;
                 let file = params.text_document;
-                self.worlds.change(&file.uri, file.version, params.content_changes);
+                let taken = self.worlds.change(&file.uri, file.version, params.content_changes);
+                self.tell_of(&file.uri, taken);
             }
             DidCloseTextDocument::METHOD => {
                 let params: lsp_types::DidCloseTextDocumentParams = parsed(params)?;
@@ -263,6 +254,19 @@ impl Server {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Shows why an open file is not read. Nobody waits for an answer to what an editor tells.
+    fn tell_of(&mut self, url: &Url, taken: Result<(), NotTaken>) {
+        if let Err(reason) = taken {
+            let message = format!("`{url}` is read as it is on the disk: {reason}");
+            let params = ShowMessageParams {
+                typ: MessageType::WARNING,
+                message,
+            };
+            self.out
+                .push(Notification::new(ShowMessage::METHOD.to_owned(), params).into());
+        }
     }
 
     fn initialize(&mut self, params: InitializeParams) -> InitializeResult {

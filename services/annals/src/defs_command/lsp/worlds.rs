@@ -5,10 +5,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use annals_def::{Tree, editor::Draft, grammar::FileKind};
+use annals_def::{MAX_FILE_BYTES, MAX_TREE_BYTES, Tree, editor::Draft, grammar::FileKind};
 use lsp_types::{TextDocumentContentChangeEvent, Url};
 
 use super::position::Lines;
+
+/// Most files open at once: more than anybody looks at.
+const MAX_DOCUMENTS: usize = 1_024;
+
+/// Most bytes of the files open at once: as many as a world may have.
+const MAX_OPEN_BYTES: usize = MAX_TREE_BYTES;
+
+/// What there is too much of for the text of an open file to be taken. What is on the disk counts in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotTaken {
+    #[error("more than {MAX_DOCUMENTS} files are open; close some of them and open it again")]
+    Number,
+    #[error("it has more than {MAX_FILE_BYTES} bytes; make it shorter and open it again")]
+    Length,
+    #[error("the open files have more than {MAX_OPEN_BYTES} bytes; close some of them and open it again")]
+    Total,
+}
 
 /// Everything that an editor works on.
 #[derive(Debug, Default)]
@@ -94,20 +111,33 @@ impl Worlds {
     }
 
     /// Takes an open file's text in place of what is on the disk.
-    pub(super) fn open(&mut self, url: &Url, version: i32, text: String) {
-        let Ok(path) = url.to_file_path() else { return };
-        let document = Document { path, version, text };
-        self.documents.insert(url.clone(), document);
+    pub(super) fn open(&mut self, url: &Url, version: i32, text: String) -> Result<(), NotTaken> {
+        let Ok(path) = url.to_file_path() else { return Ok(()) };
+        // Opened twice, the newer text counts.
+        self.documents.remove(url);
+        let taken = self.room_for(text.len());
+        if taken.is_ok() {
+            let document = Document { path, version, text };
+            self.documents.insert(url.clone(), document);
+        } else {
+            self.close(url);
+        }
         if let Some(located) = self.locate(url) {
             self.load(&located.root);
             self.write(url, &located);
         }
+        taken
     }
 
-    /// Changes an open file.
-    pub(super) fn change(&mut self, url: &Url, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
-        let Some(document) = self.documents.get_mut(url) else {
-            return;
+    /// Changes an open file. If it is not taken, the file counts as closed: later changes would be of another text.
+    pub(super) fn change(
+        &mut self,
+        url: &Url,
+        version: i32,
+        changes: Vec<TextDocumentContentChangeEvent>,
+    ) -> Result<(), NotTaken> {
+        let Some(mut document) = self.documents.remove(url) else {
+            return Ok(());
         };
         document.version = version;
         for change in changes {
@@ -118,9 +148,29 @@ impl Worlds {
                 }
                 None => document.text = change.text,
             }
+            if let Err(reason) = self.room_for(document.text.len()) {
+                self.close(url);
+                return Err(reason);
+            }
         }
+        self.documents.insert(url.clone(), document);
         if let Some(located) = self.locate(url) {
             self.write(url, &located);
+        }
+        Ok(())
+    }
+
+    /// Whether one more file of so many bytes may be open.
+    fn room_for(&self, bytes: usize) -> Result<(), NotTaken> {
+        let open: usize = self.documents.values().map(|document| document.text.len()).sum();
+        if bytes > MAX_FILE_BYTES {
+            Err(NotTaken::Length)
+        } else if self.documents.len() >= MAX_DOCUMENTS {
+            Err(NotTaken::Number)
+        } else if open + bytes > MAX_OPEN_BYTES {
+            Err(NotTaken::Total)
+        } else {
+            Ok(())
         }
     }
 
@@ -211,6 +261,56 @@ fn root_above(path: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn url(name: &str) -> Url {
+        Url::parse(&format!("file:///nowhere/{name}")).expect("a URL")
+    }
+
+    fn typed(text: &str) -> Vec<TextDocumentContentChangeEvent> {
+        let range = Some(lsp_types::Range::default());
+        let text = text.to_owned();
+        vec![TextDocumentContentChangeEvent {
+            range,
+            range_length: None,
+            text,
+        }]
+    }
+
+    #[test]
+    fn open_files_are_bounded_in_number_and_length() {
+        let mut worlds = Worlds::default();
+        for number in 0..MAX_DOCUMENTS {
+            assert_eq!(worlds.open(&url(&number.to_string()), 0, String::new()), Ok(()));
+        }
+        assert_eq!(worlds.open(&url("more"), 0, String::new()), Err(NotTaken::Number));
+        assert_eq!(worlds.open(&url("7"), 1, "again".to_owned()), Ok(()));
+        assert_eq!(worlds.change(&url("7"), 2, typed("once ")), Ok(()));
+        assert_eq!(worlds.documents[&url("7")].text, "once again");
+        worlds.close(&url("0"));
+        assert_eq!(worlds.open(&url("more"), 0, " ".repeat(MAX_FILE_BYTES)), Ok(()));
+        assert_eq!(worlds.change(&url("more"), 1, typed(".")), Err(NotTaken::Length));
+        // It is as if it was closed: what follows would be of a text that nobody has.
+        assert!(!worlds.documents.contains_key(&url("more")));
+        assert_eq!(worlds.change(&url("more"), 2, typed("ignored")), Ok(()));
+        assert_eq!(
+            worlds.open(&url("more"), 0, " ".repeat(MAX_FILE_BYTES + 1)),
+            Err(NotTaken::Length)
+        );
+    }
+
+    #[test]
+    fn open_files_are_bounded_together() {
+        let mut worlds = Worlds::default();
+        for number in 0..MAX_OPEN_BYTES / MAX_FILE_BYTES {
+            assert_eq!(
+                worlds.open(&url(&number.to_string()), 0, " ".repeat(MAX_FILE_BYTES)),
+                Ok(())
+            );
+        }
+        assert_eq!(worlds.open(&url("more"), 0, ".".to_owned()), Err(NotTaken::Total));
+        worlds.close(&url("3"));
+        assert_eq!(worlds.open(&url("more"), 0, ".".to_owned()), Ok(()));
+    }
 
     #[test]
     fn a_file_tells_where_its_world_is() {
