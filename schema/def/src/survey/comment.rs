@@ -1,52 +1,59 @@
 //! The comments of a file: which of them says something about an element.
 
-use crate::compile::is_allowance;
+use std::ops::Range;
+
+use crate::{
+    compile::is_allowance,
+    source::{Comment, Document},
+};
 
 /// Longest documentation of one thing that is kept, bytes.
 const MAX_DOCUMENTATION: usize = 4_000;
 
-/// What begins and ends a comment.
+/// What is around the text of a comment.
 const BEGIN: &str = "<!--";
 const END: &str = "-->";
 
 /// What is said about the element whose name begins at an offset: the comments that stand right above it, each on lines of
 /// its own, without an empty line between; else the comment behind its start tag on the same line.
-pub(super) fn documentation(text: &str, name_start: usize) -> Option<String> {
-    let tag = name_start.checked_sub(1)?;
+pub(super) fn documentation(document: &Document<'_>, name_start: u32) -> Option<String> {
+    let text = document.text();
+    // In front of the name is the `<`.
+    let tag = (name_start as usize).checked_sub(1)?;
+    let comments = document.comments();
+    let (before, behind) = comments.split_at(comments.partition_point(|comment| comment.begin < name_start));
     let mut above = Vec::new();
-    let mut before = text.get(..tag)?;
-    while let Some((rest, content)) = comment_above(before) {
-        before = rest;
-        above.extend(said(content));
+    let mut below = tag;
+    for comment in before.iter().rev() {
+        let place = place(comment);
+        if !is_right_above(text, &place, below) {
+            break;
+        }
+        below = place.start;
+        above.extend(said(comment.text));
     }
     above.reverse();
     let documentation = match above.is_empty() {
         false => above.join("\n"),
-        true => beside(&text[tag..])?,
+        true => behind
+            .first()
+            .filter(|comment| !text[tag..place(comment).end].contains('\n'))
+            .and_then(|comment| said(comment.text))?,
     };
     Some(shortened(documentation))
 }
 
-/// The comment that ends a text, if it begins its line and at most one line end follows it; and what is before it.
-fn comment_above(before: &str) -> Option<(&str, &str)> {
-    let body = before.trim_end();
-    let between = &before[body.len()..];
-    if between.matches('\n').count() > 1 {
-        return None;
-    }
-    let body = body.strip_suffix(END)?;
-    let begin = body.rfind(BEGIN)?;
-    let line = body[..begin].rfind('\n').map_or(0, |at| at + 1);
-    let begins_its_line = body[line..begin].trim().is_empty();
-    begins_its_line.then(|| (&body[..begin], &body[begin + BEGIN.len()..]))
+/// Where a comment is, in bytes of the file's text.
+fn place(comment: &Comment<'_>) -> Range<usize> {
+    let begin = comment.begin as usize;
+    begin..begin + BEGIN.len() + comment.text.len() + END.len()
 }
 
-/// The comment behind a start tag, on its line.
-fn beside(tag: &str) -> Option<String> {
-    let line = tag.lines().next()?;
-    let begin = line.find(BEGIN)?;
-    let rest = &tag[begin + BEGIN.len()..];
-    said(&rest[..rest.find(END)?])
+/// Whether what is at a place begins its line, and nothing but at most one line end is between it and what is below.
+fn is_right_above(text: &str, place: &Range<usize>, below: usize) -> bool {
+    let between = &text[place.end..below];
+    let line = text[..place.start].rfind('\n').map_or(0, |at| at + 1);
+    between.trim().is_empty() && between.matches('\n').count() <= 1 && text[line..place.start].trim().is_empty()
 }
 
 /// What a comment says: its lines without the blanks around them. Nothing if it holds what is commented out, or is only
@@ -72,14 +79,22 @@ fn shortened(mut text: String) -> String {
 mod tests {
     use super::*;
 
+    use crate::{
+        diagnostic::Findings,
+        source::{FileId, parse},
+    };
+
     fn of(text: &str) -> Option<String> {
-        documentation(text, text.find("<hp").expect("there") + 1)
+        let text = format!("<root>\n{text}\n</root>");
+        let document = parse(FileId(0), &text, &mut Findings::default());
+        let name = text.find("<hp").expect("there") + 1;
+        documentation(&document, u32::try_from(name).expect("short"))
     }
 
     #[test]
     fn comments_right_above_or_beside_belong_to_an_element() {
         let cases = [
-            ("<a>\n\t<!-- Life. -->\n\t<hp> </hp>", Some("Life.")),
+            ("<a>\n\t<!-- Life. -->\n\t<hp> </hp></a>", Some("Life.")),
             ("<!-- One. --><!-- Two. --> <hp/>", None),
             (
                 "<!-- One. -->\n<!-- Two.\n     Three. -->\n<hp/>",
@@ -96,6 +111,10 @@ mod tests {
                 Some("allow players to see it"),
             ),
             ("<hp> <!-- not closed", None),
+            ("<hp>\n<!-- Of what is in it. --></hp>", None),
+            ("<![CDATA[\n<!-- Not this. ]]> -->\n<hp/>", None),
+            ("<hp> <![CDATA[<!-- Not this. -->]]> </hp>", None),
+            ("<hp note=\"<!-- Not this. -->\"/>", None),
             ("-->\n<hp/>", None),
             ("<!---->\n<hp/>", None),
         ];

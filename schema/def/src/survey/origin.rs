@@ -78,7 +78,7 @@ impl Texts<'_> {
                 kind: super::AncestorKind::Type,
                 name: String::new(),
             }),
-            documentation: documentation(self.text(span.file), span.start as usize),
+            documentation: self.documentation(span),
             written,
         }
     }
@@ -86,7 +86,12 @@ impl Texts<'_> {
     /// The comment above the root element of a file.
     fn documentation_of_file(&self, span: Span) -> Option<String> {
         let root = self.root(span.file)?;
-        documentation(self.text(span.file), root.name_span().start as usize)
+        self.documentation(root.name_span())
+    }
+
+    /// What comments say about the element whose name is there.
+    fn documentation(&self, name: Span) -> Option<String> {
+        documentation(self.document(name.file)?, name.start)
     }
 
     /// The aliases in the order of their declarations.
@@ -111,7 +116,7 @@ impl Texts<'_> {
         AliasOrigin {
             name: section.name.to_owned(),
             place: self.place(span),
-            documentation: documentation(self.text(span.file), span.start as usize),
+            documentation: self.documentation(span),
             written: written(section),
             data_type: data_type.to_string(),
             stream_size: data_type.stream_size(),

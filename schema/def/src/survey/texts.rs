@@ -61,9 +61,14 @@ impl<'w> Texts<'w> {
         self.documents.get(&name.file)?.section_at(name)
     }
 
+    /// A parsed file.
+    pub(super) fn document(&self, file: FileId) -> Option<&'w Document<'w>> {
+        self.documents.get(&file).copied()
+    }
+
     /// The root element of a file.
     pub(super) fn root(&self, file: FileId) -> Option<Section<'w>> {
-        self.documents.get(&file)?.root()
+        self.document(file)?.root()
     }
 
     /// The sections that declare aliases, in the order of their declarations.
