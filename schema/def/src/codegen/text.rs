@@ -76,11 +76,15 @@ impl Text {
         }
     }
 
-    /// Rust documentation, one paragraph of one line. Names come from outside, so that nothing but letters is taken as it
-    /// is.
+    /// Rust documentation, one paragraph of one line.
     pub(super) fn doc(&mut self, text: &str) {
-        let text = text.replace(['\n', '\r', '\u{2028}', '\u{2029}'], " ");
-        self.line(format!("/// {text}").trim_end());
+        self.line(format!("/// {}", in_one_line(text)).trim_end());
+    }
+
+    /// TypeScript documentation, in one line.
+    pub(super) fn block_doc(&mut self, text: &str) {
+        let text = in_one_line(text).replace("*/", "* /");
+        self.line(&format!("/** {text} */"));
     }
 
     /// The head of a Rust function up to `end`, which is `{` or `;`. A returned type begins with `-> `.
@@ -168,5 +172,30 @@ impl Text {
 
     fn column(&self) -> usize {
         self.depth * self.unit.len()
+    }
+}
+
+/// Text from outside as it may stand in a comment: a blank for whatever could end the line, or show another order of the
+/// text than it has. All else is taken as it is.
+fn in_one_line(text: &str) -> String {
+    let is_odd = |c: char| {
+        c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.replace(is_odd, " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_breaks_out_of_a_comment() {
+        let text = "a\nb\rc\u{0}d\u{2028}e\u{2029}f\u{85}g\u{202e}h*/i*\n/j*";
+        let mut rust = Text::at(1);
+        rust.doc(text);
+        assert_eq!(rust.finish(), "    /// a b c d e f g h*/i* /j*\n");
+        let mut typescript = Text::with_unit("  ");
+        typescript.block_doc(text);
+        assert_eq!(typescript.finish(), "/** a b c d e f g h* /i* /j* */\n");
     }
 }

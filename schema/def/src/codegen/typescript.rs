@@ -124,7 +124,7 @@ pub(super) fn file(model: &Model) -> String {
         interface(&mut text, shape, &shapes);
     }
     text.gap();
-    comment(&mut text, "The types by their ids.");
+    text.block_doc("The types by their ids.");
     let type_ids = types
         .iter()
         .map(|named| (named.name.as_str(), usize::from(named.entity_type.id.0)));
@@ -133,7 +133,7 @@ pub(super) fn file(model: &Model) -> String {
         write_type(&mut text, named, &shapes);
     }
     text.gap();
-    comment(&mut text, "Every type that clients see.");
+    text.block_doc("Every type that clients see.");
     text.open("export const WORLD: readonly TypeDescription[] = [");
     for named in &types {
         describe(&mut text, named);
@@ -182,7 +182,7 @@ fn named<'s>(schema: &'s Schema, shapes: &Shapes) -> Vec<Named<'s>> {
 
 fn interface(text: &mut Text, shape: &Shape, shapes: &Shapes) {
     text.gap();
-    comment(text, &format!("`{}`", shape.origin));
+    text.block_doc(&format!("`{}`", shape.origin));
     text.open(&format!("export interface {} {{", shape.name));
     for field in &shape.dict.fields {
         text.line(&format!("{}: {};", key(&field.name), spelled(&field.data_type, shapes)));
@@ -194,13 +194,10 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
     let Named { entity_type, name } = named;
     let properties = properties(entity_type);
     text.gap();
-    comment(
-        text,
-        &format!("The properties of a `{}` that clients see.", entity_type.name),
-    );
+    text.block_doc(&format!("The properties of a `{}` that clients see.", entity_type.name));
     text.open(&format!("export interface {name}View {{"));
     for (property, member) in &properties {
-        comment(text, &format!("`{}`: {}", property.name, property.distribution));
+        text.block_doc(&format!("`{}`: {}", property.name, property.distribution));
         text.line(&format!("readonly {member}: {};", spelled(&property.data_type, shapes)));
     }
     text.close("}");
@@ -222,10 +219,10 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
     ] {
         let calls = self::methods(list, exposed);
         text.gap();
-        comment(
-            text,
-            &format!("What clients can call of the {} part.", part.to_ascii_lowercase()),
-        );
+        text.block_doc(&format!(
+            "What clients can call of the {} part.",
+            part.to_ascii_lowercase()
+        ));
         text.open(&format!("export interface {name}{part}Calls {{"));
         for (method, member) in &calls {
             text.line(&format!("{member}({}): void;", arguments(&method.args, shapes)));
@@ -238,10 +235,7 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
 fn handlers(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
     let Named { entity_type, name } = named;
     text.gap();
-    comment(
-        text,
-        "What a game does when it is told something: client methods, and changes of properties.",
-    );
+    text.block_doc("What a game does when it is told something: client methods, and changes of properties.");
     text.open(&format!("export interface {name}Handlers {{"));
     let mut scope = Scope::default();
     for id in entity_type.client_method_ids() {
@@ -503,11 +497,4 @@ fn key(name: &str) -> String {
 /// A string: JSON's are TypeScript's.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-fn comment(text: &mut Text, about: &str) {
-    let about = about
-        .replace("*/", "* /")
-        .replace(['\n', '\r', '\u{2028}', '\u{2029}'], " ");
-    text.line(&format!("/** {about} */"));
 }
