@@ -57,8 +57,8 @@ pub use describe::{
     to_page, to_table,
 };
 pub use diagnostic::{
-    Diagnostic, Example, Explanation, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, explain, nearest,
-    render, to_json, to_sarif,
+    Diagnostic, Example, Explanation, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, digest, explain,
+    nearest, render, to_json, to_sarif,
 };
 pub use diff::{Audience, ChangeKind, Class, Diff, Effect, Effects, SchemaChange, Shift, Subject, diff};
 pub use element::{Element, read_elements};

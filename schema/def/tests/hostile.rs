@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use annals_def::{
-    Compiled, MAX_FILE_BYTES, MAX_FINDINGS, Rule, Severity, Style, Tree, check_dir, compile, render, split_mix,
+    Compiled, MAX_FILE_BYTES, MAX_FINDINGS, Rule, Severity, Style, Tree, check_dir, compile, digest, render, split_mix,
 };
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -39,7 +39,13 @@ fn repeat(count: usize, mut part: impl FnMut(usize, &mut String)) -> String {
 fn a_folder_that_is_not_there_is_named() {
     let (schema, diagnostics) = check_dir(Path::new("/there/is/no/such/folder"));
     assert!(schema.is_none());
+    assert_eq!(diagnostics.len(), 1);
     assert_eq!(diagnostics[0].rule, Rule::Unreadable);
+    assert!(
+        diagnostics[0]
+            .message
+            .starts_with("`/there/is/no/such/folder` cannot be read: ")
+    );
 }
 
 #[test]
@@ -185,6 +191,27 @@ fn no_number_of_warnings_hides_an_error() {
     // The first ones in the order of files are those that stay.
     let last = compiled.diagnostics.iter().rfind(|d| d.severity == Severity::Warning);
     assert_eq!(last.map(|d| d.place.file.as_str()), Some("entity_defs/T49.def"));
+}
+
+#[test]
+fn a_digest_says_the_same_thing_a_few_times_and_errors_last() {
+    let mut tree = tree(&[(
+        "entity_defs/Avatar.def",
+        "<root> <Properties> <p> <Type> INTT </Type> <Flags> BASE </Flags> </p> </Properties> </root>",
+    )]);
+    for i in 0..40 {
+        tree.insert(
+            format!("entity_defs/T{i}.def"),
+            "<root> <Propertis/>\n\n<Propertis/> </root>",
+        );
+    }
+    let compiled = refused(&tree, Rule::UnknownType);
+    let said = digest(&compiled.diagnostics, Style::Plain);
+    assert_eq!(said.matches("warning[D0101]").count(), 3);
+    assert!(said.contains("… and 77 more of D0101, in 39 files: `<Propertis>` is not understood"));
+    let (error, warning) = (said.find("error["), said.rfind("warning["));
+    assert!(error > warning && error.is_some(), "{said}");
+    assert!(said.ends_with("1 error, 80 warnings, 40 notes\n"), "{said}");
 }
 
 #[test]

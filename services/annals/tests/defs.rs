@@ -46,7 +46,19 @@ fn the_exit_code_tells_clean_wrong_and_nothing_to_check_apart() {
     assert_eq!(annals(wrong.path(), &["check", "."]).status.code(), Some(1));
     let nothing = annals(clean.path(), &["check", "no/such/folder"]);
     assert_eq!(nothing.status.code(), Some(2));
-    assert!(said(&nothing).contains("D0001"));
+    let text = said(&nothing);
+    assert!(
+        text.starts_with("error[D0001]: `no/such/folder` cannot be read: "),
+        "{text}"
+    );
+    assert!(text.contains("\n1 error\n"), "{text}");
+    let json = annals(clean.path(), &["check", "no/such/folder", "--format", "json"]);
+    let json: Json = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json["problems"][0]["file"], Json::Null);
+    assert_eq!(json["problems"][0]["line"], Json::Null);
+    let file = annals(clean.path(), &["check", "./entities.xml"]);
+    assert_eq!(file.status.code(), Some(2));
+    assert!(said(&file).contains("`./entities.xml` is a file: name its folder, `.`"));
     assert_eq!(annals(clean.path(), &["check"]).status.code(), Some(2));
 }
 

@@ -51,7 +51,10 @@ impl<'s> Documents<'s> {
         let Some(root) = root_of(tree) else {
             let finding = Finding::in_path(Rule::NoDefinitions, "", "there are no entity definitions here")
                 .help("name the folder that holds `entities.xml` and `entity_defs/`, or the one above it");
-            findings.push(finding);
+            // Of a folder that cannot be read it is not known what it holds.
+            if !tree.unread().iter().any(|(path, _)| path.is_empty()) {
+                findings.push(finding);
+            }
             return None;
         };
         let below = sources

@@ -81,11 +81,11 @@ pub(crate) fn compile_and<T>(tree: &Tree, look: impl FnOnce(&World<'_>, &mut Fin
 fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>) -> (Compiled, Option<T>) {
     let mut findings = Findings::default();
     for (path, reason) in tree.unread() {
-        findings.push(Finding::in_path(
-            Rule::Unreadable,
-            path.clone(),
-            format!("cannot be read: {reason}"),
-        ));
+        let message = match path.is_empty() {
+            true => reason.clone(),
+            false => format!("cannot be read: {reason}"),
+        };
+        findings.push(Finding::in_path(Rule::Unreadable, path.clone(), message));
     }
     let sources = Sources::decode(tree, &mut findings);
     let Some(documents) = Documents::parse(tree, &sources, &mut findings) else {

@@ -15,7 +15,7 @@ pub use explanation::{Example, Explanation, explain};
 pub use findings::MAX_FINDINGS;
 pub(crate) use findings::{Allowance, Findings};
 pub use nearest::nearest;
-pub use render::{Style, render};
+pub use render::{Style, digest, render};
 pub(crate) use render::{columns, paint};
 pub use report::{to_json, to_sarif};
 pub use rule::{Rule, RuleText, Severity};

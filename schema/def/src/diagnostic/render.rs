@@ -10,9 +10,13 @@
 //!    = help: did you mean `INT32`?
 //! ```
 
-use std::fmt::Write as _;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
-use super::{Diagnostic, Place, Severity};
+use super::{Diagnostic, Place, Rule, Severity};
 
 /// Whether the text is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +27,9 @@ pub enum Style {
     /// With the escape sequences of terminals.
     Coloured,
 }
+
+/// How many that say the same a digest shows.
+const MAX_ALIKE: usize = 3;
 
 /// Columns of a tab stop.
 const TAB: usize = 4;
@@ -35,6 +42,56 @@ pub fn render(diagnostics: &[Diagnostic], style: Style) -> String {
         render_one(diagnostic, style, &mut out);
         out.push('\n');
     }
+    out.push_str(&counts(diagnostics));
+    out
+}
+
+/// The diagnostics for somebody who reads them in a terminal: the gravest last, next to where they look, and of those that
+/// say the same only a few, with how many more there are. Empty if there are none.
+#[must_use]
+pub fn digest(diagnostics: &[Diagnostic], style: Style) -> String {
+    let mut alike: BTreeMap<(Rule, &str), Vec<&Diagnostic>> = BTreeMap::new();
+    for diagnostic in diagnostics {
+        let those = alike.entry((diagnostic.rule, &diagnostic.message)).or_default();
+        those.push(diagnostic);
+    }
+    let mut groups: Vec<_> = alike.into_values().collect();
+    // What says how much is left out stands above the counts; otherwise by severity and place.
+    groups.sort_by_key(|group| {
+        let first = group[0];
+        (first.rule == Rule::MoreFindings, Reverse(first.severity), &first.place)
+    });
+    let mut out = String::new();
+    for group in groups {
+        // One more takes no more room than to say that there is one.
+        let shown = if group.len() <= MAX_ALIKE + 1 {
+            group.len()
+        } else {
+            MAX_ALIKE
+        };
+        for diagnostic in &group[..shown] {
+            render_one(diagnostic, style, &mut out);
+            out.push('\n');
+        }
+        if let [first, ..] = &group[shown..] {
+            let files: BTreeSet<&str> = group[shown..].iter().map(|one| one.place.file.as_str()).collect();
+            let _ = writeln!(
+                out,
+                "… and {} more of {}, in {} file{}: {}\n",
+                group.len() - shown,
+                first.rule,
+                files.len(),
+                if files.len() == 1 { "" } else { "s" },
+                first.message
+            );
+        }
+    }
+    out.push_str(&counts(diagnostics));
+    out
+}
+
+/// `2 errors, 1 warning`, with the end of the line; empty if there are none.
+fn counts(diagnostics: &[Diagnostic]) -> String {
     let count = |severity| diagnostics.iter().filter(|d| d.severity == severity).count();
     let counts: Vec<String> = [Severity::Error, Severity::Warning, Severity::Lint, Severity::Note]
         .into_iter()
@@ -42,10 +99,10 @@ pub fn render(diagnostics: &[Diagnostic], style: Style) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, severity)| format!("{count} {severity}{}", if count == 1 { "" } else { "s" }))
         .collect();
-    if !counts.is_empty() {
-        let _ = writeln!(out, "{}", counts.join(", "));
+    match counts.as_slice() {
+        [] => String::new(),
+        counts => format!("{}\n", counts.join(", ")),
     }
-    out
 }
 
 fn render_one(diagnostic: &Diagnostic, style: Style, out: &mut String) {

@@ -6,7 +6,7 @@ use super::{Diagnostic, Place, Rule, Severity};
 
 /// All diagnostics as one JSON object: `problems`, each with its code, severity, file, line, columns, message, why, help
 /// and related places; and `counts` by severity. Lines and columns count from 1; `endColumn` is the first behind the place.
-/// Columns count characters.
+/// Columns count characters. What concerns the folder as a whole has `null` for its place.
 #[must_use]
 pub fn to_json(diagnostics: &[Diagnostic]) -> String {
     let count = |severity| diagnostics.iter().filter(|d| d.severity == severity).count();
@@ -44,6 +44,10 @@ fn problem(diagnostic: &Diagnostic) -> Json {
 }
 
 fn place(place: &Place) -> Json {
+    if place.file.is_empty() {
+        // The folder: it has no lines.
+        return json!({ "file": null, "line": null, "column": null, "endColumn": null, "text": null });
+    }
     json!({
         "file": place.file,
         "line": place.line,

@@ -39,6 +39,12 @@ impl Tree {
         while let Some((path, below, depth)) = reader.links.pop() {
             reader.read_from(&path, &below, depth);
         }
+        for (below, reason) in &mut reader.tree.unread {
+            // The game's folder, by the name that it was given.
+            if below.is_empty() {
+                *reason = no_folder(dir, reason);
+            }
+        }
         reader.tree
     }
 }
@@ -127,6 +133,16 @@ impl Reader {
             }
         }
         read_at_most(path, limit)
+    }
+}
+
+/// Why a game's folder could not be read.
+fn no_folder(dir: &Path, reason: &str) -> String {
+    let name = dir.display();
+    match dir.parent().filter(|_| dir.is_file()) {
+        Some(parent) if parent.as_os_str().is_empty() => format!("`{name}` is a file: name its folder, `.`"),
+        Some(parent) => format!("`{name}` is a file: name its folder, `{}`", parent.display()),
+        None => format!("`{name}` cannot be read: {reason}"),
     }
 }
 

@@ -26,7 +26,8 @@ impl Tree {
         self.files.remove(path);
     }
 
-    /// Says that a file or folder is there and cannot be read.
+    /// Says that a file or folder is there and cannot be read; of the game's folder itself, whose path is empty, the
+    /// reason is a whole sentence.
     pub fn cannot_read(&mut self, path: &str, reason: &str) {
         self.unread.push((path.to_owned(), reason.to_owned()));
     }

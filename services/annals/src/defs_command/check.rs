@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Diagnostic, Rule, Severity, check_dir, render, survey_dir, to_json, to_sarif};
+use annals_def::{Diagnostic, Rule, Severity, check_dir, digest, survey_dir, to_json, to_sarif};
 use clap::ValueEnum;
 
 use super::{CANNOT_RUN, say, style};
@@ -46,7 +46,11 @@ impl Check {
             Format::Json => say(&to_json(&diagnostics)),
             Format::Sarif => say(&to_sarif(&diagnostics, &uri(&self.dir))),
         }
-        if diagnostics.iter().any(|d| d.rule == Rule::NoDefinitions) {
+        let is_nothing = |d: &Diagnostic| match d.rule {
+            Rule::NoDefinitions => true,
+            rule => rule == Rule::Unreadable && d.place.file.is_empty(),
+        };
+        if diagnostics.iter().any(is_nothing) {
             return ExitCode::from(CANNOT_RUN);
         }
         let gravest = if self.strict { Severity::Lint } else { Severity::Error };
@@ -58,11 +62,11 @@ impl Check {
     }
 
     fn text(&self, diagnostics: &[Diagnostic]) -> String {
-        match diagnostics {
-            [] => format!("{}: no problems\n", self.dir.display()),
-            [first, ..] => {
-                let all = render(diagnostics, style());
-                format!("{all}`annals defs explain {}` says more about a code\n", first.rule)
+        match diagnostics.iter().min_by_key(|diagnostic| diagnostic.severity) {
+            None => format!("{}: no problems\n", self.dir.display()),
+            Some(gravest) => {
+                let all = digest(diagnostics, style());
+                format!("{all}`annals defs explain {}` says more about a code\n", gravest.rule)
             }
         }
     }

@@ -10,7 +10,7 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Diagnostic, Rule, Schema, SchemaDecodeError, Severity, Style, check_dir, render};
+use annals_def::{Diagnostic, Rule, Schema, SchemaDecodeError, Severity, Style, check_dir, digest};
 use thiserror::Error;
 
 use super::CANNOT_RUN;
@@ -24,6 +24,8 @@ pub(super) enum WorldError {
         folder: String,
         problems: String,
         first: Rule,
+        /// There is nothing to read.
+        is_nothing: bool,
     },
     /// A file cannot be read.
     #[error("{file} cannot be read: {source}")]
@@ -49,13 +51,12 @@ impl WorldError {
             true => Style::Coloured,
             false => Style::Plain,
         };
-        let is_nothing = |rule: &Rule| *rule == Rule::NoDefinitions;
-        let mut rules = diagnostics.iter().map(|diagnostic| diagnostic.rule);
-        let first = rules.clone().find(is_nothing).or_else(|| rules.next());
+        let first = diagnostics.iter().find(|one| is_nothing(one)).or(diagnostics.first());
         Self::Definitions {
             folder: folder.display().to_string(),
-            problems: render(&diagnostics, style),
-            first: first.unwrap_or(Rule::NoDefinitions),
+            problems: digest(&diagnostics, style),
+            first: first.map_or(Rule::NoDefinitions, |one| one.rule),
+            is_nothing: diagnostics.iter().any(is_nothing),
         }
     }
 
@@ -63,9 +64,17 @@ impl WorldError {
     pub(super) fn tell(&self) -> ExitCode {
         eprintln!("{self}");
         match self {
-            Self::Definitions { first, .. } if *first != Rule::NoDefinitions => ExitCode::FAILURE,
+            Self::Definitions { is_nothing: false, .. } => ExitCode::FAILURE,
             _ => ExitCode::from(CANNOT_RUN),
         }
+    }
+}
+
+/// Whether it says that there is nothing to read: no definitions, or no folder.
+pub(super) fn is_nothing(diagnostic: &Diagnostic) -> bool {
+    match diagnostic.rule {
+        Rule::NoDefinitions => true,
+        rule => rule == Rule::Unreadable && diagnostic.place.file.is_empty(),
     }
 }
 
