@@ -10,6 +10,8 @@ use serde_json::Value as Json;
 
 const CLEAN: &str =
     "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
+/// What is said where all is well; nothing in such a world tells the dialects apart.
+const NO_PROBLEMS: &str = ".: no problems in 1 entity type, read as BigWorld, since nothing speaks for a dialect\n";
 const ODD: &str = "<root> <Propertis/> </root>";
 const WRONG: &str =
     "<root>\n\t<Properties>\n\t\t<hp> <Type> UINT9 </Type> <Flags> ALL_CLIENT </Flags> </hp>\n\t</Properties>\n</root>";
@@ -38,7 +40,7 @@ fn the_exit_code_tells_clean_wrong_and_nothing_to_check_apart() {
     let clean = world(CLEAN);
     let output = annals(clean.path(), &["check", "."]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(said(&output), ".: no problems\n");
+    assert_eq!(said(&output), NO_PROBLEMS);
     let odd = world(ODD);
     assert_eq!(annals(odd.path(), &["check", "."]).status.code(), Some(0));
     assert_eq!(annals(odd.path(), &["check", "--strict", "."]).status.code(), Some(1));
@@ -60,6 +62,26 @@ fn the_exit_code_tells_clean_wrong_and_nothing_to_check_apart() {
     assert_eq!(file.status.code(), Some(2));
     assert!(said(&file).contains("`./entities.xml` is a file: name its folder, `.`"));
     assert_eq!(annals(clean.path(), &["check"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_check_says_in_which_dialect_it_reads_and_why() {
+    let dir = world(CLEAN);
+    let list = "<root>\n<Avatar hasCell=\"true\"/>\n</root>";
+    fs::write(dir.path().join("entities.xml"), list).expect("written");
+    let read = "read as KBEngine, because of entities.xml:2 `hasCell`\n";
+    let clean = said(&annals(dir.path(), &["check", "."]));
+    assert_eq!(clean, format!(".: no problems in 1 entity type, {read}"));
+    let json = annals(dir.path(), &["check", ".", "--lints", "--format", "json"]);
+    let json: Json = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(
+        (&json["dialect"], &json["because"]),
+        (&"KBEngine".into(), &"entities.xml:2 `hasCell`".into())
+    );
+    assert_eq!(json["schema"]["entityTypes"], 1);
+    fs::write(dir.path().join("entity_defs/Avatar.def"), WRONG).expect("written");
+    let wrong = said(&annals(dir.path(), &["check", "."]));
+    assert!(wrong.contains(&format!("\n.: {read}")), "{wrong}");
 }
 
 #[test]
@@ -94,7 +116,8 @@ fn every_problem_is_shown_with_its_place_and_what_to_write_instead() {
         "help: did you mean `UINT8`?",
         "error[D0302]: there is no distribution `ALL_CLIENT`\n --> entity_defs/Avatar.def:3:37\n",
         "help: did you mean `ALL_CLIENTS`?",
-        "2 errors\n`annals defs explain D0201` says more",
+        "2 errors\n.: read as BigWorld",
+        "\n`annals defs explain D0201` says more",
     ] {
         assert!(said.contains(part), "no {part} in\n{said}");
     }
@@ -156,10 +179,7 @@ fn advice_is_given_to_those_who_ask_and_fails_only_if_strict() {
         "<root> <Properties> <share> <Type> FLOAT64 </Type> <Flags> OWN_CLIENT </Flags> </share> </Properties> </root>";
     let dir = world(wasteful);
     let plain = annals(dir.path(), &["check", ".", "--strict"]);
-    assert_eq!(
-        (plain.status.code(), said(&plain).as_str()),
-        (Some(0), ".: no problems\n")
-    );
+    assert_eq!((plain.status.code(), said(&plain).as_str()), (Some(0), NO_PROBLEMS));
     let advice = annals(dir.path(), &["check", ".", "--lints"]);
     assert_eq!(advice.status.code(), Some(0));
     assert!(said(&advice).contains("lint[D0702]: `share` is sent to clients with 64 bits"));
@@ -181,7 +201,7 @@ fn advice_is_given_to_those_who_ask_and_fails_only_if_strict() {
     let allowed = wasteful.replace("<share>", "<share> <!-- allow D0702: exact shares are shown -->");
     let dir = world(&allowed);
     let output = annals(dir.path(), &["check", ".", "--lints", "--strict"]);
-    assert_eq!(said(&output), ".: no problems\n");
+    assert_eq!(said(&output), NO_PROBLEMS);
 }
 
 #[test]
@@ -254,12 +274,15 @@ fn every_command_says_the_same_of_the_same_world() {
         }
     }
     let empty = tempfile::tempdir().expect("a folder");
-    for folder in [".", "no/such/folder"] {
+    for (folder, why) in [
+        (".", "error[D0010]"),
+        ("no/such/folder", "`no/such/folder` cannot be read"),
+    ] {
         for command in readers(folder).into_iter().chain([vec!["check", folder]]) {
             let output = annals(empty.path(), &command);
             assert_eq!(output.status.code(), Some(2), "{command:?}");
             let told = said(&output) + &errors(output);
-            assert!(told.contains("error[D0010]"), "{command:?}\n{told}");
+            assert!(told.contains(why), "{command:?}\n{told}");
         }
     }
 }

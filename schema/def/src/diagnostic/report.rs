@@ -3,12 +3,15 @@
 use serde_json::{Value as Json, json};
 
 use super::{Diagnostic, Place, Rule, Severity};
+use crate::compile::Compiled;
 
-/// All diagnostics as one JSON object: `problems`, each with its code, severity, file, line, columns, message, why, help
+/// What compiling found as one JSON object: `problems`, each with its code, severity, file, line, columns, message, why, help
 /// and related places; and `counts` by severity. Lines and columns count from 1; `endColumn` is the first behind the place.
-/// Columns count characters. What concerns the folder as a whole has `null` for its place.
+/// Columns count characters. What concerns the folder as a whole has `null` for its place. `dialect` is that in which the files were read,
+/// `because` what spoke for it; `schema`, if there is one, has its fingerprint and how many types there are of each kind.
 #[must_use]
-pub fn to_json(diagnostics: &[Diagnostic]) -> String {
+pub fn to_json(found: &Compiled) -> String {
+    let diagnostics = &found.diagnostics;
     let count = |severity| diagnostics.iter().filter(|d| d.severity == severity).count();
     let report = json!({
         "problems": diagnostics.iter().map(problem).collect::<Vec<_>>(),
@@ -18,6 +21,14 @@ pub fn to_json(diagnostics: &[Diagnostic]) -> String {
             "lint": count(Severity::Lint),
             "note": count(Severity::Note),
         },
+        "dialect": found.dialect.dialect.name(),
+        "because": found.dialect.because.as_ref().map(ToString::to_string),
+        "schema": found.schema.as_ref().map(|schema| json!({
+            "fingerprint": schema.fingerprint().to_string(),
+            "entityTypes": schema.types().len(),
+            "services": schema.services().len(),
+            "userDataObjects": schema.user_data_objects().len(),
+        })),
     });
     format!("{report:#}\n")
 }

@@ -5,10 +5,10 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Diagnostic, Rule, Severity, check_dir, digest, survey_dir, to_json, to_sarif};
+use annals_def::{Compiled, Severity, Survey, Tree, compile, digest, survey_dir, to_json, to_sarif};
 use clap::ValueEnum;
 
-use super::{CANNOT_RUN, say, style};
+use super::{CANNOT_RUN, say, style, world::is_nothing};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
@@ -34,39 +34,58 @@ enum Format {
 
 impl Check {
     pub(super) fn run(self) -> ExitCode {
-        let (schema, diagnostics) = match self.lints {
-            true => {
-                let survey = survey_dir(&self.dir);
-                (survey.schema, survey.diagnostics)
-            }
-            false => check_dir(&self.dir),
-        };
+        let found = self.compiled();
         match self.format {
-            Format::Text => say(&self.text(&diagnostics)),
-            Format::Json => say(&to_json(&diagnostics)),
-            Format::Sarif => say(&to_sarif(&diagnostics, &uri(&self.dir))),
+            Format::Text => say(&self.text(&found)),
+            Format::Json => say(&to_json(&found)),
+            Format::Sarif => say(&to_sarif(&found.diagnostics, &uri(&self.dir))),
         }
-        let is_nothing = |d: &Diagnostic| match d.rule {
-            Rule::NoDefinitions => true,
-            rule => rule == Rule::Unreadable && d.place.file.is_empty(),
-        };
-        if diagnostics.iter().any(is_nothing) {
+        if found.diagnostics.iter().any(is_nothing) {
             return ExitCode::from(CANNOT_RUN);
         }
         let gravest = if self.strict { Severity::Lint } else { Severity::Error };
-        if schema.is_none() || diagnostics.iter().any(|d| d.severity <= gravest) {
+        if found.schema.is_none() || found.diagnostics.iter().any(|d| d.severity <= gravest) {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
         }
     }
 
-    fn text(&self, diagnostics: &[Diagnostic]) -> String {
-        match diagnostics.iter().min_by_key(|diagnostic| diagnostic.severity) {
-            None => format!("{}: no problems\n", self.dir.display()),
-            Some(gravest) => {
-                let all = digest(diagnostics, style());
-                format!("{all}`annals defs explain {}` says more about a code\n", gravest.rule)
+    fn compiled(&self) -> Compiled {
+        if !self.lints {
+            return compile(&Tree::read(&self.dir));
+        }
+        let Survey {
+            schema,
+            diagnostics,
+            dialect,
+            ..
+        } = survey_dir(&self.dir);
+        Compiled {
+            schema,
+            diagnostics,
+            dialect,
+        }
+    }
+
+    /// What was found, and how the files were read: what is wrong in one dialect may be right in the other.
+    fn text(&self, found: &Compiled) -> String {
+        let (folder, dialect) = (self.dir.display(), &found.dialect);
+        let gravest = found.diagnostics.iter().min_by_key(|diagnostic| diagnostic.severity);
+        match (gravest, &found.schema) {
+            (Some(gravest), _) => {
+                let all = digest(&found.diagnostics, style());
+                let explain = format!("`annals defs explain {}` says more about a code", gravest.rule);
+                if found.diagnostics.iter().any(is_nothing) {
+                    format!("{all}{explain}\n")
+                } else {
+                    format!("{all}{folder}: {dialect}\n{explain}\n")
+                }
+            }
+            (None, schema) => {
+                let types = schema.as_ref().map_or(0, |schema| schema.types().len());
+                let plural = if types == 1 { "" } else { "s" };
+                format!("{folder}: no problems in {types} entity type{plural}, {dialect}\n")
             }
         }
     }
