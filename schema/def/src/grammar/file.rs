@@ -74,8 +74,9 @@ pub(crate) const LISTS: [(&str, FileKind); 5] = [
 /// The files of aliases: BigWorld's, KBEngine's.
 const ALIAS_FILES: [&str; 2] = ["entity_defs/alias.xml", "entity_defs/types.xml"];
 
-/// Below which of [`ROOTS`] a game's definitions are.
-pub(crate) fn root_of(tree: &Tree) -> Option<&'static str> {
+/// Where a game's definitions are below its folder: empty, or a path that ends in `/`. `None` if there are none.
+#[must_use]
+pub fn root_of(tree: &Tree) -> Option<&'static str> {
     let has = |root: &&str| {
         tree.files().any(|(path, _)| {
             path.strip_prefix(*root)

@@ -18,8 +18,8 @@ pub(crate) use definition::{
 };
 pub use definition::{COMPONENT_ALIAS, COMPONENT_TYPE, DEFINITION, OBJECT, SERVICE};
 pub use dialect::Dialect;
-pub use file::{ALIASES, FileKind, GROUPED_LIST, LIST, LISTED};
-pub(crate) use file::{FOLDERS, Family, GROUPS, Kind, LISTS, definition_at, root_of};
+pub use file::{ALIASES, FileKind, GROUPED_LIST, LIST, LISTED, root_of};
+pub(crate) use file::{FOLDERS, Family, GROUPS, Kind, LISTS, definition_at};
 pub(crate) use member::ARG;
 pub use member::{BASE_METHOD, CELL_METHOD, CLIENT_METHOD, FIELD, OBJECT_PROPERTY, PROPERTY, SERVICE_METHOD};
 pub use schema_file::{SchemaFile, relax_ng_files, xsd_files};

@@ -240,12 +240,7 @@ impl Server {
                     .iter()
                     .filter_map(|change| change.uri.to_file_path().ok())
                     .collect();
-                // One look at a world's folder sees all that has changed in it.
-                let folders: BTreeSet<_> = paths.iter().filter_map(|path| path.parent()).collect();
-                for folder in folders {
-                    let some = paths.iter().find(|path| path.parent() == Some(folder));
-                    some.into_iter().for_each(|path| self.worlds.changed_on_disk(path));
-                }
+                self.worlds.changed_on_disk(&paths);
             }
             DidChangeWorkspaceFolders::METHOD => {
                 let params: lsp_types::DidChangeWorkspaceFoldersParams = parsed(params)?;

@@ -1,11 +1,15 @@
 //! The worlds that an editor works on: on the disk, with what is open in its place.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
-use annals_def::{MAX_FILE_BYTES, MAX_TREE_BYTES, Tree, editor::Draft, grammar::FileKind};
+use annals_def::{
+    MAX_FILE_BYTES, MAX_TREE_BYTES, Tree,
+    editor::Draft,
+    grammar::{FileKind, root_of},
+};
 use lsp_types::{TextDocumentContentChangeEvent, Url};
 
 use super::position::Lines;
@@ -63,10 +67,8 @@ pub(super) struct InWorld {
 impl Worlds {
     /// Looks for a world in a folder, where `annals defs check` looks for it.
     pub(super) fn discover(&mut self, folder: &Path) {
-        let candidates = ["", "scripts", "res/scripts"].map(|below| folder.join(below));
-        let is_root = |root: &&PathBuf| root.join("entities.xml").is_file() || root.join("entity_defs").is_dir();
-        if let Some(root) = candidates.iter().find(is_root) {
-            let root: PathBuf = root.components().collect();
+        if let Some(below) = root_of(&Tree::read(folder)) {
+            let root: PathBuf = folder.join(below).components().collect();
             self.load(&root);
         }
     }
@@ -191,18 +193,21 @@ impl Worlds {
         }
     }
 
-    /// Looks at the disk again, since a file has changed there.
-    pub(super) fn changed_on_disk(&mut self, path: &Path) {
-        let known: Vec<PathBuf> = self
-            .worlds
-            .keys()
-            .filter(|root| path.starts_with(root))
-            .cloned()
-            .collect();
-        match (known.as_slice(), root_above(path)) {
-            ([], Some(root)) => self.load(&root),
-            (roots, _) => roots.iter().for_each(|root| self.reread(root)),
+    /// Looks at the disk again, since these files have changed there: once at each world, however many of its files they
+    /// are. Gives how many looks that took.
+    pub(super) fn changed_on_disk(&mut self, paths: &BTreeSet<PathBuf>) -> usize {
+        let mut stale = BTreeSet::new();
+        let mut unknown = BTreeSet::new();
+        for path in paths {
+            let known: Vec<&PathBuf> = self.worlds.keys().filter(|root| path.starts_with(root)).collect();
+            if known.is_empty() {
+                unknown.extend(root_above(path));
+            }
+            stale.extend(known.into_iter().cloned());
         }
+        stale.iter().for_each(|root| self.reread(root));
+        unknown.iter().for_each(|root| self.load(root));
+        stale.len() + unknown.len()
     }
 
     fn reread(&mut self, root: &Path) {
@@ -295,6 +300,37 @@ mod tests {
         assert_eq!(
             worlds.open(&url("more"), 0, " ".repeat(MAX_FILE_BYTES + 1)),
             Err(NotTaken::Length)
+        );
+    }
+
+    #[test]
+    fn a_world_is_looked_at_once_for_all_that_has_changed_in_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let game = dir.path().join("game");
+        let file = |path: &str, text: &str| {
+            let path = game.join("res/scripts").join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(&path, text).expect("a file");
+            path
+        };
+        let paths = BTreeSet::from([
+            file("entities.xml", "<root/>"),
+            file("entity_defs/Avatar.def", "<root/>"),
+            file("entity_defs/interfaces/Fighter.def", "<root/>"),
+        ]);
+        let mut worlds = Worlds::default();
+        worlds.discover(&game);
+        assert_eq!(worlds.worlds.keys().collect::<Vec<_>>(), [&game.join("res/scripts")]);
+        file("entities.xml", "<root> <Avatar/> </root>");
+        assert_eq!(worlds.changed_on_disk(&paths), 1);
+        let draft = &worlds.worlds[&game.join("res/scripts")].draft;
+        assert_eq!(draft.text("entities.xml"), Some("<root> <Avatar/> </root>"));
+        // Files of a world that nobody knew of lead to it.
+        let mut worlds = Worlds::default();
+        assert_eq!(worlds.changed_on_disk(&paths), 1);
+        assert_eq!(
+            worlds.changed_on_disk(&BTreeSet::from([dir.path().join("notes.xml")])),
+            0
         );
     }
 
