@@ -354,6 +354,6 @@ fn members_know_where_they_come_from_and_what_is_said_about_them() {
         .iter()
         .find(|alias| alias.name == "HOME")
         .expect("declared");
-    assert_eq!((home.stream_size, home.written.as_str()), (None, "FIXED_DICT {…}"));
+    assert_eq!((home.size.fixed(), home.written.as_str()), (None, "FIXED_DICT {…}"));
     assert_eq!(home.documentation.as_deref(), Some("A place to come back to."));
 }

@@ -31,7 +31,9 @@ const AVATAR: &str = "\
 fn world(file: &str, text: &str) -> Tree {
     let mut tree = Tree::new();
     tree.insert("scripts/entities.xml", "<root> <Avatar/> <Monster/> </root>");
-    tree.insert("scripts/entity_defs/alias.xml", "<root> <GOLD> UINT32 </GOLD> <ITEM> FIXED_DICT <Properties> <id> <Type> INT32 </Type> </id> </Properties> </ITEM> </root>");
+    tree.insert("scripts/entity_defs/alias.xml", "<root> <GOLD> UINT32 </GOLD> <ITEM> FIXED_DICT <Properties> <id> <Type> INT32 </Type> </id> </Properties> </ITEM> \
+         <NOTE> FIXED_DICT <Properties> <at> <Type> VECTOR3 </Type> </at> <said> <Type> STRING </Type> </said> </Properties> </NOTE> \
+         <BAG> PYTHON </BAG> </root>");
     tree.insert("scripts/entity_defs/Avatar.def", AVATAR);
     tree.insert("scripts/entity_defs/Creature.def", "<root> </root>");
     tree.insert(
@@ -332,6 +334,8 @@ const TOLD: &[(&str, &str, &str, &[&str])] = &[
         &["**Avatar**, type 0: base, cell, client", "own client: 3 properties"],
     ),
     (ALIASES, "", "GOLD", &["alias **GOLD**", "4 B"]),
+    (ALIASES, "", "NOTE", &["alias **NOTE**", ", 13+ B, "]),
+    (ALIASES, "", "BAG", &["alias **BAG**", ", 1+ B, begins as `None`"]),
 ];
 
 #[test]

@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     ArgumentDescription, Description, Ids, MethodDescription, ObjectDescription, PropertyDescription,
-    ServiceDescription, Size, Storage, Sum, TypeDescription, shown_default,
+    ServiceDescription, Size, Storage, Sum, TypeDescription, marks::shown_default,
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -35,7 +35,7 @@ pub fn to_json(description: &Description) -> String {
             "name": alias.name,
             "type": alias.written,
             "resolved_type": alias.data_type,
-            "stream_size": alias.stream_size,
+            "stream_size": alias.size.fixed(),
             "default": alias.default,
             "file": alias.place.file,
             "line": alias.place.line,

@@ -1,7 +1,26 @@
-//! What is special about types and members, in words that tables and pages share.
+//! What is special about types and members, in words that tables, pages and editors share.
 
 use super::{MethodDescription, PropertyDescription, TypeDescription};
-use crate::schema::{Exposure, Reach};
+use crate::{
+    schema::{Exposure, Parts, Reach},
+    value::Value,
+};
+
+/// What a member holds at first, in a few words: of an opaque value what its file says.
+pub(crate) fn shown_default(default: &Value) -> String {
+    match default {
+        Value::Opaque(bytes) if bytes.is_empty() => "None".to_owned(),
+        Value::Opaque(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        default => default.to_string(),
+    }
+}
+
+/// The parts that entities of a type have.
+pub(crate) fn part_marks(parts: Parts) -> Vec<&'static str> {
+    let parts = [(parts.base, "base"), (parts.cell, "cell"), (parts.client, "client")];
+    let parts = parts.into_iter().filter(|(has, _)| *has);
+    parts.map(|(_, part)| part).collect()
+}
 
 /// What is special about a property, in words.
 pub(crate) fn property_marks(property: &PropertyDescription) -> Vec<String> {

@@ -5,7 +5,7 @@
 
 mod ids;
 mod json;
-mod marks;
+pub(crate) mod marks;
 mod page;
 mod size;
 mod storage;
@@ -454,15 +454,6 @@ impl Sum {
         self.least = self.least.saturating_add(size.least());
         self.of_defaults = self.of_defaults.saturating_add(size.of_default());
         self.is_fixed &= size.fixed().is_some();
-    }
-}
-
-/// What a member holds at first, in a few words: of an opaque value what its file says.
-pub(crate) fn shown_default(default: &Value) -> String {
-    match default {
-        Value::Opaque(bytes) if bytes.is_empty() => "None".to_owned(),
-        Value::Opaque(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        default => default.to_string(),
     }
 }
 

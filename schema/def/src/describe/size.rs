@@ -33,7 +33,7 @@ impl Size {
     }
 
     /// The size of values of a type, one of which is known.
-    pub(super) fn of_value(data_type: &DataType, default: &Value) -> Self {
+    pub(crate) fn of_value(data_type: &DataType, default: &Value) -> Self {
         if let Some(fixed) = data_type.stream_size() {
             return Self::Fixed(fixed);
         }

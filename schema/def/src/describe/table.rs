@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     ArgumentDescription, Description, Ids, MethodDescription, PropertyDescription, Sum, TypeDescription,
-    marks::{method_marks, property_marks, volatile_marks},
-    shown_default,
+    marks::{method_marks, part_marks, property_marks, shown_default, volatile_marks},
 };
 use crate::diagnostic::{Diagnostic, Style, columns, paint};
 
@@ -55,16 +54,6 @@ pub fn to_table(description: &Description, style: Style) -> String {
 }
 
 fn entity_type(one: &TypeDescription, style: Style, out: &mut String) {
-    let parts = [
-        (one.parts.base, "base"),
-        (one.parts.cell, "cell"),
-        (one.parts.client, "client"),
-    ];
-    let parts: Vec<_> = parts
-        .into_iter()
-        .filter(|(has, _)| *has)
-        .map(|(_, part)| part)
-        .collect();
     let place = one
         .origin
         .as_ref()
@@ -75,7 +64,7 @@ fn entity_type(one: &TypeDescription, style: Style, out: &mut String) {
         out,
         "{head}  type {}: {}  {}",
         one.id,
-        parts.join(", "),
+        part_marks(one.parts).join(", "),
         paint(&place, DIM, style)
     );
     let documentation = one.origin.as_ref().and_then(|origin| origin.documentation.as_deref());

@@ -7,7 +7,10 @@ use super::{
     meaning::{Place, label},
     page::Spot,
 };
-use crate::grammar::{BOOLEANS, Content, FLAGS, LISTED, Meaning, Named, Noun, Occurs, TYPES, Text, Word};
+use crate::{
+    describe::Size,
+    grammar::{BOOLEANS, Content, FLAGS, LISTED, Meaning, Named, Noun, Occurs, TYPES, Text, Word},
+};
 
 /// Most completions offered at once.
 const MAX_COMPLETIONS: usize = 1_000;
@@ -174,10 +177,7 @@ impl Draft {
                 self.offer_aliases(offer, "");
                 for word in TYPES.iter().filter(|word| word.home.offers(self.dialect)) {
                     let detail = match &word.meaning {
-                        Meaning::Simple(data_type) => match data_type.stream_size() {
-                            Some(size) => format!("{size} B"),
-                            None => "1+ B".to_owned(),
-                        },
+                        Meaning::Simple(data_type) => Size::of(data_type).to_string(),
                         Meaning::Array | Meaning::Tuple => "<of> … </of>".to_owned(),
                         Meaning::Dict => "<Properties> … </Properties>".to_owned(),
                         Meaning::User => "<implementedBy> … </implementedBy>".to_owned(),

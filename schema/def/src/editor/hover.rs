@@ -8,14 +8,17 @@ use super::{
     page::Spot,
 };
 use crate::{
-    describe::{Ids, MethodDescription, PropertyDescription, Sum, TypeDescription},
+    describe::{
+        Ids, MethodDescription, PropertyDescription, Size, Sum, TypeDescription,
+        marks::{part_marks, shown_default},
+    },
     grammar::{FLAGS, Kind, LISTED, Meaning, Noun, Text, TypeWord},
     schema::Exposure,
     survey::{AncestorKind, MemberOrigin},
 };
 
 /// Most types whose numbers are told one by one.
-const MAX_TYPES: usize = 8;
+const MAX_NUMBERED_TYPES: usize = 8;
 
 /// What something means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,9 +132,9 @@ impl Draft {
             return is_alias.then(|| self.about_alias(words));
         };
         let size = match &word.meaning {
-            Meaning::Simple(data_type) => match data_type.stream_size() {
-                Some(size) => format!(" {size} B."),
-                None => " 1+ B: a length, and as many bytes.".to_owned(),
+            Meaning::Simple(data_type) => match Size::of(data_type) {
+                size @ Size::Fixed(_) => format!(" {size}."),
+                size @ Size::Variable { .. } => format!(" {size}: a length, and as many bytes."),
             },
             Meaning::Array | Meaning::Tuple | Meaning::Dict | Meaning::User => String::new(),
         };
@@ -142,9 +145,11 @@ impl Draft {
     pub(super) fn alias_note(&self, name: &str) -> Option<String> {
         let aliases = &self.description.as_ref()?.aliases;
         let alias = aliases.iter().find(|alias| alias.name == name)?;
-        let size = alias.stream_size.map_or("1+ B".to_owned(), |size| format!("{size} B"));
         let said = alias.documentation.as_deref().unwrap_or_default();
-        let note = format!("`{}`, {size}, begins as `{}`\n\n{said}", alias.data_type, alias.default);
+        let note = format!(
+            "`{}`, {}, begins as `{}`\n\n{said}",
+            alias.data_type, alias.size, alias.default
+        );
         Some(note.trim_end().to_owned())
     }
 
@@ -178,16 +183,7 @@ impl Draft {
     /// A listed type with what a whole entity takes.
     fn about_type(&self, name: &str) -> Option<String> {
         let one = self.described(name)?;
-        let parts = [
-            (one.parts.base, "base"),
-            (one.parts.cell, "cell"),
-            (one.parts.client, "client"),
-        ];
-        let parts: Vec<&str> = parts
-            .into_iter()
-            .filter(|(has, _)| *has)
-            .map(|(_, part)| part)
-            .collect();
+        let parts = part_marks(one.parts);
         let mut text = format!("**{name}**, type {}: {}\n", one.id, parts.join(", "));
         let totals = [
             ("own client", one.totals.own_client),
@@ -283,11 +279,15 @@ fn with_costs(head: String, costs: &[Cost]) -> String {
     for fact in &first.facts {
         let _ = write!(text, "\n- {fact}");
     }
-    for cost in costs.iter().take(MAX_TYPES).filter(|cost| !cost.number.is_empty()) {
+    for cost in costs
+        .iter()
+        .take(MAX_NUMBERED_TYPES)
+        .filter(|cost| !cost.number.is_empty())
+    {
         let _ = write!(text, "\n- in {}: {}", cost.of, cost.number);
     }
-    if costs.len() > MAX_TYPES {
-        let _ = write!(text, "\n- and in {} more types", costs.len() - MAX_TYPES);
+    if costs.len() > MAX_NUMBERED_TYPES {
+        let _ = write!(text, "\n- and in {} more types", costs.len() - MAX_NUMBERED_TYPES);
     }
     text
 }
@@ -317,7 +317,7 @@ fn property_cost(one: &TypeDescription, property: &PropertyDescription) -> Cost 
         }
         None => "not stored".to_owned(),
     });
-    facts.push(format!("begins as `{}`", property.default));
+    facts.push(format!("begins as `{}`", shown_default(&property.default)));
     Cost {
         of: one.name.clone(),
         number: number(property.id, &one.client_properties),

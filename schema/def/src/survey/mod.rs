@@ -12,6 +12,7 @@ use std::{fmt, path::Path};
 
 use crate::{
     compile::{Compiled, compile_and},
+    describe::Size,
     diagnostic::{Diagnostic, Place},
     grammar::Kind,
     read::DialectChoice,
@@ -123,8 +124,8 @@ pub struct AliasOrigin {
     pub written: String,
     /// The type with all aliases resolved.
     pub data_type: String,
-    /// Bytes on the wire, if every value takes as many.
-    pub stream_size: Option<usize>,
+    /// Bytes of a value on the wire.
+    pub size: Size,
     /// What it gives its members at first.
     pub default: String,
     /// Warnings and advice on it.

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     compile::Declared,
+    describe::{Size, marks::shown_default},
     grammar::Kind,
     names::Name,
     read::{Definition, Typed},
@@ -119,8 +120,8 @@ impl Texts<'_> {
             documentation: self.documentation(span),
             written: written(section),
             data_type: data_type.to_string(),
-            stream_size: data_type.stream_size(),
-            default: default.to_string(),
+            size: Size::of_value(&data_type, &default),
+            default: shown_default(&default),
             advice: Vec::new(),
         }
     }

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     describe::{
-        Ids, MethodDescription, ObjectDescription, ServiceDescription, TypeDescription, marks::volatile_marks,
-        shown_default,
+        Ids, MethodDescription, ObjectDescription, ServiceDescription, TypeDescription,
+        marks::{shown_default, volatile_marks},
     },
     diagnostic::Diagnostic,
     schema::Domain,
@@ -287,9 +287,6 @@ impl Page<'_> {
             alias.data_type,
             codes(&alias.advice)
         );
-        let size = alias
-            .stream_size
-            .map_or("varies".to_owned(), |size| format!("{size} B"));
         self.put(format_args!(
             "<tbody id=\"{anchor}\" data-item data-find=\"{}\"><tr><td class=\"name\"><a href=\"#{anchor}\">{}</a>\
              <div class=\"doc\">{}</div><div class=\"place\">{}</div>",
@@ -306,8 +303,9 @@ impl Page<'_> {
             false => self.written(&alias.written),
         }
         self.put(format_args!(
-            "</code></td><td class=\"number\" data-label=\"size\">{size}</td>\
+            "</code></td><td class=\"number\" data-label=\"size\">{}</td>\
              <td class=\"default\" data-label=\"default\"><code>{}</code></td></tr></tbody>\n",
+            alias.size,
             Text(&shortened(&alias.default))
         ));
     }

@@ -8,8 +8,7 @@ use super::{
 use crate::{
     describe::{
         ArgumentDescription, Ids, MethodDescription, PropertyDescription, Size, TypeDescription,
-        marks::{method_marks, property_marks},
-        shown_default,
+        marks::{method_marks, property_marks, shown_default},
     },
     diagnostic::Diagnostic,
     survey::MemberOrigin,

@@ -9,7 +9,7 @@ mod members;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use super::{Description, INDEXED_BYTES, Sum, TypeDescription};
+use super::{Description, INDEXED_BYTES, Sum, TypeDescription, marks::part_marks};
 use escape::{Anchor, Text, source_hash};
 
 /// How the page looks, and how it is searched.
@@ -188,13 +188,10 @@ impl Page<'_> {
     }
 
     fn parts(&mut self, one: &TypeDescription) {
-        let parts = [
-            (one.parts.base, "base", "base"),
-            (one.parts.cell, "cell", "cell"),
-            (one.parts.client, "own", "client"),
-        ];
         self.push("<span class=\"chips\">");
-        for (_, class, part) in parts.into_iter().filter(|(has, ..)| *has) {
+        for part in part_marks(one.parts) {
+            // The colour of who has a property there.
+            let class = if part == "client" { "own" } else { part };
             self.put(format_args!("<span class=\"chip {class}\">{part}</span>"));
         }
         self.push("</span>");
