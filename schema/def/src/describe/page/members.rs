@@ -34,7 +34,7 @@ impl Page<'_> {
             overflow(&one.client_properties)
         ));
         self.push(
-            "<table><thead><tr><th class=\"number\">id</th><th>property</th><th>type</th>\
+            "<table class=\"properties\"><thead><tr><th class=\"number\">id</th><th>property</th><th>type</th>\
              <th class=\"number\">size</th><th>who has it</th><th>level</th><th class=\"number\">stored</th>\
              <th>default</th></tr></thead>\n",
         );
@@ -111,7 +111,7 @@ impl Page<'_> {
         }
         let over = ids.map(overflow).unwrap_or_default();
         self.put(format_args!(
-            "<div data-table><h3>{title}{over}</h3>\n<table><thead><tr><th class=\"number\">id</th>\
+            "<div data-table><h3>{title}{over}</h3>\n<table class=\"methods\"><thead><tr><th class=\"number\">id</th>\
              <th>method</th><th>arguments</th><th class=\"number\">size</th><th>who</th></tr></thead>\n"
         ));
         methods.iter().for_each(|method| self.method(part, owner, method));
