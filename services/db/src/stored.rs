@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{EntityType, Mismatch, Property, Schema, Value, check};
+use annals_def::{EntityType, INDEXED_BYTES, Mismatch, Property, Schema, Value, check};
 use annals_event::{
     Image, Malformed, Reader,
     latest::value::{put_value, take_value},
@@ -207,9 +207,6 @@ async fn holder(transaction: &Transaction, place: &[u8]) -> Result<Option<Databa
     let value = transaction.get(place).await?;
     value.map(|value| database::decode_id(&value)).transpose()
 }
-
-/// Bytes of an identifier that the index looks at (rule D8).
-const INDEXED_BYTES: usize = 255;
 
 /// What the index knows a value by. An empty identifier names nothing.
 fn identifier_bytes(value: &Value) -> Option<Vec<u8>> {
