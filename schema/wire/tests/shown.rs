@@ -391,3 +391,79 @@ fn a_false_number_of_elements_allocates_nothing() {
         assert_eq!(refused.to_string(), "malformed elements at byte 3");
     }
 }
+
+#[test]
+fn what_the_type_does_not_have_is_an_error_and_writes_nothing() {
+    let avatar = defined();
+    let held = defaults(&avatar);
+    let (at, none) = (HistoryNumber(9), ClientMember(5));
+    let mut writer = ShownWriter::new(&avatar, HistoryNumber(3));
+    let hit = number(avatar.client_method_named("onHit").unwrap().client_id);
+    let marks = number(avatar.property_named("marks").unwrap().client_id);
+    let whole = Located::whole(Value::UInt(1));
+    let beyond = Change::part(Path(vec![0, 0]), Value::Int(1));
+    let beyond = Located::with_parts(beyond, vec![5, 1]).unwrap();
+    let called = |writer: &mut ShownWriter<'_>, member, args: &[Value]| {
+        writer.method(at, member, args).map_err(|error| error.to_string())
+    };
+    let (one, two) = (vec![Value::UInt(9)], vec![Value::UInt(9), Value::Int(-9)]);
+    let three = vec![Value::UInt(9), Value::Int(-9), Value::Int(0)];
+    for (refused, said) in [
+        (called(&mut writer, hit, &one), "onHit takes 2 arguments, not 1"),
+        (called(&mut writer, hit, &three), "onHit takes 2 arguments, not 3"),
+        (called(&mut writer, hit, &[]), "onHit takes 2 arguments, not 0"),
+        (called(&mut writer, none, &two), "Avatar has no client method 5"),
+        (
+            writer.property(none, &held[0]).map_err(|error| error.to_string()),
+            "Avatar has no client property 5",
+        ),
+        (
+            writer.change(at, none, &whole).map_err(|error| error.to_string()),
+            "Avatar has no client property 5",
+        ),
+        (
+            writer.change(at, marks, &beyond).map_err(|error| error.to_string()),
+            "client property 3 of Avatar has no part at [0, 0]",
+        ),
+    ] {
+        let error = refused.expect_err(said);
+        assert!(error.contains(said), "no {said:?} in {error}");
+    }
+    assert!(writer.is_empty());
+    // The gap before what was refused is still to be told.
+    writer.method(at, hit, &two).unwrap();
+    let bytes = writer.finish();
+    let mut reader = ShownReader::new(&avatar, (HistoryNumber(3), at), &bytes);
+    let shown = Shown::Method {
+        member: hit,
+        args: two.clone(),
+    };
+    assert_eq!(reader.next_event(&held), Ok(Some((at, shown))));
+
+    let method = avatar.client_method_named("onHit").unwrap();
+    assert!(args_hash(method, &two).is_some());
+    for args in [one, three, Vec::new()] {
+        assert_eq!(args_hash(method, &args), None);
+    }
+}
+
+#[test]
+fn paths_are_among_the_properties_of_the_type_whatever_is_held() {
+    let avatar = defined();
+    let held = defaults(&avatar);
+    let marks = number(avatar.property_named("marks").unwrap().client_id);
+    let change = Change::part(Path(vec![3]), Value::Int(8));
+    let mut writer = ShownWriter::new(&avatar, HistoryNumber(0));
+    let located = Located::new(change.clone(), &Value::Sequence(vec![Value::Int(0); 5])).unwrap();
+    writer.change(HistoryNumber(1), marks, &located).unwrap();
+    let bytes = writer.finish();
+    let mut held: Vec<Value> = held[..=usize::from(marks.0)].to_vec();
+    held[usize::from(marks.0)] = Value::Sequence(vec![Value::Int(0); 5]);
+    let read = |held: &[Value]| {
+        let mut reader = ShownReader::new(&avatar, (HistoryNumber(0), HistoryNumber(1)), &bytes);
+        reader.next_event(held)
+    };
+    let shown = Shown::Property { member: marks, change };
+    assert_eq!(read(&held), Ok(Some((HistoryNumber(1), shown))));
+    assert!(read(&held[..usize::from(marks.0)]).is_err());
+}

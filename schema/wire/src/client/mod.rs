@@ -29,7 +29,7 @@ pub use hello::{Hello, HelloAnswer, Proof, Rejection, Welcome};
 pub use login::{
     Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, Password, Ticket,
 };
-pub use shown::{Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};
+pub use shown::{ShowError, Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};
 pub use upstream::{Call, Moved, Stamps, ToServer, ToServerDatagram};
 pub use view::{Move, Moves, ToClientDatagram, ViewFrame, ViewItem};
 

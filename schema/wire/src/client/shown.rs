@@ -38,6 +38,50 @@ pub enum Shown {
     },
 }
 
+/// What was to be shown is nothing of the type as which the client knows the entity, or does not fit it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShowError {
+    /// The type has no such client property.
+    #[error("{entity_type} has no client property {member}: take the number it has in the type that the client knows")]
+    UnknownProperty {
+        /// The type's name.
+        entity_type: String,
+        /// The number.
+        member: u16,
+    },
+    /// The type has no such client method.
+    #[error("{entity_type} has no client method {member}: take the number it has in the type that the client knows")]
+    UnknownMethod {
+        /// The type's name.
+        entity_type: String,
+        /// The number.
+        member: u16,
+    },
+    /// The type of the property has no part where the path leads.
+    #[error("client property {member} of {entity_type} has no part at {path:?}: the change is one of another type")]
+    NoPart {
+        /// The type's name.
+        entity_type: String,
+        /// The property's number.
+        member: u16,
+        /// The path.
+        path: Vec<u32>,
+    },
+    /// A method takes another number of arguments.
+    #[error("{method} takes {wanted} arguments, not {given}: give as many as it declares")]
+    ArgumentCount {
+        /// The method's name.
+        method: String,
+        /// How many it takes.
+        wanted: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// A value does not fit.
+    #[error(transparent)]
+    Value(#[from] EncodeError),
+}
+
 /// Writes what a client is shown of an entity that it knows as one of some type.
 #[derive(Clone, Debug)]
 pub struct ShownWriter<'a> {
@@ -80,47 +124,43 @@ impl<'a> ShownWriter<'a> {
         self.bytes
     }
 
-    /// Appends a property as a whole, without a number. A member that the type does not have is passed over, here as below.
+    /// Appends a property as a whole, without a number.
     ///
     /// # Errors
-    /// When the value does not fit; nothing is appended.
-    pub fn property(&mut self, member: ClientMember, value: &Value) -> Result<(), EncodeError> {
-        let Some(data_type) = data_type(self.entity_type, member) else {
-            return Ok(());
-        };
+    /// When the type has no such property, or the value does not fit; nothing is appended.
+    pub fn property(&mut self, member: ClientMember, value: &Value) -> Result<(), ShowError> {
+        let data_type = self.data_type(member)?;
         let start = self.bytes.len();
         self.properties.put(member.0, &mut self.bytes);
-        encode(data_type, value, Form::Whole, &mut self.bytes).inspect_err(|_| self.bytes.truncate(start))
+        encode(data_type, value, Form::Whole, &mut self.bytes).inspect_err(|_| self.bytes.truncate(start))?;
+        Ok(())
     }
 
     /// Appends a change of a property. `number` is above that of the event before.
     ///
     /// # Errors
-    /// When the change does not fit; nothing is appended.
-    pub fn change(
-        &mut self,
-        number: HistoryNumber,
-        member: ClientMember,
-        located: &Located,
-    ) -> Result<(), EncodeError> {
+    /// When the type has no such property, or the change does not fit; nothing is appended.
+    pub fn change(&mut self, number: HistoryNumber, member: ClientMember, located: &Located) -> Result<(), ShowError> {
         let change = located.change();
-        let data_type = data_type(self.entity_type, member);
-        let Some(part_type) = data_type.and_then(|data_type| change.path.find_type(data_type)) else {
-            return Ok(());
-        };
+        let part_type = change.path.find_type(self.data_type(member)?);
+        let part_type = part_type.ok_or_else(|| ShowError::NoPart {
+            entity_type: self.entity_type.name.clone(),
+            member: member.0,
+            path: change.path.0.clone(),
+        })?;
         let start = (self.bytes.len(), self.last);
         self.number(number);
         let put = match (&change.edit, part_type) {
             (Edit::Set(value), _) if change.path.0.is_empty() => self.property(member, value),
             (Edit::Set(value), _) => {
                 self.path(NESTED, member, located);
-                encode(part_type, value, Form::Whole, &mut self.bytes)
+                encode(part_type, value, Form::Whole, &mut self.bytes).map_err(ShowError::from)
             }
             (Edit::Splice { inserted, .. }, DataType::Array(sequence)) => {
                 self.path(SLICE, member, located);
-                encode_elements(&sequence.of, inserted, &mut self.bytes)
+                encode_elements(&sequence.of, inserted, &mut self.bytes).map_err(ShowError::from)
             }
-            (Edit::Splice { .. }, other) => Err(not_an_array(other)),
+            (Edit::Splice { .. }, other) => Err(not_an_array(other).into()),
         };
         put.inspect_err(|_| self.undo(start))
     }
@@ -128,24 +168,28 @@ impl<'a> ShownWriter<'a> {
     /// Appends a call of a client method. `number` is above that of the event before.
     ///
     /// # Errors
-    /// When the arguments do not fit; nothing is appended.
-    pub fn method(&mut self, number: HistoryNumber, member: ClientMember, args: &[Value]) -> Result<(), EncodeError> {
-        let Some(method) = method(self.entity_type, member) else {
-            return Ok(());
-        };
+    /// When the type has no such method, or the arguments are not as many as it takes or do not fit; nothing is appended.
+    pub fn method(&mut self, number: HistoryNumber, member: ClientMember, args: &[Value]) -> Result<(), ShowError> {
+        let method = method(self.entity_type, member).ok_or_else(|| ShowError::UnknownMethod {
+            entity_type: self.entity_type.name.clone(),
+            member: member.0,
+        })?;
         let start = (self.bytes.len(), self.last);
         self.number(number);
         self.methods.put(member.0, &mut self.bytes);
-        let mut args = method.args.iter().zip(args);
-        args.try_for_each(|(argument, value)| encode(&argument.data_type, value, Form::Whole, &mut self.bytes))
-            .inspect_err(|_| self.undo(start))
+        put_args(method, args, &mut self.bytes).inspect_err(|_| self.undo(start))
+    }
+
+    fn data_type(&self, member: ClientMember) -> Result<&'a DataType, ShowError> {
+        data_type(self.entity_type, member).ok_or_else(|| ShowError::UnknownProperty {
+            entity_type: self.entity_type.name.clone(),
+            member: member.0,
+        })
     }
 
     fn path(&mut self, id: u8, member: ClientMember, located: &Located) {
-        let among = self.entity_type.client_properties().len();
-        let among = u32::try_from(among).expect("invariant: at most MAX_MEMBERS members");
         self.bytes.push(id);
-        located.pack((member.0.into(), among), &mut self.bytes);
+        located.pack((member.0.into(), among(self.entity_type)), &mut self.bytes);
     }
 
     fn number(&mut self, number: HistoryNumber) {
@@ -256,7 +300,7 @@ impl<'a> ShownReader<'a> {
 
     fn part(&mut self, is_slice: bool, held: &[Value]) -> Result<Shown, Malformed> {
         self.reader.byte("message id")?;
-        let among = u32::try_from(held.len()).unwrap_or(u32::MAX);
+        let among = among(self.entity_type);
         let packed = take_with(&mut self.reader, "path", |bytes| {
             unpack_path(bytes, is_slice, among, |property| held.get(property as usize)).ok()
         })?;
@@ -334,10 +378,28 @@ pub fn property_hash(data_type: &DataType, value: &Value) -> Option<Hash> {
 #[must_use]
 pub fn args_hash(method: &Method, args: &[Value]) -> Option<Hash> {
     let mut bytes = Vec::new();
-    for (argument, value) in method.args.iter().zip(args) {
-        encode(&argument.data_type, value, Form::Whole, &mut bytes).ok()?;
-    }
+    put_args(method, args, &mut bytes).ok()?;
     Some(value_hash(&bytes))
+}
+
+/// Appends the arguments of a call, of which there have to be as many as the method takes.
+fn put_args(method: &Method, args: &[Value], bytes: &mut Vec<u8>) -> Result<(), ShowError> {
+    if args.len() != method.args.len() {
+        return Err(ShowError::ArgumentCount {
+            method: method.name.clone(),
+            wanted: method.args.len(),
+            given: args.len(),
+        });
+    }
+    for (argument, value) in method.args.iter().zip(args) {
+        encode(&argument.data_type, value, Form::Whole, bytes)?;
+    }
+    Ok(())
+}
+
+/// Among how many properties a packed path tells its own.
+fn among(entity_type: &EntityType) -> u32 {
+    u32::try_from(entity_type.client_properties().len()).expect("invariant: at most MAX_MEMBERS members")
 }
 
 fn not_an_array(data_type: &DataType) -> EncodeError {
