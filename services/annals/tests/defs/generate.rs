@@ -1,18 +1,8 @@
 //! `annals defs generate` as it is typed: what it writes and says, and its exit codes.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path, process::Output};
 
-fn world(definition: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a folder");
-    fs::create_dir(dir.path().join("entity_defs")).expect("a folder");
-    fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> </root>").expect("a file");
-    fs::write(dir.path().join("entity_defs/Avatar.def"), definition).expect("a file");
-    dir
-}
+use crate::{annals, text, world};
 
 const FIRST: &str =
     "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
@@ -20,13 +10,7 @@ const SECOND: &str =
     "<root> <Properties> <hp> <Type> UINT16 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
 
 fn generate(dir: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
-    let command = command.args(["defs", "generate", "."]).args(arguments).current_dir(dir);
-    command.output().expect("the program runs")
-}
-
-fn said(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
+    annals(dir, &[&["generate", "."], arguments].concat())
 }
 
 #[test]
@@ -37,13 +21,13 @@ fn a_file_is_current_until_the_definitions_change() {
     let missing = check();
     assert_eq!(missing.status.code(), Some(1));
     assert!(
-        said(&missing.stderr).starts_with("defs.rs is not there; run: "),
+        text(&missing.stderr).starts_with("defs.rs is not there; run: "),
         "{missing:?}"
     );
     assert_eq!(generate(dir.path(), &arguments).status.code(), Some(0));
     let current = check();
     assert_eq!(
-        (current.status.code(), said(&current.stdout)),
+        (current.status.code(), text(&current.stdout)),
         (Some(0), "defs.rs is current\n".to_owned())
     );
     fs::write(dir.path().join("entity_defs/Avatar.def"), SECOND).expect("written");
@@ -51,7 +35,7 @@ fn a_file_is_current_until_the_definitions_change() {
     let stale = check();
     assert_eq!(stale.status.code(), Some(1));
     assert_eq!(
-        said(&stale.stderr),
+        text(&stale.stderr),
         "defs.rs is not what the definitions say now; run: annals defs generate . --lang rust --part cell --out defs.rs\n"
     );
     assert_eq!(
@@ -64,7 +48,7 @@ fn a_file_is_current_until_the_definitions_change() {
 #[test]
 fn only_the_parts_that_are_asked_for_are_written() {
     let dir = world(FIRST);
-    let code = |part: &str| said(&generate(dir.path(), &["--lang", "rust", "--part", part]).stdout);
+    let code = |part: &str| text(&generate(dir.path(), &["--lang", "rust", "--part", part]).stdout);
     for (part, traits) in [
         ("base", [true, false, false]),
         ("cell", [false, true, false]),
@@ -81,7 +65,7 @@ fn only_the_parts_that_are_asked_for_are_written() {
         );
     }
     let typescript = generate(dir.path(), &["--lang", "typescript"]);
-    assert!(said(&typescript.stdout).contains("export interface AvatarView {"));
+    assert!(text(&typescript.stdout).contains("export interface AvatarView {"));
 }
 
 #[test]
@@ -90,13 +74,13 @@ fn what_cannot_be_generated_is_said() {
         world("<root> <Properties> <hp> <Type> UINT9 </Type> <Flags> BASE </Flags> </hp> </Properties> </root>");
     let output = generate(broken.path(), &["--lang", "rust"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output.stderr).contains("error[D0201]"), "{output:?}");
+    assert!(text(&output.stderr).contains("error[D0201]"), "{output:?}");
     assert!(output.stdout.is_empty());
     let sound = world(FIRST);
     let output = generate(sound.path(), &["--lang", "typescript", "--part", "cell"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output.stderr).contains("for clients only"), "{output:?}");
+    assert!(text(&output.stderr).contains("for clients only"), "{output:?}");
     let output = generate(sound.path(), &["--lang", "rust", "--out", "no/such/folder/defs.rs"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output.stderr).contains("cannot be written"), "{output:?}");
+    assert!(text(&output.stderr).contains("cannot be written"), "{output:?}");
 }

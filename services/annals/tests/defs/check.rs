@@ -1,12 +1,10 @@
-//! `annals defs` as it is typed: what it prints, and its exit codes.
+//! `annals defs check`, `explain` and `schema`, and what all commands have in common.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, process::Output};
 
 use serde_json::Value as Json;
+
+use crate::{annals, text, world};
 
 const CLEAN: &str =
     "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
@@ -16,23 +14,8 @@ const ODD: &str = "<root> <Propertis/> </root>";
 const WRONG: &str =
     "<root>\n\t<Properties>\n\t\t<hp> <Type> UINT9 </Type> <Flags> ALL_CLIENT </Flags> </hp>\n\t</Properties>\n</root>";
 
-/// A world of one type.
-fn world(definition: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a folder");
-    fs::create_dir(dir.path().join("entity_defs")).expect("a folder");
-    fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> </root>").expect("a file");
-    fs::write(dir.path().join("entity_defs/Avatar.def"), definition).expect("a file");
-    dir
-}
-
-fn annals(dir: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
-    command.arg("defs").args(arguments).current_dir(dir);
-    command.output().expect("the program runs")
-}
-
 fn said(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
+    text(&output.stdout)
 }
 
 #[test]

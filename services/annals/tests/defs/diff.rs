@@ -1,21 +1,14 @@
 //! `annals defs diff` and `annals defs compile` as they are typed: what they print, and their exit codes.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path, process::Output};
 
 use serde_json::Value as Json;
 
+use crate::text;
+
 /// A world of one type with these properties.
 fn world(properties: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a folder");
-    fs::create_dir(dir.path().join("entity_defs")).expect("a folder");
-    fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> </root>").expect("a file");
-    let definition = format!("<root> <Properties> {properties} </Properties> </root>");
-    fs::write(dir.path().join("entity_defs/Avatar.def"), definition).expect("a file");
-    dir
+    crate::world(&format!("<root> <Properties> {properties} </Properties> </root>"))
 }
 
 fn property(name: &str, data_type: &str, flags: &str) -> String {
@@ -23,12 +16,7 @@ fn property(name: &str, data_type: &str, flags: &str) -> String {
 }
 
 fn annals(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
-    command.arg("defs").args(arguments).output().expect("the program runs")
-}
-
-fn said(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
+    crate::annals(Path::new("."), arguments)
 }
 
 fn path(dir: &tempfile::TempDir) -> &str {
@@ -71,15 +59,15 @@ fn what_cannot_be_compared_is_told_from_what_breaks() {
     let output = annals(&["diff", path(&good), path(&bad)]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output.stderr).contains("error[D0201]"),
+        text(&output.stderr).contains("error[D0201]"),
         "{}",
-        said(&output.stderr)
+        text(&output.stderr)
     );
     assert_eq!(annals(&["diff", path(&good), "no/such/folder"]).status.code(), Some(2));
     let rename = ["diff", path(&good), path(&good), "--rename", "Avatar.silver=gold"];
     let output = annals(&rename);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output.stderr).contains("there was no Avatar.silver"));
+    assert!(text(&output.stderr).contains("there was no Avatar.silver"));
     for wrong in [
         ["--rename", "gold"],
         ["--allow", "everything"],
@@ -94,11 +82,11 @@ fn what_cannot_be_compared_is_told_from_what_breaks() {
 fn a_rename_is_guessed_aloud_and_done_only_when_it_is_said() {
     let old = world(&property("gold", "UINT32", "BASE"));
     let new = world(&property("coins", "UINT32", "BASE"));
-    let guessed = said(&annals(&["diff", path(&old), path(&new)]).stdout);
+    let guessed = text(&annals(&["diff", path(&old), path(&new)]).stdout);
     assert!(guessed.contains("Avatar.gold removed"), "{guessed}");
     assert!(guessed.contains("--rename Avatar.gold=coins"), "{guessed}");
     assert!(guessed.contains("stored Avatar: drop gold"), "{guessed}");
-    let told = said(&annals(&["diff", path(&old), path(&new), "--rename", "Avatar.gold=coins"]).stdout);
+    let told = text(&annals(&["diff", path(&old), path(&new), "--rename", "Avatar.gold=coins"]).stdout);
     assert!(told.contains("Avatar.coins renamed, was gold"), "{told}");
     assert!(told.contains("stored Avatar: gold goes under coins"), "{told}");
     assert!(!told.contains("drop"), "{told}");
@@ -112,14 +100,14 @@ fn a_stored_schema_is_as_good_as_the_folder_it_came_from() {
     let file: &Path = &file;
     let file = file.to_str().expect("a path of letters");
     let output = annals(&["compile", path(&old), "--out", file]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(annals(&["diff", file, path(&old)]).status.code(), Some(0));
     let [from_file, from_folder] = [file, path(&old)].map(|old| annals(&["diff", old, path(&new)]));
-    assert_eq!(said(&from_file.stdout), said(&from_folder.stdout));
+    assert_eq!(text(&from_file.stdout), text(&from_folder.stdout));
     fs::write(file, b"no schema").expect("a file");
     let output = annals(&["diff", file, path(&new)]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output.stderr).contains("annals defs compile"));
+    assert!(text(&output.stderr).contains("annals defs compile"));
     let output = annals(&["compile", "no/such/folder", "--out", file]);
     assert_eq!(output.status.code(), Some(2));
 }
@@ -176,7 +164,7 @@ fn what_one_alias_changes_is_said_once_with_all_places() {
         dir
     };
     let (old, new) = (world("UINT16"), world("UINT8"));
-    let text = said(&annals(&["diff", path(&old), path(&new)]).stdout);
+    let text = text(&annals(&["diff", path(&old), path(&new)]).stdout);
     let line = "  UINT16 narrowed to UINT8 in 4 places: Avatar.gold, Avatar.goldBag[].n, Avatar.silver, Avatar.silverBag[].n\n";
     assert!(text.contains(line), "{text}");
     assert_eq!(

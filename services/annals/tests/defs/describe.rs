@@ -1,14 +1,12 @@
 //! `annals defs describe` as it is typed, and what it says about the store against what the store is given.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::fs;
 
 use annals_db::StoredEntity;
 use annals_def::{DataType, Distribution, EntityType, Property, Schema, StoredIndex, describe, generate, split_mix};
 use serde_json::Value as Json;
+
+use crate::{annals, text};
 
 const WORLD: &str = "<root> <Properties>
 	<!-- What it can take. -->
@@ -17,22 +15,10 @@ const WORLD: &str = "<root> <Properties>
 </Properties> </root>";
 
 fn world(definition: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a folder");
-    fs::create_dir(dir.path().join("entity_defs")).expect("a folder");
+    let dir = crate::world(definition);
     fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> <Stone/> </root>").expect("a file");
-    fs::write(dir.path().join("entity_defs/Avatar.def"), definition).expect("a file");
     fs::write(dir.path().join("entity_defs/Stone.def"), "<root/>").expect("a file");
     dir
-}
-
-fn annals(dir: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
-    command.arg("defs").args(arguments).current_dir(dir);
-    command.output().expect("the program runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
 }
 
 #[test]
