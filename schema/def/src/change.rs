@@ -10,9 +10,8 @@ mod located;
 
 use std::ops::Range;
 
-pub use bits::{BitReader, BitWriter, bits_required};
 pub use difference::difference;
-pub use located::{Located, OtherShape, PackedPath, UnpackError, unpack_path};
+pub use located::{Located, OtherShape, PackedPath, unpack_path};
 
 use crate::{
     check::{Mismatch, Problem, Step, check, longest, longest_counted},

@@ -41,8 +41,7 @@ pub mod typed;
 mod value;
 
 pub use change::{
-    BitReader, BitWriter, Change, ChangeError, Edit, Located, OtherShape, PackedPath, Replaced, UnpackError, apply,
-    bits_required, difference, unpack_path,
+    Change, ChangeError, Edit, Located, OtherShape, PackedPath, Replaced, apply, difference, unpack_path,
 };
 pub use check::{Mismatch, Problem, Step, check};
 pub use compile::{Compiled, check_dir, compile, dialect_of};

@@ -168,7 +168,7 @@ pub(crate) fn packed_path(bytes: &[u8]) {
     };
     let value = generate(data_type, &mut split_mix(u64::from(*seed)));
     let mut left = rest;
-    let Ok(found) = unpack_path(&mut left, is_slice & 1 == 1, PROPERTIES, |property| {
+    let Some(found) = unpack_path(&mut left, is_slice & 1 == 1, PROPERTIES, |property| {
         (property != 3).then_some(&value)
     }) else {
         return;

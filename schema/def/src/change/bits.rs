@@ -1,14 +1,13 @@
 //! Numbers of a few bits each, the most significant first, padded with zeroes to a whole byte.
 
 /// How many bits tell one of `count` things from the others: none if there is only one.
-#[must_use]
-pub fn bits_required(count: u32) -> u32 {
+pub(super) fn bits_required(count: u32) -> u32 {
     count.checked_sub(1).map_or(0, |last| u32::BITS - last.leading_zeros())
 }
 
 /// Writes numbers bit by bit.
 #[derive(Debug, Default)]
-pub struct BitWriter {
+pub(super) struct BitWriter {
     bytes: Vec<u8>,
     /// Bits of the last byte that are written; 0 if it is full, or there is none.
     used: u32,
@@ -16,7 +15,7 @@ pub struct BitWriter {
 
 impl BitWriter {
     /// Appends the `count` low bits of `number`, at most 32.
-    pub fn put(&mut self, count: u32, number: u32) {
+    pub(super) fn put(&mut self, count: u32, number: u32) {
         for bit in (0..count).rev() {
             if self.used == 0 {
                 self.bytes.push(0);
@@ -28,28 +27,26 @@ impl BitWriter {
     }
 
     /// What was written, in whole bytes.
-    #[must_use]
-    pub fn finish(self) -> Vec<u8> {
+    pub(super) fn finish(self) -> Vec<u8> {
         self.bytes
     }
 }
 
 /// Reads what [`BitWriter`] wrote.
 #[derive(Debug)]
-pub struct BitReader<'a> {
+pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
     read: usize,
 }
 
 impl<'a> BitReader<'a> {
     /// Starts at the first bit.
-    #[must_use]
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, read: 0 }
     }
 
     /// Takes a number of `count` bits, at most 32; `None` when fewer are left.
-    pub fn take(&mut self, count: u32) -> Option<u32> {
+    pub(super) fn take(&mut self, count: u32) -> Option<u32> {
         let mut number = 0;
         for _ in 0..count {
             let byte = self.bytes.get(self.read / 8)?;
@@ -60,8 +57,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// The bytes after the one that was read last; `None` if the rest of that one is not zero.
-    #[must_use]
-    pub fn finish(mut self) -> Option<&'a [u8]> {
+    pub(super) fn finish(mut self) -> Option<&'a [u8]> {
         while !self.read.is_multiple_of(8) {
             if self.take(1)? != 0 {
                 return None;

@@ -159,79 +159,56 @@ pub struct PackedPath {
     pub slice: Option<Range<u32>>,
 }
 
-/// Why bytes are no packed path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnpackError {
-    /// The bytes end too early.
-    #[error("a packed path ends too early")]
-    Truncated,
-    /// There is no such part.
-    #[error("a packed path leads to a part that is not there")]
-    Nowhere,
-    /// The slice ends before it starts, or beyond the array.
-    #[error("a packed path names a slice that is not there")]
-    NoSlice,
-    /// The last byte is not filled with zeroes.
-    #[error("a packed path is not padded with zeroes")]
-    BadPadding,
-}
-
 /// Reads a packed path from the front of `bytes` and leaves what follows. `held` gives the values of the properties, of
 /// which there are so many.
 ///
-/// # Errors
-/// If it leads nowhere in what is held, or is not in its one form; `bytes` is then as before.
+/// `None` if it leads nowhere in what is held, or is not in its one form; `bytes` is then as before.
 pub fn unpack_path<'v>(
     bytes: &mut &[u8],
     is_slice: bool,
     properties: u32,
     held: impl FnOnce(u32) -> Option<&'v Value>,
-) -> Result<PackedPath, UnpackError> {
+) -> Option<PackedPath> {
     let mut bits = BitReader::new(bytes);
-    let mut more = take_bits(&mut bits, 1)? == 1;
+    let mut more = bits.take(1)? == 1;
     if !more && is_slice {
-        return Err(UnpackError::Nowhere);
+        return None;
     }
     let property = take_index(&mut bits, properties)?;
-    let mut place = held(property).ok_or(UnpackError::Nowhere)?;
+    let mut place = held(property)?;
     let mut path = Path::WHOLE;
     while more {
-        more = take_bits(&mut bits, 1)? == 1;
+        more = bits.take(1)? == 1;
         if !more && is_slice {
             break;
         }
         let (Value::Sequence(values) | Value::Dict(values)) = place else {
-            return Err(UnpackError::Nowhere);
+            return None;
         };
-        let parts = number_of(values).ok_or(UnpackError::Nowhere)?;
+        let parts = number_of(values)?;
         let index = take_index(&mut bits, parts)?;
         path.0.push(index);
-        place = values.get(index as usize).ok_or(UnpackError::Nowhere)?;
+        place = values.get(index as usize)?;
     }
-    let slice = is_slice.then(|| take_slice(&mut bits, place)).transpose()?;
-    *bytes = bits.finish().ok_or(UnpackError::BadPadding)?;
-    Ok(PackedPath { property, path, slice })
-}
-
-fn take_slice(bits: &mut BitReader<'_>, place: &Value) -> Result<Range<u32>, UnpackError> {
-    let Value::Sequence(values) = place else {
-        return Err(UnpackError::Nowhere);
-    };
-    let length = number_of(values).ok_or(UnpackError::Nowhere)?;
-    let width = slice_width(length);
-    let (start, end) = (take_bits(bits, width)?, take_bits(bits, width)?);
-    if start <= end && end <= length {
-        Ok(start..end)
+    let slice = if is_slice {
+        Some(take_slice(&mut bits, place)?)
     } else {
-        Err(UnpackError::NoSlice)
-    }
+        None
+    };
+    *bytes = bits.finish()?;
+    Some(PackedPath { property, path, slice })
 }
 
-fn take_index(bits: &mut BitReader<'_>, parts: u32) -> Result<u32, UnpackError> {
-    let index = take_bits(bits, bits_required(parts))?;
-    Some(index).filter(|&index| index < parts).ok_or(UnpackError::Nowhere)
+fn take_slice(bits: &mut BitReader<'_>, place: &Value) -> Option<Range<u32>> {
+    let Value::Sequence(values) = place else {
+        return None;
+    };
+    let length = number_of(values)?;
+    let width = slice_width(length);
+    let (start, end) = (bits.take(width)?, bits.take(width)?);
+    (start <= end && end <= length).then_some(start..end)
 }
 
-fn take_bits(bits: &mut BitReader<'_>, count: u32) -> Result<u32, UnpackError> {
-    bits.take(count).ok_or(UnpackError::Truncated)
+fn take_index(bits: &mut BitReader<'_>, parts: u32) -> Option<u32> {
+    bits.take(bits_required(parts)).filter(|&index| index < parts)
 }

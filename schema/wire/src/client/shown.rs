@@ -302,7 +302,7 @@ impl<'a> ShownReader<'a> {
         self.reader.byte("message id")?;
         let among = among(self.entity_type);
         let packed = take_with(&mut self.reader, "path", |bytes| {
-            unpack_path(bytes, is_slice, among, |property| held.get(property as usize)).ok()
+            unpack_path(bytes, is_slice, among, |property| held.get(property as usize))
         })?;
         let wrong = self.reader.malformed("path");
         let member = u16::try_from(packed.property).map(ClientMember).map_err(|_| wrong)?;
