@@ -20,7 +20,7 @@ pub(crate) fn definitions(bytes: &[u8]) {
         render(&compiled.diagnostics, Style::Plain).is_empty(),
         compiled.diagnostics.is_empty()
     );
-    assert!(!to_json(&compiled.diagnostics).is_empty());
+    assert!(!to_json(&compiled).is_empty());
     assert!(!to_sarif(&compiled.diagnostics, "world").is_empty());
     if let Some(schema) = compiled.schema {
         let stored = schema.encode();
