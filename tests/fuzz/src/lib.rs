@@ -1,7 +1,8 @@
 //! Whatever decodes bytes from outside, fed with bytes that nobody meant.
 //!
 //! A [`Target`] takes any bytes and panics if a promise is broken: that decoding ends, with a value or an error; that what
-//! decodes has one encoding, these bytes; that a mistake in a definition is a diagnostic. `cargo test` feeds each target
+//! decodes has one encoding, these bytes (what processes say to each other has fields in any order, and is the same after
+//! being encoded and decoded again); that a mistake in a definition is a diagnostic. `cargo test` feeds each target
 //! its corpus and mutations of it, and measures memory; `make fuzz` feeds it what libFuzzer finds by coverage.
 //!
 //! `corpus/` has a folder for each target, minimised: small inputs that together reach what is reachable. Inputs that once
@@ -71,6 +72,8 @@ pub const TARGETS: &[Target] = &[
     decoder("elements", values::elements),
     decoder("packed_path", values::packed_path),
     decoder("shown", values::shown),
+    decoder("shown_crowded", values::shown_crowded),
+    decoder("message_id", values::message_id),
     decoder("event", log::event),
     decoder("call", log::call),
     decoder("image", log::image),

@@ -1,10 +1,10 @@
 //! Values and what is said of them: the stream form, changes, what clients are shown, and the stored schema.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use annals_def::{
-    Change, DataType, Edit, Form, Located, Schema, Tree, Value, compile, decode, decode_elements, encode,
-    encode_elements, generate, split_mix, unpack_path,
+    Change, DataType, Distribution, Edit, EntityType, Form, Located, MessageRange, Method, Property, Schema, Sequence,
+    Tree, Value, compile, decode, decode_elements, encode, encode_elements, generate, split_mix, unpack_path,
 };
 use annals_ids::HistoryNumber;
 use annals_wire::client::{Shown, ShownReader, ShownWriter, read_properties};
@@ -63,12 +63,37 @@ static TYPES: LazyLock<Vec<DataType>> = LazyLock::new(|| {
     properties.map(|property| property.data_type.clone()).collect()
 });
 
+/// A type with so many client properties and methods that the ids of some take two bytes.
+static CROWDED: LazyLock<Schema> = LazyLock::new(|| {
+    let mut crowded = EntityType::new("Crowded");
+    let kinds = [
+        DataType::Int8,
+        DataType::Unicode,
+        DataType::Array(Arc::new(Sequence::of(DataType::Int16))),
+    ];
+    let property = |i: usize| {
+        let data_type = kinds[i % kinds.len()].clone();
+        Property::new(format!("p{i}"), data_type, Distribution::AllClients)
+    };
+    crowded.properties = (0..320).map(property).collect();
+    crowded.client_methods = (0..300).map(|i| Method::new(format!("m{i}"), Vec::new())).collect();
+    Schema::new(vec![crowded], Vec::new(), Vec::new())
+});
+
 /// What a client is shown of an entity: its properties, or events one after the other, as the first byte chooses.
 pub(crate) fn shown(bytes: &[u8]) {
+    shown_of(&WORLD.types()[0], bytes);
+}
+
+/// The same of an entity whose members are more than single bytes can tell apart.
+pub(crate) fn shown_crowded(bytes: &[u8]) {
+    shown_of(&CROWDED.types()[0], bytes);
+}
+
+fn shown_of(entity_type: &EntityType, bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else {
         return;
     };
-    let entity_type = &WORLD.types()[0];
     let from = HistoryNumber(u64::from(first >> 1));
     let mut writer = ShownWriter::new(entity_type, from);
     if first & 1 == 0 {
@@ -108,6 +133,23 @@ pub(crate) fn shown(bytes: &[u8]) {
         }
     }
     assert_eq!(writer.finish(), rest);
+}
+
+/// An id in a range: first its first slot, the number of slots less one and the number of members, two bytes, little-endian.
+pub(crate) fn message_id(bytes: &[u8]) {
+    let [first, slots, low, high, id @ ..] = bytes else {
+        return;
+    };
+    // What is beyond the values of a byte is no slot.
+    let slots = (u16::from(*slots) + 1).min(256 - u16::from(*first));
+    let range = MessageRange::new(*first, slots, u16::from_le_bytes([*low, *high]));
+    if let Some((member, rest)) = range.take(id) {
+        assert!(range.contains(id[0]));
+        let mut written = Vec::new();
+        range.put(member, &mut written);
+        assert_eq!(written, id[..id.len() - rest.len()]);
+        assert_eq!(written.len(), range.id_length(member));
+    }
 }
 
 /// The type that the first byte chooses, and what follows.
