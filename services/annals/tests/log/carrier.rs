@@ -16,6 +16,9 @@ use bytes::Bytes;
 
 use super::world::{REALM, SHARD, World};
 
+/// How often a batch is sent before the server is given up.
+const TRIES: u32 = 20;
+
 pub(crate) struct Carrier {
     pub(crate) server: Server,
     pub(crate) history: History,
@@ -56,11 +59,22 @@ impl Carrier {
     pub(crate) async fn append(&mut self, batch: &FrozenBatch) -> u64 {
         let last = self.last.entry(batch.owner).or_default();
         let bytes = Bytes::copy_from_slice(&batch.bytes);
-        let Verdict::Appended(sequence) = self.history.append(batch.owner, *last, bytes).await else {
-            panic!("batch {} of owner {} is not appended", batch.number, batch.owner)
-        };
-        *last = sequence;
-        sequence
+        for _ in 0..TRIES {
+            match self.history.append(batch.owner, *last, bytes.clone()).await {
+                Verdict::Appended(sequence) => *last = sequence,
+                Verdict::Rejected => panic!("batch {} of owner {} is rejected", batch.number, batch.owner),
+                // Silence is no verdict: a machine that is busy answers late.
+                Verdict::Unknown(fault) => {
+                    eprintln!("batch {} of owner {}: {fault}", batch.number, batch.owner);
+                    match self.history.last(batch.owner).await {
+                        Ok(Some(entry)) if entry.bytes == bytes => *last = entry.sequence,
+                        _ => continue,
+                    }
+                }
+            }
+            return *last;
+        }
+        panic!("batch {} of owner {} is not appended", batch.number, batch.owner)
     }
 
     /// Serves the realm's store, as its db would.

@@ -1,12 +1,6 @@
 //! The commands on a realm that runs: its store is served, its log grows.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use annals::{
     replay::{Extent, replay},
@@ -26,8 +20,8 @@ use super::{carrier::Carrier, world::World};
 /// More than anything here takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Most rounds in which a realm grows while it is looked at.
-const ROUNDS: u64 = 1_000;
+/// Rounds by which a realm may grow during one look at it: what is read must not grow faster than it is read.
+const ROUNDS: u64 = 25;
 
 /// A realm with an archive, whose log holds the end of it and more.
 async fn running(seed: u64) -> (TempDir, World, Carrier) {
@@ -88,30 +82,24 @@ async fn a_message_that_the_log_has_lost_is_named() {
 async fn a_realm_that_grows_while_it_is_verified_is_clean() {
     let (_folder, mut world, mut carrier) = running(43).await;
     let source = Source::running(&carrier.settings()).await.unwrap();
-    let enough = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&enough);
-    let growing = tokio::spawn(async move {
-        for round in 0..ROUNDS {
-            world.play(100 + round, 4).await;
-            world.record_openings().await;
-            carrier.append_all(&world).await;
-            if round % 3 == 0 {
-                world.archive().await;
-            }
-            if told.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        (world, carrier)
-    });
     let mut sizes = Vec::new();
-    for _ in 0..4 {
-        let report = verify(&source).await.unwrap();
+    for look in 0..4 {
+        let begin = 100 + look * ROUNDS;
+        let growing = async {
+            for round in begin..begin + ROUNDS {
+                world.play(round, 4).await;
+                world.record_openings().await;
+                carrier.append_all(&world).await;
+                if round % 3 == 0 {
+                    world.archive().await;
+                }
+            }
+        };
+        let (report, ()) = tokio::join!(verify(&source), growing);
+        let report = report.unwrap();
         assert!(report.is_clean(), "{report}");
         sizes.push(report.leaves);
     }
-    enough.store(true, Ordering::Relaxed);
-    let (world, carrier) = growing.await.unwrap();
     assert!(sizes.is_sorted() && sizes[0] < sizes[3], "it grew: {sizes:?}");
     for log in &world.logs {
         let last = carrier.history.last(log.owner).await.unwrap().unwrap();
