@@ -155,7 +155,7 @@ fn misspelt(text: &str) -> Option<&str> {
         let digits = word.strip_prefix(['D', 'd']).unwrap_or_default();
         CODE_DIGITS.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
-    words().find(|word| words().any(is_allow) && is_code(word))
+    words().find(|word| is_code(word) && words().any(is_allow))
 }
 
 /// The part of a file to which an allowance applies.

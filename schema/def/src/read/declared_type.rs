@@ -293,7 +293,8 @@ impl<'s> Reading<'s> {
 
     /// The type that is the text of a member that has no `<Type>`.
     pub(super) fn bare_type(&self, section: Section<'s>) -> Option<&'s str> {
-        let text = section.text();
+        // Nearly all members have none, and names are looked for in two places.
+        let text = section.has_text().then(|| section.text())?;
         let is_type = is_built_in(text) || self.aliases.contains_key(&Name(text));
         (is_type && section.child("Type").is_none()).then_some(text)
     }
