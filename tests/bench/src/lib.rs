@@ -13,6 +13,16 @@ pub mod round_trip;
 pub mod store;
 pub mod tick;
 
+/// A folder on the disk that is measured, gone when it is dropped; below `target`, so that what a killed run leaves is in
+/// nobody's way.
+///
+/// # Panics
+/// When there can be none: then there is nothing to measure on.
+pub(crate) fn scratch() -> tempfile::TempDir {
+    std::fs::create_dir_all("target/bench").expect("a folder to measure in");
+    tempfile::tempdir_in("target/bench").expect("a folder to measure in")
+}
+
 /// One measured figure. Names that checks rely on do not change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {

@@ -53,7 +53,7 @@ const REPLAYED: usize = 8_192;
 /// When there is no nats-server, or the disk fails: then there is nothing to measure.
 #[must_use]
 pub fn run() -> Vec<Figure> {
-    let directory = tempfile::tempdir_in(".").expect("a directory on the disk that is measured");
+    let directory = crate::scratch();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     vec![
         runtime.block_on(append_vs_raw(directory.path())),

@@ -56,7 +56,7 @@ const ECHO: &str = "bench.echo";
 /// When the realm's binaries are not built beside this one, or it does not come up: then there is nothing to measure.
 #[must_use]
 pub fn run() -> Vec<Figure> {
-    let directory = tempfile::tempdir_in(".").expect("a directory on the disk that is measured");
+    let directory = crate::scratch();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let realm = Realm::start(directory.path()).await;

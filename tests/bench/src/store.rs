@@ -30,7 +30,7 @@ const KEY_BYTES: usize = 16;
 /// When the store or the file fails: then there is nothing to measure.
 #[must_use]
 pub fn run() -> Vec<Figure> {
-    let directory = tempfile::tempdir_in(".").expect("a directory on the disk that is measured");
+    let directory = crate::scratch();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let embedded = EmbeddedStore::open(&directory.path().join("store")).expect("a new store");
     let mut file = File::create(directory.path().join("bare")).expect("a file is made");
