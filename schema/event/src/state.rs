@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_ids::{Address, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, OwnerId, Part, SpaceId, Tick};
+use annals_ids::{
+    Address, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, OwnerId, OwnerKind, Part, SpaceId, Tick,
+};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -43,8 +45,8 @@ pub struct Impossible {
 pub struct OwnerState {
     /// Whose.
     pub owner: OwnerId,
-    /// Which parts it holds.
-    pub part: Part,
+    /// What it holds.
+    pub kind: OwnerKind,
     /// The epoch of the newest batch.
     pub epoch: Epoch,
     /// The newest batch and event.
@@ -75,10 +77,10 @@ pub struct OwnerState {
 impl OwnerState {
     /// An owner before its first batch.
     #[must_use]
-    pub fn new(owner: OwnerId, part: Part) -> Self {
+    pub fn new(owner: OwnerId, kind: impl Into<OwnerKind>) -> Self {
         Self {
             owner,
-            part,
+            kind: kind.into(),
             epoch: Epoch(0),
             tail: Tail::default(),
             tick: Tick(0),
@@ -155,6 +157,12 @@ impl OwnerState {
         why.map_err(|why| self.impossible(event.subject, event.body.name(), why))
     }
 
+    /// Which parts of entities it holds, if it holds any.
+    #[must_use]
+    pub fn part(&self) -> Option<Part> {
+        self.kind.part()
+    }
+
     /// The calls of an address, if its end of them is kept here.
     #[must_use]
     pub fn links(&self, address: Address) -> Option<&Links> {
@@ -188,7 +196,7 @@ impl OwnerState {
     /// Appends all but the entities, which a snapshot keeps one by one.
     pub fn write_own(&self, out: &mut Vec<u8>) {
         put_number(out, u64::from(self.owner.0));
-        out.push(u8::from(self.part == Part::Cell));
+        out.push(self.kind.number());
         for number in [self.epoch.0, self.tail.batch.0, self.tail.event.0, self.tick.0] {
             put_number(out, number);
         }
@@ -230,13 +238,9 @@ impl OwnerState {
     pub fn read_own(bytes: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(bytes);
         let owner = OwnerId(reader.narrow("owner")?);
-        let wrong = reader.malformed("part");
-        let part = match reader.byte("part")? {
-            0 => Part::Base,
-            1 => Part::Cell,
-            _ => return Err(wrong),
-        };
-        let mut state = Self::new(owner, part);
+        let wrong = reader.malformed("kind of owner");
+        let kind = OwnerKind::of_number(reader.byte("kind of owner")?).ok_or(wrong)?;
+        let mut state = Self::new(owner, kind);
         state.epoch = Epoch(reader.number("epoch")?);
         state.tail.batch.0 = reader.number("batch number")?;
         state.tail.event.0 = reader.number("event number")?;
@@ -272,7 +276,7 @@ impl OwnerState {
     }
 
     fn holds(&self, address: Address) -> bool {
-        address.entity().is_some_and(|(_, part)| part == self.part)
+        address.entity().is_some_and(|(_, part)| self.part() == Some(part))
     }
 
     fn links_mut(&mut self, address: Address) -> Option<&mut Links> {
@@ -322,7 +326,7 @@ impl OwnerState {
                 };
                 return Ok(());
             }
-            _ if part != self.part => return Err("this owner holds the other part"),
+            _ if self.part() != Some(part) => return Err("this owner does not hold such parts"),
             Body::Confirmed { .. } if !self.entities.contains_key(&entity) => {
                 return self.confirm_estate(entity, event);
             }

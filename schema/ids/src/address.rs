@@ -22,6 +22,74 @@ impl fmt::Display for Part {
     }
 }
 
+/// What an owner holds. Its log, epochs and calls are the same whatever that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OwnerKind {
+    /// Base parts.
+    Base,
+    /// Cell parts.
+    Cell,
+    /// No entity: the results of the ledger, on their way to those concerned. A realm has one such owner.
+    Ledger,
+}
+
+impl OwnerKind {
+    /// Every kind.
+    pub const ALL: [OwnerKind; 3] = [OwnerKind::Base, OwnerKind::Cell, OwnerKind::Ledger];
+
+    /// Which parts of entities it holds, if any.
+    #[must_use]
+    pub fn part(self) -> Option<Part> {
+        match self {
+            OwnerKind::Base => Some(Part::Base),
+            OwnerKind::Cell => Some(Part::Cell),
+            OwnerKind::Ledger => None,
+        }
+    }
+
+    /// Whether a realm has exactly one owner of this kind, however many processes could hold it.
+    #[must_use]
+    pub fn is_single(self) -> bool {
+        self == OwnerKind::Ledger
+    }
+
+    /// The number that stands for it where it is written.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            OwnerKind::Base => 0,
+            OwnerKind::Cell => 1,
+            OwnerKind::Ledger => 2,
+        }
+    }
+
+    /// The kind that a number stands for.
+    #[must_use]
+    pub fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+impl From<Part> for OwnerKind {
+    /// The owners that hold these parts.
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Base => OwnerKind::Base,
+            Part::Cell => OwnerKind::Cell,
+        }
+    }
+}
+
+impl fmt::Display for OwnerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OwnerKind::Base => "base",
+            OwnerKind::Cell => "cell",
+            OwnerKind::Ledger => "ledger",
+        })
+    }
+}
+
 /// An end of a link: whatever can send or take numbered calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {

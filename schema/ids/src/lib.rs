@@ -9,7 +9,7 @@ mod geometry;
 mod hash;
 mod number;
 
-pub use address::{Address, Mailbox, Part};
+pub use address::{Address, Mailbox, OwnerKind, Part};
 pub use geometry::{Direction, Position};
 pub use hash::{Hash, ParseHashError};
 pub use number::{

@@ -3,7 +3,7 @@
 //! Protocol Buffers, so that processes of neighbouring versions understand each other. Each request has one answer type;
 //! an answer that is lost is asked for again.
 
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, Part, ProcessId, Shard};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard};
 use prost::Message;
 use thiserror::Error;
 
@@ -127,9 +127,9 @@ pub struct GrantOrder {
     /// Which owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
-    /// Whether it holds cell parts.
-    #[prost(bool, tag = "2")]
-    pub cell: bool,
+    /// [`OwnerKind::number`]: what it holds.
+    #[prost(uint32, tag = "2")]
+    pub kind: u32,
     /// The stream of its log.
     #[prost(uint32, tag = "3")]
     pub shard: u32,
@@ -437,13 +437,13 @@ pub fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, ControlError> {
 }
 
 impl GrantOrder {
-    /// What is granted: owner, parts, shard, epoch.
+    /// What is granted: owner, kind, shard, epoch; `None` if this process does not know such a kind.
     #[must_use]
-    pub fn terms(&self) -> (OwnerId, Part, Shard, Epoch) {
-        let part = if self.cell { Part::Cell } else { Part::Base };
+    pub fn terms(&self) -> Option<(OwnerId, OwnerKind, Shard, Epoch)> {
+        let kind = OwnerKind::of_number(u8::try_from(self.kind).ok()?)?;
         // A shard's number never exceeds 16 bits; a larger one is another realm's.
         let shard = Shard(u16::try_from(self.shard).unwrap_or(u16::MAX));
-        (OwnerId(self.owner), part, shard, Epoch(self.epoch))
+        Some((OwnerId(self.owner), kind, shard, Epoch(self.epoch)))
     }
 }
 

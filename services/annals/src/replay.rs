@@ -101,7 +101,7 @@ pub async fn replay(
     }
     // Begun after the log was read: what was trimmed from it is archived by now.
     let mut walk = LogWalk::begin(&source.store, record.shard, owner).await?;
-    let mut state = OwnerState::new(owner, record.part);
+    let mut state = OwnerState::new(owner, record.kind);
     let is_there = |state: &OwnerState| until.is_some_and(|until| state.tail.batch >= until);
     while !is_there(&state)
         && let Some(step) = walk.next().await?

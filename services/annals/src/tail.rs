@@ -268,7 +268,7 @@ impl Tail {
 
     /// Learns of what types an owner's entities are.
     async fn learn_state(&mut self, source: &Source, owner: OwnerId, record: &OwnerRecord) -> Result<(), TailError> {
-        match recover(&source.store, record.shard, owner, record.part).await {
+        match recover(&source.store, record.shard, owner, record.kind).await {
             Ok(recovered) => self.names.learn_state(&recovered.state),
             Err(RecoveryError::Store { source, .. }) => return Err(source.into()),
             // Names are missing then, and `annals log verify` says why.

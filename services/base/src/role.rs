@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use annals_event::{Call, Event, OwnerState, Subject};
-use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, Tick};
+use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
 use annals_node::{Caller, ClientNews, Desk, Output, Request, Role, time::Mono};
 use annals_wire::{
     SpaceMap,
@@ -113,7 +113,7 @@ impl BaseRole {
 impl Role for BaseRole {
     type Input = BaseInput;
 
-    const PART: Part = Part::Base;
+    const KIND: OwnerKind = OwnerKind::Base;
 
     fn is_vital(input: &BaseInput) -> bool {
         matches!(input, BaseInput::Map(_) | BaseInput::Closed { .. })

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Body, Call, Event, OwnerState, Subject};
-use annals_ids::{Address, EntityId, OwnerId, Part, Tick};
+use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, Tick};
 use annals_node::{Caller, ClientNews, Desk, Request, Role, time::Mono};
 use annals_space::Interest;
 use annals_wire::bus::{GhostMessage, Message, ViewMessage};
@@ -130,7 +130,7 @@ impl CellRole {
 impl Role for CellRole {
     type Input = CellInput;
 
-    const PART: Part = Part::Cell;
+    const KIND: OwnerKind = OwnerKind::Cell;
 
     fn is_vital(input: &CellInput) -> bool {
         matches!(input, CellInput::Map(_) | CellInput::Close)

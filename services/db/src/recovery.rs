@@ -2,7 +2,7 @@
 //! all begin here.
 
 use annals_event::{Batch, Image, Impossible, Malformed, OwnerState, Reader};
-use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, Part, Shard};
+use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,
     layout::{
@@ -72,8 +72,13 @@ pub struct Recovered {
 ///
 /// # Errors
 /// When the store cannot be read or holds something else than db put there.
-pub async fn recover(store: &Store, shard: Shard, owner: OwnerId, part: Part) -> Result<Recovered, RecoveryError> {
-    let mut state = read_snapshot(store, owner, part).await?;
+pub async fn recover(
+    store: &Store,
+    shard: Shard,
+    owner: OwnerId,
+    kind: impl Into<OwnerKind>,
+) -> Result<Recovered, RecoveryError> {
+    let mut state = read_snapshot(store, owner, kind.into()).await?;
     let cursor = read_cursor(store, owner)
         .await
         .map_err(|source| RecoveryError::Store { owner, source })?;
@@ -168,12 +173,12 @@ fn read_batch(owner: OwnerId, bytes: &[u8]) -> Result<Batch, RecoveryError> {
 
 /// The newest snapshot. It may take several transactions to read: nobody writes into its area before a newer one has taken
 /// its place, so it is whole if it has kept its place.
-async fn read_snapshot(store: &Store, owner: OwnerId, part: Part) -> Result<OwnerState, RecoveryError> {
+async fn read_snapshot(store: &Store, owner: OwnerId, kind: OwnerKind) -> Result<OwnerState, RecoveryError> {
     let failed = |source| RecoveryError::Store { owner, source };
     let mut position = read_position(store, owner).await.map_err(failed)?;
     for _ in 0..SNAPSHOT_READINGS {
         let Some(found) = position else {
-            return Ok(OwnerState::new(owner, part));
+            return Ok(OwnerState::new(owner, kind));
         };
         let state = read_area(store, owner, found).await;
         position = read_position(store, owner).await.map_err(failed)?;

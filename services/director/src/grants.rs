@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use annals_ids::{Epoch, Hash, OwnerId, Part, ProcessId, Shard, WallTime};
+use annals_ids::{Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,
     layout::{
@@ -56,8 +56,8 @@ pub enum GrantError {
 pub struct Grant {
     /// Which owner.
     pub owner: OwnerId,
-    /// Which parts it holds.
-    pub part: Part,
+    /// What it holds.
+    pub kind: OwnerKind,
     /// The stream of its log.
     pub shard: Shard,
     /// The epoch.
@@ -181,16 +181,28 @@ impl Grants {
         Ok(read_owners(&self.store).await?)
     }
 
-    /// Makes an owner and grants it.
+    /// Makes an owner and grants it. Where a realm has [one of its kind](OwnerKind::is_single) and has it already (the
+    /// answer to an earlier try was lost), that one is granted with a new epoch.
     ///
     /// # Errors
     /// When this director does not lead or the store cannot be used.
-    pub async fn found(&self, part: Part, shard: Shard, process: ProcessId) -> Result<Grant, GrantError> {
+    pub async fn found(
+        &self,
+        kind: impl Into<OwnerKind>,
+        shard: Shard,
+        process: ProcessId,
+    ) -> Result<Grant, GrantError> {
+        let kind = kind.into();
         let work = |transaction: Transaction| async move {
+            if kind.is_single()
+                && let Some((owner, held)) = find_single(&transaction, kind).await?
+            {
+                return write_grant(&transaction, owner, held.passed_to(process)).await;
+            }
             let owner = take(&transaction, Counter::Owners, 1).await?.start;
             let owner = OwnerId(u32::try_from(owner).expect("invariant: fewer than 2^32 owners are ever founded"));
             let record = OwnerRecord {
-                part,
+                kind,
                 shard,
                 epoch: Epoch(1),
                 process,
@@ -208,12 +220,7 @@ impl Grants {
         let work = |transaction: Transaction| async move {
             let value = transaction.get(&owners::owner_key(owner)).await?;
             let held = OwnerRecord::decode(&value.ok_or(GrantError::UnknownOwner(owner))?)?;
-            let record = OwnerRecord {
-                epoch: held.epoch.next(),
-                process,
-                ..held
-            };
-            write_grant(&transaction, owner, record).await
+            write_grant(&transaction, owner, held.passed_to(process)).await
         };
         self.run(work).await
     }
@@ -281,21 +288,29 @@ impl Grants {
 /// # Errors
 /// When the store cannot be read.
 pub async fn read_owners(store: &Store) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
-    let work = |transaction: Transaction| async move {
-        let mut found = BTreeMap::new();
-        let mut range = owners::owners();
-        loop {
-            let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
-            for (key, value) in &page.rows {
-                found.insert(owners::owner_of(key)?, OwnerRecord::decode(value)?);
-            }
-            match page.rows.last().filter(|_| page.more) {
-                Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
-                None => return Ok(found),
-            }
+    store
+        .read(|transaction: Transaction| async move { list_owners(&transaction).await })
+        .await
+}
+
+async fn list_owners(transaction: &Transaction) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
+    let mut found = BTreeMap::new();
+    let mut range = owners::owners();
+    loop {
+        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+        for (key, value) in &page.rows {
+            found.insert(owners::owner_of(key)?, OwnerRecord::decode(value)?);
         }
-    };
-    store.read(work).await
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(found),
+        }
+    }
+}
+
+async fn find_single(transaction: &Transaction, kind: OwnerKind) -> Result<Option<(OwnerId, OwnerRecord)>, StoreError> {
+    let owners = list_owners(transaction).await?;
+    Ok(owners.into_iter().find(|(_, record)| record.kind == kind))
 }
 
 async fn read_term(transaction: &Transaction) -> Result<Term, StoreError> {
@@ -307,7 +322,7 @@ async fn write_grant(transaction: &Transaction, owner: OwnerId, record: OwnerRec
     let ids = take(transaction, Counter::Entities, ID_BLOCK).await?;
     Ok(Grant {
         owner,
-        part: record.part,
+        kind: record.kind,
         shard: record.shard,
         epoch: record.epoch,
         ids,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use annals_ids::{OwnerId, Part, ProcessId};
+use annals_ids::{OwnerId, OwnerKind, ProcessId};
 
 /// A process that was silent for so long is taken for dead.
 pub const SILENCE: Duration = Duration::from_secs(3);
@@ -13,8 +13,8 @@ pub const SILENCE: Duration = Duration::from_secs(3);
 pub struct Beat {
     /// Which process.
     pub process: ProcessId,
-    /// Which parts it can hold; `None` for a service that holds none.
-    pub holds: Option<Part>,
+    /// What owners it can hold; `None` for a service that holds none.
+    pub holds: Option<OwnerKind>,
     /// Where clients reach it, if they do.
     pub address: Option<String>,
     /// The owners it holds.
@@ -33,10 +33,10 @@ struct Member {
 /// What the director must do about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// A process that can hold owners has none: make one and grant it.
+    /// A process that can hold owners has none, or the realm lacks the one of a kind: make it and grant it.
     Found {
-        /// Which parts.
-        part: Part,
+        /// Of which kind.
+        kind: OwnerKind,
         /// To whom.
         process: ProcessId,
     },
@@ -54,7 +54,7 @@ pub enum Decision {
 pub struct Roster {
     members: BTreeMap<ProcessId, Member>,
     /// Who holds each owner, as the store has it.
-    owners: BTreeMap<OwnerId, (Part, ProcessId)>,
+    owners: BTreeMap<OwnerId, (OwnerKind, ProcessId)>,
     /// Until when nobody's silence means anything: this director has not listened for [`SILENCE`] yet, and there are owners
     /// whose holders it has not heard.
     learns_until: Duration,
@@ -63,7 +63,7 @@ pub struct Roster {
 impl Roster {
     /// Begins to listen, at `now` of the director's monotonic clock, with the grants that are in the store.
     #[must_use]
-    pub fn new(now: Duration, owners: BTreeMap<OwnerId, (Part, ProcessId)>) -> Self {
+    pub fn new(now: Duration, owners: BTreeMap<OwnerId, (OwnerKind, ProcessId)>) -> Self {
         Self {
             members: BTreeMap::new(),
             learns_until: if owners.is_empty() { now } else { now + SILENCE },
@@ -82,8 +82,8 @@ impl Roster {
     }
 
     /// An owner was granted.
-    pub fn granted(&mut self, owner: OwnerId, part: Part, process: ProcessId) {
-        self.owners.insert(owner, (part, process));
+    pub fn granted(&mut self, owner: OwnerId, kind: OwnerKind, process: ProcessId) {
+        self.owners.insert(owner, (kind, process));
     }
 
     /// Where clients reach the holder of an owner now.
@@ -93,29 +93,29 @@ impl Roster {
         self.members.get(process)?.beat.address.as_deref()
     }
 
-    /// The live processes that can hold these parts.
-    pub fn holders(&self, part: Part) -> impl Iterator<Item = ProcessId> {
+    /// The live processes that can hold owners of this kind.
+    pub fn holders(&self, kind: OwnerKind) -> impl Iterator<Item = ProcessId> {
         let able = self
             .members
             .values()
-            .filter(move |member| member.beat.holds == Some(part));
+            .filter(move |member| member.beat.holds == Some(kind));
         able.map(|member| member.beat.process)
     }
 
-    /// The owners of these parts whose holder lives.
-    pub fn live_owners(&self, part: Part) -> impl Iterator<Item = OwnerId> {
+    /// The owners of this kind whose holder lives.
+    pub fn live_owners(&self, kind: OwnerKind) -> impl Iterator<Item = OwnerId> {
         let held = self
             .owners
             .iter()
-            .filter(move |(_, (held, process))| *held == part && self.members.contains_key(process));
+            .filter(move |(_, (held, process))| *held == kind && self.members.contains_key(process));
         held.map(|(owner, _)| *owner)
     }
 
-    /// The first owner of these parts that was founded, whether or not its holder lives: the same for ever.
+    /// The first owner of this kind that was founded, whether or not its holder lives: the same for ever.
     #[must_use]
-    pub fn first_owner(&self, part: Part) -> Option<OwnerId> {
-        let of_part = self.owners.iter().find(|(_, (held, _))| *held == part);
-        of_part.map(|(owner, _)| *owner)
+    pub fn first_owner(&self, kind: OwnerKind) -> Option<OwnerId> {
+        let of_kind = self.owners.iter().find(|(_, (held, _))| *held == kind);
+        of_kind.map(|(owner, _)| *owner)
     }
 
     /// What is to be done at `now`: owners without a live holder go to the least loaded process that can hold them;
@@ -127,38 +127,40 @@ impl Roster {
         let listened = now >= self.learns_until;
         let mut load: BTreeMap<ProcessId, usize> = self.members.keys().map(|process| (*process, 0)).collect();
         let mut orphans = Vec::new();
-        for (owner, (part, process)) in &self.owners {
+        for (owner, (kind, process)) in &self.owners {
             match load.get_mut(process) {
                 Some(held) => *held += 1,
-                None => orphans.push((*owner, *part)),
+                None => orphans.push((*owner, *kind)),
             }
         }
         let mut decisions = Vec::new();
         if listened {
-            for (owner, part) in orphans {
-                if let Some(process) = self.least_loaded(part, &load) {
+            for (owner, kind) in orphans {
+                if let Some(process) = self.least_loaded(kind, &load) {
                     *load.entry(process).or_default() += 1;
                     decisions.push(Decision::Grant { owner, process });
                 }
             }
         }
+        let mut founded = BTreeSet::new();
         for member in self.members.values().filter(|member| !member.beat.draining) {
             let process = member.beat.process;
-            if let Some(part) = member.beat.holds.filter(|_| load[&process] == 0) {
+            if let Some(kind) = member.beat.holds.filter(|_| load[&process] == 0) {
+                let exists = self.owners.values().any(|(held, _)| *held == kind);
                 // While owners may still turn out to be orphans, nobody gets a new one in their place.
-                let waits = !listened && self.owners.values().any(|(held, _)| *held == part);
-                if !waits {
-                    decisions.push(Decision::Found { part, process });
+                let waits = exists && (!listened || kind.is_single());
+                if !waits && (founded.insert(kind) || !kind.is_single()) {
+                    decisions.push(Decision::Found { kind, process });
                 }
             }
         }
         decisions
     }
 
-    /// The owner of these parts on which the fewest others of its process stand; ties go to the lowest.
+    /// The owner of this kind on which the fewest others of its process stand; ties go to the lowest.
     #[must_use]
-    pub fn place(&self, part: Part, counts: &BTreeMap<OwnerId, u64>) -> Option<OwnerId> {
-        self.live_owners(part)
+    pub fn place(&self, kind: OwnerKind, counts: &BTreeMap<OwnerId, u64>) -> Option<OwnerId> {
+        self.live_owners(kind)
             .min_by_key(|owner| (counts.get(owner).copied().unwrap_or(0), *owner))
     }
 
@@ -174,11 +176,11 @@ impl Roster {
             .collect()
     }
 
-    fn least_loaded(&self, part: Part, load: &BTreeMap<ProcessId, usize>) -> Option<ProcessId> {
+    fn least_loaded(&self, kind: OwnerKind, load: &BTreeMap<ProcessId, usize>) -> Option<ProcessId> {
         let able = self
             .members
             .values()
-            .filter(|member| member.beat.holds == Some(part) && !member.beat.draining);
+            .filter(|member| member.beat.holds == Some(kind) && !member.beat.draining);
         able.map(|member| member.beat.process)
             .min_by_key(|process| (load[process], *process))
     }
@@ -188,11 +190,11 @@ impl Roster {
 mod tests {
     use super::*;
 
-    fn beat(process: u64, part: Part) -> Beat {
+    fn beat(process: u64, kind: OwnerKind) -> Beat {
         let process = ProcessId(process);
         Beat {
             process,
-            holds: Some(part),
+            holds: Some(kind),
             address: None,
             owners: Vec::new(),
             draining: false,
@@ -206,21 +208,21 @@ mod tests {
     #[test]
     fn a_new_process_founds_an_owner_and_a_dead_ones_owner_goes_to_the_least_loaded() {
         let mut roster = Roster::new(seconds(0), BTreeMap::new());
-        roster.hear(seconds(1), beat(1, Part::Cell));
-        roster.hear(seconds(1), beat(2, Part::Cell));
-        roster.hear(seconds(1), beat(3, Part::Base));
+        roster.hear(seconds(1), beat(1, OwnerKind::Cell));
+        roster.hear(seconds(1), beat(2, OwnerKind::Cell));
+        roster.hear(seconds(1), beat(3, OwnerKind::Base));
         let founds = roster.decide(seconds(1));
         assert_eq!(founds.len(), 3, "{founds:?}");
         for (owner, process) in [(10, 1), (11, 2), (12, 2)] {
-            roster.granted(OwnerId(owner), Part::Cell, ProcessId(process));
+            roster.granted(OwnerId(owner), OwnerKind::Cell, ProcessId(process));
         }
-        roster.granted(OwnerId(20), Part::Base, ProcessId(3));
+        roster.granted(OwnerId(20), OwnerKind::Base, ProcessId(3));
         assert_eq!(roster.decide(seconds(2)), []);
 
         for process in [1, 3] {
             roster.hear(
                 seconds(5),
-                beat(process, if process == 3 { Part::Base } else { Part::Cell }),
+                beat(process, if process == 3 { OwnerKind::Base } else { OwnerKind::Cell }),
             );
         }
         let grant = |owner| Decision::Grant {
@@ -236,11 +238,11 @@ mod tests {
 
     #[test]
     fn a_new_director_does_not_take_those_it_has_not_heard_yet_for_dead() {
-        let owners = BTreeMap::from([(OwnerId(10), (Part::Cell, ProcessId(1)))]);
+        let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
         let mut roster = Roster::new(seconds(100), owners);
-        roster.hear(seconds(101), beat(2, Part::Cell));
+        roster.hear(seconds(101), beat(2, OwnerKind::Cell));
         assert_eq!(roster.decide(seconds(101)), [], "process 1 may be alive");
-        roster.hear(seconds(103), beat(2, Part::Cell));
+        roster.hear(seconds(103), beat(2, OwnerKind::Cell));
         let grant = Decision::Grant {
             owner: OwnerId(10),
             process: ProcessId(2),
@@ -249,13 +251,31 @@ mod tests {
     }
 
     #[test]
+    fn the_ledger_is_founded_once_and_passes_from_one_holder_to_the_next() {
+        let mut roster = Roster::new(seconds(0), BTreeMap::new());
+        for process in [1, 2] {
+            roster.hear(seconds(1), beat(process, OwnerKind::Ledger));
+        }
+        let (kind, process) = (OwnerKind::Ledger, ProcessId(1));
+        assert_eq!(roster.decide(seconds(1)), [Decision::Found { kind, process }]);
+        roster.granted(OwnerId(7), kind, process);
+        assert_eq!(roster.decide(seconds(2)), [], "process 2 gets none of its own");
+        roster.hear(seconds(5), beat(2, kind));
+        let grant = Decision::Grant {
+            owner: OwnerId(7),
+            process: ProcessId(2),
+        };
+        assert_eq!(roster.decide(seconds(5)), [grant]);
+    }
+
+    #[test]
     fn who_comes_late_to_a_new_realm_waits_for_nobody() {
         let mut roster = Roster::new(seconds(100), BTreeMap::new());
-        roster.granted(OwnerId(10), Part::Cell, ProcessId(1));
-        roster.hear(seconds(101), beat(1, Part::Cell));
-        roster.hear(seconds(101), beat(2, Part::Cell));
+        roster.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
+        roster.hear(seconds(101), beat(1, OwnerKind::Cell));
+        roster.hear(seconds(101), beat(2, OwnerKind::Cell));
         let found = Decision::Found {
-            part: Part::Cell,
+            kind: OwnerKind::Cell,
             process: ProcessId(2),
         };
         assert_eq!(roster.decide(seconds(101)), [found]);
@@ -263,18 +283,18 @@ mod tests {
 
     #[test]
     fn the_first_owner_stays_the_first_whoever_dies_and_comes() {
-        let cell = (OwnerId(1), (Part::Cell, ProcessId(1)));
-        let base = (OwnerId(2), (Part::Base, ProcessId(2)));
+        let cell = (OwnerId(1), (OwnerKind::Cell, ProcessId(1)));
+        let base = (OwnerId(2), (OwnerKind::Base, ProcessId(2)));
         let mut roster = Roster::new(seconds(0), BTreeMap::from([cell]));
-        assert_eq!(roster.first_owner(Part::Base), None);
-        roster.granted(base.0, Part::Base, ProcessId(2));
-        roster.granted(OwnerId(3), Part::Base, ProcessId(3));
+        assert_eq!(roster.first_owner(OwnerKind::Base), None);
+        roster.granted(base.0, OwnerKind::Base, ProcessId(2));
+        roster.granted(OwnerId(3), OwnerKind::Base, ProcessId(3));
         roster.leave(ProcessId(2));
-        roster.hear(seconds(9), beat(3, Part::Base));
+        roster.hear(seconds(9), beat(3, OwnerKind::Base));
         roster.decide(seconds(9));
-        assert_eq!(roster.first_owner(Part::Base), Some(base.0));
+        assert_eq!(roster.first_owner(OwnerKind::Base), Some(base.0));
         let next_director = Roster::new(seconds(20), BTreeMap::from([cell, base]));
-        assert_eq!(next_director.first_owner(Part::Base), Some(base.0));
+        assert_eq!(next_director.first_owner(OwnerKind::Base), Some(base.0));
     }
 
     #[test]
@@ -284,7 +304,7 @@ mod tests {
             seconds(1),
             Beat {
                 draining: true,
-                ..beat(1, Part::Cell)
+                ..beat(1, OwnerKind::Cell)
             },
         );
         assert_eq!(roster.decide(seconds(1)), []);

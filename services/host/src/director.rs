@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{Beat, Decision, Grant, GrantError, Grants, Roster, SILENCE, SpacePlan, divide};
-use annals_ids::{Hash, OwnerId, Part, ProcessId};
+use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId};
 use annals_store::{Store, layout::director::Realm};
 use annals_wire::{
     SpaceMap, Subjects,
@@ -163,7 +163,7 @@ impl Leader {
         let owners = grants.owners().await?;
         let held = owners
             .iter()
-            .map(|(owner, record)| (*owner, (record.part, record.process)))
+            .map(|(owner, record)| (*owner, (record.kind, record.process)))
             .collect();
         let map = match grants.read_map().await? {
             Some(bytes) => control::decode::<WireMap>(&bytes)
@@ -178,7 +178,7 @@ impl Leader {
             // Without ids: whoever holds it has them, and whoever does not is granted it anew.
             let grant = Grant {
                 owner: *owner,
-                part: record.part,
+                kind: record.kind,
                 shard: record.shard,
                 epoch: record.epoch,
                 ids: 0..0,
@@ -209,7 +209,7 @@ impl Leader {
     async fn decide(&mut self) -> Result<(), GrantError> {
         for decision in self.roster.decide(monotonic()) {
             let (grant, process) = match decision {
-                Decision::Found { part, process } => (self.grants.found(part, SHARD, process).await?, process),
+                Decision::Found { kind, process } => (self.grants.found(kind, SHARD, process).await?, process),
                 Decision::Grant { owner, process } => (self.grants.grant(owner, process).await?, process),
             };
             self.granted(&grant, process);
@@ -237,8 +237,8 @@ impl Leader {
     }
 
     fn granted(&mut self, grant: &Grant, process: ProcessId) {
-        tracing::info!(owner = %grant.owner, epoch = %grant.epoch, part = %grant.part, %process, "granted");
-        self.roster.granted(grant.owner, grant.part, process);
+        tracing::info!(owner = %grant.owner, epoch = %grant.epoch, kind = %grant.kind, %process, "granted");
+        self.roster.granted(grant.owner, grant.kind, process);
         self.orders.insert(grant.owner, (order(grant), process));
         self.unheld.insert(grant.owner, monotonic());
     }
@@ -246,10 +246,10 @@ impl Leader {
     /// Divides the space once there are enough cells, and again whenever one has none of it. Says on the same map on which
     /// base owner the realm begins, as soon as there is one.
     async fn draw(&mut self) -> Result<(), GrantError> {
-        let cells: Vec<OwnerId> = self.roster.live_owners(Part::Cell).collect();
+        let cells: Vec<OwnerId> = self.roster.live_owners(OwnerKind::Cell).collect();
         let drawn = self.map.spaces.get(&self.plan.space.space);
         let mapped = |owner: &OwnerId| drawn.is_some_and(|space| space.cells.iter().any(|cell| cell.owner == *owner));
-        let bootstrap = self.map.bootstrap.or_else(|| self.roster.first_owner(Part::Base));
+        let bootstrap = self.map.bootstrap.or_else(|| self.roster.first_owner(OwnerKind::Base));
         let is_drawn = cells.iter().all(mapped) && bootstrap == self.map.bootstrap;
         if cells.len() < self.plan.cells || is_drawn {
             return Ok(());
@@ -297,7 +297,7 @@ impl Leader {
                 }))
             }
             Some(DirectorAsk::PlaceSession(_)) => {
-                let owner = self.roster.place(Part::Base, &self.loads);
+                let owner = self.roster.place(OwnerKind::Base, &self.loads);
                 if let Some(owner) = owner {
                     // Until the next beat says it: a rush of log-ins is not to end up in one place.
                     *self.loads.entry(owner).or_default() += 1;
@@ -336,8 +336,9 @@ impl Leader {
     fn hear(&mut self, beat: &ProcessBeat) -> Orders {
         let process = ProcessId(beat.process);
         let holds = match beat.service.as_str() {
-            "base" => Some(Part::Base),
-            "cell" => Some(Part::Cell),
+            "base" => Some(OwnerKind::Base),
+            "cell" => Some(OwnerKind::Cell),
+            "db" => Some(OwnerKind::Ledger),
             _ => None,
         };
         let address = Some(beat.address.clone()).filter(|address| !address.is_empty());
@@ -393,7 +394,7 @@ impl Leader {
 fn order(grant: &Grant) -> GrantOrder {
     GrantOrder {
         owner: grant.owner.0,
-        cell: grant.part == Part::Cell,
+        kind: u32::from(grant.kind.number()),
         shard: u32::from(grant.shard.0),
         epoch: grant.epoch.0,
         ids_from: grant.ids.start,

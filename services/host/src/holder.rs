@@ -1,5 +1,6 @@
 //! Holding an owner: taking it over (rule E1) and driving its core for as long as this process is to hold it.
 
+use std::ops::Range;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use annals_db::recover;
 use annals_event::{Batch, Imprint, OwnerState};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, Shard};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner, Role,
     chain::{Hole, assemble},
@@ -21,7 +22,7 @@ use annals_store::{
 };
 use annals_wire::{
     bus::Envelope,
-    control::{self, DirectorAsk, GrantOrder, IdBlock, Inspected, MoreIds},
+    control::{self, DirectorAsk, IdBlock, Inspected, MoreIds},
 };
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
@@ -54,8 +55,16 @@ pub const COMMANDS: usize = 4_096;
 /// What a holder is to hold.
 #[derive(Clone)]
 pub struct Terms {
-    /// The grant.
-    pub grant: GrantOrder,
+    /// Which owner.
+    pub owner: OwnerId,
+    /// What it holds.
+    pub kind: OwnerKind,
+    /// The stream of its log.
+    pub shard: Shard,
+    /// Under which epoch.
+    pub epoch: Epoch,
+    /// The entity ids of that epoch.
+    pub ids: Range<u64>,
     /// The game.
     pub behaviour: Arc<dyn Behaviour>,
     /// When a batch counts as acknowledged.
@@ -102,7 +111,7 @@ pub enum Command<I> {
     Core(Input<I>),
     /// db lacks batches from the first of these numbers to before the second: whatever of them is kept is published again
     /// (rule F4). It shows nothing to anybody that the log has not held, so no gate is in its way.
-    Refill(std::ops::Range<u64>),
+    Refill(Range<u64>),
     /// It is to end in order: what has happened is logged and shown, and nothing more happens.
     Finish,
 }
@@ -195,7 +204,7 @@ pub async fn hold<R>(
     R: Role,
     R::Input: Clone + Send + 'static,
 {
-    let (owner, _, _, epoch) = terms.grant.terms();
+    let Terms { owner, epoch, .. } = terms;
     let Some((mut driver, mut heard)) = open(&process, &terms, &make).await else {
         return;
     };
@@ -400,7 +409,7 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
     }
 }
 
-async fn refill(process: &Process, writer: &writer::Writer, missing: std::ops::Range<u64>) {
+async fn refill(process: &Process, writer: &writer::Writer, missing: Range<u64>) {
     let owner = writer.owner();
     for batch in writer.kept_within(missing) {
         let verdict = process.history.fill(owner, Bytes::copy_from_slice(&batch.bytes)).await;
@@ -417,7 +426,7 @@ async fn open<R: Role>(
     terms: &Terms,
     make: impl Fn(&OwnerState, Mono) -> R,
 ) -> Option<(Driver<Held<R>>, async_nats::Subscriber)> {
-    let (owner, _, _, epoch) = terms.grant.terms();
+    let Terms { owner, epoch, .. } = terms;
     let registry = Arc::new(StoreRegistry::new(process.store.clone()));
     let mut heard = None;
     let mut reading = Reading::default();
@@ -464,13 +473,19 @@ async fn take_over<R: Role>(
     heard: &mut Option<async_nats::Subscriber>,
     reading: &mut Reading,
 ) -> Result<Held<R>, TakeError> {
-    let (owner, part, shard, epoch) = terms.grant.terms();
+    let &Terms {
+        owner,
+        kind,
+        shard,
+        epoch,
+        ..
+    } = terms;
     if heard.is_none() {
         let subscriber = process.bus.client().subscribe(process.subjects.owner(owner)).await?;
         process.bus.barrier().await?;
         *heard = Some(subscriber);
     }
-    let recovered = recover(&process.store, shard, owner, part).await?;
+    let recovered = recover(&process.store, shard, owner, kind).await?;
     let openings = read_openings(&process.store, owner).await?;
     process.history.read(owner, reading).await?;
     let archived = Tip {
@@ -503,7 +518,7 @@ async fn take_over<R: Role>(
         chain,
         imprint,
         durability: terms.durability,
-        ids: terms.grant.ids_from..terms.grant.ids_to,
+        ids: terms.ids.clone(),
         schema: Arc::clone(&process.schema),
         behaviour: Arc::clone(&terms.behaviour),
         dice: crate::process::dice(),

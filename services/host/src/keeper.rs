@@ -270,7 +270,7 @@ where
             let begun = self.held.contains_key(&owner) || self.ended.contains(&(owner, Epoch(grant.epoch)));
             // Without ids it was granted in an earlier term of the director: whoever lost it gets it anew.
             if !begun && grant.ids_to > grant.ids_from {
-                self.begin(owner, grant.clone());
+                self.begin(owner, grant);
             }
         }
         self.tell_map();
@@ -300,14 +300,21 @@ where
         }
     }
 
-    fn begin(&mut self, owner: OwnerId, grant: GrantOrder) {
-        let epoch = Epoch(grant.epoch);
+    fn begin(&mut self, owner: OwnerId, grant: &GrantOrder) {
+        let Some((_, kind, shard, epoch)) = grant.terms().filter(|(_, kind, ..)| *kind == R::KIND) else {
+            tracing::error!(%owner, kind = grant.kind, "granted to a process that cannot hold it");
+            return;
+        };
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let entities = Arc::new(AtomicU64::new(0));
         let (says, stage) = watch::channel(Stage::Taking);
         let (behaviour, durability) = (Arc::clone(&self.trade.behaviour), self.trade.durability);
         let terms = Terms {
-            grant,
+            owner,
+            kind,
+            shard,
+            epoch,
+            ids: grant.ids_from..grant.ids_to,
             behaviour,
             durability,
         };

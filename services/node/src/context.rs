@@ -42,7 +42,7 @@ impl<'a> Context<'a> {
     /// Which of its parts.
     #[must_use]
     pub fn part(&self) -> Part {
-        self.desk.state().part
+        self.desk.journal.part()
     }
 
     /// Its type.

@@ -186,19 +186,22 @@ impl Journal {
     /// The part of an entity that is real here.
     #[must_use]
     pub fn subject(&self, entity: EntityId) -> Subject {
-        Subject::Entity(entity, self.state.part)
+        Subject::Entity(entity, self.part())
     }
 
     /// The address of an entity part that this owner may hold.
     #[must_use]
     pub fn address(&self, entity: EntityId) -> Address {
-        Address::of(entity, self.state.part)
+        Address::of(entity, self.part())
     }
 
     /// Which parts this owner holds.
+    ///
+    /// # Panics
+    /// When it holds no entities: then there is none to ask about.
     #[must_use]
     pub fn part(&self) -> Part {
-        self.state.part
+        self.state.part().expect("invariant: whoever has entities holds parts")
     }
 
     fn next_history(&self, subject: Subject) -> Option<HistoryNumber> {

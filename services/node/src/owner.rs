@@ -7,7 +7,9 @@ use std::{ops::Range, sync::Arc};
 
 use annals_def::Schema;
 use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Timer};
-use annals_ids::{Address, BatchNumber, CallNumber, EntityId, Hash, MemberId, OwnerId, Part, Tick, WorldTime};
+use annals_ids::{
+    Address, BatchNumber, CallNumber, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, Tick, WorldTime,
+};
 use annals_wire::{
     bus::{CallMessage, Envelope, GhostMessage, Message, ViewMessage},
     client::CallRefusal,
@@ -35,13 +37,13 @@ const LOCAL_LIMIT: usize = 10_000;
 /// waits for the owner.
 const TURNS: usize = 1_000;
 
-/// What a cell or base owner does that the other does not.
+/// What an owner of one kind does that the others do not.
 pub trait Role {
     /// What only this role is given.
     type Input;
 
-    /// Which parts it holds.
-    const PART: Part;
+    /// Of which kind its owner is.
+    const KIND: OwnerKind;
 
     /// Whether this input comes only once and is small, so that it is taken even while others are turned away because too
     /// much is waiting.
@@ -149,7 +151,7 @@ impl<R: Role> Owner<R> {
             behaviour,
             dice,
         } = beginning;
-        assert_eq!(state.part, R::PART, "owner {} holds the other part", state.owner);
+        assert_eq!(state.kind, R::KIND, "owner {} is of another kind", state.owner);
         let writer = Writer::take_over(state.owner, imprint.epoch, durability, chain);
         let restored: Vec<EntityId> = state.entities.keys().copied().collect();
         let journal = Journal::new(state, imprint);
@@ -507,7 +509,12 @@ impl<R: Role> Owner<R> {
         let entity_type = self.desk.entity_type(entity).ok_or(CallRefusal::NoSuchMethod)?;
         let session = caller.client().ok_or(CallRefusal::NotAllowed)?;
         let own = image.client.is_some_and(|client| client.session == session);
-        exposed::read(self.desk.schema(), entity_type, (R::PART, own), message)
+        exposed::read(
+            self.desk.schema(),
+            entity_type,
+            (self.desk.journal.part(), own),
+            message,
+        )
     }
 
     /// Whether a call may reach behaviour: it is no client's, the method exists, and the arguments fit.
@@ -519,7 +526,7 @@ impl<R: Role> Owner<R> {
         caller: &Caller,
     ) -> Result<(), CallError> {
         let entity_type = self.desk.entity_type(entity).ok_or(CallError::NoSuchEntity)?;
-        let methods = match R::PART {
+        let methods = match self.desk.journal.part() {
             Part::Base => &entity_type.base_methods,
             Part::Cell => &entity_type.cell_methods,
         };

@@ -36,7 +36,7 @@ impl Archive {
             states: BTreeMap::new(),
         };
         for (owner, record) in owners {
-            let mut state = OwnerState::new(owner, record.part);
+            let mut state = OwnerState::new(owner, record.kind);
             loop {
                 let read = immediate(read_archived(&world.store, SHARD, owner, state.tail.batch, usize::MAX));
                 let batches = read.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
@@ -51,7 +51,7 @@ impl Archive {
                     archive.take(owner, leaf, batch);
                 }
             }
-            let recovered = immediate(recover(&world.store, SHARD, owner, record.part));
+            let recovered = immediate(recover(&world.store, SHARD, owner, record.kind));
             let recovered = recovered.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
             assert_eq!(
                 recovered.state.hash(),

@@ -528,7 +528,7 @@ fn take_over<R: Role>(
     log: &[Vec<u8>],
     make: fn(&OwnerState, Mono) -> R,
 ) -> Owner<R> {
-    let state = fold(owner, R::PART, log);
+    let state = fold(owner, R::KIND, log);
     let beyond = log.iter().map(|bytes| frozen(bytes)).collect();
     let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let role = make(&state, now.mono);

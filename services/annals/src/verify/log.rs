@@ -47,7 +47,7 @@ impl Log {
     /// A log of which nothing was looked at.
     pub(super) async fn begin(source: &Source, owner: OwnerId, record: &OwnerRecord) -> Result<Self, VerifyError> {
         let store = source.store.clone();
-        let recovered = match recover(&store, record.shard, owner, record.part).await {
+        let recovered = match recover(&store, record.shard, owner, record.kind).await {
             Ok(recovered) => Ok((recovered.cursor.batch, recovered.state.hash())),
             Err(RecoveryError::Store { source, .. }) if !matches!(source, StoreError::Corrupt(_)) => {
                 return Err(source.into());
@@ -65,11 +65,11 @@ impl Log {
             epoch: Epoch(0),
             end: Tail::default(),
             reached: BatchNumber(0),
-            state: Some(OwnerState::new(owner, record.part)),
+            state: Some(OwnerState::new(owner, record.kind)),
             recovered,
             faulty: false,
             summary: OwnerReport {
-                part: record.part,
+                kind: record.kind,
                 batches: 0,
                 events: 0,
                 bytes: 0,

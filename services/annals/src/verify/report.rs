@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use annals_event::{Impossible, Subject};
 use annals_ids::{
-    Address, BatchNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, OwnerId, Part,
-    Shard,
+    Address, BatchNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, OwnerId,
+    OwnerKind, Part, Shard,
 };
 
 use super::{numbers::Taken, spans::Seen};
@@ -175,8 +175,8 @@ pub enum OpeningFault {
 /// What was verified of one owner.
 #[derive(Clone, Debug)]
 pub struct OwnerReport {
-    /// Which parts it holds.
-    pub part: Part,
+    /// What it holds.
+    pub kind: OwnerKind,
     /// Intact batches in the archive.
     pub batches: u64,
     /// Events in them.
@@ -260,7 +260,7 @@ impl fmt::Display for VerifyReport {
 impl fmt::Display for OwnerReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            part,
+            kind,
             batches,
             events,
             bytes,
@@ -270,7 +270,7 @@ impl fmt::Display for OwnerReport {
         } = self;
         write!(
             f,
-            "{part}, {batches} batches, {events} events, {bytes} bytes, {epochs} epochs"
+            "{kind}, {batches} batches, {events} events, {bytes} bytes, {epochs} epochs"
         )?;
         if *beyond > 0 {
             write!(f, ", {beyond} batches beyond the archive")?;

@@ -2,7 +2,7 @@
 
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Event, Place, Subject};
-use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, SessionId, Tick, TypeId};
+use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, OwnerKind, Part, SessionId, Tick, TypeId};
 use annals_node::{Caller, ClientNews, ConnectionId, Desk, Output, Request, Role, time::Mono};
 use annals_wire::{
     SpaceMap,
@@ -148,7 +148,7 @@ impl Home {
 impl Role for Home {
     type Input = HomeInput;
 
-    const PART: Part = Part::Base;
+    const KIND: OwnerKind = OwnerKind::Base;
 
     fn handle(&mut self, desk: &mut Desk, input: HomeInput) {
         match input {

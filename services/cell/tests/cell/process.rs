@@ -56,7 +56,7 @@ impl<R: Role> Process<R> {
 
     /// What the log folds into.
     pub(crate) fn folded(&self) -> OwnerState {
-        let mut state = OwnerState::new(self.id, R::PART);
+        let mut state = OwnerState::new(self.id, R::KIND);
         for batch in self.batches() {
             state.fold(&batch).expect("the log is that of one run");
         }

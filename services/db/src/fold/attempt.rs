@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use annals_event::{Image, OwnerState, merkle::Frontier};
-use annals_ids::{BatchNumber, DatabaseId, EntityId, LeafIndex, OwnerId, Part, Shard};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_node::chain::Step;
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,
@@ -244,7 +244,7 @@ impl Folder {
 
     /// The states of cell owners.
     fn cells(&self) -> impl Iterator<Item = &OwnerState> {
-        self.states().filter(|state| state.part == Part::Cell)
+        self.states().filter(|state| state.kind == OwnerKind::Cell)
     }
 
     /// Reads every log of the shard that is not in memory.

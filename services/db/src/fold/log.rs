@@ -88,7 +88,7 @@ impl Log {
         let record = store.read(|transaction| async move { read_record(&transaction, shard, owner).await });
         let Some(record) = record.await? else { return Ok(None) };
         let newest = read_position(store, owner).await?;
-        match recover(store, shard, owner, record.part).await {
+        match recover(store, shard, owner, record.kind).await {
             Ok(Recovered { state, cursor }) => {
                 self.held = Held::State(Box::new(state));
                 self.cursor = cursor;

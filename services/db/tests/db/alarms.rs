@@ -54,7 +54,7 @@ fn impossible(realm: &mut Realm, owner: OwnerId) -> FrozenBatch {
     };
     let mut gathering = Gathering::default();
     gathering.record(&Event {
-        subject: Subject::Entity(EntityId(99), scribe.state.part),
+        subject: Subject::Entity(EntityId(99), scribe.state.part().expect("it holds parts")),
         cause: Cause(0),
         history: None,
         body: Body::Destroyed,

@@ -39,7 +39,7 @@ impl Play {
     /// A few changes of an owner's state.
     pub(crate) fn act(&mut self, realm: &mut Realm, owner: OwnerId) {
         for _ in 0..realm.roll(4) {
-            match realm.scribe(owner).state.part {
+            match realm.scribe(owner).state.part().expect("it holds parts") {
                 Part::Base => self.act_on_base(realm, owner),
                 Part::Cell => self.act_on_cell(realm, owner),
             }
@@ -124,7 +124,7 @@ impl Play {
         let bases = realm
             .owners
             .values()
-            .filter(|held| held.scribe.state.part == Part::Base);
+            .filter(|held| held.scribe.state.part() == Some(Part::Base));
         let homes = bases.flat_map(|held| held.scribe.state.entities.keys().map(|id| (*id, held.scribe.owner())));
         let without: Vec<(EntityId, OwnerId)> = homes.filter(|(id, _)| !self.cells.contains_key(id)).collect();
         let Some((entity, home)) = realm.pick(&without) else {
@@ -136,7 +136,7 @@ impl Play {
 
     fn hand_over(&mut self, realm: &mut Realm, from: OwnerId, entity: EntityId) {
         let others = realm.owners.values().map(|held| &held.scribe.state);
-        let cells = others.filter(|state| state.part == Part::Cell && state.owner != from);
+        let cells = others.filter(|state| state.part() == Some(Part::Cell) && state.owner != from);
         let others: Vec<OwnerId> = cells.map(|state| state.owner).collect();
         let Some(to) = realm.pick(&others) else { return };
         let scribe = realm.scribe(from);

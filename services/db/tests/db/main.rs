@@ -18,5 +18,5 @@ use annals_ids::Part;
 
 /// Whether a state is that of base parts.
 fn is_base(state: &OwnerState) -> bool {
-    state.part == Part::Base
+    state.part() == Some(Part::Base)
 }

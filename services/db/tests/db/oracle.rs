@@ -8,7 +8,7 @@ use annals_event::{
     Batch, Body, Image, OwnerState, Subject,
     merkle::{Frontier, leaf_hash, node_hash},
 };
-use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, Part};
+use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, OwnerKind};
 use annals_store::{
     immediate,
     layout::{
@@ -79,7 +79,7 @@ impl Realm {
         let (seed, held) = (self.seed, &self.owners[&owner]);
         let cursor = immediate(read_cursor(&self.store, owner)).expect("a cursor");
         assert_eq!(cursor.batch.0, archived as u64, "seed {seed}: owner {owner}");
-        let recovered = immediate(recover(&self.store, SHARD, owner, held.scribe.state.part));
+        let recovered = immediate(recover(&self.store, SHARD, owner, held.scribe.state.kind));
         let recovered = recovered.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(recovered.cursor, cursor, "seed {seed}: owner {owner}");
         if let Some(newest) = archived.checked_sub(1) {
@@ -116,7 +116,7 @@ impl Realm {
     pub(crate) fn check_database(&self, archive: &Archive) {
         let mut expected = Database::default();
         for (owner, batch) in &archive.leaves {
-            expected.take(*owner, self.owners[owner].scribe.state.part, batch);
+            expected.take(*owner, self.owners[owner].scribe.state.kind, batch);
         }
         let seed = self.seed;
         for (id, entity) in &expected.entities {
@@ -168,9 +168,9 @@ struct Database {
 }
 
 impl Database {
-    fn take(&mut self, owner: OwnerId, part: Part, batch: &Batch) {
+    fn take(&mut self, owner: OwnerId, kind: OwnerKind, batch: &Batch) {
         let mut wanted: Vec<(Subject, Body, Image)> = Vec::new();
-        let state = self.states.entry(owner).or_insert_with(|| OwnerState::new(owner, part));
+        let state = self.states.entry(owner).or_insert_with(|| OwnerState::new(owner, kind));
         let noted = state.fold_with(batch, |state, event| {
             let Subject::Entity(entity, _) = event.subject else {
                 return;

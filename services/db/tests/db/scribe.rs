@@ -46,7 +46,11 @@ impl Scribe {
             .entities
             .get(&entity)
             .map_or(HistoryNumber(1), |image| image.history.next());
-        self.record_as(Subject::Entity(entity, self.state.part), seen.then_some(history), body);
+        self.record_as(
+            Subject::Entity(entity, self.state.part().expect("it holds parts")),
+            seen.then_some(history),
+            body,
+        );
     }
 
     /// Records what happens to the owner itself.

@@ -1,6 +1,6 @@
 //! Owners: who holds them, where their epochs were opened, how far their logs are folded.
 
-use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, OwnerId, Part, ProcessId, Shard};
+use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, OwnerId, OwnerKind, ProcessId, Shard};
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, Order, StoreError, Transaction, key_after};
@@ -8,8 +8,8 @@ use crate::{KeyRange, Order, StoreError, Transaction, key_after};
 /// An owner and its present epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerRecord {
-    /// Which parts it holds.
-    pub part: Part,
+    /// What it holds.
+    pub kind: OwnerKind,
     /// The stream its log is in.
     pub shard: Shard,
     /// The epoch that is granted.
@@ -109,10 +109,20 @@ pub fn cursor_key(owner: OwnerId) -> Vec<u8> {
 }
 
 impl OwnerRecord {
+    /// The record once the owner is granted to this process, with the next epoch.
+    #[must_use]
+    pub fn passed_to(self, process: ProcessId) -> Self {
+        Self {
+            epoch: self.epoch.next(),
+            process,
+            ..self
+        }
+    }
+
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut value = vec![u8::from(self.part == Part::Cell)];
+        let mut value = vec![self.kind.number()];
         value.extend(self.shard.0.to_be_bytes());
         value.extend(self.epoch.0.to_be_bytes());
         value.extend(self.process.0.to_be_bytes());
@@ -125,14 +135,10 @@ impl OwnerRecord {
     /// [`StoreError::Corrupt`].
     pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
         let mut fields = Fields::of("an owner", value);
-        let part = match fields.u8()? {
-            0 => Part::Base,
-            1 => Part::Cell,
-            _ => return Err(fields.corrupt()),
-        };
+        let kind = OwnerKind::of_number(fields.u8()?).ok_or_else(|| fields.corrupt())?;
         let (shard, epoch) = (Shard(fields.u16()?), Epoch(fields.u64()?));
         let record = Self {
-            part,
+            kind,
             shard,
             epoch,
             process: ProcessId(fields.u64()?),

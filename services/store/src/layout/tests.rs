@@ -1,8 +1,8 @@
 //! Keys sort and lie apart as they should; what is stored is read back, and nothing else is.
 
 use annals_ids::{
-    BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, OwnerId, Part, ProcessId, Shard, TypeId,
-    WallTime,
+    BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard,
+    TypeId, WallTime,
 };
 use proptest::prelude::*;
 
@@ -158,11 +158,11 @@ proptest! {
     }
 
     #[test]
-    fn owners_are_read_back(numbers in any::<[u64; 4]>(), shard in any::<u16>(), cell in any::<bool>(), hash in hash()) {
+    fn owners_are_read_back(numbers in any::<[u64; 4]>(), shard in any::<u16>(), kind in 0..OwnerKind::ALL.len(), hash in hash()) {
         let [epoch, process, batch, event] = numbers;
         let (epoch, process, batch) = (Epoch(epoch), ProcessId(process), BatchNumber(batch));
-        let part = if cell { Part::Cell } else { Part::Base };
-        let record = OwnerRecord { part, shard: Shard(shard), epoch, process };
+        let kind = OwnerKind::ALL[kind];
+        let record = OwnerRecord { kind, shard: Shard(shard), epoch, process };
         read_back(&record, &record.encode(), OwnerRecord::decode)?;
         let opening = OpeningRecord { epoch, number: batch, hash };
         read_back(&opening, &opening.encode(), OpeningRecord::decode)?;
@@ -205,15 +205,15 @@ proptest! {
 }
 
 #[test]
-fn an_owner_of_no_known_part_is_refused() {
+fn an_owner_of_no_known_kind_is_refused() {
     let record = OwnerRecord {
-        part: Part::Cell,
+        kind: OwnerKind::Cell,
         shard: Shard(1),
         epoch: Epoch(2),
         process: ProcessId(3),
     };
     let mut stored = record.encode();
-    stored[0] = 2;
+    stored[0] = 3;
     assert!(matches!(OwnerRecord::decode(&stored), Err(StoreError::Corrupt(_))));
 }
 

@@ -12,7 +12,7 @@ use annals::replay::owners;
 use annals_client::{EndReason, Event};
 use annals_def::{Value, split_mix};
 use annals_host::{health::Readiness, process::request};
-use annals_ids::{CallNumber, EntityId, Part};
+use annals_ids::{CallNumber, EntityId, OwnerKind, Part};
 use annals_wire::{
     client::{
         Call, CallRefusal, CloseReason, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal, LoginRequest,
@@ -423,7 +423,7 @@ async fn ports(realm: &Played) -> Vec<(SocketAddr, &'static [u8])> {
     let (bus, subjects, store) = realm.bus().await;
     let mut ports: Vec<(SocketAddr, &'static [u8])> = vec![(realm.realm.login.0, LOGIN_ALPN)];
     let records = annals_director::read_owners(&store).await.expect("the store answers");
-    for (owner, _) in records.into_iter().filter(|(_, record)| record.part == Part::Base) {
+    for (owner, _) in records.into_iter().filter(|(_, record)| record.kind == OwnerKind::Base) {
         let ask = DirectorRequest {
             ask: Some(DirectorAsk::Locate(Locate { owner: owner.0 })),
         };

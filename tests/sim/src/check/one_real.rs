@@ -81,7 +81,7 @@ fn unsettled(archive: &Archive, places: &BTreeMap<(EntityId, Part), Place>, wron
         let holders = archive
             .states
             .values()
-            .filter(|state| state.part == *part && state.entities.contains_key(entity))
+            .filter(|state| state.part() == Some(*part) && state.entities.contains_key(entity))
             .count();
         let expected = usize::from(matches!(place, Place::Real(_)));
         if holders != expected {

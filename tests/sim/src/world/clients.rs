@@ -4,7 +4,9 @@ use annals_base::{BaseInput, OpenSession};
 use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
 use annals_db::{StoredEntity, accounts};
 use annals_def::Value;
-use annals_ids::{CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, Part, Position, ProcessId, SessionId};
+use annals_ids::{
+    CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, ProcessId, SessionId,
+};
 use annals_node::{ConnectionId, NotOpened, Output};
 use annals_store::immediate;
 use annals_wire::client::{
@@ -528,7 +530,7 @@ impl World {
     }
 
     fn any_base(&mut self) -> Option<OwnerId> {
-        let owners: Vec<OwnerId> = self.director.as_ref()?.roster.live_owners(Part::Base).collect();
+        let owners: Vec<OwnerId> = self.director.as_ref()?.roster.live_owners(OwnerKind::Base).collect();
         let choice = self.roll();
         owners
             .get(usize::try_from(choice % owners.len().max(1) as u64).ok()?)

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use annals_director::{Beat, Decision, Grant, Grants, Roster, SILENCE, SpacePlan, divide};
-use annals_ids::{OwnerId, Part, ProcessId};
+use annals_ids::{OwnerId, OwnerKind, ProcessId};
 use annals_store::immediate;
 use annals_wire::SpaceMap;
 
@@ -40,13 +40,13 @@ impl World {
         let owners = immediate(grants.owners()).expect("the simulated store answers");
         let held = owners
             .iter()
-            .map(|(owner, record)| (*owner, (record.part, record.process)))
+            .map(|(owner, record)| (*owner, (record.kind, record.process)))
             .collect();
         let roster = Roster::new(now, held);
         let granted = owners.iter().map(|(owner, record)| {
             let grant = Grant {
                 owner: *owner,
-                part: record.part,
+                kind: record.kind,
                 shard: SHARD,
                 epoch: record.epoch,
                 ids: 0..0,
@@ -69,8 +69,8 @@ impl World {
         let now = Duration::from_micros(self.now);
         for (process, host) in self.processes.iter().filter(|(_, host)| host.paused.is_none()) {
             let holds = Some(match host.service {
-                Service::Base => Part::Base,
-                Service::Cell => Part::Cell,
+                Service::Base => OwnerKind::Base,
+                Service::Cell => OwnerKind::Cell,
             });
             let owners: Vec<OwnerId> = host.owners.keys().copied().collect();
             director.roster.hear(
@@ -86,15 +86,15 @@ impl World {
         }
         for decision in director.roster.decide(now) {
             let done = match decision {
-                Decision::Found { part, process } => {
-                    immediate(director.grants.found(part, SHARD, process)).map(|grant| (grant, process))
+                Decision::Found { kind, process } => {
+                    immediate(director.grants.found(kind, SHARD, process)).map(|grant| (grant, process))
                 }
                 Decision::Grant { owner, process } => {
                     immediate(director.grants.grant(owner, process)).map(|grant| (grant, process))
                 }
             };
             let (grant, process) = done.expect("the simulated store answers");
-            director.roster.granted(grant.owner, grant.part, process);
+            director.roster.granted(grant.owner, grant.kind, process);
             director.granted.insert(grant.owner, (grant, process));
         }
         self.regrant(&mut director);
@@ -154,7 +154,7 @@ impl World {
     }
 
     fn draw(&mut self, director: &Directing) {
-        let cells: Vec<OwnerId> = director.roster.live_owners(Part::Cell).collect();
+        let cells: Vec<OwnerId> = director.roster.live_owners(OwnerKind::Cell).collect();
         let drawn: Vec<OwnerId> = self
             .map
             .spaces
@@ -162,7 +162,10 @@ impl World {
             .map(|space| space.cells.iter().map(|cell| cell.owner).collect())
             .unwrap_or_default();
         let enough = cells.len() as u64 >= self.plan.cells;
-        let bootstrap = self.map.bootstrap.or_else(|| director.roster.first_owner(Part::Base));
+        let bootstrap = self
+            .map
+            .bootstrap
+            .or_else(|| director.roster.first_owner(OwnerKind::Base));
         let is_drawn = cells.iter().all(|owner| drawn.contains(owner)) && bootstrap == self.map.bootstrap;
         if !enough || is_drawn {
             return;

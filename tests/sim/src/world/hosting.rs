@@ -6,7 +6,7 @@ use annals_base::{BaseInput, BaseRole};
 use annals_cell::{CellInput, CellRole};
 use annals_db::recover;
 use annals_event::{Batch, Header, Imprint, OwnerState};
-use annals_ids::{Epoch, OwnerId, Part, ProcessId, Shard};
+use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId, Shard};
 use annals_node::{
     Beginning, Input, Output, Owner,
     chain::assemble,
@@ -197,8 +197,8 @@ impl World {
             schema: self.schema.fingerprint(),
         };
         let seed = self.roll();
-        let (part, base, cell) = (
-            state.part,
+        let (kind, base, cell) = (
+            state.kind,
             BaseRole::take_over(&state, now.mono),
             CellRole::take_over(&state, now.mono),
         );
@@ -212,9 +212,10 @@ impl World {
             behaviour: Arc::new(Game),
             dice: Box::new(annals_def::split_mix(seed)),
         };
-        let core = match part {
-            Part::Base => Core::Base(Box::new(Owner::take_over(now, base, beginning))),
-            Part::Cell => Core::Cell(Box::new(Owner::take_over(now, cell, beginning))),
+        let core = match kind {
+            OwnerKind::Base => Core::Base(Box::new(Owner::take_over(now, base, beginning))),
+            OwnerKind::Cell => Core::Cell(Box::new(Owner::take_over(now, cell, beginning))),
+            OwnerKind::Ledger => unreachable!("no process of the simulation says that it can hold the ledger"),
         };
         if let Some(held) = self.held(hold) {
             held.core = Some(core);
@@ -230,7 +231,7 @@ impl World {
             .ok()?
             .get(&owner)
             .copied()?;
-        let recovered = immediate(recover(&self.store, SHARD, owner, record.part))
+        let recovered = immediate(recover(&self.store, SHARD, owner, record.kind))
             .unwrap_or_else(|error| panic!("seed {}: owner {owner} cannot be recovered: {error}", self.seed));
         let openings = self.openings(owner);
         let (batches, last) = self.stream.read(owner);
