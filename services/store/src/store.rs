@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::largest::Gauge;
 use crate::layout::idempotency;
-use crate::{Backend, Committed, KeyRange, Order, StoreError, Transaction, Version, Versionstamp};
+use crate::{Backend, Committed, KeyRange, Largest, Order, StoreError, Transaction, Version, Versionstamp};
 
 /// Most runs of one transaction before its last error is passed on: the pauses between them come to some 30 s, which is
 /// longer than a restart of the store takes.
@@ -22,6 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Store {
     backend: Arc<dyn Backend>,
+    gauge: Arc<Gauge>,
 }
 
 /// What became of [`Store::run_once`].
@@ -57,19 +59,26 @@ impl Store {
     pub fn new(backend: impl Backend) -> Self {
         Self {
             backend: Arc::new(backend),
+            gauge: Arc::default(),
         }
     }
 
     /// Begins a transaction. Nothing is asked of the store before it reads.
     #[must_use]
     pub fn begin(&self) -> Transaction {
-        Transaction::new(Arc::clone(&self.backend))
+        Transaction::new(Arc::clone(&self.backend), Arc::clone(&self.gauge))
     }
 
     /// The implementation, for what wraps or serves one.
     #[must_use]
     pub fn backend(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.backend)
+    }
+
+    /// The largest transactions that were committed through this handle and its clones.
+    #[must_use]
+    pub fn largest(&self) -> Largest {
+        self.gauge.largest()
     }
 
     /// Runs `work`, which only reads, until it gets through.

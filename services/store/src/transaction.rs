@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::OnceCell;
 
 use crate::draft::{Draft, Own, seen};
+use crate::largest::Gauge;
 use crate::limits::{self, RANGE_BYTES, TRANSACTION_AGE};
 use crate::mutation::{Stamped, added};
 use crate::{Backend, Committed, KeyRange, Mutation, Order, Page, RangeRead, Retry, StoreError, Version, Versionstamp};
@@ -26,6 +27,7 @@ pub struct Transaction {
 
 struct Shared {
     backend: Arc<dyn Backend>,
+    gauge: Arc<Gauge>,
     snapshot: OnceCell<Snapshot>,
     progress: Mutex<Progress>,
 }
@@ -55,11 +57,12 @@ enum Isolation {
 }
 
 impl Transaction {
-    /// A transaction on `backend`.
-    pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
+    /// A transaction on `backend`, noted in `gauge` when it is committed.
+    pub(crate) fn new(backend: Arc<dyn Backend>, gauge: Arc<Gauge>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 backend,
+                gauge,
                 snapshot: OnceCell::new(),
                 progress: Mutex::default(),
             }),
@@ -217,6 +220,7 @@ impl Transaction {
         if depends {
             request.read_version = Some(self.snapshot_fresh().await?);
         }
+        self.shared.gauge.note(&request);
         self.shared.backend.commit(request).await
     }
 

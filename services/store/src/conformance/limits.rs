@@ -56,7 +56,7 @@ async fn sizes(subject: &Subject) -> Result<(), StoreError> {
         Err(StoreError::ValueTooLarge { bytes: VALUE_BYTES + 1 })
     );
     assert_eq!(
-        transaction.set_versionstamped_value(&longest, &largest[..VALUE_BYTES - 9], b""),
+        transaction.set_versionstamped_value(&longest, &largest[..VALUE_BYTES - 13], b""),
         Err(StoreError::ValueTooLarge { bytes: VALUE_BYTES + 1 })
     );
     assert_eq!(transaction.set(b"\xff", b""), Err(StoreError::KeyReserved));
@@ -117,14 +117,19 @@ async fn checked_by_the_store(subject: &Subject) -> Result<(), StoreError> {
 async fn largest(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "largest").await?;
     let transaction = subject.store.begin();
-    let mut room = TRANSACTION_BYTES;
+    // Filled to the last byte: with whole values, and then with the greatest that still fits.
     let mut rows = 0;
-    while room > 0 {
+    let mut value = VALUE_BYTES;
+    loop {
         let key = keys.key(format!("{rows:03}"));
-        let value = VALUE_BYTES.min(room.saturating_sub(key.len()));
-        transaction.set(&key, &vec![1; value])?;
-        room = room.saturating_sub(key.len() + value);
-        rows += 1;
+        match transaction.set(&key, &vec![1; value]) {
+            Ok(()) => rows += 1,
+            Err(StoreError::TransactionTooLarge { bytes }) => match value.checked_sub(bytes - TRANSACTION_BYTES) {
+                Some(fits) => value = fits,
+                None => break,
+            },
+            Err(error) => return Err(error),
+        }
     }
     transaction.commit().await?;
     let mut found = 0;

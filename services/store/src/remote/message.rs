@@ -217,6 +217,7 @@ pub(super) enum Reason {
     Corrupt = 13,
     Unreadable = 14,
     Finished = 15,
+    Refused = 16,
 }
 
 /// An error about a message that is not what it should be.
@@ -447,6 +448,7 @@ impl From<StoreError> for Failed {
             StoreError::Unavailable(why) => worded(Reason::Unavailable, &why),
             StoreError::Poisoned(why) => worded(Reason::Poisoned, &why),
             StoreError::Corrupt(why) => worded(Reason::Corrupt, &why),
+            StoreError::Refused(why) => worded(Reason::Refused, &why),
         }
     }
 }
@@ -471,6 +473,7 @@ impl From<Failed> for StoreError {
             Reason::Unavailable => Self::Unavailable(detail),
             Reason::Poisoned => Self::Poisoned(detail),
             Reason::Corrupt => Self::Corrupt(detail),
+            Reason::Refused => Self::Refused(detail),
             Reason::Unreadable => Self::Unreadable,
             Reason::Finished => Self::Finished,
         }
@@ -524,6 +527,7 @@ mod tests {
             StoreError::Unavailable("a".into()),
             StoreError::Poisoned("b".into()),
             StoreError::Corrupt("c".into()),
+            StoreError::Refused("d".into()),
         ]
     }
 
