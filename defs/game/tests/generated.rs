@@ -2,10 +2,8 @@
 
 use std::{fs, path::Path};
 
-use annals_def::{
-    Tree,
-    codegen::{CodeParts, Model},
-};
+use annals_authoring::codegen::{CodeParts, Model};
+use annals_def::Tree;
 
 #[test]
 fn the_types_are_what_the_definitions_say() {

@@ -2,7 +2,8 @@
 //!
 //! Responsible for: what designers write, every mistake in it explained at once, the immutable [`Schema`] that comes out,
 //! and the values that members of its entities hold: checked, changed as a whole or in parts, written as bytes and read
-//! back. Not responsible for: what happens to values: events, snapshots and messages are other crates.
+//! back. Not responsible for: what happens to values: events, snapshots and messages are other crates; and what people who
+//! write definitions ask of a schema: `annals-authoring` answers them.
 //!
 //! | modules | what they do |
 //! |---|---|
@@ -11,22 +12,20 @@
 //! | `diagnostic` | what is wrong or wasteful, and how it is told |
 //! | `data_type`, `value`, `check`, `notation`, `stream` | types and values, as text and as bytes |
 //! | `path`, `change`, `component`, `message_range`, `typed` | how values change, are told of and are held by games |
-//! | `describe`, `diff`, `migrate`, `editor`, `codegen` | what designers and programmers ask of a schema |
+//! | `size`, `member_ids` | how many bytes values and the numbers of members take |
+//! | `migrate` | how data of one schema becomes data of another |
 //! | `generate` | types, values and changes made of dice, for tests and puppets |
 
 mod change;
 mod check;
-pub mod codegen;
 mod compile;
 mod component;
 mod data_type;
-mod describe;
 mod diagnostic;
-mod diff;
-pub mod editor;
 mod element;
 mod generate;
 pub mod grammar;
+mod member_ids;
 mod message_range;
 mod migrate;
 mod names;
@@ -34,6 +33,7 @@ pub mod notation;
 mod path;
 mod read;
 mod schema;
+mod size;
 mod source;
 mod stream;
 mod survey;
@@ -44,36 +44,33 @@ pub use change::{
     Change, ChangeError, Edit, Located, OtherShape, PackedPath, Replaced, apply, difference, unpack_path,
 };
 pub use check::{Mismatch, Problem, Step, check};
-pub use compile::{Compiled, check_dir, compile, dialect_of};
+pub use compile::{Compiled, check_dir, compile, compile_named, dialect_of};
 pub use component::{Component, FieldChange, Shadowed, Synchronised, Tracked};
 pub use data_type::{
     DataType, Field, FixedDict, Form, MAILBOX_SIZE, MAX_DEFAULT_VALUES, MAX_EMPTY_ELEMENTS, MAX_LENGTH, MAX_TYPE_DEPTH,
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
 };
-pub use describe::{
-    ArgumentDescription, Description, INDEXED_BYTES, Ids, MethodDescription, ObjectDescription, PropertyDescription,
-    ServiceDescription, Size, Storage, StoredIndex, Sum, Totals, TypeDescription, describe, description_to_json,
-    to_page, to_table,
-};
 pub use diagnostic::{
-    Diagnostic, Example, Explanation, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, digest, explain,
-    nearest, render, to_json, to_sarif,
+    Diagnostic, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, columns, digest, nearest, paint, render,
 };
-pub use diff::{Audience, ChangeKind, Class, Diff, Effect, Effects, SchemaChange, Shift, Subject, diff};
 pub use element::{Element, read_elements};
 pub use generate::{
     Dice, generate, generate_change, generate_nested, generate_slice, generate_type, generate_with_parts, split_mix,
 };
+pub use member_ids::Ids;
 pub use message_range::MessageRange;
 pub use migrate::{
-    Difference, Fit, MethodKind, MigrationError, Plan, Rename, RenameError, Renames, Step as MigrationStep, TypeChange,
+    Arguments, Difference, Fit, MethodKind, MethodPlan, MigrationError, Plan, PropertyPlan, Rename, RenameError,
+    Renames, TypeChange, TypePlan, place_below,
 };
 pub use path::Path;
 pub use read::{DialectChoice, DialectSign};
 pub use schema::{
-    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel, MAX_MEMBERS, MAX_TYPES,
-    Method, Parts, Property, Reach, Schema, SchemaDecodeError, SchemaProblem, Service, UserDataObject, Volatile,
+    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, INDEXED_BYTES, Index, LodLevel,
+    MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, SchemaDecodeError, SchemaProblem, Service,
+    UserDataObject, Volatile,
 };
+pub use size::Size;
 pub use source::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, MAX_XML_DEPTH, Tree};
 pub use stream::{DecodeError, EncodeError, decode, decode_all, decode_elements, encode, encode_elements};
 pub use survey::{

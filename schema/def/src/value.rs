@@ -45,6 +45,16 @@ pub enum Value {
 }
 
 impl Value {
+    /// What it is in a few words, where members begin with it: of an opaque value what its file says.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Opaque(bytes) if bytes.is_empty() => "None".to_owned(),
+            Self::Opaque(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            value => value.to_string(),
+        }
+    }
+
     /// The name of the variant in the words of the language, for messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use annals_def::{
     Argument, DataType, Distribution, EntityType, Field, FixedDict, Method, MethodKind, MigrationError, Plan, Property,
-    Rename, RenameError, Renames, Schema, Sequence, Value, diff,
+    Rename, RenameError, Renames, Schema, Sequence, Value,
 };
 use annals_ids::{EntityId, Mailbox, MemberId, OwnerId, Part, TypeId};
 
@@ -221,16 +221,4 @@ fn a_rename_that_says_nothing_is_refused() {
         assert!(refused(all).contains(part), "{all:?}: {}", refused(all));
     }
     assert!(renames(&old, &new, &["Avatar.a=c"]).is_ok());
-}
-
-#[test]
-fn a_guess_says_what_can_be_typed() {
-    let old = schema(vec![avatar(vec![property("gold", DataType::UInt8)])]);
-    let mut hero = avatar(vec![property("coins", DataType::UInt8)]);
-    hero.name = "Hero".into();
-    let new = schema(vec![hero]);
-    let renamed = renames(&old, &new, &["Avatar=Hero"]).expect("both are there");
-    let said = diff(&old, &new, &renamed).to_text();
-    assert!(said.contains("--rename Avatar.gold=coins"), "{said}");
-    assert!(renames(&old, &new, &["Avatar=Hero", "Avatar.gold=coins"]).is_ok());
 }

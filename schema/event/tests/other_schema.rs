@@ -1,14 +1,13 @@
 //! A log that was written under one schema, read under another: it folds to the same state whatever the schema is, and
 //! what that state means is for a migration plan to say.
 
-#[path = "../../def/tests/diff/worlds.rs"]
+#[path = "../../authoring/tests/diff/worlds.rs"]
 mod worlds;
 
 use std::collections::BTreeMap;
 
-use annals_def::{
-    Audience, ChangeKind, Class, Diff, EntityType, Located, MethodKind, Schema, Subject, Value, check, diff, split_mix,
-};
+use annals_authoring::{Audience, ChangeKind, Class, Diff, Subject, diff};
+use annals_def::{EntityType, Located, MethodKind, Schema, Value, check, split_mix};
 use annals_event::{
     BaseCreation, Body, Call, Cause, Event, Image, OwnerState, PartImage, Reader, Subject as About,
     latest::value::{put_value, take_value},

@@ -1,13 +1,14 @@
 //! Entities that were stored under one schema and are read under another: what is said of a change to stored data holds for
 //! what this crate writes and reads. The schemas and their edits are those of the comparison's own tests.
 
-#[path = "../../../schema/def/tests/diff/worlds.rs"]
+#[path = "../../../schema/authoring/tests/diff/worlds.rs"]
 mod worlds;
 
 use std::collections::BTreeMap;
 
+use annals_authoring::{ChangeKind, Class, Diff, Subject, diff};
 use annals_db::StoredEntity;
-use annals_def::{ChangeKind, Class, DataType, Diff, EntityType, Property, Schema, Subject, Value, diff, split_mix};
+use annals_def::{DataType, EntityType, Property, Schema, Value, split_mix};
 use annals_event::{BaseImage, Image, PartImage};
 use annals_ids::{OwnerId, Part};
 use worlds::{Pair, pair, sample};

@@ -1,7 +1,8 @@
 //! What designers write: definitions and data files.
 
+use annals_authoring::{to_json, to_sarif};
 use annals_data::{Binary, Blob, Datum, Document, Matrix, Section, SectionMut, WideString};
-use annals_def::{Diagnostic, Schema, Severity, Style, Tree, compile, render, to_json, to_sarif};
+use annals_def::{Diagnostic, Schema, Severity, Style, Tree, compile, render};
 
 /// What heads a file of a world: this, its path, and the end of the line.
 const HEAD: &[u8] = b"=== ";

@@ -53,6 +53,9 @@ const COMMAND_LINE: &str = "annals";
 /// The crates that say what things mean.
 const SCHEMA: &[&str] = &["annals-ids", "annals-def", "annals-event", "annals-wire"];
 
+/// What people who write definitions use, and no server.
+const AUTHORING: &[&str] = &["annals-authoring"];
+
 /// What all cores share.
 const NODE: &[&str] = &["annals-node"];
 
@@ -74,6 +77,7 @@ const CORES: &[&str] = &[
 const PLACES: &[Place] = &[
     pure("annals-ids", &[]),
     pure("annals-def", &[&["annals-ids"]]),
+    pure("annals-authoring", &[&["annals-ids", "annals-def"]]),
     pure("annals-event", &[&["annals-ids", "annals-def"]]),
     pure("annals-wire", &[&["annals-ids", "annals-def", "annals-event"]]),
     pure("annals-node", &[SCHEMA]),
@@ -91,6 +95,7 @@ const PLACES: &[Place] = &[
         COMMAND_LINE,
         &[
             SCHEMA,
+            AUTHORING,
             NODE,
             STORE,
             CORES,
@@ -239,6 +244,28 @@ mod tests {
         assert_eq!(verdict("annals-host", &["annals"]), 1, "nobody knows the command line");
         assert_eq!(verdict("annals-sim", &["annals"]), 1, "nobody, tests neither");
         assert_eq!(verdict("annals-new", &[]), 1, "a new crate needs a place");
+    }
+
+    #[test]
+    fn servers_are_not_built_with_what_only_authors_use() {
+        let servers = CORES
+            .iter()
+            .chain(NODE)
+            .chain(STORE)
+            .chain(&["annals-host", "annals-sample"]);
+        for server in servers {
+            assert_eq!(verdict(server, AUTHORING), 1, "{server}");
+        }
+        assert_eq!(
+            verdict("annals-def", AUTHORING),
+            1,
+            "the language does not know its tools"
+        );
+        assert_eq!(
+            verdict(COMMAND_LINE, AUTHORING),
+            0,
+            "the command line is where authors ask"
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::{collections::BTreeMap, path::Path};
 use annals_ids::TypeId;
 
 use crate::{
+    data_type::DataType,
     diagnostic::{Diagnostic, Finding, Findings, Rule},
     grammar::{Dialect, Family, Kind},
     read::{DialectChoice, EntityList, Reading},
@@ -53,6 +54,13 @@ pub(crate) struct World<'w> {
 #[must_use]
 pub fn compile(tree: &Tree) -> Compiled {
     run(tree, None::<fn(&World<'_>, &mut Findings)>).0
+}
+
+/// Compiles a game's definitions, and gives the types that have a name beside the schema, if there is one: a schema does not
+/// know the names any more.
+#[must_use]
+pub fn compile_named(tree: &Tree) -> (Compiled, Option<BTreeMap<String, DataType>>) {
+    compile_and(tree, |world, _| world.reading.named_types())
 }
 
 /// The dialect in which a game is written.

@@ -3,21 +3,16 @@
 //! While files are read a [`Finding`] points into their texts; at the end it becomes a [`Diagnostic`] that stands by
 //! itself, with line, column and the line's text.
 
-mod explanation;
 mod findings;
 mod lines;
 mod nearest;
 mod render;
-mod report;
 mod rule;
 
-pub use explanation::{Example, Explanation, explain};
 pub use findings::MAX_FINDINGS;
 pub(crate) use findings::{Allowance, Findings};
 pub use nearest::nearest;
-pub use render::{Style, digest, render};
-pub(crate) use render::{columns, paint};
-pub use report::{to_json, to_sarif};
+pub use render::{Style, columns, digest, paint, render};
 pub use rule::{Rule, RuleText, Severity};
 
 use std::collections::BTreeMap;

@@ -203,7 +203,8 @@ fn visible(place: &Place) -> (String, usize, usize) {
 }
 
 /// Columns that a terminal gives a text.
-pub(crate) fn columns(text: &str) -> usize {
+#[must_use]
+pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
@@ -227,7 +228,9 @@ fn colour(severity: Severity) -> &'static str {
     }
 }
 
-pub(crate) fn paint(text: &str, colour: &str, style: Style) -> String {
+/// A text in a colour of terminals, by its code: `1` is bold, `2` faint, `31` red.
+#[must_use]
+pub fn paint(text: &str, colour: &str, style: Style) -> String {
     match style {
         Style::Plain => text.to_owned(),
         Style::Coloured => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::Explanation;
 use crate::grammar::Dialect;
 
 /// How grave a broken rule is.
@@ -55,14 +54,6 @@ macro_rules! rules {
                         why: $why,
                     },)*
                 }
-            }
-
-            /// The rule at length, with examples.
-            #[must_use]
-            pub fn explanation(self) -> Explanation {
-                Explanation::of(match self {
-                    $(Rule::$rule => include_str!(concat!("../../explain/", stringify!($rule), ".md")),)*
-                })
             }
         }
     };

@@ -24,19 +24,27 @@ pub enum FileKind {
 
 /// What a definition file defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// An entity type.
     Entity,
+    /// An interface, of entity types or of services or user data objects.
     Interface,
+    /// A component of entity types.
     Component,
+    /// A service.
     Service,
+    /// A user data object type.
     UserDataObject,
 }
 
 /// What kinds of definitions share parents and interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Family {
+pub enum Family {
+    /// Entity types, and components.
     Entity,
+    /// Services.
     Service,
+    /// User data objects.
     Object,
 }
 
@@ -44,7 +52,7 @@ pub(crate) enum Family {
 pub(crate) const ROOTS: [&str; 3] = ["", "scripts/", "res/scripts/"];
 
 /// The folders of definitions: their path, and what the files in them define. The first path that fits counts.
-pub(crate) const FOLDERS: [(&str, Family, Kind); 8] = [
+pub const FOLDERS: [(&str, Family, Kind); 8] = [
     ("entity_defs/interfaces/", Family::Entity, Kind::Interface),
     ("entity_defs/components/", Family::Entity, Kind::Component),
     ("entity_defs/", Family::Entity, Kind::Entity),
@@ -56,14 +64,15 @@ pub(crate) const FOLDERS: [(&str, Family, Kind); 8] = [
 ];
 
 /// What the definition file of a path below the root defines, and its name.
-pub(crate) fn definition_at(path: &str) -> Option<(Family, Kind, &str)> {
+#[must_use]
+pub fn definition_at(path: &str) -> Option<(Family, Kind, &str)> {
     let stem = path.strip_suffix(".def")?;
     let of_folder = |(folder, family, kind): &(&str, Family, Kind)| Some((*family, *kind, stem.strip_prefix(folder)?));
     FOLDERS.iter().find_map(of_folder)
 }
 
 /// The files that are looked for by their names, beside the definitions.
-pub(crate) const LISTS: [(&str, FileKind); 5] = [
+pub const LISTS: [(&str, FileKind); 5] = [
     ("entities.xml", FileKind::EntityList),
     ("services.xml", FileKind::ServiceList),
     ("user_data_objects.xml", FileKind::ObjectList),

@@ -8,21 +8,17 @@ mod definition;
 mod dialect;
 mod file;
 mod member;
-mod relax_ng;
-mod schema_file;
 mod words;
-mod xsd;
 
 pub(crate) use definition::{
     BANDS, DETAIL_BAND, DETAIL_LEVEL, DETAIL_LEVELS, DETAILED_POSITION, DISTRIBUTION, INTERFACES, LOD_LEVELS, VOLATILE,
 };
 pub use definition::{COMPONENT_ALIAS, COMPONENT_TYPE, DEFINITION, OBJECT, SERVICE};
 pub use dialect::Dialect;
-pub use file::{ALIASES, FileKind, GROUPED_LIST, LIST, LISTED, root_of};
-pub(crate) use file::{FOLDERS, Family, GROUPS, Kind, LISTS, definition_at};
+pub(crate) use file::GROUPS;
+pub use file::{ALIASES, FOLDERS, Family, FileKind, GROUPED_LIST, Kind, LIST, LISTED, LISTS, definition_at, root_of};
 pub(crate) use member::ARG;
 pub use member::{BASE_METHOD, CELL_METHOD, CLIENT_METHOD, FIELD, OBJECT_PROPERTY, PROPERTY, SERVICE_METHOD};
-pub use schema_file::{SchemaFile, relax_ng_files, xsd_files};
 pub use words::{
     BOOLEANS, DICT, DOMAINS, EXPOSURES_OF_BASE, EXPOSURES_OF_CELL, FLAGS, FlagWord, INDICES, Meaning, SEQUENCE, SIMPLE,
     TYPES, TypeWord, USER, Word,

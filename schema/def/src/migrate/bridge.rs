@@ -37,8 +37,9 @@ pub struct Difference {
     pub fit: Fit,
 }
 
-/// The place that a way from a value leads to.
-pub(crate) fn below(value: &str, way: &str) -> String {
+/// A place in a value as designers write it: where a way from the value leads to. `bag` and `[].count` are `bag[].count`.
+#[must_use]
+pub fn place_below(value: &str, way: &str) -> String {
     let dot = if way.is_empty() || way.starts_with('[') {
         ""
     } else {
@@ -340,7 +341,7 @@ impl<'n> Bridge<'n> {
                 self.note(TypeChange::TextToBytes);
                 Conversion::Bytes
             }
-            (DataType::Python(_), DataType::Python(crate::PythonKind::Any)) => {
+            (DataType::Python(_), DataType::Python(crate::data_type::PythonKind::Any)) => {
                 self.note(TypeChange::OpaqueWidened);
                 Conversion::Keep
             }
@@ -471,6 +472,19 @@ impl<'n> Bridge<'n> {
 }
 
 impl Conversion {
+    /// Whether mailboxes in a value get other numbers of types.
+    pub(crate) fn is_of_mailboxes(&self) -> bool {
+        match self {
+            Self::Address => true,
+            Self::Elements(each) => each.is_of_mailboxes(),
+            Self::Fields(sources) => sources.iter().any(|source| match source {
+                Source::Field(_, conversion) => conversion.is_of_mailboxes(),
+                Source::Value(_) => false,
+            }),
+            _ => false,
+        }
+    }
+
     /// Takes a value of type `from` over to type `to`; `numbers` are those of the entity types.
     pub(crate) fn apply(
         &self,

@@ -1,25 +1,23 @@
 //! How data of one schema becomes data of another.
 //!
 //! A [`Plan`] is worked out from two schemas and what their author says was renamed. It pairs types by name and members
-//! by name, and knows for each pair how a value crosses over. [`crate::diff`] is this plan in words, so that what is
-//! said of a change is what happens to a value. Three kinds of data lie about under the numbers or names of the schema
+//! by name, and knows for each pair how a value crosses over. What people are told of a change is this plan in words, so
+//! that what is said is what happens to a value. Three kinds of data lie about under the numbers or names of the schema
 //! that wrote them, and each has its conversion here: stored entities (by name), the parts of entities that live in a
 //! log or its snapshots (by number), and calls under way (by number).
 
 mod bridge;
 mod number;
 mod renames;
-mod step;
 
 use std::collections::BTreeMap;
 
 use annals_ids::{MemberId, Part, TypeId};
 
-pub use bridge::{Difference, Fit, TypeChange};
+pub use bridge::{Difference, Fit, TypeChange, place_below};
 pub use renames::{Rename, RenameError, Renames};
-pub use step::Step;
 
-pub(crate) use bridge::{Bridge, Conversion, Source, TypeNumbers, below};
+use bridge::{Bridge, Conversion, Source, TypeNumbers};
 
 use crate::{
     check::{Mismatch, Step as ValueStep, check},
@@ -31,52 +29,59 @@ use crate::{
 /// How data of one schema becomes data of another.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub(crate) old: Schema,
-    pub(crate) new: Schema,
+    old: Schema,
+    new: Schema,
     /// The new number of each old type.
-    pub(crate) numbers: TypeNumbers,
+    numbers: TypeNumbers,
     /// By the old numbers.
-    pub(crate) types: Vec<TypePlan>,
+    types: Vec<TypePlan>,
 }
 
 /// What becomes of a type.
 #[derive(Clone, Debug)]
-pub(crate) struct TypePlan {
+pub struct TypePlan {
     /// By the old numbers.
-    pub(crate) properties: Vec<PropertyPlan>,
+    pub properties: Vec<PropertyPlan>,
     /// By kind, then by the old numbers.
-    pub(crate) methods: [Vec<MethodPlan>; 3],
+    methods: [Vec<MethodPlan>; 3],
 }
 
 /// What becomes of a property.
 #[derive(Clone, Debug)]
-pub(crate) struct PropertyPlan {
+pub struct PropertyPlan {
     /// Its new number; `None` if it is gone.
-    pub(crate) new: Option<MemberId>,
-    pub(crate) conversion: Conversion,
-    pub(crate) differences: Vec<Difference>,
+    pub new: Option<MemberId>,
+    conversion: Conversion,
+    /// How the types of its values differ.
+    pub differences: Vec<Difference>,
 }
 
 /// What becomes of a method.
 #[derive(Clone, Debug)]
-pub(crate) struct MethodPlan {
+pub struct MethodPlan {
     /// Its new number; `None` if it is gone.
-    pub(crate) new: Option<MemberId>,
-    pub(crate) args: Arguments,
-    pub(crate) returns: Arguments,
+    pub new: Option<MemberId>,
+    /// What becomes of its arguments.
+    pub args: Arguments,
+    /// What becomes of its return values.
+    pub returns: Arguments,
 }
 
 /// What becomes of a list of arguments.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// For each new one where its value comes from.
-    pub(crate) sources: Vec<Source>,
-    pub(crate) differences: Vec<Difference>,
+    sources: Vec<Source>,
+    /// How types differ; each place begins with the argument's new name.
+    pub differences: Vec<Difference>,
     /// Old and new names of those that stayed in place.
-    pub(crate) renamed: Vec<(String, String)>,
-    pub(crate) added: Vec<String>,
-    pub(crate) removed: Vec<String>,
-    pub(crate) is_reordered: bool,
+    pub renamed: Vec<(String, String)>,
+    /// Names of those that are new.
+    pub added: Vec<String>,
+    /// Names of those that are gone.
+    pub removed: Vec<String>,
+    /// Whether those that stay come in another order.
+    pub is_reordered: bool,
 }
 
 /// The kinds of methods that an entity type has.
@@ -199,8 +204,8 @@ impl Plan {
         keeps_part((old, new), Part::Base)?;
         let mut converted = BTreeMap::new();
         for (property, plan) in old.properties.iter().zip(&plan.properties) {
-            let held = properties.get(&property.name).filter(|_| is_stored(property));
-            let target = plan.new.and_then(|id| new.property(id)).filter(|new| is_stored(new));
+            let held = properties.get(&property.name).filter(|_| property.is_stored());
+            let target = plan.new.and_then(|id| new.property(id)).filter(|new| new.is_stored());
             if let (Some(value), Some(target)) = (held, target) {
                 let value = self.convert_property((old, property), (plan, target), value)?;
                 converted.insert(target.name.clone(), value);
@@ -271,10 +276,10 @@ impl Plan {
             entity_type: old.name.clone(),
             member: format!("method {method} with {} arguments", args.len()),
         };
-        let from = methods(old, kind).get(usize::from(method.0));
+        let from = kind.methods(old).get(usize::from(method.0));
         let from = from.filter(|from| from.args.len() == args.len()).ok_or_else(unknown)?;
         let plan = &plan.methods[kind as usize][usize::from(method.0)];
-        let to = plan.new.and_then(|id| methods(new, kind).get(usize::from(id.0)));
+        let to = plan.new.and_then(|id| kind.methods(new).get(usize::from(id.0)));
         let to = to.ok_or_else(|| MigrationError::MethodRemoved {
             entity_type: old.name.clone(),
             method: from.name.clone(),
@@ -297,14 +302,44 @@ impl Plan {
         Ok((to.index, converted))
     }
 
+    /// The schema under which the data was written.
+    #[must_use]
+    pub fn old(&self) -> &Schema {
+        &self.old
+    }
+
+    /// The schema under which it is read.
+    #[must_use]
+    pub fn new_schema(&self) -> &Schema {
+        &self.new
+    }
+
+    /// What becomes of a type of the old schema.
+    ///
+    /// # Panics
+    /// If the old schema has no type of this number.
+    #[must_use]
+    pub fn of_type(&self, old: TypeId) -> &TypePlan {
+        &self.types[usize::from(old.0)]
+    }
+
+    /// What becomes of the default of an old property, whose plan and new form are given; `None` if it has no counterpart.
+    #[must_use]
+    pub fn cross_default(&self, plan: &PropertyPlan, old: &Property, new: &Property) -> Option<Value> {
+        let types = (&old.data_type, &new.data_type);
+        plan.conversion.apply(types, &old.default, &self.numbers).ok()
+    }
+
     /// The new type of an old one, if it is still there.
-    pub(crate) fn new_type(&self, old: TypeId) -> Option<&EntityType> {
+    #[must_use]
+    pub fn new_type(&self, old: TypeId) -> Option<&EntityType> {
         let number = *self.numbers.get(usize::from(old.0))?;
         number.and_then(|id| self.new.entity_type(id))
     }
 
     /// The old type that became a new one.
-    pub(crate) fn old_of(&self, new: TypeId) -> Option<&EntityType> {
+    #[must_use]
+    pub fn old_of(&self, new: TypeId) -> Option<&EntityType> {
         let at = self.numbers.iter().position(|number| *number == Some(new))?;
         self.old.types().get(at)
     }
@@ -338,6 +373,12 @@ impl Plan {
 }
 
 impl TypePlan {
+    /// What becomes of the methods of a kind, by their old numbers.
+    #[must_use]
+    pub fn methods(&self, kind: MethodKind) -> &[MethodPlan] {
+        &self.methods[kind as usize]
+    }
+
     fn gone(old: &EntityType) -> Self {
         let property = |_: &Property| PropertyPlan {
             new: None,
@@ -351,7 +392,7 @@ impl TypePlan {
         };
         Self {
             properties: old.properties.iter().map(property).collect(),
-            methods: KINDS.map(|kind| methods(old, kind).iter().map(method).collect()),
+            methods: MethodKind::ALL.map(|kind| kind.methods(old).iter().map(method).collect()),
         }
     }
 
@@ -383,14 +424,29 @@ impl TypePlan {
         };
         Self {
             properties: old.properties.iter().map(property).collect(),
-            methods: KINDS.map(|kind| methods(old, kind).iter().map(method(kind)).collect()),
+            methods: MethodKind::ALL.map(|kind| kind.methods(old).iter().map(method(kind)).collect()),
         }
     }
 }
 
+impl PropertyPlan {
+    /// Whether values hold mailboxes that name types which have other numbers now.
+    #[must_use]
+    pub fn renumbers_mailboxes(&self) -> bool {
+        self.conversion.is_of_mailboxes()
+    }
+}
+
 impl Arguments {
+    /// What becomes of arguments of a method that no call under way can name, and in which numbers of types are as they
+    /// were: that of a service.
+    #[must_use]
+    pub fn of_service(old: &[Argument], new: &[Argument]) -> Self {
+        Self::new(old, new, None)
+    }
+
     /// Pairs arguments by name, and those left over by place.
-    pub(crate) fn new(old: &[Argument], new: &[Argument], numbers: Option<&TypeNumbers>) -> Self {
+    fn new(old: &[Argument], new: &[Argument], numbers: Option<&TypeNumbers>) -> Self {
         let by_name = |to: &Argument| old.iter().position(|from| from.name == to.name);
         let is_left = |from: &Argument| !new.iter().any(|to| to.name == from.name);
         let mut plan = Self::default();
@@ -412,7 +468,7 @@ impl Arguments {
             plan.sources.push(Source::Field(at, conversion));
             plan.differences
                 .extend(bridge.differences.into_iter().map(|mut difference| {
-                    difference.at = below(&to.name, &difference.at);
+                    difference.at = place_below(&to.name, &difference.at);
                     difference
                 }));
         }
@@ -423,6 +479,19 @@ impl Arguments {
 }
 
 impl MethodKind {
+    /// Every kind; a kind as a number is a place here.
+    pub const ALL: [MethodKind; 3] = [MethodKind::Base, MethodKind::Cell, MethodKind::Client];
+
+    /// The methods of this kind that a type has.
+    #[must_use]
+    pub fn methods(self, entity_type: &EntityType) -> &[Method] {
+        match self {
+            Self::Base => &entity_type.base_methods,
+            Self::Cell => &entity_type.cell_methods,
+            Self::Client => &entity_type.client_methods,
+        }
+    }
+
     /// What the kind is called.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -434,18 +503,6 @@ impl MethodKind {
     }
 }
 
-/// Every kind of method; a kind as a number is a place here.
-pub(crate) const KINDS: [MethodKind; 3] = [MethodKind::Base, MethodKind::Cell, MethodKind::Client];
-
-/// The methods of one kind.
-pub(crate) fn methods(entity_type: &EntityType, kind: MethodKind) -> &[Method] {
-    match kind {
-        MethodKind::Base => &entity_type.base_methods,
-        MethodKind::Cell => &entity_type.cell_methods,
-        MethodKind::Client => &entity_type.client_methods,
-    }
-}
-
 fn method_named<'a>(entity_type: &'a EntityType, kind: MethodKind, name: &str) -> Option<&'a Method> {
     match kind {
         MethodKind::Base => entity_type.base_method_named(name),
@@ -454,13 +511,8 @@ fn method_named<'a>(entity_type: &'a EntityType, kind: MethodKind, name: &str) -
     }
 }
 
-/// Whether a property is in the rows of stored entities.
-pub(crate) fn is_stored(property: &Property) -> bool {
-    property.persistent && (property.distribution.on_base() || property.distribution.on_cell())
-}
-
 /// Whether a part holds a property.
-pub(crate) fn is_held(property: &Property, part: Part) -> bool {
+fn is_held(property: &Property, part: Part) -> bool {
     match part {
         Part::Base => property.distribution.on_base(),
         Part::Cell => property.distribution.on_cell(),

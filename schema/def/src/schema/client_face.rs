@@ -45,7 +45,7 @@ impl Schema {
 
     /// The types that clients can meet: each under its `ClientName`, if it has one.
     #[must_use]
-    pub(crate) fn shown_types(&self) -> BTreeSet<TypeId> {
+    pub fn shown_types(&self) -> BTreeSet<TypeId> {
         let shown = self.types().iter().filter(|entity_type| has_clients(entity_type));
         shown
             .map(|entity_type| entity_type.client_type.unwrap_or(entity_type.id))

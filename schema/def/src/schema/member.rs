@@ -145,6 +145,12 @@ impl Property {
             client_id: None,
         }
     }
+
+    /// Whether the rows of stored entities have it.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.persistent && (self.distribution.on_base() || self.distribution.on_cell())
+    }
 }
 
 impl Distribution {

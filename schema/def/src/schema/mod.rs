@@ -26,6 +26,9 @@ pub const MAX_TYPES: usize = u16::MAX as usize;
 /// Most properties, or methods of one kind, of one type: what a member id can number.
 pub const MAX_MEMBERS: usize = u16::MAX as usize;
 
+/// Bytes of an identifier that the store's index looks at.
+pub const INDEXED_BYTES: usize = 255;
+
 /// The compiled schema of a realm.
 #[derive(Clone, Debug)]
 pub struct Schema {

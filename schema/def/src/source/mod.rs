@@ -113,6 +113,16 @@ fn position(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
+impl Tree {
+    /// The decoded texts of the `.def` and `.xml` files, by path; empty where the bytes are no text.
+    #[must_use]
+    pub fn texts(&self) -> Vec<(&str, Cow<'_, str>)> {
+        let sources = Sources::decode(self, &mut Findings::default());
+        let texts = sources.files.into_iter();
+        texts.map(|file| (file.path, file.text)).collect()
+    }
+}
+
 fn has_text(path: &str) -> bool {
     path.rsplit_once('.')
         .is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("def") || ending.eq_ignore_ascii_case("xml"))

@@ -12,11 +12,11 @@ use std::{fmt, path::Path};
 
 use crate::{
     compile::{Compiled, compile_and},
-    describe::Size,
     diagnostic::{Diagnostic, Place},
     grammar::Kind,
     read::DialectChoice,
     schema::Schema,
+    size::Size,
     source::Tree,
 };
 use advice::advise;

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     compile::Declared,
-    describe::{Size, marks::shown_default},
     grammar::Kind,
     names::Name,
     read::{Definition, Typed},
+    size::Size,
     source::{Section, Span},
 };
 
@@ -121,7 +121,7 @@ impl Texts<'_> {
             written: written(section),
             data_type: data_type.to_string(),
             size: Size::of_value(&data_type, &default),
-            default: shown_default(&default),
+            default: default.in_words(),
             advice: Vec::new(),
         }
     }

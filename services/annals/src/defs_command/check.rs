@@ -5,7 +5,8 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Compiled, Severity, Survey, Tree, compile, digest, survey_dir, to_json, to_sarif};
+use annals_authoring::{to_json, to_sarif};
+use annals_def::{Compiled, Severity, Survey, Tree, compile, digest, survey_dir};
 use clap::ValueEnum;
 
 use super::{CANNOT_RUN, say, style, world::is_nothing};

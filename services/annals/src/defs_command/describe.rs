@@ -5,7 +5,8 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Description, description_to_json, nearest, survey_dir, to_table};
+use annals_authoring::{Description, description_to_json, to_table};
+use annals_def::{nearest, survey_dir};
 use clap::ValueEnum;
 
 use super::{CANNOT_RUN, docs::write_page, say, style, world::WorldError};
@@ -67,7 +68,7 @@ impl Describe {
 /// Describes the definitions below a folder. Where there is no schema, says why, and gives the exit code.
 pub(super) fn read(dir: &Path) -> Result<Description, ExitCode> {
     let survey = survey_dir(dir);
-    if let Some(description) = survey.describe() {
+    if let Some(description) = Description::of_survey(&survey) {
         return Ok(description);
     }
     Err(WorldError::new(dir, survey.diagnostics).tell())

@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, process::ExitCode, str::FromStr};
 
-use annals_def::{Audience, Class, Diff, Rename, Renames, diff};
+use annals_authoring::{Audience, Class, Diff, diff};
+use annals_def::{Rename, Renames};
 use clap::ValueEnum;
 
 use super::{CANNOT_RUN, world};

@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Description, to_page};
+use annals_authoring::{Description, to_page};
 
 use super::{
     CANNOT_RUN,

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use annals_def::{Rule, explain, nearest};
+use annals_authoring::explain;
+use annals_def::{Rule, nearest};
 
 use super::{CANNOT_RUN, say, style};
 

@@ -6,10 +6,8 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{
-    Tree,
-    codegen::{CodeParts, Model},
-};
+use annals_authoring::codegen::{CodeParts, Model};
+use annals_def::Tree;
 use clap::ValueEnum;
 
 use super::{CANNOT_RUN, output, world::WorldError};

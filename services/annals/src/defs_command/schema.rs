@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use annals_def::grammar::{Dialect, relax_ng_files, xsd_files};
+use annals_authoring::{relax_ng_files, xsd_files};
+use annals_def::grammar::Dialect;
 use clap::ValueEnum;
 
 use super::{CANNOT_RUN, output};

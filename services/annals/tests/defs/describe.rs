@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use annals_authoring::{StoredIndex, describe};
 use annals_db::StoredEntity;
-use annals_def::{DataType, Distribution, EntityType, Property, Schema, StoredIndex, describe, generate, split_mix};
+use annals_def::{DataType, Distribution, EntityType, Property, Schema, generate, split_mix};
 use serde_json::Value as Json;
 
 use crate::{annals, text};

@@ -9,10 +9,8 @@ use std::{
     process::Command,
 };
 
-use annals_def::{
-    Tree,
-    codegen::{CodeParts, Model},
-};
+use annals_authoring::codegen::{CodeParts, Model};
+use annals_def::Tree;
 
 /// What the scratch crate depends on.
 const CRATES: [(&str, &str); 5] = [

@@ -6,9 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use annals_authoring::codegen::Model;
 use annals_def::{
     Argument, DataType, Dice, Distribution, EntityType, Exposure, Field, FixedDict, Method, Property, PythonKind,
-    Schema, Sequence, Tree, Value, codegen::Model, generate, split_mix,
+    Schema, Sequence, Tree, Value, generate, split_mix,
 };
 
 /// How many schemas are rolled.

@@ -7,8 +7,8 @@ use annals_ids::Part;
 use super::{Advice, listed};
 use crate::{
     data_type::DataType,
-    describe::Ids,
     diagnostic::{Finding, Rule},
+    member_ids::Ids,
     names::Name,
     read::{Definition, Named},
     schema::{EntityType, Reach},

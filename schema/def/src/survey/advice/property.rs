@@ -3,10 +3,9 @@
 use super::{Advice, PropertyUse, has, is_unbounded, largeness};
 use crate::{
     data_type::DataType,
-    describe::INDEXED_BYTES,
     diagnostic::{Finding, Rule},
     grammar::Dialect,
-    schema::{Distribution, Index},
+    schema::{Distribution, INDEXED_BYTES, Index},
 };
 
 /// Bytes up to which sending a whole value instead of a part of it does not matter.

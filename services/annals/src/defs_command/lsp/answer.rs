@@ -1,6 +1,6 @@
 //! Answers to what an editor asks about a file.
 
-use annals_def::editor::Draft;
+use annals_authoring::editor::Draft;
 use lsp_types::{
     CodeActionOrCommand, CodeActionParams, CompletionParams, CompletionResponse, DocumentSymbolParams,
     DocumentSymbolResponse, GotoDefinitionParams, GotoDefinitionResponse, Hover, HoverContents, HoverParams, Location,

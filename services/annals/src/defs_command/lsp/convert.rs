@@ -5,10 +5,8 @@ use std::{
     path::Path,
 };
 
-use annals_def::{
-    Diagnostic, Place, Rule, Severity,
-    editor::{Completion, CompletionKind, Draft, QuickFix, Symbol, SymbolKind},
-};
+use annals_authoring::editor::{Completion, CompletionKind, Draft, QuickFix, Symbol, SymbolKind};
+use annals_def::{Diagnostic, Place, Rule, Severity};
 use lsp_types::{
     CodeAction, CodeActionKind, CompletionItem, CompletionItemKind, CompletionTextEdit, DiagnosticRelatedInformation,
     DiagnosticSeverity, DiagnosticTag, DocumentSymbol, Documentation, InsertTextFormat, Location, MarkupContent,

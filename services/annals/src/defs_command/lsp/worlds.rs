@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use annals_authoring::editor::Draft;
 use annals_def::{
     MAX_FILE_BYTES, MAX_TREE_BYTES, Tree,
-    editor::Draft,
     grammar::{FileKind, root_of},
 };
 use lsp_types::{TextDocumentContentChangeEvent, Url};

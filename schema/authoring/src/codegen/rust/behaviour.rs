@@ -1,0 +1,218 @@
+//! What a game implements for a part, and how it is called.
+
+use super::{Named, Side, about_method, allow_many, ghost, mailbox::parameters};
+use crate::{codegen::naming::Scope, codegen::text::Text};
+
+/// What a part is told: the callback, the variant of `Occasion`, its fields with their types, and the documentation.
+type Callback = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
+const CALLBACKS: [Callback; 6] = [
+    ("created", "Created", &[], "The part has begun to exist."),
+    (
+        "restored",
+        "Restored",
+        &[],
+        "The part is back after its process was lost.",
+    ),
+    ("destroyed", "Destroyed", &[], "The part is about to cease."),
+    (
+        "replied",
+        "Replied",
+        &[("then", "u32"), ("note", "&[u8]"), ("outcome", "&Outcome")],
+        "An awaited reply has come, or will not.",
+    ),
+    (
+        "timer",
+        "Timer",
+        &[("timer", "TimerId"), ("tag", "u32")],
+        "A timer fired.",
+    ),
+    (
+        "calls_lost",
+        "CallsLost",
+        &[("to", "Address")],
+        "The receiver of one-way calls is gone; the newest of them may not have been taken.",
+    ),
+];
+
+const BASE_CALLBACKS: [Callback; 4] = [
+    (
+        "client_attached",
+        "ClientAttached",
+        &[],
+        "A client controls the entity from now on.",
+    ),
+    ("client_lost", "ClientLost", &[], "The client is gone for good."),
+    ("cell_gained", "CellGained", &[], "The entity has a cell part now."),
+    ("cell_lost", "CellLost", &[], "The entity has no cell part any more."),
+];
+
+fn callbacks(side: Side) -> impl Iterator<Item = &'static Callback> {
+    let more: &[Callback] = match side {
+        Side::Base => &BASE_CALLBACKS,
+        Side::Cell => &[],
+    };
+    CALLBACKS.iter().chain(more)
+}
+
+/// The methods' names in the trait, and those of what is told of ghosts.
+fn method_names<'n>(named: &'n Named<'_>, side: Side) -> (Vec<String>, Vec<ghost::Callbacks<'n>>) {
+    let taken: Vec<&str> = callbacks(side).map(|(name, ..)| *name).collect();
+    let mut scope = Scope::with(&taken);
+    let methods = named.methods(side).iter();
+    let names = methods.map(|method| scope.snake(&method.name)).collect();
+    let callbacks = match side {
+        Side::Base => Vec::new(),
+        Side::Cell => ghost::callbacks(named, &mut scope),
+    };
+    (names, callbacks)
+}
+
+/// Writes the trait, and the functions that call it.
+pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
+    let (names, ghosts) = method_names(named, side);
+    if !ghosts.is_empty() {
+        ghost::write_view(text, named, &ghosts);
+    }
+    write_trait(text, named, (side, &names), &ghosts);
+    write_tell(text, side);
+    if !ghosts.is_empty() {
+        ghost::write_tell(text, &ghosts);
+    }
+    if !names.is_empty() {
+        write_call(text, named, side, &names);
+    }
+}
+
+fn write_trait(text: &mut Text, named: &Named<'_>, (side, names): (Side, &[String]), ghosts: &[ghost::Callbacks<'_>]) {
+    let name = side.name();
+    text.gap();
+    text.doc(&format!(
+        "What the {} part of `{}` does.",
+        side.word(),
+        named.entity_type.name
+    ));
+    text.open(&format!("pub trait {name}Behaviour {{"));
+    for (callback, _, fields, about) in callbacks(side) {
+        text.gap();
+        text.doc(about);
+        let mut parameters = vec!["&self".to_owned(), format!("_own: &mut {name}<'_, '_>")];
+        parameters.extend(fields.iter().map(|(field, spelled)| format!("_{field}: {spelled}")));
+        text.function(&format!("fn {callback}"), &parameters, "Result<(), Denied>", '{');
+        text.line("Ok(())");
+        text.close("}");
+    }
+    for ((method, reply), name_in_code) in named.methods(side).iter().zip(named.replies(side)).zip(names) {
+        let mut parameters_in_code = vec![
+            "&self".to_owned(),
+            format!("own: &mut {name}<'_, '_>"),
+            "caller: &Caller".to_owned(),
+        ];
+        let arguments = parameters(named, &method.args);
+        parameters_in_code.extend(arguments.iter().map(|(name, spelled)| format!("{name}: {spelled}")));
+        let returns = match reply {
+            Some(reply) => format!("Result<Reply<{reply}>, Failure>"),
+            None => "Result<(), Failure>".to_owned(),
+        };
+        text.gap();
+        text.doc(&about_method(method, side.word()));
+        allow_many(text, parameters_in_code.len());
+        text.function(&format!("fn {name_in_code}"), &parameters_in_code, &returns, ';');
+    }
+    ghost::write_callbacks(text, named, ghosts);
+    text.close("}");
+}
+
+fn write_tell(text: &mut Text, side: Side) {
+    let (name, word) = (side.name(), side.word());
+    text.gap();
+    let parameters = ["game: &G", "context: &mut Context<'_>", "occasion: Occasion<'_>"].map(str::to_owned);
+    let head = format!("pub(super) fn tell_{word}<G: {name}Behaviour>");
+    text.function(&head, &parameters, "Result<(), Denied>", '{');
+    text.line(&format!("let own = &mut {name} {{ context }};"));
+    text.open("match occasion {");
+    for (callback, variant, fields, _) in callbacks(side) {
+        let fields: Vec<&str> = fields.iter().map(|(field, _)| *field).collect();
+        let list = fields.join(", ");
+        let pattern = if fields.is_empty() {
+            String::new()
+        } else {
+            format!(" {{ {list} }}")
+        };
+        let rest = if fields.is_empty() {
+            String::new()
+        } else {
+            format!(", {list}")
+        };
+        let call = format!("game.{callback}(own{rest})");
+        if fields.len() > 2 {
+            text.open(&format!("Occasion::{variant} {{"));
+            for field in &fields {
+                text.line(&format!("{field},"));
+            }
+            text.close(&format!("}} => {call},"));
+        } else {
+            text.line(&format!("Occasion::{variant}{pattern} => {call},"));
+        }
+    }
+    if side == Side::Cell {
+        let never = BASE_CALLBACKS.map(|(_, variant, ..)| format!("Occasion::{variant}"));
+        text.line(&never[0]);
+        for (at, variant) in never.iter().enumerate().skip(1) {
+            let end = if at + 1 == never.len() { " => Ok(())," } else { "" };
+            text.line(&format!("| {variant}{end}"));
+        }
+    }
+    text.close("}");
+    text.close("}");
+}
+
+fn write_call(text: &mut Text, named: &Named<'_>, side: Side, names: &[String]) {
+    let (name, word) = (side.name(), side.word());
+    text.gap();
+    let parameters_in_code = [
+        "game: &G",
+        "context: &mut Context<'_>",
+        "method: MemberId",
+        "args: &[Value]",
+        "caller: &Caller",
+    ]
+    .map(str::to_owned);
+    let head = format!("pub(super) fn call_{word}<G: {name}Behaviour>");
+    text.function(&head, &parameters_in_code, "Result<Answer, Failure>", '{');
+    text.line(&format!("let own = &mut {name} {{ context }};"));
+    text.open("match method.0 {");
+    for (method, name_in_code) in named.methods(side).iter().zip(names) {
+        let arguments: Vec<String> = parameters(named, &method.args)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        text.open(&format!("{} => {{", method.index.0));
+        text.list("let [", &arguments, "] = node::arguments(args)?;");
+        for (argument, declared) in arguments.iter().zip(&method.args) {
+            text.line(&format!(
+                "let {argument} = node::argument({:?}, {argument})?;",
+                declared.name
+            ));
+        }
+        let mut given = vec!["own".to_owned(), "caller".to_owned()];
+        given.extend(arguments);
+        if method.is_two_way() {
+            text.list(&format!("let reply = game.{name_in_code}("), &given, ")?;");
+            text.line("Ok(reply.into())");
+        } else {
+            text.list(&format!("game.{name_in_code}("), &given, ")?;");
+            text.line("Ok(Answer::DONE)");
+        }
+        text.close("}");
+    }
+    let owner = &named.entity_type.name;
+    text.line(&format!("_ => Err(node::no_method({owner:?}, Part::{name}, method)),"));
+    text.close("}");
+    text.close("}");
+}

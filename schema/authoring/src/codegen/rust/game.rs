@@ -1,0 +1,218 @@
+//! What ties the parts together: the trait of a whole game, and the behaviour that calls it.
+
+use super::{Named, Side};
+use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
+
+/// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
+const NEWS: [(&str, &str, &str); 10] = [
+    ("created", "", "Created"),
+    ("restored", "", "Restored"),
+    ("destroyed", "", "Destroyed"),
+    (
+        "replied",
+        "then: u32, note: &[u8], outcome: &Outcome",
+        "replied(then, note, outcome)",
+    ),
+    ("timer", "timer: TimerId, tag: u32", "Timer { timer, tag }"),
+    ("client_attached", "", "ClientAttached"),
+    ("client_lost", "", "ClientLost"),
+    ("cell_gained", "", "CellGained"),
+    ("cell_lost", "", "CellLost"),
+    ("calls_lost", "to: Address", "CallsLost { to }"),
+];
+
+/// Writes them.
+pub(super) fn write(text: &mut Text, types: &[Named<'_>], parts: CodeParts) {
+    let wanted: Vec<(&Named<'_>, Side)> = types
+        .iter()
+        .flat_map(|named| named.sides().map(move |side| (named, side)))
+        .filter(|(_, side)| match side {
+            Side::Base => parts.base,
+            Side::Cell => parts.cell,
+        })
+        .collect();
+    write_trait(text, &wanted);
+    write_dispatcher(text, &wanted);
+}
+
+/// The trait of a whole game.
+fn write_trait(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
+    text.gap();
+    text.doc("A game of this world: what all of its parts do.");
+    let bounds: Vec<String> = wanted
+        .iter()
+        .map(|(named, side)| format!("{}::{}Behaviour", named.module, side.name()))
+        .chain(["Send".to_owned(), "Sync".to_owned()])
+        .collect();
+    let whole = format!("pub trait Game: {} {{", bounds.join(" + "));
+    if whole.len() <= WIDTH {
+        text.open(&whole);
+    } else {
+        text.line("pub trait Game:");
+        for (at, bound) in bounds.iter().enumerate() {
+            let plus = if at == 0 { "" } else { "+ " };
+            text.line(&format!("    {plus}{bound}"));
+        }
+        text.open("{");
+    }
+    text.doc("What the realm begins with.");
+    text.open("fn bootstrap(&self) -> Option<Bootstrap> {");
+    text.line("None");
+    text.close("}");
+    text.close("}");
+}
+
+/// The behaviour that calls it.
+fn write_dispatcher(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
+    text.gap();
+    text.doc("The game as services run it.");
+    text.line("#[derive(Debug)]");
+    text.open("pub struct Dispatcher<G> {");
+    text.line("game: G,");
+    text.close("}");
+    text.gap();
+    text.open("impl<G: Game> Dispatcher<G> {");
+    text.doc("For a realm that runs on this schema, which must be the one that this was generated from.");
+    text.function(
+        "pub fn new",
+        &["schema: &Schema".into(), "game: G".into()],
+        "Result<Self, OtherSchema>",
+        '{',
+    );
+    text.line("node::check_schema(SCHEMA, schema)?;");
+    text.line("Ok(Self { game })");
+    text.close("}");
+    text.gap();
+    tell(text, wanted);
+    text.close("}");
+    text.gap();
+    text.open("impl<G: Game> Behaviour for Dispatcher<G> {");
+    text.open("fn bootstrap(&self) -> Option<Bootstrap> {");
+    text.line("self.game.bootstrap()");
+    text.close("}");
+    call(text, wanted);
+    ghost_changed(text, wanted);
+    for (method, parameters, occasion) in NEWS {
+        let mut all = vec!["&self".to_owned(), "context: &mut Context<'_>".to_owned()];
+        all.extend(
+            parameters
+                .split(", ")
+                .filter(|parameter| !parameter.is_empty())
+                .map(str::to_owned),
+        );
+        text.gap();
+        text.function(&format!("fn {method}"), &all, "", '{');
+        if parameters.is_empty() {
+            text.line(&format!("self.tell(context, Occasion::{occasion});"));
+        } else {
+            text.line(&format!("let occasion = Occasion::{occasion};"));
+            text.line("self.tell(context, occasion);");
+        }
+        text.close("}");
+    }
+    text.close("}");
+}
+
+fn tell(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
+    let unused = if wanted.is_empty() { "_" } else { "" };
+    text.open(&format!(
+        "fn tell(&self, context: &mut Context<'_>, {unused}occasion: Occasion<'_>) {{"
+    ));
+    text.open("let done = match (context.entity_type().id, context.part()) {");
+    for (named, side) in wanted {
+        let (module, name, word) = (&named.module, side.name(), side.word());
+        arm(
+            text,
+            &format!("({module}::TYPE, Part::{name})"),
+            &format!("{module}::tell_{word}"),
+            &["context", "occasion"],
+        );
+    }
+    text.line("_ => Ok(()),");
+    text.close("};");
+    text.open("if let Err(denied) = done {");
+    text.line("context.report(denied);");
+    text.close("}");
+    text.close("}");
+}
+
+fn call(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
+    text.gap();
+    let is_unused = wanted.iter().all(|(named, side)| named.methods(*side).is_empty());
+    let parameters = [
+        "&self",
+        "context: &mut Context<'_>",
+        "method: MemberId",
+        if is_unused { "_args: &[Value]" } else { "args: &[Value]" },
+        "caller: &Caller",
+    ]
+    .map(str::to_owned);
+    text.function("fn call", &parameters, "Answer", '{');
+    text.line("let (own_type, part) = (context.entity_type().id, context.part());");
+    text.open("let done = match (own_type, part) {");
+    for (named, side) in wanted {
+        if named.methods(*side).is_empty() {
+            continue;
+        }
+        let (module, name, word) = (&named.module, side.name(), side.word());
+        let arguments = ["context", "method", "args", "caller"];
+        arm(
+            text,
+            &format!("({module}::TYPE, Part::{name})"),
+            &format!("{module}::call_{word}"),
+            &arguments,
+        );
+    }
+    text.line("_ => Err(node::no_method(&context.entity_type().name, part, method)),");
+    text.close("};");
+    text.line("node::answer(context, caller, done)");
+    text.close("}");
+}
+
+/// What is told of ghosts.
+fn ghost_changed(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
+    let has_ghosts = |(named, side): &&(&Named<'_>, Side)| {
+        let mut properties = named.entity_type.properties.iter();
+        *side == Side::Cell && properties.any(|property| property.distribution.to_ghosts())
+    };
+    let ghosted: Vec<_> = wanted.iter().filter(has_ghosts).collect();
+    if ghosted.is_empty() {
+        return;
+    }
+    text.gap();
+    let parameters = [
+        "&self",
+        "ghost: &GhostView<'_>",
+        "property: MemberId",
+        "replaced: &Replaced",
+    ]
+    .map(str::to_owned);
+    text.function("fn ghost_changed", &parameters, "", '{');
+    text.open("match ghost.entity_type.id {");
+    for (named, _) in ghosted {
+        let module = &named.module;
+        let arguments = ["ghost", "property", "replaced"];
+        arm(
+            text,
+            &format!("{module}::TYPE"),
+            &format!("{module}::tell_ghost"),
+            &arguments,
+        );
+    }
+    text.line("_ => {}");
+    text.close("}");
+    text.close("}");
+}
+
+/// An arm that calls a function of a type's module, as rustfmt breaks it.
+fn arm(text: &mut Text, pattern: &str, function: &str, arguments: &[&str]) {
+    const INDENT: usize = 12;
+    let call = format!("{function}(&self.game, {})", arguments.join(", "));
+    if INDENT + pattern.len() + " => ,".len() + call.len() <= WIDTH {
+        text.line(&format!("{pattern} => {call},"));
+    } else {
+        text.open(&format!("{pattern} => {{"));
+        text.line(&call);
+        text.close("}");
+    }
+}

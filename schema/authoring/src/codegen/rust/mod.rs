@@ -1,0 +1,320 @@
+//! Rust: the file, and what all of it needs.
+//!
+//! A file has the structs first, then a module for each entity type, then what ties them together. Each module imports what
+//! its text mentions.
+
+mod behaviour;
+mod client;
+mod component;
+mod dicts;
+mod game;
+mod ghost;
+mod imports;
+mod mailbox;
+mod own;
+mod spelling;
+
+use annals_def::{DataType, EntityType, Exposure, Index, Method, Property, Schema};
+
+use super::{CodeParts, MARK, Model, naming::Scope, shapes::Shapes, text::Text};
+
+/// Names that generated modules give to their own.
+const LOCAL: [&str; 12] = [
+    "Base",
+    "BaseBehaviour",
+    "BaseMailbox",
+    "Cell",
+    "CellBehaviour",
+    "CellMailbox",
+    "Client",
+    "ClientBehaviour",
+    "Clients",
+    "Dispatcher",
+    "Game",
+    "NewBase",
+];
+
+/// Names of the language's own prelude that generated code uses.
+const PRELUDE: [&str; 14] = [
+    "Box", "Clone", "Default", "Err", "From", "Into", "None", "Ok", "Option", "Result", "Self", "Some", "String", "Vec",
+];
+
+/// Parameters of a generated function from which on it is said that there are as many as declared.
+const MANY_PARAMETERS: usize = 7;
+
+/// An entity type with its names in code.
+struct Named<'s> {
+    entity_type: &'s EntityType,
+    /// Its module.
+    module: String,
+    /// What each two-way method's answer is called, by part and index.
+    base_replies: Vec<Option<String>>,
+    cell_replies: Vec<Option<String>>,
+    /// Its components by part and name: what the struct is called, and the one with setters.
+    components: Vec<Components>,
+    shapes: &'s Shapes,
+}
+
+/// A component of an entity type, as far as one part holds it.
+struct Components {
+    side: Side,
+    /// What stands before the point in its members' names.
+    slot: String,
+    name: String,
+    tracked: String,
+}
+
+/// The whole file.
+pub(super) fn file(model: &Model, parts: CodeParts) -> String {
+    let Model { schema, aliases } = model;
+    let mut reserved = imports::names();
+    reserved.extend(LOCAL);
+    reserved.extend([
+        "NewCell",
+        "BaseCalls",
+        "CellCalls",
+        "ClientGame",
+        "ClientDispatcher",
+        "Ghost",
+    ]);
+    reserved.extend(PRELUDE);
+    let shapes = Shapes::of(schema, aliases, Scope::with(&reserved));
+    let types = named(schema, &shapes);
+    let mut text = Text::at(0);
+    text.line(&format!("//! {MARK}."));
+    text.line("//!");
+    text.line(&format!("//! From the schema {}.", schema.fingerprint()));
+    text.gap();
+    let mut body = Text::at(0);
+    if parts.is_server() {
+        body.doc("The fingerprint of the schema that this was generated from.");
+        body.line(&format!("pub const SCHEMA: &str = \"{}\";", schema.fingerprint()));
+    }
+    let used = shapes.used(schema, parts);
+    for shape in shapes.all().filter(|shape| used.contains(shape.name.as_str())) {
+        dicts::write(&mut body, shape, &shapes, parts.is_server());
+    }
+    if parts.is_server() {
+        game::write(&mut body, &types, parts);
+    }
+    if parts.client {
+        body.gap();
+        body.doc("The fingerprint of what clients see of that schema.");
+        body.line(&format!(
+            "pub const CLIENT_SCHEMA: &str = \"{}\";",
+            schema.client_fingerprint()
+        ));
+        client::write_game(&mut body, &types);
+    }
+    let body = body.finish();
+    imports::write(&mut text, &body, &[]);
+    text.put(&body);
+    for named in &types {
+        if !parts.is_server() && !client::is_seen(named) {
+            continue;
+        }
+        let module = module(named, parts);
+        text.gap();
+        text.doc(&format!(
+            "`{}`, entity type {}.",
+            named.entity_type.name, named.entity_type.id.0
+        ));
+        text.line(&format!("pub mod {} {{", named.module));
+        let names: Vec<&str> = shapes
+            .all()
+            .flat_map(|shape| [shape.name.as_str(), shape.edit_name.as_str()])
+            .collect();
+        let mut inside = Text::at(1);
+        imports::write(&mut inside, &module, &names);
+        text.put(&inside.finish());
+        text.put(&module);
+        text.line("}");
+    }
+    text.finish()
+}
+
+/// What is in the module of a type.
+fn module(named: &Named<'_>, parts: CodeParts) -> String {
+    let mut text = Text::at(1);
+    let entity_type = named.entity_type;
+    text.doc("Its number among the entity types.");
+    text.line(&format!("pub const TYPE: TypeId = TypeId({});", entity_type.id.0));
+    if parts.is_server() {
+        for side in named.sides() {
+            mailbox::replies(&mut text, named, side);
+        }
+        for side in named.sides() {
+            let wanted = match side {
+                Side::Base => parts.base,
+                Side::Cell => parts.cell,
+            };
+            if wanted {
+                own::write(&mut text, named, side);
+                component::write(&mut text, named, side);
+                behaviour::write(&mut text, named, side);
+            }
+            mailbox::write(&mut text, named, side);
+        }
+        if named.has_clients() {
+            mailbox::clients(&mut text, named);
+        }
+    }
+    if parts.client && client::is_seen(named) {
+        client::write(&mut text, named);
+    }
+    text.finish()
+}
+
+fn named<'s>(schema: &'s Schema, shapes: &'s Shapes) -> Vec<Named<'s>> {
+    let mut modules = Scope::with(&["client", "node", "typed"]);
+    let name = |entity_type: &'s EntityType| {
+        let mut types = shapes.scope().clone();
+        let mut replies = |methods: &[Method]| -> Vec<Option<String>> {
+            let reply = |method: &Method| {
+                method
+                    .is_two_way()
+                    .then(|| types.pascal(&format!("{}_reply", method.name)))
+            };
+            methods.iter().map(reply).collect()
+        };
+        let (base_replies, cell_replies) = (replies(&entity_type.base_methods), replies(&entity_type.cell_methods));
+        Named {
+            entity_type,
+            base_replies,
+            cell_replies,
+            module: modules.snake(&entity_type.name),
+            components: component::find(entity_type, &mut types),
+            shapes,
+        }
+    };
+    schema.types().iter().map(name).collect()
+}
+
+/// A part of an entity on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Base,
+    Cell,
+}
+
+impl Side {
+    /// As types are called.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Base => "Base",
+            Self::Cell => "Cell",
+        }
+    }
+
+    /// As functions are called, and as people say.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Cell => "cell",
+        }
+    }
+}
+
+impl Named<'_> {
+    /// The parts that the type has on the server.
+    fn sides(&self) -> impl Iterator<Item = Side> + use<> {
+        let parts = self.entity_type.parts;
+        let base = parts.base.then_some(Side::Base);
+        base.into_iter().chain(parts.cell.then_some(Side::Cell))
+    }
+
+    fn methods(&self, side: Side) -> &[Method] {
+        match side {
+            Side::Base => &self.entity_type.base_methods,
+            Side::Cell => &self.entity_type.cell_methods,
+        }
+    }
+
+    fn replies(&self, side: Side) -> &[Option<String>] {
+        match side {
+            Side::Base => &self.base_replies,
+            Side::Cell => &self.cell_replies,
+        }
+    }
+
+    fn properties(&self, side: Side) -> impl Iterator<Item = &Property> {
+        self.entity_type.properties.iter().filter(move |property| match side {
+            Side::Base => property.distribution.on_base(),
+            Side::Cell => property.distribution.on_cell(),
+        })
+    }
+
+    fn has_clients(&self) -> bool {
+        !self.entity_type.client_methods.is_empty()
+    }
+
+    fn spelled(&self, data_type: &DataType) -> String {
+        spelling::spelled(data_type, self.shapes)
+    }
+}
+
+/// What people should know of a property.
+fn about_property(property: &Property) -> String {
+    let Property {
+        name,
+        data_type,
+        distribution,
+        index,
+        ..
+    } = property;
+    let mut about = format!("`{name}`: {}, {distribution}", shortened(data_type));
+    if property.persistent {
+        about += ", persistent";
+    }
+    about += match property.indexed {
+        Index::None => "",
+        Index::Plain => ", indexed",
+        Index::Unique => ", unique",
+    };
+    if property.latest_only {
+        about += ", latest only";
+    }
+    about += &format!("; property {}", index.0);
+    if let Some(client_id) = property.client_id {
+        about += &format!(", client number {client_id}");
+    }
+    about + "."
+}
+
+/// What people should know of a method.
+fn about_method(method: &Method, kind: &str) -> String {
+    let mut about = format!("`{}`: {kind} method {}", method.name, method.index.0);
+    if let Some(client_id) = method.client_id {
+        about += &format!(", client number {client_id}");
+    }
+    about += match method.exposed {
+        Exposure::No => "",
+        Exposure::OwnClient => "; the own client may call it",
+        Exposure::AllClients => "; clients may call it",
+    };
+    if let Some(distance) = method.detail_distance {
+        about += &format!("; within {distance} m");
+    }
+    if method.latest_only {
+        about += "; latest only";
+    }
+    about + "."
+}
+
+/// A type as people write it, without the depths of large ones.
+fn shortened(data_type: &DataType) -> String {
+    const LONGEST: usize = 60;
+    let whole = data_type.to_string();
+    if whole.len() <= LONGEST {
+        return whole;
+    }
+    let kind = whole.split_whitespace().next().unwrap_or_default();
+    format!("{kind} …")
+}
+
+/// Lets a function have as many parameters as were declared.
+fn allow_many(text: &mut Text, parameters: usize) {
+    if parameters >= MANY_PARAMETERS {
+        text.line("#[allow(clippy::too_many_arguments, reason = \"as many as are declared\")]");
+    }
+}

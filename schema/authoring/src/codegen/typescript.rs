@@ -1,0 +1,497 @@
+//! TypeScript for clients: interfaces of what is in view, of what is told and of what can be called, and tables with the ids
+//! and streams of all of it.
+//!
+//! Types are erased when TypeScript runs, so a client library reads and writes by the tables: `WORLD` has every type with
+//! its members in the order of their client numbers, and each member's stream as data. 64-bit integers are `bigint`.
+
+use annals_def::{Argument, DataType, EntityType, Exposure, Method, Property, Schema};
+use annals_ids::MemberId;
+
+use super::{
+    MARK, Model,
+    naming::{Scope, pascal},
+    shapes::{Shape, Shapes},
+    text::Text,
+};
+use crate::codegen::CodeParts;
+
+/// Names that TypeScript, or what stands at the head of every file, gives a meaning.
+const RESERVED: [&str; 24] = [
+    "Array",
+    "BigInt",
+    "Boolean",
+    "CallDescription",
+    "Date",
+    "EntityId",
+    "Error",
+    "Function",
+    "Map",
+    "MethodDescription",
+    "Number",
+    "Object",
+    "Promise",
+    "PropertyDescription",
+    "Readonly",
+    "Record",
+    "Set",
+    "Step",
+    "Stream",
+    "String",
+    "Symbol",
+    "TypeDescription",
+    "Uint8Array",
+    "Vector",
+];
+
+/// What every file begins with, behind its own head.
+const PRELUDE: &str = r#"/** The id of an entity. */
+export type EntityId = bigint;
+
+/** A step of a path into a value: an element by its index, a field by its name. */
+export type Step = number | string;
+
+/** How a value travels. A length or count is one byte below 255, else ff and three bytes; everything is little-endian. */
+export type Stream =
+  | "INT8" | "INT16" | "INT32" | "INT64" | "UINT8" | "UINT16" | "UINT32" | "UINT64"
+  | "FLOAT32" | "FLOAT64" | "STRING" | "UNICODE_STRING" | "BLOB"
+  | "VECTOR2" | "VECTOR3" | "VECTOR4" | "MAILBOX" | "UDO_REF" | "OPAQUE"
+  | { readonly kind: "ARRAY" | "TUPLE"; readonly of: Stream; readonly size: number | null }
+  | {
+      readonly kind: "FIXED_DICT";
+      readonly allowNone: boolean;
+      readonly fields: readonly (readonly [name: string, stream: Stream])[];
+    };
+
+/** A property that clients see; its place in the list is its client number. */
+export interface PropertyDescription {
+  readonly name: string;
+  readonly declared: string;
+  readonly part: "base" | "cell";
+  readonly stream: Stream;
+}
+
+/** A client method; its place in the list is its client number. */
+export interface MethodDescription {
+  readonly name: string;
+  readonly declared: string;
+  readonly args: readonly Stream[];
+}
+
+/** An exposed method; its place in the list is its client number. */
+export interface CallDescription extends MethodDescription {
+  readonly ownOnly: boolean;
+}
+
+/** A type as clients see it. */
+export interface TypeDescription {
+  readonly id: number;
+  readonly name: string;
+  readonly properties: readonly PropertyDescription[];
+  readonly methods: readonly MethodDescription[];
+  readonly baseCalls: readonly CallDescription[];
+  readonly cellCalls: readonly CallDescription[];
+}
+"#;
+
+/// A type with the names that its interfaces begin with.
+struct Named<'s> {
+    entity_type: &'s EntityType,
+    name: String,
+}
+
+/// The whole file.
+pub(super) fn file(model: &Model) -> String {
+    let Model { schema, aliases } = model;
+    let mut reserved = RESERVED.to_vec();
+    reserved.extend(["World", "WORLD", "CLIENT_SCHEMA", "TypeId"]);
+    let shapes = Shapes::of(schema, aliases, Scope::with(&reserved));
+    let types = named(schema, &shapes);
+    let mut text = Text::with_unit("  ");
+    text.line(&format!("// {MARK}."));
+    text.gap();
+    text.line("/** The fingerprint of what clients see of the definitions that this was generated from. */");
+    text.line(&format!(
+        "export const CLIENT_SCHEMA = \"{}\";",
+        schema.client_fingerprint()
+    ));
+    text.gap();
+    text.put(PRELUDE);
+    let used = shapes.used(schema, CodeParts::CLIENT);
+    for shape in shapes.all().filter(|shape| used.contains(shape.name.as_str())) {
+        interface(&mut text, shape, &shapes);
+    }
+    text.gap();
+    text.block_doc("The types by their ids.");
+    let type_ids = types
+        .iter()
+        .map(|named| (named.name.as_str(), usize::from(named.entity_type.id.0)));
+    numbers(&mut text, "TypeId", type_ids);
+    for named in &types {
+        write_type(&mut text, named, &shapes);
+    }
+    text.gap();
+    text.block_doc("Every type that clients see.");
+    text.open("export const WORLD: readonly TypeDescription[] = [");
+    for named in &types {
+        describe(&mut text, named);
+    }
+    text.close("];");
+    text.finish()
+}
+
+/// The types that clients see, each with a name under which none of its interfaces is taken.
+fn named<'s>(schema: &'s Schema, shapes: &Shapes) -> Vec<Named<'s>> {
+    let mut scope = shapes.scope().clone();
+    let seen = schema
+        .types()
+        .iter()
+        .filter(|found| found.parts.client && found.client_type.is_none());
+    let name = |entity_type: &'s EntityType| {
+        let wanted = pascal(&entity_type.name);
+        let mut number = 1_u32;
+        let name = loop {
+            let name = if number == 1 {
+                wanted.clone()
+            } else {
+                format!("{wanted}{number}")
+            };
+            let all = [
+                "",
+                "View",
+                "Handlers",
+                "BaseCalls",
+                "CellCalls",
+                "PropertyId",
+                "MethodId",
+            ];
+            if all.iter().all(|end| scope.is_free(&format!("{name}{end}"))) {
+                for end in all {
+                    scope.pascal(&format!("{name}{end}"));
+                }
+                break name;
+            }
+            number += 1;
+        };
+        Named { entity_type, name }
+    };
+    seen.map(name).collect()
+}
+
+fn interface(text: &mut Text, shape: &Shape, shapes: &Shapes) {
+    text.gap();
+    text.block_doc(&format!("`{}`", shape.origin));
+    text.open(&format!("export interface {} {{", shape.name));
+    for field in &shape.dict.fields {
+        text.line(&format!("{}: {};", key(&field.name), spelled(&field.data_type, shapes)));
+    }
+    text.close("}");
+}
+
+fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
+    let Named { entity_type, name } = named;
+    let properties = properties(entity_type);
+    text.gap();
+    text.block_doc(&format!("The properties of a `{}` that clients see.", entity_type.name));
+    text.open(&format!("export interface {name}View {{"));
+    for (property, member) in &properties {
+        text.block_doc(&format!("`{}`: {}", property.name, property.distribution));
+        text.line(&format!("readonly {member}: {};", spelled(&property.data_type, shapes)));
+    }
+    text.close("}");
+    let methods = methods(&entity_type.client_methods, entity_type.client_method_ids());
+    ids(
+        text,
+        &format!("{name}PropertyId"),
+        properties.iter().map(|(_, member)| member.as_str()),
+    );
+    ids(
+        text,
+        &format!("{name}MethodId"),
+        methods.iter().map(|(_, member)| member.as_str()),
+    );
+    handlers(text, named, shapes);
+    for (part, list, exposed) in [
+        ("Base", &entity_type.base_methods, entity_type.exposed_base_methods()),
+        ("Cell", &entity_type.cell_methods, entity_type.exposed_cell_methods()),
+    ] {
+        let calls = self::methods(list, exposed);
+        text.gap();
+        text.block_doc(&format!(
+            "What clients can call of the {} part.",
+            part.to_ascii_lowercase()
+        ));
+        text.open(&format!("export interface {name}{part}Calls {{"));
+        for (method, member) in &calls {
+            text.line(&format!("{member}({}): void;", arguments(&method.args, shapes)));
+        }
+        text.close("}");
+    }
+}
+
+/// What a game does when it is told something.
+fn handlers(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
+    let Named { entity_type, name } = named;
+    text.gap();
+    text.block_doc("What a game does when it is told something: client methods, and changes of properties.");
+    text.open(&format!("export interface {name}Handlers {{"));
+    let mut scope = Scope::default();
+    for id in entity_type.client_method_ids() {
+        let Some(method) = entity_type.client_methods.get(usize::from(id.0)) else {
+            continue;
+        };
+        let member = scope.camel(&method.name);
+        text.line(&format!("{member}({}): void;", arguments(&method.args, shapes)));
+    }
+    for (property, _) in properties(entity_type) {
+        let old = spelled(&property.data_type, shapes);
+        let mut callback = |verb: &str| scope.camel(&format!("{verb}_{}", property.name));
+        text.line(&format!("{}?(old: {old} | undefined): void;", callback("set")));
+        if matches!(property.data_type, DataType::Array(_) | DataType::FixedDict(_)) {
+            text.line(&format!(
+                "{}?(path: readonly Step[], old: unknown): void;",
+                callback("set_nested")
+            ));
+            let slice = callback("set_slice");
+            text.line(&format!(
+                "{slice}?(path: readonly Step[], at: number, end: number, old: readonly unknown[]): void;"
+            ));
+        }
+    }
+    text.close("}");
+}
+
+fn ids<'n>(text: &mut Text, name: &str, members: impl Iterator<Item = &'n str>) {
+    text.gap();
+    numbers(text, name, members.zip(0..));
+}
+
+/// Names for numbers. No `const enum`: compilers that take each file for itself cannot look into one.
+fn numbers<'n>(text: &mut Text, name: &str, members: impl Iterator<Item = (&'n str, usize)>) {
+    text.open(&format!("export const {name} = {{"));
+    for (member, number) in members {
+        text.line(&format!("{member}: {number},"));
+    }
+    text.close("} as const;");
+    text.line(&format!("export type {name} = (typeof {name})[keyof typeof {name}];"));
+}
+
+/// The properties that clients see, by client number, with their names.
+fn properties(entity_type: &EntityType) -> Vec<(&Property, String)> {
+    let mut scope = Scope::default();
+    let properties = entity_type.client_properties().iter();
+    properties
+        .filter_map(|id| entity_type.property(*id))
+        .map(|property| (property, scope.camel(&property.name)))
+        .collect()
+}
+
+/// Methods by client number, with their names.
+fn methods<'s>(methods: &'s [Method], ids: &[MemberId]) -> Vec<(&'s Method, String)> {
+    let mut scope = Scope::default();
+    ids.iter()
+        .filter_map(|id| methods.get(usize::from(id.0)))
+        .map(|method| (method, scope.camel(&method.name)))
+        .collect()
+}
+
+fn arguments(arguments: &[Argument], shapes: &Shapes) -> String {
+    let mut scope = Scope::with(&KEYWORDS);
+    let arguments = arguments.iter();
+    let spelled = arguments.map(|argument| {
+        let name = scope.camel(&argument.name);
+        format!("{name}: {}", spelled(&argument.data_type, shapes))
+    });
+    spelled.collect::<Vec<_>>().join(", ")
+}
+
+/// Words that no parameter can be called.
+const KEYWORDS: [&str; 46] = [
+    "arguments",
+    "await",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "enum",
+    "eval",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "function",
+    "if",
+    "implements",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "let",
+    "new",
+    "null",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "static",
+    "super",
+    "switch",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "var",
+    "void",
+    "while",
+];
+
+fn describe(text: &mut Text, named: &Named<'_>) {
+    let Named { entity_type, name } = named;
+    text.open("{");
+    text.line(&format!("id: TypeId.{name},"));
+    text.line(&format!("name: {},", quoted(&entity_type.name)));
+    text.open("properties: [");
+    for (property, member) in properties(entity_type) {
+        let part = if property.distribution.on_base() {
+            "base"
+        } else {
+            "cell"
+        };
+        let (declared, stream) = (quoted(&property.name), stream(&property.data_type));
+        text.line(&format!(
+            "{{ name: {member:?}, declared: {declared}, part: \"{part}\", stream: {stream} }},"
+        ));
+    }
+    text.close("],");
+    describe_methods(
+        text,
+        "methods",
+        &entity_type.client_methods,
+        entity_type.client_method_ids(),
+        false,
+    );
+    describe_methods(
+        text,
+        "baseCalls",
+        &entity_type.base_methods,
+        entity_type.exposed_base_methods(),
+        true,
+    );
+    describe_methods(
+        text,
+        "cellCalls",
+        &entity_type.cell_methods,
+        entity_type.exposed_cell_methods(),
+        true,
+    );
+    text.close("},");
+}
+
+fn describe_methods(text: &mut Text, name: &str, list: &[Method], ids: &[MemberId], are_calls: bool) {
+    text.open(&format!("{name}: ["));
+    let mut scope = Scope::default();
+    for method in ids.iter().filter_map(|id| list.get(usize::from(id.0))) {
+        let member = scope.camel(&method.name);
+        let args: Vec<String> = method.args.iter().map(|argument| stream(&argument.data_type)).collect();
+        let own = match (are_calls, method.exposed) {
+            (false, _) => String::new(),
+            (true, exposed) => format!(", ownOnly: {}", exposed == Exposure::OwnClient),
+        };
+        let (declared, args) = (quoted(&method.name), args.join(", "));
+        text.line(&format!(
+            "{{ name: {member:?}, declared: {declared}, args: [{args}]{own} }},"
+        ));
+    }
+    text.close("],");
+}
+
+/// The type of a value.
+fn spelled(data_type: &DataType, shapes: &Shapes) -> String {
+    let simple = match data_type {
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::Float32
+        | DataType::Float64 => "number",
+        DataType::Int64 | DataType::UInt64 => "bigint",
+        DataType::Unicode => "string",
+        DataType::String | DataType::Blob | DataType::UdoRef | DataType::Python(_) | DataType::UserType(_) => {
+            "Uint8Array"
+        }
+        DataType::Vector2 => "readonly [number, number]",
+        DataType::Vector3 => "readonly [number, number, number]",
+        DataType::Vector4 => "readonly [number, number, number, number]",
+        // Its bytes; clients can do nothing with a mailbox.
+        DataType::Mailbox => "Uint8Array | null",
+        DataType::Array(sequence) | DataType::Tuple(sequence) => {
+            let of = spelled(&sequence.of, shapes);
+            let is_word = of.chars().all(|letter| letter.is_ascii_alphanumeric());
+            return if is_word {
+                format!("readonly {of}[]")
+            } else {
+                format!("readonly ({of})[]")
+            };
+        }
+        DataType::FixedDict(dict) => {
+            let name = shapes.get(dict).map_or("never", |shape| shape.name.as_str());
+            return if dict.allow_none {
+                format!("{name} | null")
+            } else {
+                name.to_owned()
+            };
+        }
+    };
+    simple.to_owned()
+}
+
+/// How a value travels, as data.
+fn stream(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Python(_) | DataType::UserType(_) => "\"OPAQUE\"".to_owned(),
+        DataType::Array(sequence) | DataType::Tuple(sequence) => {
+            let kind = if matches!(data_type, DataType::Array(_)) {
+                "ARRAY"
+            } else {
+                "TUPLE"
+            };
+            let size = sequence.size.map_or_else(|| "null".to_owned(), |size| size.to_string());
+            format!("{{ kind: \"{kind}\", of: {}, size: {size} }}", stream(&sequence.of))
+        }
+        DataType::FixedDict(dict) => {
+            let fields = dict.fields.iter();
+            let fields = fields.map(|field| format!("[{}, {}]", quoted(&field.name), stream(&field.data_type)));
+            let fields = fields.collect::<Vec<_>>().join(", ");
+            format!(
+                "{{ kind: \"FIXED_DICT\", allowNone: {}, fields: [{fields}] }}",
+                dict.allow_none
+            )
+        }
+        simple => format!("\"{simple}\""),
+    }
+}
+
+/// A field's name as a key: values are known by the names of the definitions.
+fn key(name: &str) -> String {
+    let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if is_plain { name.to_owned() } else { quoted(name) }
+}
+
+/// A string: JSON's are TypeScript's.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,491 @@
+//! What a schema costs, and who sees what of it: plain data for whoever shows it to people or programs.
+//!
+//! [`describe`] works from the compiled schema alone; [`Description::of_survey`] adds what only the files know: where a member is
+//! declared, the words its type is written in, its documentation and the advice on it.
+
+mod json;
+pub(crate) mod marks;
+mod page;
+mod storage;
+mod surveyed;
+mod table;
+
+use std::collections::BTreeMap;
+
+use annals_def::{
+    AliasOrigin, Ancestor, Argument, DefinitionOrigin, DetailedPosition, Diagnostic, Distribution, Domain, EntityType,
+    Exposure, Ids, LodLevel, MemberOrigin, Method, Parts, Property, Schema, Size, TypeOrigin, Value, Volatile,
+};
+use annals_ids::{Hash, MemberId, Part, TypeId};
+
+pub use json::to_json as description_to_json;
+pub use page::to_page;
+pub use storage::{Storage, StoredIndex};
+pub use table::to_table;
+
+/// A schema with what it costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The fingerprint of the schema that is described.
+    pub fingerprint: Hash,
+    /// The entity types in the order of their ids.
+    pub types: Vec<TypeDescription>,
+    /// The services in their declared order.
+    pub services: Vec<ServiceDescription>,
+    /// The user data object types in their declared order.
+    pub user_data_objects: Vec<ObjectDescription>,
+    /// The aliases, if the files are known.
+    pub aliases: Vec<AliasOrigin>,
+    /// The parents, interfaces and components that types are made of, if the files are known.
+    pub definitions: Vec<DefinitionOrigin>,
+}
+
+/// An entity type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeDescription {
+    /// Its number.
+    pub id: TypeId,
+    /// Its name.
+    pub name: String,
+    /// The parts that it has.
+    pub parts: Parts,
+    /// The type as which clients see it, if another.
+    pub client_type: Option<String>,
+    /// Whether its entities can be stored.
+    pub persistent: bool,
+    /// Which parts of its place are sent at every opportunity.
+    pub volatile: Volatile,
+    /// Its levels of detail, the nearest first.
+    pub lod_levels: Vec<LodLevel>,
+    /// How its exact position is sent, if it is.
+    pub detailed_position: Option<DetailedPosition>,
+    /// Metres around it within which it attracts areas of interest.
+    pub appeal_radius: f32,
+    /// Clients see it only where behaviour says so.
+    pub manual_aoi: bool,
+    /// Members that are neither backed up nor handed over.
+    pub temp_properties: Vec<String>,
+    /// All its properties, in declared order.
+    pub properties: Vec<PropertyDescription>,
+    /// The methods of its base part, in declared order.
+    pub base_methods: Vec<MethodDescription>,
+    /// The methods of its cell part, in declared order.
+    pub cell_methods: Vec<MethodDescription>,
+    /// The methods of its clients, in declared order.
+    pub client_methods: Vec<MethodDescription>,
+    /// The properties that clients see, in the order of their ids.
+    pub client_properties: Ids,
+    /// The base methods that clients may call, in the order of their ids.
+    pub exposed_base_methods: Ids,
+    /// The cell methods that clients may call, in the order of their ids.
+    pub exposed_cell_methods: Ids,
+    /// The client methods, in the order of their ids.
+    pub client_method_ids: Ids,
+    /// What a whole entity takes.
+    pub totals: Totals,
+    /// Where it is declared, if the files are known.
+    pub origin: Option<TypeOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
+}
+
+/// A property.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PropertyDescription {
+    /// Its position among the properties of its type.
+    pub index: MemberId,
+    /// Its number for clients.
+    pub id: Option<u16>,
+    /// Its name.
+    pub name: String,
+    /// Its type with all aliases resolved, in the words of the language.
+    pub data_type: String,
+    /// The bytes of its value.
+    pub size: Size,
+    /// Who has it.
+    pub distribution: Distribution,
+    /// The level of detail within which other clients are told of its changes; `None`: at any distance.
+    pub level: Option<LodLevel>,
+    /// Only the newest change is kept for an observer.
+    pub latest_only: bool,
+    /// Changes are sent again when lost.
+    pub reliable: bool,
+    /// World editors offer it.
+    pub editable: bool,
+    /// The id that its author fixed for a foreign wire.
+    pub protocol_id: Option<u16>,
+    /// It is neither backed up nor handed over.
+    pub temporary: bool,
+    /// What it holds at first.
+    pub default: Value,
+    /// How it is stored, if it is.
+    pub storage: Option<Storage>,
+    /// Where it is declared, if the files are known.
+    pub origin: Option<MemberOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
+}
+
+/// A method.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MethodDescription {
+    /// Its position among the methods of its part.
+    pub index: MemberId,
+    /// Its number for clients, if they know it.
+    pub id: Option<u16>,
+    /// Its name.
+    pub name: String,
+    /// What it takes.
+    pub args: Vec<ArgumentDescription>,
+    /// What it answers.
+    pub returns: Vec<ArgumentDescription>,
+    /// The bytes of its arguments.
+    pub size: Size,
+    /// Which clients may call it.
+    pub exposed: Exposure,
+    /// Other clients further away than this many metres are not told.
+    pub detail_distance: Option<f32>,
+    /// Only the newest call is kept for an observer.
+    pub latest_only: bool,
+    /// A lost call is sent again.
+    pub reliable: bool,
+    /// The id that its author fixed for a foreign wire.
+    pub protocol_id: Option<u16>,
+    /// Where it is declared, if the files are known.
+    pub origin: Option<MemberOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
+}
+
+/// An argument, a returned value, or a property of a user data object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgumentDescription {
+    /// Its name.
+    pub name: String,
+    /// Its type with all aliases resolved.
+    pub data_type: String,
+    /// The bytes of its value.
+    pub size: Size,
+}
+
+/// A service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceDescription {
+    /// Its name.
+    pub name: String,
+    /// Its methods.
+    pub methods: Vec<MethodDescription>,
+    /// Where it is declared, if the files are known.
+    pub origin: Option<TypeOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
+}
+
+/// A user data object type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectDescription {
+    /// Its name.
+    pub name: String,
+    /// Where it is created.
+    pub domain: Domain,
+    /// Its properties and what they hold at first.
+    pub properties: Vec<(ArgumentDescription, Value)>,
+    /// Where it is declared, if the files are known.
+    pub origin: Option<TypeOrigin>,
+    /// Warnings and advice, if the files are known.
+    pub advice: Vec<Diagnostic>,
+}
+
+/// What a whole entity takes, in bytes of values. Ids and lengths of messages come on top.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// What its own client is told when it gets it.
+    pub own_client: Sum,
+    /// What another client is told when it comes close.
+    pub other_clients: Sum,
+    /// What a neighbouring cell is told.
+    pub ghosts: Sum,
+    /// What the store keeps of it, its type's name included.
+    pub stored: Sum,
+}
+
+/// A sum of sizes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// How many members.
+    pub members: usize,
+    /// The least bytes that they take.
+    pub least: usize,
+    /// The bytes that they take while each holds its default.
+    pub of_defaults: usize,
+    /// Whether they never take more than the least.
+    pub is_fixed: bool,
+}
+
+/// Describes a schema.
+#[must_use]
+pub fn describe(schema: &Schema) -> Description {
+    Description {
+        fingerprint: schema.fingerprint(),
+        types: schema.types().iter().map(|one| describe_type(schema, one)).collect(),
+        services: schema
+            .services()
+            .iter()
+            .map(|service| ServiceDescription {
+                name: service.name.clone(),
+                methods: service.methods.iter().map(MethodDescription::of).collect(),
+                origin: None,
+                advice: Vec::new(),
+            })
+            .collect(),
+        user_data_objects: schema
+            .user_data_objects()
+            .iter()
+            .map(|object| ObjectDescription {
+                name: object.name.clone(),
+                domain: object.domain,
+                properties: object
+                    .properties
+                    .iter()
+                    .map(|field| {
+                        let size = Size::of_value(&field.data_type, &field.default);
+                        let data_type = field.data_type.to_string();
+                        let name = field.name.clone();
+                        (ArgumentDescription { name, data_type, size }, field.default.clone())
+                    })
+                    .collect(),
+                origin: None,
+                advice: Vec::new(),
+            })
+            .collect(),
+        aliases: Vec::new(),
+        definitions: Vec::new(),
+    }
+}
+
+impl Description {
+    /// The names of the types, services and user data objects.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let types = self.types.iter().map(|one| one.name.as_str());
+        let services = self.services.iter().map(|service| service.name.as_str());
+        let objects = self.user_data_objects.iter().map(|object| object.name.as_str());
+        types.chain(services).chain(objects).collect()
+    }
+
+    /// Leaves out all types, services and user data objects but those of these names.
+    pub fn keep(&mut self, wanted: &[String]) {
+        self.types.retain(|one| wanted.contains(&one.name));
+        self.services.retain(|service| wanted.contains(&service.name));
+        self.user_data_objects.retain(|object| wanted.contains(&object.name));
+    }
+}
+
+fn describe_type(schema: &Schema, one: &EntityType) -> TypeDescription {
+    let client_type = one.client_type.and_then(|id| schema.entity_type(id));
+    let methods = |methods: &[Method]| methods.iter().map(MethodDescription::of).collect();
+    let properties: Vec<_> = one
+        .properties
+        .iter()
+        .map(|property| PropertyDescription::of(one, property))
+        .collect();
+    let (client_properties, client_method_ids) = Ids::shown(one);
+    TypeDescription {
+        id: one.id,
+        name: one.name.clone(),
+        parts: one.parts,
+        client_type: client_type.map(|client_type| client_type.name.clone()),
+        persistent: one.persistent,
+        volatile: one.volatile,
+        lod_levels: one.lod_levels.clone(),
+        detailed_position: one.detailed_position,
+        appeal_radius: one.appeal_radius,
+        manual_aoi: one.manual_aoi,
+        temp_properties: one.temp_properties.clone(),
+        base_methods: methods(&one.base_methods),
+        cell_methods: methods(&one.cell_methods),
+        client_methods: methods(&one.client_methods),
+        client_properties,
+        exposed_base_methods: Ids::called(one, Part::Base),
+        exposed_cell_methods: Ids::called(one, Part::Cell),
+        client_method_ids,
+        totals: Totals::of(&one.name, one.persistent, &properties),
+        properties,
+        origin: None,
+        advice: Vec::new(),
+    }
+}
+
+impl PropertyDescription {
+    fn of(one: &EntityType, property: &Property) -> Self {
+        let level = property
+            .detail_level
+            .and_then(|level| one.lod_levels.get(usize::from(level)));
+        Self {
+            index: property.index,
+            id: property.client_id,
+            name: property.name.clone(),
+            data_type: property.data_type.to_string(),
+            size: Size::of_value(&property.data_type, &property.default),
+            distribution: property.distribution,
+            level: level.cloned(),
+            latest_only: property.latest_only,
+            reliable: property.reliable,
+            editable: property.editable,
+            protocol_id: property.protocol_id,
+            temporary: one.temp_properties.contains(&property.name),
+            default: property.default.clone(),
+            storage: Storage::of(one, property),
+            origin: None,
+            advice: Vec::new(),
+        }
+    }
+
+    /// Its type in the words of its file; without files, with all aliases resolved.
+    #[must_use]
+    pub fn written(&self) -> &str {
+        let written = self.origin.as_ref().and_then(|origin| origin.written.first());
+        written.unwrap_or(&self.data_type)
+    }
+
+    /// The words for those who have a copy beside the part that owns it, in a fixed order.
+    #[must_use]
+    pub fn receivers(&self) -> Vec<&'static str> {
+        let Self { distribution, .. } = self;
+        let receivers = [
+            (distribution.on_base(), "base"),
+            (distribution.on_cell(), "cell"),
+            (distribution.to_ghosts(), "ghosts"),
+            (distribution.to_own_client(), "own client"),
+            (distribution.to_other_clients(), "other clients"),
+        ];
+        receivers
+            .into_iter()
+            .filter(|(has, _)| *has)
+            .map(|(_, who)| who)
+            .collect()
+    }
+}
+
+impl MethodDescription {
+    fn of(method: &Method) -> Self {
+        Self {
+            index: method.index,
+            id: method.client_id,
+            name: method.name.clone(),
+            args: method.args.iter().map(ArgumentDescription::of).collect(),
+            returns: method.returns.iter().map(ArgumentDescription::of).collect(),
+            size: method.args.iter().map(|argument| Size::of(&argument.data_type)).sum(),
+            exposed: method.exposed,
+            detail_distance: method.detail_distance,
+            latest_only: method.latest_only,
+            reliable: method.reliable,
+            protocol_id: method.protocol_id,
+            origin: None,
+            advice: Vec::new(),
+        }
+    }
+}
+
+impl MethodDescription {
+    /// The types of its arguments in the words of its file; empty without files.
+    #[must_use]
+    pub fn written(&self) -> &[String] {
+        self.origin.as_ref().map_or(&[], |origin| &origin.written)
+    }
+}
+
+impl ArgumentDescription {
+    fn of(argument: &Argument) -> Self {
+        Self {
+            name: argument.name.clone(),
+            data_type: argument.data_type.to_string(),
+            size: Size::of(&argument.data_type),
+        }
+    }
+}
+
+impl Totals {
+    fn of(type_name: &str, is_stored: bool, properties: &[PropertyDescription]) -> Self {
+        let mut totals = Self::default();
+        for sum in [
+            &mut totals.own_client,
+            &mut totals.other_clients,
+            &mut totals.ghosts,
+            &mut totals.stored,
+        ] {
+            sum.is_fixed = true;
+        }
+        for property in properties {
+            let seen = [
+                (property.distribution.to_own_client(), &mut totals.own_client),
+                (property.distribution.to_other_clients(), &mut totals.other_clients),
+                (property.distribution.to_ghosts(), &mut totals.ghosts),
+            ];
+            for (_, sum) in seen.into_iter().filter(|(is_seen, _)| *is_seen) {
+                sum.add(property.size);
+            }
+            if let Some(storage) = &property.storage {
+                totals.stored.add(storage.size);
+            }
+        }
+        if is_stored {
+            let head = Storage::head(type_name, totals.stored.members);
+            totals.stored.least += head;
+            totals.stored.of_defaults += head;
+        }
+        totals
+    }
+}
+
+impl Sum {
+    fn add(&mut self, size: Size) {
+        self.members += 1;
+        self.least = self.least.saturating_add(size.least());
+        self.of_defaults = self.of_defaults.saturating_add(size.of_default());
+        self.is_fixed &= size.fixed().is_some();
+    }
+}
+
+/// The members of a type by name, for those who look for one.
+impl TypeDescription {
+    /// The property at this position.
+    #[must_use]
+    pub fn property(&self, id: MemberId) -> &PropertyDescription {
+        &self.properties[usize::from(id.0)]
+    }
+
+    /// The definitions that it inherits from, without itself.
+    #[must_use]
+    pub fn ancestors(&self) -> &[Ancestor] {
+        self.origin.as_ref().map_or(&[], |origin| &origin.ancestors)
+    }
+
+    /// The warnings and the advice on the type and its members.
+    pub fn all_advice(&self) -> impl Iterator<Item = &Diagnostic> {
+        let methods = [&self.base_methods, &self.cell_methods, &self.client_methods]
+            .into_iter()
+            .flatten();
+        let on_properties = self.properties.iter().flat_map(|property| &property.advice);
+        let on_methods = methods.flat_map(|method| &method.advice);
+        self.advice.iter().chain(on_properties).chain(on_methods)
+    }
+
+    /// How many members each definition brought, by the definition.
+    #[must_use]
+    pub fn members_by_origin(&self) -> BTreeMap<&Ancestor, usize> {
+        let methods = [&self.base_methods, &self.cell_methods, &self.client_methods]
+            .into_iter()
+            .flatten();
+        let origins = self
+            .properties
+            .iter()
+            .map(|one| &one.origin)
+            .chain(methods.map(|one| &one.origin));
+        let mut counts = BTreeMap::new();
+        for origin in origins.flatten() {
+            *counts.entry(&origin.from).or_default() += 1;
+        }
+        counts
+    }
+}

@@ -1,0 +1,433 @@
+//! Every kind of change there is.
+
+use std::fmt;
+
+use annals_def::{Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
+
+/// How something differs.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    missing_docs,
+    reason = "the fields are the old and the new of what the variant names"
+)]
+pub enum ChangeKind {
+    /// An entity type is new.
+    TypeAdded,
+    /// An entity type is gone; `perhaps` is a new one that looks like it.
+    TypeRemoved { perhaps: Option<String> },
+    /// An entity type has another name, as its author says.
+    TypeRenamed { from: String },
+    /// Entity types have other numbers.
+    TypesRenumbered { shifts: Vec<Shift>, because: String },
+    /// An entity type has other parts.
+    PartsChanged { from: Parts, to: Parts },
+    /// Clients can meet entities under this type, or cannot any more.
+    ShownChanged { to: bool },
+    /// `Persistent` of an entity type.
+    TypePersistentChanged { to: bool },
+    /// `ClientName`.
+    ClientNameChanged { from: Option<String>, to: Option<String> },
+    /// `Volatile`.
+    VolatileChanged,
+    /// `LoDLevels`.
+    LevelsChanged,
+    /// `TempProperties`.
+    TempPropertiesChanged,
+    /// `DetailedPosition`.
+    DetailedPositionChanged,
+    /// `AppealRadius`.
+    AppealRadiusChanged { from: f32, to: f32 },
+    /// `IsManualAoI`.
+    ManualAoiChanged { to: bool },
+
+    /// A property is new.
+    PropertyAdded,
+    /// A property is gone; `perhaps` is a new one that looks like it.
+    PropertyRemoved { perhaps: Option<String> },
+    /// A property has another name, as its author says.
+    PropertyRenamed { from: String },
+    /// Properties have other numbers.
+    PropertiesRenumbered { shifts: Vec<Shift>, because: String },
+    /// Properties have other client numbers.
+    ClientPropertiesRenumbered { shifts: Vec<Shift>, because: String },
+    /// The type of a property differs at one place; whole types, aliases resolved.
+    PropertyType(Difference),
+    /// `Flags`.
+    FlagsChanged { from: Distribution, to: Distribution },
+    /// `Default`, whether it was given with the property, its alias or its type.
+    DefaultChanged { from: Value, to: Value },
+    /// `Persistent` of a property.
+    PersistentChanged { to: bool },
+    /// `Indexed`, `Index`.
+    IndexChanged { from: Index, to: Index },
+    /// `Identifier`.
+    IdentifierChanged { to: bool },
+    /// `DatabaseLength`.
+    DatabaseLengthChanged { from: Option<u32>, to: Option<u32> },
+    /// `DetailLevel`.
+    DetailLevelChanged { from: Option<String>, to: Option<String> },
+    /// `SendLatestOnly` of a property.
+    LatestOnlyChanged { to: bool },
+    /// `IsReliable` of a property.
+    ReliableChanged { to: bool },
+    /// `Editable`.
+    EditableChanged { to: bool },
+    /// `Utype` of a property.
+    ProtocolIdChanged,
+
+    /// A method is new.
+    MethodAdded,
+    /// A method is gone; `perhaps` is a new one that looks like it.
+    MethodRemoved { perhaps: Option<String> },
+    /// A method has another name, as its author says.
+    MethodRenamed { from: String },
+    /// Methods have other numbers.
+    MethodsRenumbered {
+        kind: MethodKind,
+        shifts: Vec<Shift>,
+        because: String,
+    },
+    /// Methods have other client numbers.
+    ClientMethodsRenumbered {
+        kind: MethodKind,
+        shifts: Vec<Shift>,
+        because: String,
+    },
+    /// An argument is new.
+    ArgumentAdded { name: String },
+    /// An argument is gone.
+    ArgumentRemoved { name: String },
+    /// An argument has another name.
+    ArgumentRenamed { from: String, to: String },
+    /// The arguments that stay come in another order.
+    ArgumentsReordered,
+    /// The type of an argument differs at one place.
+    ArgumentType(Difference),
+    /// `ReturnValues`.
+    ReturnsChanged,
+    /// `Exposed`.
+    ExposureChanged { from: Exposure, to: Exposure },
+    /// `DetailDistance`.
+    DetailDistanceChanged { from: Option<f32>, to: Option<f32> },
+    /// `SendLatestOnly` of a method.
+    MethodLatestOnlyChanged { to: bool },
+    /// `IsReliable` of a method.
+    MethodReliableChanged { to: bool },
+    /// `Utype` of a method.
+    MethodProtocolIdChanged,
+
+    /// A service is new.
+    ServiceAdded,
+    /// A service is gone.
+    ServiceRemoved,
+    /// Services, or methods of one, come in another order.
+    ServicesReordered,
+    /// A user data object type is new.
+    ObjectAdded,
+    /// A user data object type is gone.
+    ObjectRemoved,
+    /// User data object types, or properties of one, come in another order.
+    ObjectsReordered,
+    /// `Domain`.
+    DomainChanged { from: Domain, to: Domain },
+    /// A property of a user data object is new, gone, or differs.
+    ObjectProperty { name: String },
+}
+
+/// A member or type whose number is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shift {
+    /// Its name.
+    pub name: String,
+    /// The number it had.
+    pub from: u16,
+    /// The number it has.
+    pub to: u16,
+}
+
+impl ChangeKind {
+    /// The words of all kinds.
+    pub const WORDS: [&str; 55] = [
+        "type-added",
+        "type-removed",
+        "type-renamed",
+        "types-renumbered",
+        "parts",
+        "shown-to-clients",
+        "type-persistent",
+        "client-name",
+        "volatile",
+        "levels-of-detail",
+        "temp-properties",
+        "detailed-position",
+        "appeal-radius",
+        "manual-aoi",
+        "property-added",
+        "property-removed",
+        "property-renamed",
+        "properties-renumbered",
+        "client-properties-renumbered",
+        "property-type",
+        "flags",
+        "default",
+        "persistent",
+        "index",
+        "identifier",
+        "database-length",
+        "detail-level",
+        "send-latest-only",
+        "reliable",
+        "editable",
+        "utype",
+        "method-added",
+        "method-removed",
+        "method-renamed",
+        "methods-renumbered",
+        "client-methods-renumbered",
+        "argument-added",
+        "argument-removed",
+        "argument-renamed",
+        "arguments-reordered",
+        "argument-type",
+        "return-values",
+        "exposed",
+        "detail-distance",
+        "method-send-latest-only",
+        "method-reliable",
+        "method-utype",
+        "service-added",
+        "service-removed",
+        "services-reordered",
+        "object-added",
+        "object-removed",
+        "objects-reordered",
+        "domain",
+        "object-property",
+    ];
+
+    /// One word for programs, and for the table in the documentation.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::TypeAdded => "type-added",
+            Self::TypeRemoved { .. } => "type-removed",
+            Self::TypeRenamed { .. } => "type-renamed",
+            Self::TypesRenumbered { .. } => "types-renumbered",
+            Self::PartsChanged { .. } => "parts",
+            Self::ShownChanged { .. } => "shown-to-clients",
+            Self::TypePersistentChanged { .. } => "type-persistent",
+            Self::ClientNameChanged { .. } => "client-name",
+            Self::VolatileChanged => "volatile",
+            Self::LevelsChanged => "levels-of-detail",
+            Self::TempPropertiesChanged => "temp-properties",
+            Self::DetailedPositionChanged => "detailed-position",
+            Self::AppealRadiusChanged { .. } => "appeal-radius",
+            Self::ManualAoiChanged { .. } => "manual-aoi",
+            Self::PropertyAdded => "property-added",
+            Self::PropertyRemoved { .. } => "property-removed",
+            Self::PropertyRenamed { .. } => "property-renamed",
+            Self::PropertiesRenumbered { .. } => "properties-renumbered",
+            Self::ClientPropertiesRenumbered { .. } => "client-properties-renumbered",
+            Self::PropertyType(_) => "property-type",
+            Self::FlagsChanged { .. } => "flags",
+            Self::DefaultChanged { .. } => "default",
+            Self::PersistentChanged { .. } => "persistent",
+            Self::IndexChanged { .. } => "index",
+            Self::IdentifierChanged { .. } => "identifier",
+            Self::DatabaseLengthChanged { .. } => "database-length",
+            Self::DetailLevelChanged { .. } => "detail-level",
+            Self::LatestOnlyChanged { .. } => "send-latest-only",
+            Self::ReliableChanged { .. } => "reliable",
+            Self::EditableChanged { .. } => "editable",
+            Self::ProtocolIdChanged => "utype",
+            Self::MethodAdded => "method-added",
+            Self::MethodRemoved { .. } => "method-removed",
+            Self::MethodRenamed { .. } => "method-renamed",
+            Self::MethodsRenumbered { .. } => "methods-renumbered",
+            Self::ClientMethodsRenumbered { .. } => "client-methods-renumbered",
+            Self::ArgumentAdded { .. } => "argument-added",
+            Self::ArgumentRemoved { .. } => "argument-removed",
+            Self::ArgumentRenamed { .. } => "argument-renamed",
+            Self::ArgumentsReordered => "arguments-reordered",
+            Self::ArgumentType(_) => "argument-type",
+            Self::ReturnsChanged => "return-values",
+            Self::ExposureChanged { .. } => "exposed",
+            Self::DetailDistanceChanged { .. } => "detail-distance",
+            Self::MethodLatestOnlyChanged { .. } => "method-send-latest-only",
+            Self::MethodReliableChanged { .. } => "method-reliable",
+            Self::MethodProtocolIdChanged => "method-utype",
+            Self::ServiceAdded => "service-added",
+            Self::ServiceRemoved => "service-removed",
+            Self::ServicesReordered => "services-reordered",
+            Self::ObjectAdded => "object-added",
+            Self::ObjectRemoved => "object-removed",
+            Self::ObjectsReordered => "objects-reordered",
+            Self::DomainChanged { .. } => "domain",
+            Self::ObjectProperty { .. } => "object-property",
+        }
+    }
+}
+
+impl ChangeKind {
+    /// The way from the value of a property, or from the arguments of a method, to what differs. Empty if it is the whole.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::PropertyType(difference) | Self::ArgumentType(difference) => &difference.at,
+            _ => "",
+        }
+    }
+
+    /// Whether something that stays is another than it was, as opposed to: something came, went, or has another name.
+    pub(super) fn is_alteration(&self) -> bool {
+        !matches!(
+            self,
+            Self::PropertyAdded
+                | Self::PropertyRemoved { .. }
+                | Self::PropertyRenamed { .. }
+                | Self::MethodAdded
+                | Self::MethodRemoved { .. }
+                | Self::MethodRenamed { .. }
+        )
+    }
+}
+
+/// What happened, as it follows the place.
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TypeAdded | Self::PropertyAdded | Self::MethodAdded | Self::ServiceAdded | Self::ObjectAdded => {
+                f.write_str("added")
+            }
+            Self::TypeRemoved { .. }
+            | Self::PropertyRemoved { .. }
+            | Self::MethodRemoved { .. }
+            | Self::ServiceRemoved
+            | Self::ObjectRemoved => f.write_str("removed"),
+            Self::TypeRenamed { from } | Self::PropertyRenamed { from } | Self::MethodRenamed { from } => {
+                write!(f, "renamed, was {from}")
+            }
+            Self::TypesRenumbered { shifts, because } => write_shifts(f, "types", shifts, because),
+            Self::PropertiesRenumbered { shifts, because } => write_shifts(f, "properties", shifts, because),
+            Self::ClientPropertiesRenumbered { shifts, because } => {
+                write_shifts(f, "properties for clients", shifts, because)
+            }
+            Self::MethodsRenumbered { kind, shifts, because } => {
+                write_shifts(f, &format!("{}s", kind.word()), shifts, because)
+            }
+            Self::ClientMethodsRenumbered { kind, shifts, because } => {
+                let what = match kind {
+                    MethodKind::Base => "exposed base methods for clients",
+                    MethodKind::Cell => "exposed cell methods for clients",
+                    MethodKind::Client => "client methods for clients",
+                };
+                write_shifts(f, what, shifts, because)
+            }
+            Self::PropertyType(difference) | Self::ArgumentType(difference) => write!(f, "{}", difference.change),
+            other => other.write_setting(f),
+        }
+    }
+}
+
+impl ChangeKind {
+    /// What became of something that is set.
+    fn write_setting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PartsChanged { from, to } => write!(f, "parts changed from {} to {}", parts(*from), parts(*to)),
+            Self::ShownChanged { to: true } => f.write_str("is met by clients"),
+            Self::ShownChanged { to: false } => f.write_str("is not met by clients any more"),
+            Self::TypePersistentChanged { to } | Self::PersistentChanged { to } => write_set(f, "Persistent", *to),
+            Self::ClientNameChanged { from, to } => write_from(f, "ClientName", from.as_ref(), to.as_ref()),
+            Self::VolatileChanged => f.write_str("Volatile changed"),
+            Self::LevelsChanged => f.write_str("levels of detail changed"),
+            Self::TempPropertiesChanged => f.write_str("TempProperties changed"),
+            Self::DetailedPositionChanged => f.write_str("DetailedPosition changed"),
+            Self::AppealRadiusChanged { from, to } => write!(f, "AppealRadius changed from {from} to {to}"),
+            Self::ManualAoiChanged { to } => write_set(f, "IsManualAoI", *to),
+            Self::FlagsChanged { from, to } => write!(f, "Flags changed from {from} to {to}"),
+            Self::DefaultChanged { from, to } => write!(f, "Default changed from {from} to {to}"),
+            Self::IndexChanged { from, to } => write!(f, "index changed from {} to {}", index(*from), index(*to)),
+            Self::IdentifierChanged { to } => write_set(f, "Identifier", *to),
+            Self::DatabaseLengthChanged { from, to } => write_from(f, "DatabaseLength", from.as_ref(), to.as_ref()),
+            Self::DetailLevelChanged { from, to } => write_from(f, "DetailLevel", from.as_ref(), to.as_ref()),
+            Self::LatestOnlyChanged { to } | Self::MethodLatestOnlyChanged { to } => {
+                write_set(f, "SendLatestOnly", *to)
+            }
+            Self::ReliableChanged { to } | Self::MethodReliableChanged { to } => write_set(f, "IsReliable", *to),
+            Self::EditableChanged { to } => write_set(f, "Editable", *to),
+            Self::ProtocolIdChanged | Self::MethodProtocolIdChanged => f.write_str("Utype changed"),
+            Self::ArgumentAdded { name } => write!(f, "argument {name} added"),
+            Self::ArgumentRemoved { name } => write!(f, "argument {name} removed"),
+            Self::ArgumentRenamed { from, to } => write!(f, "argument {from} renamed to {to}"),
+            Self::ArgumentsReordered => f.write_str("arguments reordered"),
+            Self::ReturnsChanged => f.write_str("return values changed"),
+            Self::ExposureChanged { from, to } => {
+                write!(f, "Exposed changed from {} to {}", exposure(*from), exposure(*to))
+            }
+            Self::DetailDistanceChanged { from, to } => write_from(f, "DetailDistance", from.as_ref(), to.as_ref()),
+            Self::ServicesReordered | Self::ObjectsReordered => f.write_str("order changed"),
+            Self::DomainChanged { from, to } => write!(f, "Domain changed from {from:?} to {to:?}"),
+            Self::ObjectProperty { name } => write!(f, "property {name} changed"),
+            _ => f.write_str(self.word()),
+        }
+    }
+}
+
+/// Names shown of a long list of shifts.
+const SHOWN_SHIFTS: usize = 4;
+
+fn write_shifts(f: &mut fmt::Formatter<'_>, what: &str, shifts: &[Shift], because: &str) -> fmt::Result {
+    write!(f, "{what} renumbered, as {because}: ")?;
+    for (i, Shift { name, from, to }) in shifts.iter().take(SHOWN_SHIFTS).enumerate() {
+        let separator = if i == 0 { "" } else { ", " };
+        write!(f, "{separator}{name} {from} → {to}")?;
+    }
+    match shifts.len().saturating_sub(SHOWN_SHIFTS) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
+    }
+}
+
+fn write_set(f: &mut fmt::Formatter<'_>, what: &str, to: bool) -> fmt::Result {
+    write!(f, "{what} changed to {to}")
+}
+
+fn write_from<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    from: Option<&T>,
+    to: Option<&T>,
+) -> fmt::Result {
+    match (from, to) {
+        (Some(from), Some(to)) => write!(f, "{what} changed from {from} to {to}"),
+        (None, Some(to)) => write!(f, "{what} {to} given"),
+        (Some(from), None) => write!(f, "{what} {from} dropped"),
+        (None, None) => write!(f, "{what} changed"),
+    }
+}
+
+fn parts(parts: Parts) -> String {
+    let named = [(parts.base, "base"), (parts.cell, "cell"), (parts.client, "client")];
+    let named: Vec<&str> = named.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
+    if named.is_empty() {
+        "none".to_owned()
+    } else {
+        named.join(" and ")
+    }
+}
+
+fn index(index: Index) -> &'static str {
+    match index {
+        Index::None => "none",
+        Index::Plain => "plain",
+        Index::Unique => "unique",
+    }
+}
+
+fn exposure(exposure: Exposure) -> &'static str {
+    match exposure {
+        Exposure::No => "nobody",
+        Exposure::OwnClient => "OWN_CLIENT",
+        Exposure::AllClients => "ALL_CLIENTS",
+    }
+}

@@ -1,0 +1,191 @@
+//! What the elements of a file mean, and what names lead to.
+
+use std::collections::BTreeSet;
+
+use annals_def::grammar::{Content, FOLDERS, Family, FileKind, Kind, LISTS, Noun, Tag, Text, definition_at};
+
+use super::{Draft, page::Page};
+
+/// Longest way from one definition to another that is followed.
+const MAX_DEFINITIONS: usize = 256;
+
+/// What an element is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meaning {
+    /// What stands in it.
+    pub(super) content: &'static Content,
+    /// The tag that it is; else its name is of the author's choice.
+    pub(super) tag: Option<&'static Tag>,
+    /// What it is if its name is of the author's choice, like "property".
+    pub(super) what: &'static str,
+}
+
+/// A file with what is in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'d> {
+    pub(super) path: &'d str,
+    pub(super) page: &'d Page,
+    pub(super) kind: FileKind,
+}
+
+impl Draft {
+    /// A file that is read.
+    pub(super) fn place(&self, path: &str) -> Option<Place<'_>> {
+        let (path, page) = self.pages.get_key_value(path)?;
+        let kind = FileKind::of(path.strip_prefix(self.root)?)?;
+        Some(Place { path, page, kind })
+    }
+
+    /// What an element means; `None` if nothing knows it.
+    pub(super) fn meaning(&self, place: Place<'_>, node: usize) -> Option<Meaning> {
+        let Place { page, kind, .. } = place;
+        let Some(parent) = page.nodes[node].parent else {
+            return Some(Meaning {
+                content: kind.content(),
+                tag: None,
+                what: "file",
+            });
+        };
+        let around = self.meaning(place, parent)?.content.with_text(page.words(parent));
+        let tag = around.tag_in(page.name(node), self.dialect);
+        match (tag, around.named) {
+            (Some(tag), _) => Some(Meaning {
+                content: tag.content,
+                tag: Some(tag),
+                what: "",
+            }),
+            (None, Some(named)) => Some(Meaning {
+                content: named.content,
+                tag: None,
+                what: named.what,
+            }),
+            (None, None) => None,
+        }
+    }
+
+    /// What can stand in an element.
+    pub(super) fn content(&self, place: Place<'_>, node: usize) -> Option<&'static Content> {
+        let meaning = self.meaning(place, node)?;
+        Some(meaning.content.with_text(place.page.words(node)))
+    }
+
+    /// What the file of this path defines.
+    pub(super) fn definition(&self, path: &str) -> Option<(Family, Kind, String)> {
+        let (family, kind, name) = definition_at(path.strip_prefix(self.root)?)?;
+        Some((family, kind, name.to_owned()))
+    }
+
+    /// The names of the definitions of a kind, and their files.
+    pub(super) fn definitions(&self, family: Family, kind: Kind) -> impl Iterator<Item = (String, &str)> {
+        self.pages.keys().filter_map(move |path| {
+            let (its_family, its_kind, name) = self.definition(path)?;
+            (its_family == family && its_kind == kind).then_some((name, path.as_str()))
+        })
+    }
+
+    /// The kind of definition that a name means in a file; `None` if it means something else.
+    pub(super) fn kind_of(&self, path: &str, noun: Noun) -> Option<(Family, Kind)> {
+        let own = self.definition(path);
+        let (family, kind) = own.map_or((Family::Entity, Kind::Entity), |(family, kind, _)| (family, kind));
+        match noun {
+            Noun::Parent => Some((family, kind)),
+            Noun::Interface => Some((family, Kind::Interface)),
+            Noun::Component => Some((Family::Entity, Kind::Component)),
+            Noun::Entity => Some((Family::Entity, Kind::Entity)),
+            Noun::DictAlias | Noun::Level => None,
+        }
+    }
+
+    /// What the entries of a list name.
+    pub(super) fn listed_kind(kind: FileKind) -> Option<(Family, Kind)> {
+        match kind {
+            FileKind::EntityList => Some((Family::Entity, Kind::Entity)),
+            FileKind::ServiceList => Some((Family::Service, Kind::Service)),
+            FileKind::ObjectList => Some((Family::Object, Kind::UserDataObject)),
+            FileKind::Aliases | FileKind::Definition | FileKind::Service | FileKind::Object => None,
+        }
+    }
+
+    /// The file of aliases that counts.
+    pub(super) fn alias_place(&self) -> Option<Place<'_>> {
+        let own = format!("{}{}", self.root, self.dialect.alias_file());
+        let others = LISTS.iter().filter(|(_, kind)| *kind == FileKind::Aliases);
+        let others = others.map(|(path, _)| format!("{}{path}", self.root));
+        std::iter::once(own).chain(others).find_map(|path| self.place(&path))
+    }
+
+    /// The aliases: where they are declared, and their elements there.
+    pub(super) fn aliases(&self) -> Option<(Place<'_>, Vec<usize>)> {
+        let place = self.alias_place()?;
+        let root = place.page.children(None).next()?;
+        Some((place, place.page.children(Some(root)).collect()))
+    }
+
+    /// The elements that declare levels of detail, of a definition and of what it inherits from; of all definitions if these
+    /// have none, since one that is inherited itself can use the levels of its heirs.
+    pub(super) fn levels(&self, path: &str) -> Vec<(Place<'_>, usize)> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut left = vec![path.to_owned()];
+        while let Some(path) = left.pop() {
+            let Some(place) = self.place(&path) else { continue };
+            if seen.len() == MAX_DEFINITIONS || !seen.insert(path) {
+                continue;
+            }
+            found.extend(levels_in(place.page).into_iter().map(|node| (place, node)));
+            left.extend(self.ancestors(place));
+        }
+        if found.is_empty() {
+            let places = self.pages.keys().filter_map(|path| self.place(path));
+            let definitions = places.filter(|place| place.kind == FileKind::Definition);
+            found
+                .extend(definitions.flat_map(|place| levels_in(place.page).into_iter().map(move |node| (place, node))));
+        }
+        found
+    }
+
+    /// The files of a definition's parent and interfaces.
+    fn ancestors(&self, place: Place<'_>) -> Vec<String> {
+        let page = place.page;
+        let mut found = Vec::new();
+        for node in 0..page.nodes.len() {
+            let Some(meaning) = self.meaning(place, node) else {
+                continue;
+            };
+            if let Text::Name(noun @ (Noun::Parent | Noun::Interface)) = meaning.content.text
+                && let Some((family, kind)) = self.kind_of(place.path, noun)
+            {
+                found.extend(self.file_of(family, kind, page.words(node)).map(str::to_owned));
+            }
+        }
+        found
+    }
+
+    /// The file of a definition.
+    pub(super) fn file_of(&self, family: Family, kind: Kind, name: &str) -> Option<&str> {
+        let folders = FOLDERS.iter().filter(|(_, f, k)| *f == family && *k == kind);
+        let mut paths = folders.map(|(folder, ..)| format!("{}{folder}{name}.def", self.root));
+        let path = paths.find(|path| self.pages.contains_key(path))?;
+        self.pages.get_key_value(&path).map(|(path, _)| path.as_str())
+    }
+}
+
+/// What a level of detail is called.
+pub(super) fn label(page: &Page, level: usize) -> &str {
+    match page.child(level, "label") {
+        Some(label) => page.words(label),
+        None => page.name(level),
+    }
+}
+
+/// The elements of a definition that declare levels of detail.
+fn levels_in(page: &Page) -> Vec<usize> {
+    let Some(root) = page.children(None).next() else {
+        return Vec::new();
+    };
+    let is_list = |node: &usize| ["LoDLevels", "LODLevels", "DetailLevels"].contains(&page.name(*node));
+    let lists = page.children(Some(root)).filter(is_list);
+    lists
+        .flat_map(|list| page.children(Some(list)).collect::<Vec<_>>())
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! What is in a file, as an outline.
+
+use std::ops::Range;
+
+use annals_def::grammar::Text;
+
+use super::{Draft, meaning::Place};
+
+/// Something that a file declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name.
+    pub name: String,
+    /// What it holds, in a few words.
+    pub detail: String,
+    /// What it is.
+    pub kind: SymbolKind,
+    /// All of it, in bytes of the text.
+    pub range: Range<usize>,
+    /// Its name in the text.
+    pub name_range: Range<usize>,
+    /// What is declared in it.
+    pub children: Vec<Symbol>,
+}
+
+/// What a symbol is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SymbolKind {
+    /// A section of the language.
+    Section,
+    /// A property, or a field.
+    Property,
+    /// A method.
+    Method,
+    /// An argument, or a returned value.
+    Argument,
+    /// An alias.
+    Alias,
+    /// A definition that is listed or used.
+    Definition,
+}
+
+impl Draft {
+    /// The outline of a file.
+    #[must_use]
+    pub fn symbols(&self, path: &str) -> Vec<Symbol> {
+        let Some(place) = self.place(path) else {
+            return Vec::new();
+        };
+        let roots = place.page.children(None);
+        roots.flat_map(|root| self.symbols_in(place, root)).collect()
+    }
+
+    fn symbols_in(&self, place: Place<'_>, parent: usize) -> Vec<Symbol> {
+        let children = place.page.children(Some(parent));
+        children.filter_map(|node| self.symbol(place, node)).collect()
+    }
+
+    /// A member of the author's naming, or a section that has some.
+    fn symbol(&self, place: Place<'_>, node: usize) -> Option<Symbol> {
+        let meaning = self.meaning(place, node)?;
+        let page = place.page;
+        let kind = match meaning.what {
+            "property" | "field" | "temporary member" => SymbolKind::Property,
+            "argument" | "returned value" => SymbolKind::Argument,
+            "alias" => SymbolKind::Alias,
+            "entity type" | "definition" | "component" | "interface" => SymbolKind::Definition,
+            "" => SymbolKind::Section,
+            _ => SymbolKind::Method,
+        };
+        let children = self.symbols_in(place, node);
+        let content = meaning.content;
+        let is_section = kind == SymbolKind::Section;
+        if is_section && children.is_empty() && (content.named.is_none() || content.text != Text::Nothing) {
+            return None;
+        }
+        // Of a property its type and flags say most.
+        let of_child = |tag| {
+            page.child(node, tag)
+                .map(|child| page.words(child))
+                .filter(|words| !words.is_empty())
+        };
+        let own = Some(page.words(node)).filter(|words| !words.is_empty());
+        let detail: Vec<&str> = [own, of_child("Type"), of_child("Flags")]
+            .into_iter()
+            .flatten()
+            .collect();
+        let of_node = &page.nodes[node];
+        Some(Symbol {
+            name: page.name(node).to_owned(),
+            detail: detail.join(" "),
+            kind,
+            range: of_node.name.start.saturating_sub(1)..of_node.end,
+            name_range: of_node.name.clone(),
+            children,
+        })
+    }
+}

@@ -1,0 +1,21 @@
+//! The sample world against its last release: what a realm of that release has stored, and what is alive in it, must be
+//! able to become what `defs/` says now.
+
+use std::{fs, path::Path};
+
+use annals_authoring::{Audience, Class, diff};
+use annals_def::{Renames, Schema, Style, check_dir, render};
+
+/// The release is written anew, with `annals defs compile defs --out defs/released.schema`, when one is made.
+#[test]
+fn what_a_realm_of_the_last_release_holds_has_a_place_in_this_one() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
+    let released = fs::read(folder.join("released.schema")).expect("there is a release");
+    let released = Schema::decode(&released).expect("a stored schema");
+    let (schema, diagnostics) = check_dir(&folder);
+    let schema = schema.unwrap_or_else(|| panic!("{}", render(&diagnostics, Style::Plain)));
+    let found = diff(&released, &schema, &Renames::default());
+    for audience in [Audience::Stored, Audience::Log] {
+        assert!(found.verdict(audience) < Class::Breaking, "{}", found.to_text());
+    }
+}
