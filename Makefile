@@ -15,10 +15,10 @@ DEMO_FLAGS = $(if $(WORLD),--world $(WORLD)) $(if $(DURATION),--duration $(DURAT
 PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard $(CURDIR)/target/tools/libclang)))
 
 # Suites that start servers or search for long; `make quick` leaves them to `make test`.
-SLOW = annals-host annals-realm annals-model annals-bench annals-sim annals-fuzz annals
+SLOW = annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo sim fuzz bench lint lint-fdb lint-deps fmt clean
+.PHONY: help setup quick test demo chaos sim fuzz bench lint lint-fdb lint-deps fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,12 @@ quick: fmt-check lint ## formatting, lints and the tests that start no servers: 
 sim: ## run 1,000 simulated realms under faults (SEED=n repeats one)
 	@echo "sim: $(if $(SEED),seed $(SEED),$(SIM_SEEDS) seeds)"
 	@$(if $(SEED),ANNALS_SIM_SEED=$(SEED),ANNALS_SIM_SEEDS=$(SIM_SEEDS)) $(CARGO) test --locked --release -p annals-sim -- --nocapture
+
+chaos: setup ## kill, freeze and damage realms of bots, round after round, and print how they recover (ROUNDS=200 SEED=1 BOTS=200)
+	@echo "chaos: building (release)"
+	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host -p annals-sample
+	@ANNALS_CHAOS_ROUNDS=$(or $(ROUNDS),200) ANNALS_CHAOS_SEED=$(or $(SEED),1) ANNALS_CHAOS_BOTS=$(or $(BOTS),200) \
+	  $(CARGO) test --locked --release --quiet -p annals-chaos --test chaos -- --ignored --nocapture --exact rounds
 
 fuzz: ## feed all decoders with inputs found by coverage, FUZZ_SECONDS each (60); TARGETS="a b" chooses some
 	@ops/fuzz.sh

@@ -5,7 +5,13 @@ use std::{collections::VecDeque, fmt};
 use annals_db::{RecoveryError, read_archived, read_cursor};
 use annals_event::{Batch, Tail};
 use annals_ids::{BatchNumber, EventNumber, LeafIndex, OwnerId, Shard};
-use annals_store::{Store, StoreError, layout::owners::Cursor};
+use annals_store::{
+    Store, StoreError, Transaction,
+    layout::{
+        archive::{self, Tree},
+        owners::Cursor,
+    },
+};
 
 /// Batches asked for at a time.
 const PAGE: usize = 64;
@@ -199,6 +205,18 @@ impl LogWalk {
         // What lies before it was read page by page; the next page may be a full one.
         self.limit = PAGE;
     }
+}
+
+/// The stored tree of a shard: how many leaves its archive has, and their edge.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let value = transaction.snapshot().get(&archive::tree_key(shard)).await?;
+        Tree::decode(value.as_deref())
+    };
+    store.read(read).await
 }
 
 /// Why a batch does not continue the log that ends in `tail`.

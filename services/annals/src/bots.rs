@@ -84,6 +84,7 @@ pub enum BotsError {
 #[derive(Debug, Default)]
 struct Tally {
     connected: AtomicU64,
+    interrupted: AtomicU64,
     calls: AtomicU64,
     shown: AtomicU64,
     resumed: AtomicU64,
@@ -142,6 +143,7 @@ impl Tally {
         Progress {
             elapsed,
             connected: read(&self.connected),
+            interrupted: read(&self.interrupted),
             bots: bots as u64,
             calls,
             calls_per_second: (calls - before.calls) as f64 / seconds,

@@ -4,6 +4,7 @@
 //! bots thought of it. What it holds against one another are hashes of the bytes that clients are sent of a value.
 
 mod driven;
+mod following;
 mod history;
 mod report;
 
@@ -21,7 +22,8 @@ use thiserror::Error;
 pub use crate::archive::Fault;
 use crate::showings::{EXTENSION, Line, ParseLineError};
 pub use driven::{Driven, Share};
-use history::{Histories, History};
+pub use following::Following;
+use history::{Extent, Histories, History};
 pub use report::{CheckReport, Lost, MAX_NAMED, Why, Wrong};
 
 /// Why nothing can be said.
@@ -63,7 +65,7 @@ pub enum CheckError {
 pub async fn check(files: &Path, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
     let paths = shown_files(files)?;
     let mut report = CheckReport::default();
-    let histories = Histories::read(store, schema, &mut report).await?;
+    let histories = Histories::read(store, schema, Extent::Whole, &mut report).await?;
     for path in paths {
         check_file(&path, &histories, schema, &mut report)?;
     }
@@ -95,26 +97,38 @@ fn check_file(path: &Path, histories: &Histories, schema: &Schema, report: &mut 
         path: path.to_owned(),
         source,
     };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
     let lines = BufReader::new(File::open(path).map_err(read)?).lines();
     for (number, line) in (1..).zip(lines) {
-        let line: Line = line.map_err(read)?.parse().map_err(|source| CheckError::Line {
-            path: path.to_owned(),
-            line: number,
-            source,
-        })?;
-        if let Some((entity, part, event, why)) = examine(line, histories, schema, report) {
-            report.lose(Lost {
-                file: name.clone().into_owned(),
-                line: number,
-                entity,
-                part,
-                number: event,
-                why,
-            });
-        }
+        check_line(path, number, &line.map_err(read)?, histories, schema, report)?;
     }
     report.files += 1;
+    Ok(())
+}
+
+/// Checks one line of a file.
+fn check_line(
+    path: &Path,
+    number: u64,
+    line: &str,
+    histories: &Histories,
+    schema: &Schema,
+    report: &mut CheckReport,
+) -> Result<(), CheckError> {
+    let line: Line = line.parse().map_err(|source| CheckError::Line {
+        path: path.to_owned(),
+        line: number,
+        source,
+    })?;
+    if let Some((entity, part, event, why)) = examine(line, histories, schema, report) {
+        report.lose(Lost {
+            file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            line: number,
+            entity,
+            part,
+            number: event,
+            why,
+        });
+    }
     Ok(())
 }
 

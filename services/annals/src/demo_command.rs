@@ -3,7 +3,6 @@
 
 use std::{
     fs, io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -15,7 +14,7 @@ use annals_def::Schema;
 use annals_host::{
     config::Realm as RealmName,
     health::discover,
-    nats::{Bus, SyncPolicy},
+    nats::Bus,
     process::{AskError, Settings, connect, remote_store, request, stop_signal, stopped},
     telemetry::Chain,
     world::{WorldError, compile},
@@ -127,17 +126,7 @@ impl Demo {
     async fn demonstrate(self) -> Result<bool, DemoError> {
         let schema = compile(self.world())?;
         let files = self.prepare()?;
-        let mut realm = Realm::start(RealmPlan {
-            realm: REALM.to_owned(),
-            world: self.world().to_owned(),
-            data: self.data.clone(),
-            bases: 2,
-            cells: 2,
-            sync: SyncPolicy::Always,
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            advertise: None,
-        })
-        .await?;
+        let mut realm = Realm::start(RealmPlan::new(REALM, self.world(), &self.data)).await?;
         println!(
             "demo: world {}: {} entity types; {} processes up; {} bots play for {} s",
             self.world().display(),

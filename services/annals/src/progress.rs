@@ -20,6 +20,8 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Bots that play at the moment.
     pub connected: u64,
+    /// Of these, bots that hear nothing of the world around them.
+    pub interrupted: u64,
     /// Bots there are to be.
     pub bots: u64,
     /// Calls made.

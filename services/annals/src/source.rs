@@ -15,7 +15,7 @@ use annals_event::{FrozenBatch, Header};
 use annals_host::{
     config::Realm,
     log::{History, ReadError, Reading},
-    nats::{Bus, ConnectError, Server, ServerError, ServerOptions, StreamError},
+    nats::{Bus, ConnectError, ServerCount, ServerError, ServerOptions, Servers, StreamError},
     process::{SHARD, Settings, connect, remote_store},
 };
 use annals_ids::{BatchNumber, Epoch, OwnerId, WallTime};
@@ -143,9 +143,9 @@ pub struct Source {
     _claim: Option<Claim>,
 }
 
-/// A nats-server on a copy of another's store. It is stopped before the copy is removed.
+/// Nats-servers on copies of others' stores. They are stopped before the copies are removed.
 struct ServedCopy {
-    server: Server,
+    servers: Servers,
     _folder: TempDir,
 }
 
@@ -208,12 +208,12 @@ impl Source {
         };
         let mut source = Self::archive(store);
         source._claim = Some(claim);
-        let kept = data.join("nats").join("store");
-        if !kept.is_dir() {
+        let kept = data.join("nats");
+        let Some(count) = ServerCount::kept_in(&kept) else {
             source.note = Some("there is no nats-server's store beside it: this is the archive alone".to_owned());
             return Ok(source);
-        }
-        let (copy, history) = match serve_copy(&kept, &source.realm_name(realm).await?).await {
+        };
+        let (copy, history) = match serve_copy(&kept, count, &source.realm_name(realm).await?).await {
             Ok(served) => served,
             Err(SourceError::Serve { source: reason, .. }) if is_without_program(&reason) => {
                 source.note = Some(format!("this is the archive alone: {reason}"));
@@ -319,26 +319,40 @@ pub async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<OpeningR
         .await
 }
 
-/// Starts a nats-server on a copy of the store in `kept`, and looks for the realm's log there.
-async fn serve_copy(kept: &Path, realm: &Realm) -> Result<(ServedCopy, Option<History>), SourceError> {
+/// Starts nats-servers on copies of the stores in `kept`, and looks for the realm's log there.
+async fn serve_copy(
+    kept: &Path,
+    count: ServerCount,
+    realm: &Realm,
+) -> Result<(ServedCopy, Option<History>), SourceError> {
     let failed = |source| SourceError::Copy {
         path: kept.to_owned(),
         source,
     };
     let folder = TempDir::with_prefix("annals-log-").map_err(failed)?;
-    copy_folder(kept, &folder.path().join("store")).map_err(failed)?;
-    let server = Server::start(&ServerOptions::new(folder.path())).await;
-    let server = server.map_err(|source| SourceError::Serve {
+    for store in stores(count) {
+        copy_folder(&kept.join(&store), &folder.path().join(&store)).map_err(failed)?;
+    }
+    let servers = Servers::start(&ServerOptions::new(folder.path()), count).await;
+    let servers = servers.map_err(|source| SourceError::Serve {
         path: kept.to_owned(),
         source,
     })?;
     let copy = ServedCopy {
-        server,
+        servers,
         _folder: folder,
     };
-    let bus = Bus::connect(&copy.server.url(), "annals-log").await?;
+    let bus = Bus::connect(&copy.servers.url(), "annals-log").await?;
     let history = History::find(&bus, realm.as_str(), SHARD).await?;
     Ok((copy, history))
+}
+
+/// The folders of so many nats-servers' stores, below the folder of all of them.
+fn stores(count: ServerCount) -> Vec<PathBuf> {
+    match count {
+        ServerCount::One => vec![PathBuf::from("store")],
+        ServerCount::Three => ["n1", "n2", "n3"].map(|name| Path::new(name).join("store")).into(),
+    }
 }
 
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
@@ -359,12 +373,15 @@ fn is_without_program(error: &ServerError) -> bool {
     matches!(error, ServerError::Binary(_))
 }
 
-/// The address of a data directory's own nats-server, as its configuration says; else what an operator has to put there.
+/// The addresses of a data directory's own nats-servers, as their configurations say; else what an operator has to put there.
 fn served_at(data: &Path) -> String {
-    let configuration = fs::read_to_string(data.join("nats").join("nats.conf")).unwrap_or_default();
-    let port = configuration.lines().find_map(|line| line.strip_prefix("port: "));
-    port.map_or_else(
-        || "nats://HOST:PORT".to_owned(),
-        |port| format!("nats://127.0.0.1:{port}"),
-    )
+    let kept = data.join("nats");
+    let port = |store: PathBuf| {
+        let configuration = fs::read_to_string(kept.join(store.with_file_name("nats.conf"))).ok()?;
+        let port = configuration.lines().find_map(|line| line.strip_prefix("port: "))?;
+        Some(format!("nats://127.0.0.1:{port}"))
+    };
+    let stores = stores(ServerCount::kept_in(&kept).unwrap_or_default());
+    let addresses: Option<Vec<String>> = stores.into_iter().map(port).collect();
+    addresses.map_or_else(|| "nats://HOST:PORT".to_owned(), |addresses| addresses.join(","))
 }

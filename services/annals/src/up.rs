@@ -1,4 +1,4 @@
-//! A whole realm on this machine: a private nats-server and one process per service, started in the documented order, with
+//! A whole realm on this machine: private nats-servers and one process per service, started in the documented order, with
 //! everything they keep and log in one folder.
 
 mod mending;
@@ -14,7 +14,7 @@ use std::{
 
 use annals_host::{
     child::{self, Child},
-    nats::{Server, ServerError, ServerOptions, SyncPolicy},
+    nats::{ServerCount, ServerError, ServerOptions, Servers, SyncPolicy},
     world::{WorldError, compile},
 };
 use annals_ids::Hash;
@@ -47,12 +47,35 @@ pub struct RealmPlan {
     pub bases: usize,
     /// Cell processes.
     pub cells: usize,
-    /// When the private nats-server syncs.
+    /// Director processes: one leads, the others stand by.
+    pub directors: usize,
+    /// Private nats-servers, each of which keeps every log.
+    pub nats_servers: ServerCount,
+    /// When they sync.
     pub sync: SyncPolicy,
     /// Where log-ins are listened for; port 0 is one that the system chooses.
     pub listen: SocketAddr,
     /// The host name or address that clients are told to connect to, if it is not the one that is listened on.
     pub advertise: Option<String>,
+}
+
+impl RealmPlan {
+    /// A realm as it runs when nobody says otherwise, on a port that the system chooses.
+    #[must_use]
+    pub fn new(realm: &str, world: &Path, data: &Path) -> Self {
+        Self {
+            realm: realm.to_owned(),
+            world: world.to_owned(),
+            data: data.to_owned(),
+            bases: 2,
+            cells: 2,
+            directors: 1,
+            nats_servers: ServerCount::One,
+            sync: SyncPolicy::Always,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertise: None,
+        }
+    }
 }
 
 /// Why a realm did not come up.
@@ -66,6 +89,14 @@ pub enum UpError {
     Taken {
         /// The folder.
         data: PathBuf,
+    },
+    /// What its nats-servers keep in its folder would not be found.
+    #[error("the realm in {data} has run with {before} nats-servers, and what they keep would be left behind; start it with --nats-servers {before}", data = data.display())]
+    OtherServers {
+        /// The folder.
+        data: PathBuf,
+        /// How many there were.
+        before: ServerCount,
     },
     /// The bus.
     #[error("the private nats-server does not run")]
@@ -150,7 +181,7 @@ pub struct Realm {
     plan: RealmPlan,
     /// Stopped last: everything else talks over it.
     members: Vec<Member>,
-    nats: Server,
+    nats: Servers,
     nats_restarts: Restarts,
     _claim: Claim,
     /// Where clients log in, and the fingerprint of the certificate they will see.
@@ -178,11 +209,7 @@ impl Realm {
                 source,
             })?;
         }
-        let nats = Server::start(&ServerOptions {
-            sync: plan.sync,
-            ..ServerOptions::new(plan.data.join("nats"))
-        })
-        .await?;
+        let nats = start_servers(&plan).await?;
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut realm = Self {
             members: Vec::new(),
@@ -194,7 +221,13 @@ impl Realm {
         };
         realm.add("db", "db", vec![])?;
         let cells = realm.plan.cells.to_string();
-        realm.add("director", "director", vec!["--cells".to_owned(), cells])?;
+        for number in 1..=realm.plan.directors {
+            let name = match realm.plan.directors {
+                1 => "director".to_owned(),
+                _ => format!("director-{number}"),
+            };
+            realm.add("director", &name, vec!["--cells".to_owned(), cells.clone()])?;
+        }
         // Bases are reached where log-ins are, on ports of their own.
         let beside = SocketAddr::new(realm.plan.listen.ip(), 0);
         for number in 1..=realm.plan.bases {
@@ -224,13 +257,13 @@ impl Realm {
         Ok(realm)
     }
 
-    /// Where its nats-server is.
+    /// Where its nats-servers are.
     pub fn nats(&self) -> String {
         self.nats.url()
     }
 
-    /// The nats-server, to be paused, stopped and started again.
-    pub fn nats_server(&mut self) -> &mut Server {
+    /// The nats-servers, to be paused, stopped and started again.
+    pub fn nats_servers(&mut self) -> &mut Servers {
         &mut self.nats
     }
 
@@ -253,6 +286,29 @@ impl Realm {
     pub fn kill(&mut self, name: &str) -> io::Result<bool> {
         match self.members.iter_mut().find(|member| member.name == name) {
             Some(member) => member.child.kill().map(|_| true),
+            None => Ok(false),
+        }
+    }
+
+    /// SIGSTOP to one process; `false` if there is none of that name.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn pause(&self, name: &str) -> io::Result<bool> {
+        self.signal(name, Child::pause)
+    }
+
+    /// SIGCONT to one process; `false` if there is none of that name.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn resume(&self, name: &str) -> io::Result<bool> {
+        self.signal(name, Child::resume)
+    }
+
+    fn signal(&self, name: &str, signal: fn(&Child) -> io::Result<()>) -> io::Result<bool> {
+        match self.members.iter().find(|member| member.name == name) {
+            Some(member) => signal(&member.child).map(|()| true),
             None => Ok(false),
         }
     }
@@ -342,7 +398,7 @@ impl Realm {
         let grants = |member: &Member| member.service == "director";
         if let Some(director) = self.members.iter().position(grants) {
             let last = self.members.len() - 1;
-            self.members[director..last].rotate_left(1);
+            self.members[director..last].rotate_left(self.plan.directors);
         }
         while let Some(mut member) = self.members.pop() {
             member.child.stop().await.map_err(|source| UpError::File {
@@ -388,6 +444,7 @@ impl Realm {
         let mut command: Command = child::command(&program);
         command
             .args(["--realm", &self.plan.realm, "--nats", &self.nats.url()])
+            .args(["--replicas", &self.nats.count().to_string()])
             .arg("--world")
             .arg(&self.plan.world)
             .arg("--data")
@@ -411,6 +468,22 @@ impl Realm {
             logs: self.plan.data.join("logs"),
         })
     }
+}
+
+/// Starts the nats-servers of a realm, as many as it had before if it had any.
+async fn start_servers(plan: &RealmPlan) -> Result<Servers, UpError> {
+    let dir = plan.data.join("nats");
+    if let Some(before) = ServerCount::kept_in(&dir).filter(|before| *before != plan.nats_servers) {
+        return Err(UpError::OtherServers {
+            data: plan.data.clone(),
+            before,
+        });
+    }
+    let options = ServerOptions {
+        sync: plan.sync,
+        ..ServerOptions::new(dir)
+    };
+    Ok(Servers::start(&options, plan.nats_servers).await?)
 }
 
 /// The flags of a service that clients reach.

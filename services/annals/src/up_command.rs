@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use annals_host::{
-    nats::SyncPolicy,
+    nats::{ServerCount, SyncPolicy},
     process::{stop_signal, stopped},
     telemetry::Chain,
 };
@@ -31,6 +31,12 @@ pub struct Up {
     /// Cell processes
     #[arg(long, default_value_t = 2)]
     cells: usize,
+    /// Director processes: one leads, the others stand by
+    #[arg(long, default_value_t = 1)]
+    directors: usize,
+    /// Private nats-servers, 1 or 3, each of which keeps every log
+    #[arg(long, default_value_t)]
+    nats_servers: ServerCount,
     /// Where clients log in
     #[arg(long, default_value = "127.0.0.1:7700")]
     listen: SocketAddr,
@@ -51,6 +57,8 @@ impl Up {
             data,
             bases,
             cells,
+            directors,
+            nats_servers,
             listen,
             advertise,
             sync,
@@ -61,6 +69,8 @@ impl Up {
             data,
             bases,
             cells,
+            directors,
+            nats_servers,
             sync,
             listen,
             advertise,

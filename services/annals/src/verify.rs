@@ -31,7 +31,7 @@ use annals_wire::control::Inspected;
 use thiserror::Error;
 
 use crate::{
-    archive::Step,
+    archive::{Step, read_tree},
     source::{BeyondError, Source},
 };
 use leaves::Leaves;
@@ -236,12 +236,8 @@ async fn read_trees(store: &Store) -> Result<BTreeMap<Shard, Tree>, StoreError> 
     let mut trees = BTreeMap::new();
     for record in read_owners(store).await?.into_values() {
         let shard = record.shard;
-        let read = |transaction: Transaction| async move {
-            let value = transaction.snapshot().get(&archive::tree_key(shard)).await?;
-            Tree::decode(value.as_deref())
-        };
         if let Entry::Vacant(entry) = trees.entry(shard) {
-            entry.insert(store.read(read).await?);
+            entry.insert(read_tree(store, shard).await?);
         }
     }
     Ok(trees)

@@ -4,6 +4,7 @@
 mod binary;
 mod client;
 mod server;
+mod servers;
 mod stream;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use std::str::FromStr;
 pub use binary::{BinaryError, Candidate, find_binary};
 pub use client::{BarrierError, Bus, ConnectError, LinkState, Unfit};
 pub use server::{Cluster, NotASyncPolicy, Server, ServerError, ServerOptions, SyncPolicy};
+pub use servers::{NotACount, ServerCount, Servers};
 pub use stream::{Difference, StreamError};
 
 /// The oldest server Annals runs on. Older ones drop what they do not know instead of refusing it, leave out fencing of a

@@ -107,6 +107,7 @@ const PLACES: &[Place] = &[
     harness("annals-model"),
     harness("annals-sim"),
     harness("annals-realm"),
+    harness("annals-chaos"),
     harness("annals-bench"),
     harness("annals-fuzz"),
     harness("annals-tidy"),

@@ -82,6 +82,8 @@ pub(super) struct Session<'b, 'p> {
     echoes: BTreeMap<u32, Instant>,
     /// Since when there has been no connection.
     away: Option<Instant>,
+    /// Whether it is told as interrupted.
+    is_interrupted: bool,
     interruptions: Vec<Interruption>,
 }
 
@@ -115,6 +117,7 @@ impl<'b, 'p> Session<'b, 'p> {
             waiting: None,
             echoes: BTreeMap::new(),
             away: None,
+            is_interrupted: false,
             interruptions: Vec::new(),
         }
     }
@@ -137,6 +140,8 @@ impl<'b, 'p> Session<'b, 'p> {
                 },
                 _ = step.tick() => {
                     let (now, until) = (Instant::now(), *until.borrow());
+                    let silent = self.away.is_none() && self.interrupted_since(now).is_some();
+                    self.tell_interrupted(silent);
                     if now < until {
                         self.act(now);
                     } else if now >= until + BACK_WITHIN || self.interrupted_since(now).is_none() {
@@ -181,6 +186,7 @@ impl<'b, 'p> Session<'b, 'p> {
 
     /// Adds up what the client counted.
     fn settle(&mut self) {
+        self.tell_interrupted(false);
         let core = self.client.core();
         let (counters, unconfirmed) = (core.counters(), core.unconfirmed_calls() as u64);
         let report = &mut self.bot.report;
@@ -210,6 +216,17 @@ impl<'b, 'p> Session<'b, 'p> {
             After::LogInAnew => Some(since.unwrap_or(now)),
             After::Nothing => since,
         };
+    }
+
+    /// Tells whether it is connected and hears nothing.
+    fn tell_interrupted(&mut self, silent: bool) {
+        let told = &self.bot.tally.interrupted;
+        match (self.is_interrupted, silent) {
+            (false, true) => drop(told.fetch_add(1, Ordering::Relaxed)),
+            (true, false) => drop(told.fetch_sub(1, Ordering::Relaxed)),
+            _ => {}
+        }
+        self.is_interrupted = silent;
     }
 
     /// Since when it has heard nothing, if it is interrupted.

@@ -1,17 +1,27 @@
 //! What the archive holds that others may see, by entity part and history number.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_def::{EntityType, Located, Schema, Value};
 use annals_director::read_owners;
 use annals_event::{Body, Event, Subject};
-use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, MemberId, OwnerId, Part, Shard, TypeId};
+use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, Shard, TypeId};
 use annals_store::{Store, StoreError};
 use annals_wire::client::{args_hash, change_hash, property_hash};
 
 use super::driven::Deeds;
 use super::report::{CheckReport, Wrong};
-use crate::archive::LogWalk;
+use crate::archive::{LogWalk, read_tree};
+
+/// How much of an archive is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// As far as it reaches at the beginning: logs are read one after the other, and in a realm that runs those that are read
+    /// last would hold what builds upon more of the first.
+    SoFar,
+}
 
 /// All that others may see of every entity part there ever was.
 #[derive(Debug, Default)]
@@ -47,10 +57,26 @@ pub(super) struct Unreadable(pub(super) &'static str);
 
 impl Histories {
     /// Reads the archive of all owners. What is wrong with it goes into the report.
-    pub(super) async fn read(store: &Store, schema: &Schema, report: &mut CheckReport) -> Result<Self, StoreError> {
+    pub(super) async fn read(
+        store: &Store,
+        schema: &Schema,
+        extent: Extent,
+        report: &mut CheckReport,
+    ) -> Result<Self, StoreError> {
         let mut histories = Self::default();
-        for (owner, record) in read_owners(store).await? {
-            histories.read_log(store, record.shard, owner, report).await?;
+        let owners = read_owners(store).await?;
+        let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
+        let mut ends = BTreeMap::new();
+        for shard in shards {
+            let end = match extent {
+                Extent::Whole => u64::MAX,
+                Extent::SoFar => read_tree(store, shard).await?.size,
+            };
+            ends.insert(shard, LeafIndex(end));
+        }
+        for (owner, record) in owners {
+            let end = ends[&record.shard];
+            histories.read_log(store, record.shard, owner, end, report).await?;
         }
         for ((entity, part), history) in &mut histories.parts {
             history.finish(schema);
@@ -77,10 +103,14 @@ impl Histories {
         store: &Store,
         shard: Shard,
         owner: OwnerId,
+        end: LeafIndex,
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         let mut walk = LogWalk::begin(store, shard, owner).await?;
         while let Some(step) = walk.next().await? {
+            if step.leaf.is_some_and(|leaf| leaf >= end) {
+                break;
+            }
             if let Some(fault) = step.fault {
                 report.fault(owner, step.number, fault);
             }

@@ -33,8 +33,8 @@ impl Realm {
             if !self.nats_restarts.allow(Instant::now()) {
                 return Err(ended.into());
             }
-            self.nats.restart().await?;
-            mended.push("the nats-server ended, and was started again".to_owned());
+            let restarted = self.nats.restart_ended().await?;
+            mended.extend((0..restarted).map(|_| "the nats-server ended, and was started again".to_owned()));
         }
         for index in 0..self.members.len() {
             let Some(ended) = self.how_ended(index)? else { continue };

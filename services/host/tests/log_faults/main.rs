@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use annals_event::Header;
 use annals_host::log::{History, Reading};
+use annals_host::nats::ServerCount;
 use annals_node::chain::assemble;
 use annals_node::writer::Chain;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
@@ -30,7 +31,7 @@ async fn one_node() -> MappedMutexGuard<'static, Rig> {
     let mut rig = ONE.lock().await;
     match &mut *rig {
         Some(rig) => rig.heal().await,
-        None => *rig = Some(Rig::one().await),
+        None => *rig = Some(Rig::start(ServerCount::One).await),
     }
     MutexGuard::map(rig, |rig| rig.as_mut().expect("it was started"))
 }
@@ -40,7 +41,7 @@ async fn three_nodes() -> MappedMutexGuard<'static, Rig> {
     let mut rig = THREE.lock().await;
     match &mut *rig {
         Some(rig) => rig.heal().await,
-        None => *rig = Some(Rig::three().await),
+        None => *rig = Some(Rig::start(ServerCount::Three).await),
     }
     MutexGuard::map(rig, |rig| rig.as_mut().expect("it was started"))
 }

@@ -1,8 +1,9 @@
 //! Servers that die, and leaders that change.
 
 use crate::actor::Actor;
-use crate::rig::{Book, Rig, Servers};
+use crate::rig::{Book, Rig};
 use crate::{check, one_node, three_nodes};
+use annals_host::nats::Servers;
 
 /// The server that stores the log is killed while appends are under way, twice, and comes back.
 async fn killed_server(rig: &mut Rig) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals_host::log::{History, Holding, Recording, Registry};
-use annals_host::nats::{Bus, Cluster, Server, ServerOptions};
+use annals_host::nats::{Bus, Server, ServerCount, ServerOptions, Servers};
 use annals_ids::{Epoch, OwnerId, Shard};
 use annals_node::writer::{Opening, OpeningRefused, Tip};
 use futures::future::BoxFuture;
@@ -19,12 +19,6 @@ use tokio::sync::watch;
 /// The owner that every scenario is about.
 pub(crate) const OWNER: OwnerId = OwnerId(7);
 
-/// One nats-server, or three with replicas 3. Every disk is synced before anything is acknowledged.
-pub(crate) enum Servers {
-    One(Box<Server>),
-    Three(Cluster),
-}
-
 /// The servers and where they live.
 pub(crate) struct Rig {
     pub(crate) servers: Servers,
@@ -33,31 +27,19 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    pub(crate) async fn one() -> Self {
+    /// Starts servers of which every disk is synced before anything is acknowledged.
+    pub(crate) async fn start(count: ServerCount) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let server = Server::start(&ServerOptions::new(dir.path())).await.unwrap();
+        let servers = Servers::start(&ServerOptions::new(dir.path()), count).await.unwrap();
         Self {
-            servers: Servers::One(Box::new(server)),
-            dir,
-            realms: 0,
-        }
-    }
-
-    pub(crate) async fn three() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let cluster = Cluster::start(&ServerOptions::new(dir.path())).await.unwrap();
-        Self {
-            servers: Servers::Three(cluster),
+            servers,
             dir,
             realms: 0,
         }
     }
 
     pub(crate) fn url(&self) -> String {
-        match &self.servers {
-            Servers::One(server) => server.url(),
-            Servers::Three(cluster) => cluster.url(),
-        }
+        self.servers.url()
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -65,10 +47,7 @@ impl Rig {
     }
 
     pub(crate) fn replicas(&self) -> usize {
-        match &self.servers {
-            Servers::One(_) => 1,
-            Servers::Three(_) => 3,
-        }
+        self.servers.count().replicas()
     }
 
     /// A name that no other scenario has.
@@ -124,25 +103,13 @@ impl Rig {
         }
     }
 
-    fn all(&mut self) -> Vec<&mut Server> {
-        match &mut self.servers {
-            Servers::One(server) => vec![server],
-            Servers::Three(cluster) => cluster.servers().iter_mut().collect(),
-        }
-    }
-
     /// Stops every server, does something to their stores, and starts them again.
     pub(crate) async fn while_down(&mut self, mut with_store: impl FnMut(&Path)) {
-        for server in self.all() {
+        for server in self.servers.each() {
             server.kill().unwrap();
             with_store(server.store());
         }
-        for server in self.all() {
-            server.relaunch().unwrap();
-        }
-        for server in self.all() {
-            server.ready().await.unwrap();
-        }
+        self.servers.restart().await.unwrap();
     }
 }
 

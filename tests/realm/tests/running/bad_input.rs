@@ -11,7 +11,7 @@ use std::{
 use annals::replay::owners;
 use annals_client::{EndReason, Event};
 use annals_def::{Value, split_mix};
-use annals_host::{health::Readiness, process::request};
+use annals_host::{health::Readiness, nats::ServerCount, process::request};
 use annals_ids::{CallNumber, EntityId, OwnerKind, Part};
 use annals_wire::{
     client::{
@@ -42,7 +42,7 @@ async fn a_realm_in_which_people_play_bears_all_of_it() {
     if !are_built() {
         return;
     }
-    let mut realm = Played::start(&["store", "nats"]).await;
+    let mut realm = Played::start(ServerCount::One, &["store", "nats"]).await;
     wrong_password(&mut realm).await;
     wrong_calls(&mut realm).await;
     wrong_frames(&mut realm).await;
@@ -369,13 +369,13 @@ async fn full_log(realm: &mut Played) {
             .await;
     }
     realm.disk("nats").expect("it is mounted").free();
-    realm.realm.nats_server().restart().await.expect("it starts again");
+    realm.realm.nats_servers().restart().await.expect("it starts again");
     realm.plays_on("a full disk under the log").await;
 }
 
 async fn bus_away(realm: &mut Played) {
     let began = Instant::now();
-    realm.realm.nats_server().kill().expect("it can be killed");
+    realm.realm.nats_servers().kill().expect("it can be killed");
     falls_quiet(realm).await;
     assert_eq!(
         log_in(realm, "latecomer").await,
@@ -388,7 +388,7 @@ async fn bus_away(realm: &mut Played) {
         "{said}"
     );
     tokio::time::sleep(AWAY.saturating_sub(began.elapsed())).await;
-    realm.realm.nats_server().restart().await.expect("it starts again");
+    realm.realm.nats_servers().restart().await.expect("it starts again");
     realm.plays_on("a bus that is away for 30 s").await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use annals_host::health::Readiness;
+use annals_host::{health::Readiness, nats::ServerCount};
 
 use crate::{
     bad_input::skipped,
@@ -23,10 +23,20 @@ const APART: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_cell_and_a_stopped_base_hand_over_what_they_hold() {
-    if !are_built() {
-        return;
+    if are_built() {
+        stop_one_after_the_other(ServerCount::One).await;
     }
-    let mut realm = Played::start(&["nats"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn they_do_so_where_three_servers_keep_the_log() {
+    if are_built() {
+        stop_one_after_the_other(ServerCount::Three).await;
+    }
+}
+
+async fn stop_one_after_the_other(servers: ServerCount) {
+    let mut realm = Played::start(servers, &["nats"]).await;
     let mut stops = Vec::new();
     // One base after the other: players may all be on either.
     for (service, name) in [("cell", "cell-1"), ("base", "base-1"), ("base", "base-2")] {
@@ -82,6 +92,6 @@ async fn stopped_while_the_log_stands_still(realm: &mut Played) {
             .contains("not everything could be logged in time")
     );
     realm.disk("nats").expect("it is mounted").free();
-    realm.realm.nats_server().restart().await.expect("it starts again");
+    realm.realm.nats_servers().restart().await.expect("it starts again");
     realm.plays_on("a stop while the log stood still").await;
 }

@@ -1,13 +1,25 @@
 //! Processes that die, and are started again as `annals up` does it.
 
+use annals_host::nats::ServerCount;
+
 use crate::played::{Played, are_built};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_dies_is_started_again_and_everybody_plays_on() {
-    if !are_built() {
-        return;
+    if are_built() {
+        kill_one_after_the_other(ServerCount::One).await;
     }
-    let mut realm = Played::start(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_is_so_where_three_servers_keep_the_log() {
+    if are_built() {
+        kill_one_after_the_other(ServerCount::Three).await;
+    }
+}
+
+async fn kill_one_after_the_other(servers: ServerCount) {
+    let mut realm = Played::start(servers, &[]).await;
     for dead in [
         &["db", "login", "cell-1"][..],
         &["director", "base-1"],
@@ -15,7 +27,7 @@ async fn whatever_dies_is_started_again_and_everybody_plays_on() {
     ] {
         for name in dead {
             match *name {
-                "nats-server" => realm.realm.nats_server().kill().expect("it can be killed"),
+                "nats-server" => realm.realm.nats_servers().kill().expect("it can be killed"),
                 name => assert!(realm.realm.kill(name).expect("it can be killed"), "{name} is there"),
             }
         }

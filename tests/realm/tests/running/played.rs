@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::Arc,
@@ -23,7 +22,7 @@ use annals_def::Schema;
 use annals_host::world::compile;
 use annals_host::{
     health::{Instance, Readiness, discover},
-    nats::{Bus, SyncPolicy},
+    nats::{Bus, ServerCount},
     process::{Settings, connect, remote_store, request},
 };
 use annals_ids::{BatchNumber, OwnerId};
@@ -123,7 +122,7 @@ pub(crate) async fn run(command: &mut Command) -> (ExitStatus, String) {
 impl Played {
     /// Starts a realm of the sample world, and bots in it. Below its folder small disks are mounted under these names, where
     /// that is allowed.
-    pub(crate) async fn start(disks: &[&'static str]) -> Self {
+    pub(crate) async fn start(servers: ServerCount, disks: &[&'static str]) -> Self {
         let turn = turn().await;
         let folder = tempfile::tempdir().expect("a folder for the realm");
         let data = folder.path().join("realm");
@@ -135,14 +134,8 @@ impl Played {
         let world = repository().join("defs");
         let schema = compile(&world).expect("the sample compiles");
         let plan = RealmPlan {
-            realm: REALM.to_owned(),
-            world,
-            data,
-            bases: 2,
-            cells: 2,
-            sync: SyncPolicy::Always,
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            advertise: None,
+            nats_servers: servers,
+            ..RealmPlan::new(REALM, &world, &data)
         };
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
         let (until, playing_until) = watch::channel(Instant::now() + LONG);

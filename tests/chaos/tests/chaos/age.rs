@@ -1,0 +1,379 @@
+//! A realm from its beginning to its end, with bots that play through every round.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals::{
+    bots::{self, BotPlan, BotsError, BotsReport},
+    progress::Progress,
+    up::{Realm, RealmPlan},
+};
+use annals_client::Trust;
+use annals_def::Schema;
+use annals_host::{nats::ServerCount, world::compile};
+use tempfile::TempDir;
+use tokio::{sync::watch, task::JoinHandle, time::sleep};
+
+use crate::{
+    faults::{Fault, Service},
+    fencing::Woken,
+    promises::Proof,
+    table::{Round, Table},
+};
+
+/// The realm's name.
+pub(crate) const REALM: &str = "chaos";
+
+/// How long everybody plays between two faults, at least and at most.
+const APART: [Duration; 2] = [Duration::from_millis(1_500), Duration::from_millis(4_000)];
+
+/// How long what was killed stays away when others are to take over: longer than the director waits for a sign of life.
+const AWAY: Duration = Duration::from_secs(5);
+
+/// How long a process is frozen: longer than a lease lasts, and than its successor needs to take over.
+const FROZEN: Duration = Duration::from_secs(7);
+
+/// How long it may take until everybody plays again.
+const BACK_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long everybody must play before that counts as playing again.
+const STEADY: Duration = Duration::from_secs(2);
+
+/// Between two looks at the bots.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Events that each bot must be shown, on average, before everybody counts as playing.
+const SHOWN_EACH: u64 = 4;
+
+/// Longer than any age: bots play until they are told to stop.
+const LONG: Duration = Duration::from_secs(36_000);
+
+/// How one realm is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    /// Which of the realms of a run.
+    pub(crate) number: u64,
+    pub(crate) servers: ServerCount,
+    pub(crate) bots: usize,
+    pub(crate) seed: u64,
+}
+
+/// See the module.
+pub(crate) struct Age {
+    setting: Setting,
+    /// There is none only while everything is dead.
+    realm: Option<Realm>,
+    schema: Arc<Schema>,
+    folder: TempDir,
+    until: watch::Sender<Instant>,
+    progress: watch::Receiver<Progress>,
+    playing: JoinHandle<Result<BotsReport, BotsError>>,
+    proof: Proof,
+    rounds: Vec<Round>,
+    failures: Vec<String>,
+    began: Instant,
+}
+
+/// Whether the services' binaries are there; says so if not.
+pub(crate) fn are_built() -> bool {
+    let folder = std::env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.parent()?.to_owned()));
+    let services = [
+        "annals-base",
+        "annals-cell",
+        "annals-db",
+        "annals-director",
+        "annals-login",
+    ];
+    let built = folder.is_some_and(|folder| services.iter().all(|name| folder.join(name).exists()));
+    if !built {
+        println!("SKIPPED: the services' binaries are not built; `make test` builds them");
+    }
+    built
+}
+
+/// The folder of the repository.
+pub(crate) fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("two folders up").to_owned()
+}
+
+/// The realm of a chaos test in this folder.
+pub(crate) fn plan(servers: ServerCount, data: &Path) -> RealmPlan {
+    RealmPlan {
+        directors: 2,
+        nats_servers: servers,
+        ..RealmPlan::new(REALM, &repository().join("defs"), data)
+    }
+}
+
+impl Age {
+    /// Starts a realm and bots in it, and waits until everybody plays.
+    pub(crate) async fn begin(setting: Setting) -> Self {
+        let folder = tempfile::tempdir().expect("a folder for the realm");
+        let (data, files) = (folder.path().join("realm"), folder.path().join("shown"));
+        fs::create_dir_all(&files).expect("a folder for what is shown");
+        fs::create_dir_all(&data).expect("a folder for the realm");
+        let plan = plan(setting.servers, &data);
+        let schema = compile(&plan.world).expect("the sample compiles");
+        let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+        let (until, playing_until) = watch::channel(Instant::now() + LONG);
+        let (login, certificate) = realm.login;
+        let bots = BotPlan {
+            login,
+            trust: Trust::Pinned(certificate),
+            password: "a password for bots".to_owned(),
+            schema: Arc::clone(&schema),
+            bots: setting.bots,
+            until: playing_until,
+            seed: setting.seed,
+            files: files.clone(),
+        };
+        let (told, progress) = watch::channel(Progress::default());
+        let playing = tokio::spawn(bots::run(bots, told));
+        let proof = Proof::begin(REALM, files, Arc::clone(&schema));
+        let mut age = Self {
+            setting,
+            realm: Some(realm),
+            schema,
+            folder,
+            until,
+            progress,
+            playing,
+            proof,
+            rounds: Vec::new(),
+            failures: Vec::new(),
+            began: Instant::now(),
+        };
+        age.say(&format!(
+            "{} bots log in; nats-servers: {}",
+            setting.bots, setting.servers
+        ));
+        if age.all_play().await.is_none() {
+            age.fail("not everybody could log in");
+        }
+        age
+    }
+
+    /// Whether a promise was broken: there is no use in going on then.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
+    /// One round: a fault at a random moment, its repair, and the proof.
+    pub(crate) async fn round(&mut self, fault: Fault, dice: &mut (dyn FnMut() -> u64 + Send)) {
+        if self.has_failed() {
+            return;
+        }
+        let share = f64::from((dice() >> 32) as u32) / f64::from(u32::MAX);
+        sleep(APART[0] + (APART[1] - APART[0]).mul_f64(share)).await;
+        let resumed = self.progress.borrow().resumed;
+        let at = Instant::now();
+        let what = self.inflict(fault, dice).await;
+        let Some(since) = self.all_play().await else {
+            let now = *self.progress.borrow();
+            return self.fail(&format!("{fault} ({what}): not everybody plays again: {now}"));
+        };
+        let back = since - at;
+        let size = match self.prove().await {
+            Ok(size) => size,
+            Err(broken) => return self.fail(&format!("{fault} ({what}): {broken}")),
+        };
+        let resumed = self.progress.borrow().resumed - resumed;
+        self.say(&format!(
+            "{fault} ({what}): everybody plays after {:.1} s, {resumed} sessions resumed; {size}",
+            back.as_secs_f32()
+        ));
+        self.rounds.push(Round { fault, at, back, size });
+    }
+
+    /// Has the bots take their leave, proves everything once more, and enters the rounds into the table. What was broken.
+    pub(crate) async fn end(mut self, table: &mut Table) -> Vec<String> {
+        self.until.send_replace(Instant::now());
+        let playing = tokio::time::timeout(BACK_WITHIN, &mut self.playing).await;
+        let report = playing
+            .expect("the bots take their leave")
+            .expect("bots do not panic")
+            .expect("bots can write");
+        if !self.has_failed() {
+            self.judge(&report).await;
+        }
+        table.enter(self.setting.servers, &self.rounds, &report);
+        let ended = report.total(|bot| bot.ended.len() as u64);
+        self.say(&format!("{ended} sessions ended early\n{report}"));
+        if self.has_failed() {
+            let kept = self.folder.keep();
+            self.failures
+                .push(format!("what the realm left is in {}", kept.display()));
+        } else if let Some(realm) = self.realm.take() {
+            realm.stop().await.expect("the realm stops");
+        }
+        self.failures
+    }
+
+    async fn judge(&mut self, report: &BotsReport) {
+        if let Err(broken) = self.prove().await {
+            self.fail(&format!("at the end: {broken}"));
+        }
+        if let Err(broken) = self.proof.whole(&self.schema).await {
+            self.fail(&format!("at the end, all files: {broken}"));
+        }
+        if report.total(|bot| bot.malformed) > 0 {
+            self.fail("frames that could not be read");
+        }
+        for round in &self.rounds.clone() {
+            let endless = report.recovery_after(round.at).endless;
+            if endless > 0 {
+                self.fail(&format!("{}: {endless} bots never played on", round.fault));
+            }
+        }
+        for bot in report.bots.iter().filter(|bot| !bot.ended.is_empty()) {
+            let reasons: Vec<String> = bot.ended.iter().map(ToString::to_string).collect();
+            self.fail(&format!("{}: its session was lost: {}", bot.name, reasons.join(", ")));
+        }
+    }
+
+    async fn inflict(&mut self, fault: Fault, dice: &mut (dyn FnMut() -> u64 + Send)) -> String {
+        match fault {
+            Fault::Kill(service) => {
+                let name = self.pick(service, dice);
+                self.kill(&[name], dice).await
+            }
+            Fault::KillBoth(first, second) => {
+                let both = match first == second {
+                    true => [1, 2].map(|number| format!("{first}-{number}")),
+                    false => [first, second].map(|service| self.pick(service, dice)),
+                };
+                self.kill(&both, dice).await
+            }
+            Fault::KillEverything => self.kill_everything().await,
+            Fault::Freeze(service) => self.freeze(service, dice).await,
+        }
+    }
+
+    /// A process of a service, by chance.
+    fn pick(&self, service: Service, dice: &mut dyn FnMut() -> u64) -> String {
+        let of = |count: u64, dice: &mut dyn FnMut() -> u64| 1 + dice() % count;
+        match service {
+            Service::Db | Service::Login => service.to_string(),
+            Service::Nats => format!("n{}", of(self.setting.servers.replicas() as u64, dice)),
+            Service::Base | Service::Cell | Service::Director => format!("{service}-{}", of(2, dice)),
+        }
+    }
+
+    /// Kills processes and starts them again: at once, as `annals up` does, or so late that others have taken over.
+    async fn kill(&mut self, names: &[String], dice: &mut (dyn FnMut() -> u64 + Send)) -> String {
+        let late = dice().is_multiple_of(2);
+        for name in names {
+            self.kill_one(name);
+        }
+        if late {
+            sleep(AWAY).await;
+        }
+        let realm = self.realm.as_mut().expect("it runs");
+        if names.iter().any(|name| is_server(name)) {
+            realm
+                .nats_servers()
+                .restart_ended()
+                .await
+                .expect("a nats-server starts again");
+        }
+        for name in names.iter().filter(|name| !is_server(name)) {
+            assert!(realm.start_again(name).expect("it starts again"), "{name} is there");
+        }
+        format!(
+            "{}, started again {}",
+            names.join(" and "),
+            if late { "late" } else { "at once" }
+        )
+    }
+
+    fn kill_one(&mut self, name: &str) {
+        let realm = self.realm.as_mut().expect("it runs");
+        match name.strip_prefix('n').and_then(|number| number.parse::<usize>().ok()) {
+            Some(number) => realm.nats_servers().each()[number - 1]
+                .kill()
+                .expect("it can be killed"),
+            None => assert!(realm.kill(name).expect("it can be killed"), "{name} is there"),
+        }
+    }
+
+    async fn kill_everything(&mut self) -> String {
+        let realm = self.realm.take().expect("it runs");
+        let plan = RealmPlan {
+            listen: realm.login.0,
+            ..realm.plan().clone()
+        };
+        drop(realm);
+        let began = Instant::now();
+        let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+        self.realm = Some(realm);
+        format!("answers log-ins after {:.1} s", began.elapsed().as_secs_f32())
+    }
+
+    /// Freezes a process beyond its lease and wakes it; what it did afterwards is part of the proof.
+    async fn freeze(&mut self, service: Service, dice: &mut dyn FnMut() -> u64) -> String {
+        let realm = self.realm.as_ref().expect("it runs");
+        let name = self.pick(service, dice);
+        realm.pause(&name).expect("it can be frozen");
+        sleep(FROZEN).await;
+        // Without db nobody can be asked what the store says.
+        let woken = match service {
+            Service::Db => None,
+            _ => Some(Woken::look(REALM, &realm.nats()).await),
+        };
+        realm.resume(&name).expect("it can be woken");
+        self.proof.woken = woken;
+        format!("{name} for {} s", FROZEN.as_secs())
+    }
+
+    /// Waits until every bot is connected, hears of the world, and goes on to do so for a while. Since when that is so;
+    /// nothing, if it takes too long.
+    async fn all_play(&mut self) -> Option<Instant> {
+        let bots = self.setting.bots as u64;
+        let patience = Instant::now() + BACK_WITHIN;
+        // Silence takes a moment to be noticed.
+        let (mut since, mut shown) = (Instant::now(), self.progress.borrow().shown);
+        while since.elapsed() < STEADY || self.progress.borrow().shown < shown + bots * SHOWN_EACH {
+            sleep(LOOK).await;
+            let now = *self.progress.borrow();
+            if now.connected != bots || now.interrupted > 0 {
+                (since, shown) = (Instant::now(), now.shown);
+            }
+            if Instant::now() > patience {
+                return None;
+            }
+        }
+        Some(since)
+    }
+
+    async fn prove(&mut self) -> Result<crate::promises::Size, String> {
+        let realm = self.realm.as_mut().expect("it runs");
+        realm.watch(&[]).map_err(|ended| ended.to_string())?;
+        let (nats, logs) = (realm.nats(), realm.plan().data.join("logs"));
+        self.proof.after_a_round(&nats, &logs).await
+    }
+
+    fn fail(&mut self, why: &str) {
+        self.say(&format!("BROKEN: {why}"));
+        self.failures.push(format!("realm {}: {why}", self.setting.number));
+    }
+
+    fn say(&self, what: &str) {
+        println!(
+            "realm {} ({} s): {what}",
+            self.setting.number,
+            self.began.elapsed().as_secs()
+        );
+    }
+}
+
+/// Whether this is the name of a nats-server.
+fn is_server(name: &str) -> bool {
+    matches!(name, "n1" | "n2" | "n3")
+}

@@ -1,0 +1,82 @@
+//! Rule R4 of recovery: a process that was taken for dead and wakes up appends nothing and writes nothing. That it shows
+//! nothing is part of what holds bots' files against the archive: what it showed would not be there.
+
+use std::collections::BTreeMap;
+
+use annals::{replay::owners, source::Source};
+use annals_director::Grants;
+use annals_event::Header;
+use annals_host::{log::Lane, process::Settings};
+use annals_ids::{Epoch, OwnerId, ProcessId};
+
+/// The realm at the moment in which a process was woken.
+#[derive(Clone, Debug)]
+pub(crate) struct Woken {
+    /// By owner, its log's last message and its epoch.
+    logs: BTreeMap<OwnerId, (u64, Epoch)>,
+    /// The director's term, and who leads.
+    term: (u64, ProcessId),
+}
+
+impl Woken {
+    /// Looks at a realm.
+    pub(crate) async fn look(realm: &str, nats: &str) -> Self {
+        let source = source(realm, nats).await;
+        let history = source.history.as_ref().expect("a realm that runs has a log");
+        let mut logs = BTreeMap::new();
+        for owner in owners(&source.store).await.expect("the store answers") {
+            let last = history
+                .last(owner)
+                .await
+                .expect("the log answers")
+                .expect("it is not empty");
+            let (header, _) = Header::read(&last.bytes).expect("a batch");
+            logs.insert(owner, (last.sequence, header.epoch));
+        }
+        let term = Grants::watch(&source.store).await.expect("the store answers");
+        Self {
+            logs,
+            term: (term.number, term.process),
+        }
+    }
+
+    /// Whether nothing of an older epoch was appended since, and the same director leads in the same term.
+    pub(crate) async fn harmed_nothing(&self, source: &Source) -> Result<(), String> {
+        let history = source.history.as_ref().expect("a realm that runs has a log");
+        for (&owner, &(last, at_waking)) in &self.logs {
+            let (mut sequence, mut epoch) = (last + 1, at_waking);
+            while let Some(entry) = history
+                .next(Lane::Log, owner, sequence)
+                .await
+                .map_err(|error| error.to_string())?
+            {
+                let (header, _) = Header::read(&entry.bytes).map_err(|error| error.to_string())?;
+                if header.epoch < epoch {
+                    return Err(format!(
+                        "owner {owner}: batch {} of epoch {} was appended after one of epoch {epoch}",
+                        header.number, header.epoch
+                    ));
+                }
+                (sequence, epoch) = (entry.sequence + 1, header.epoch);
+            }
+        }
+        let term = Grants::watch(&source.store).await.map_err(|error| error.to_string())?;
+        if (term.number, term.process) != self.term {
+            return Err(format!(
+                "term {} of director {} came after term {} of {}, though nobody was silent",
+                term.number, term.process, self.term.0, self.term.1
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A realm's log, archive and store.
+pub(crate) async fn source(realm: &str, nats: &str) -> Source {
+    let settings = Settings {
+        realm: realm.parse().expect("the realm's name is one"),
+        nats: nats.to_owned(),
+        replicas: 1,
+    };
+    Source::running(&settings).await.expect("the realm runs")
+}

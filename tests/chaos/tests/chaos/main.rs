@@ -1,0 +1,102 @@
+//! Recovery under every fault. Bots play in a realm of real processes; round by round something is killed or frozen at a
+//! random moment. After each round, before the next: everybody plays on, nothing that was shown is missing, numbers are
+//! dense, what is archived replays to what every holder has, and no hole is without a name.
+//!
+//! `make chaos` runs many rounds and prints the table of `docs/reliability.md`; `make test` runs a few. The binaries are
+//! those that the build has made beside this test.
+#![allow(clippy::expect_used, reason = "a test that cannot go on stops right there")]
+
+mod age;
+mod faults;
+mod fencing;
+mod promises;
+mod table;
+
+use std::env;
+
+use annals_def::split_mix;
+use annals_host::nats::ServerCount;
+
+use age::{Age, Setting};
+use faults::{Deck, Fault, Service};
+use table::Table;
+
+/// Rounds in one realm before the next is begun: what is checked after each grows with the realm.
+const ROUNDS_OF_AGE: u64 = 7;
+
+/// A number of the environment, as `make chaos` sets it.
+fn number(name: &str, otherwise: u64) -> u64 {
+    match env::var(name) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")),
+        Err(_) => otherwise,
+    }
+}
+
+/// Plays rounds until there were as many as wanted, in one realm after the other, with one and three nats-servers in turn.
+async fn play(rounds: u64, seed: u64, bots: usize, counts: &[ServerCount], faults: Vec<Fault>) {
+    println!("chaos: seed {seed}, {rounds} rounds, {bots} bots");
+    let mut dice = split_mix(seed);
+    let mut deck = Deck::of(faults);
+    let (mut table, mut failures) = (Table::default(), Vec::new());
+    let mut played = 0;
+    for (number, servers) in (1..).zip(counts.iter().copied().cycle()) {
+        if played >= rounds {
+            break;
+        }
+        let setting = Setting {
+            number,
+            servers,
+            bots,
+            seed: dice(),
+        };
+        let rounds_of_age = ROUNDS_OF_AGE.min(rounds - played);
+        let mut age = Age::begin(setting).await;
+        for _ in 0..rounds_of_age {
+            let fault = deck.draw(&mut dice);
+            played += 1;
+            age.round(fault, &mut dice).await;
+            if age.has_failed() {
+                break;
+            }
+        }
+        failures.extend(age.end(&mut table).await);
+    }
+    println!("{table}");
+    assert!(
+        failures.is_empty(),
+        "seed {seed}: {} promises were broken:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_realm_on_one_server_recovers() {
+    if age::are_built() {
+        let faults = vec![Fault::KillEverything, Fault::KillBoth(Service::Base, Service::Cell)];
+        play(2, 1, 8, &[ServerCount::One], faults).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_realm_on_three_servers_recovers() {
+    if age::are_built() {
+        let faults = vec![
+            Fault::KillBoth(Service::Db, Service::Nats),
+            Fault::Freeze(Service::Base),
+        ];
+        play(2, 2, 8, &[ServerCount::Three], faults).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "for long: make chaos"]
+async fn rounds() {
+    assert!(age::are_built(), "the services' binaries are not built");
+    let (rounds, seed) = (number("ANNALS_CHAOS_ROUNDS", 200), number("ANNALS_CHAOS_SEED", 1));
+    let bots = number("ANNALS_CHAOS_BOTS", 200) as usize;
+    let counts = [ServerCount::One, ServerCount::Three];
+    play(rounds, seed, bots, &counts, Fault::all()).await;
+}

@@ -1,0 +1,104 @@
+//! What the rounds came to, fault by fault.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    time::{Duration, Instant},
+};
+
+use annals::bots::{BotsReport, Gap};
+use annals_host::nats::ServerCount;
+
+use crate::{faults::Fault, promises::Size};
+
+/// One round that was proven.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    pub(crate) fault: Fault,
+    /// When it was inflicted.
+    pub(crate) at: Instant,
+    /// How long until everybody played again, repair and all.
+    pub(crate) back: Duration,
+    /// The realm after it.
+    pub(crate) size: Size,
+}
+
+/// What is known of one kind of fault.
+#[derive(Debug, Default)]
+struct Row {
+    rounds: u64,
+    bots: u64,
+    gaps: Vec<Duration>,
+    back: Duration,
+    sizes: Vec<Size>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: BTreeMap<(usize, Fault), Row>,
+}
+
+impl Table {
+    /// Enters the rounds of one realm.
+    pub(crate) fn enter(&mut self, servers: ServerCount, rounds: &[Round], report: &BotsReport) {
+        for round in rounds {
+            let row = self.rows.entry((servers.replicas(), round.fault)).or_default();
+            row.rounds += 1;
+            row.bots += report.bots.len() as u64;
+            row.back = row.back.max(round.back);
+            row.sizes.push(round.size);
+            row.gaps
+                .extend(report.bots.iter().filter_map(|bot| match bot.gap_after(round.at) {
+                    Gap::Of(time) => Some(time),
+                    Gap::None | Gap::Endless => None,
+                }));
+        }
+    }
+}
+
+impl Row {
+    /// The time within which so many of a hundred interrupted bots played on, seconds.
+    fn quantile(&self, percent: usize) -> f64 {
+        let mut sorted = self.gaps.clone();
+        sorted.sort();
+        let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+        sorted.get(place).copied().unwrap_or_default().as_secs_f64()
+    }
+
+    fn span(&self, figure: impl Fn(&Size) -> f64) -> String {
+        let (least, most) = self
+            .sizes
+            .iter()
+            .map(figure)
+            .fold((f64::MAX, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));
+        format!("{least:.0}-{most:.0}")
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "| servers | fault | rounds | bots interrupted | p50 s | p99 s | max s | all back within s | entity parts | log MB |"
+        )?;
+        writeln!(f, "|---|---|---|---|---|---|---|---|---|---|")?;
+        for ((servers, fault), row) in &self.rows {
+            writeln!(
+                f,
+                "| {servers} | {fault} | {} | {} of {} | {:.1} | {:.1} | {:.1} | {:.1} | {} | {} |",
+                row.rounds,
+                row.gaps.len(),
+                row.bots,
+                row.quantile(50),
+                row.quantile(99),
+                row.quantile(100),
+                row.back.as_secs_f64(),
+                row.span(|size| size.parts as f64),
+                row.span(|size| size.bytes as f64 / 1e6),
+            )?;
+        }
+        let rounds: u64 = self.rows.values().map(|row| row.rounds).sum();
+        write!(f, "{rounds} rounds")
+    }
+}
