@@ -12,11 +12,12 @@ mod state;
 pub mod v1;
 
 pub use encoding::{Malformed, ORDINALS, Reader, put_bytes, put_number};
-pub use state::{ENDED_KEPT, Impossible, OwnerState};
+pub use state::{ENDED_KEPT, Impossible, LedgerTail, OwnerState};
 pub use v1 as latest;
 pub use v1::{
     batch::{Batch, Consumed, FrozenBatch, Gathering, HEADER_BYTES, Header, Imprint, MAX_REALM_BYTES, Tail, Trace},
     call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place},
     event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
     image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, Sent},
+    ledger,
 };

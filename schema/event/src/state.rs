@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{
-    Address, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, OwnerId, OwnerKind, Part, SpaceId, Tick,
+    Address, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, EventNumber, Hash, NoticeNumber, OwnerId, OwnerKind,
+    Part, SpaceId, Tick,
 };
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -38,6 +39,15 @@ pub struct Impossible {
     pub event: &'static str,
     /// What stands against it.
     pub why: &'static str,
+}
+
+/// How far an owner of kind [`OwnerKind::Ledger`] has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LedgerTail {
+    /// The newest notice that it took from the outbox.
+    pub notice: NoticeNumber,
+    /// The newest entry among them.
+    pub entry: EntryNumber,
 }
 
 /// The state of one owner.
@@ -72,6 +82,8 @@ pub struct OwnerState {
     pub spaces: BTreeMap<SpaceId, BTreeMap<u16, Vec<u8>>>,
     /// The entity with which the realm began, if it began here. It is remembered when that entity is long gone.
     pub bootstrap: Option<EntityId>,
+    /// How far it has told the ledger's news, if it is the ledger's owner.
+    pub ledger: LedgerTail,
 }
 
 impl OwnerState {
@@ -93,6 +105,7 @@ impl OwnerState {
             ended: BTreeSet::new(),
             spaces: BTreeMap::new(),
             bootstrap: None,
+            ledger: LedgerTail::default(),
         }
     }
 
@@ -229,6 +242,8 @@ impl OwnerState {
             }
         }
         put_number(out, self.bootstrap.map_or(0, |entity| entity.0));
+        put_number(out, self.ledger.notice.0);
+        put_number(out, self.ledger.entry.0);
     }
 
     /// Takes what [`OwnerState::write_own`] wrote; the entities are to be [added](OwnerState::restore).
@@ -263,6 +278,10 @@ impl OwnerState {
             reader.map(2, "space data", key, |reader| Ok(reader.bytes("space data")?.to_vec()))
         })?;
         state.bootstrap = Some(EntityId(reader.number("bootstrap")?)).filter(|entity| entity.0 > 0);
+        state.ledger = LedgerTail {
+            notice: NoticeNumber(reader.ordinal("notice number")?),
+            entry: EntryNumber(reader.ordinal("entry number")?),
+        };
         reader.finish("end of owner state")?;
         Ok(state)
     }
@@ -313,6 +332,18 @@ impl OwnerState {
                 self.bootstrap = Some(*entity);
                 Ok(())
             }
+            Body::Entered { .. } if self.kind != OwnerKind::Ledger => Err("this is not the ledger's owner"),
+            Body::Entered { notice, .. } if *notice != self.ledger.notice.next() => Err("it is not the next notice"),
+            Body::Entered { notice, entry } => {
+                if let Some(entry) = entry {
+                    if entry.number != self.ledger.entry.next() {
+                        return Err("it is not the next entry");
+                    }
+                    self.ledger.entry = entry.number;
+                }
+                self.ledger.notice = *notice;
+                Ok(())
+            }
             _ => apply_to_links(&mut self.links, body).unwrap_or(Err("it is not about an owner")),
         }
     }
@@ -361,7 +392,7 @@ impl OwnerState {
                 Ok(())
             }
             body => {
-                apply_to_image(image, body)?;
+                apply_to_image(entity, image, body)?;
                 if let Body::Stored { database } = body {
                     self.databases.insert(*database, entity);
                 }
@@ -475,7 +506,7 @@ fn remember(image: &mut Image, event: &Event) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn apply_to_image(image: &mut Image, body: &Body) -> Result<(), &'static str> {
+fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<(), &'static str> {
     match body {
         Body::Changed { member, change } => {
             let held = image
@@ -505,23 +536,26 @@ fn apply_to_image(image: &mut Image, body: &Body) -> Result<(), &'static str> {
             image.client = *client;
             Ok(())
         }
-        Body::TokenSet(_) | Body::Placed(_) | Body::Stored { .. } => match (&mut image.part, body) {
-            (PartImage::Base(base), Body::Stored { database }) => {
-                base.database = *database;
-                Ok(())
+        Body::TokenSet(_) | Body::Placed(_) | Body::Stored { .. } | Body::Ordered { .. } | Body::Booked(_) => {
+            match &mut image.part {
+                PartImage::Base(base) => apply_to_base(entity, base, body),
+                PartImage::Cell(_) => Err("it is about a base part"),
             }
-            (PartImage::Base(base), Body::TokenSet(digest)) => {
-                base.token = Some(*digest);
-                Ok(())
-            }
-            (PartImage::Base(base), Body::Placed(at)) => {
-                base.cell = *at;
-                Ok(())
-            }
-            _ => Err("it is about a base part"),
-        },
+        }
         _ => apply_to_links(&mut image.links, body).unwrap_or(Err("it is not about an entity")),
     }
+}
+
+fn apply_to_base(entity: EntityId, base: &mut BaseImage, body: &Body) -> Result<(), &'static str> {
+    match body {
+        Body::Stored { database } => base.database = *database,
+        Body::TokenSet(digest) => base.token = Some(*digest),
+        Body::Placed(at) => base.cell = *at,
+        Body::Ordered { number, order } => base.ledger.order(*number, order)?,
+        Body::Booked(news) => base.ledger.book(entity, news)?,
+        _ => return Err("it is not about a base part"),
+    }
+    Ok(())
 }
 
 /// `None` if the event is not about links.

@@ -5,4 +5,5 @@ pub mod call;
 pub mod change;
 pub mod event;
 pub mod image;
+pub mod ledger;
 pub mod value;

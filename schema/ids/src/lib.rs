@@ -13,6 +13,7 @@ pub use address::{Address, Mailbox, OwnerKind, Part};
 pub use geometry::{Direction, Position};
 pub use hash::{Hash, ParseHashError};
 pub use number::{
-    BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, HistoryNumber, LeafIndex, LogPosition, MemberId,
-    OwnerId, ProcessId, SessionId, Shard, SpaceId, Tick, TimerId, TypeId, WallTime, WorldTime,
+    AssetKind, BatchNumber, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, EventNumber, HistoryNumber,
+    HoldingsVersion, LeafIndex, LogPosition, MemberId, NoticeNumber, OfferVersion, OwnerId, ProcessId, Serial,
+    SessionId, Shard, Slot, SpaceId, Tick, TimerId, TradeId, TransferId, TransferNumber, TypeId, WallTime, WorldTime,
 };

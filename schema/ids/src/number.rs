@@ -89,6 +89,38 @@ number! {
     DatabaseId(u64)
 }
 number! {
+    /// A sub-account of a holder in the ledger: 0 is the inventory, what the others are is the game's (equipment, a bank).
+    Slot(u16)
+}
+number! {
+    /// A kind of asset in the ledger, either counted in units or made of items with serials, never both. The game's.
+    AssetKind(u32)
+}
+number! {
+    /// One item of the ledger, for ever; never used again when the item is gone. Dense from 1.
+    Serial(u64)
+}
+number! {
+    /// What one entity has asked of the ledger, dense from 1 within its life.
+    TransferNumber(u64)
+}
+number! {
+    /// Position of an entry in the ledger, dense from 1.
+    EntryNumber(u64)
+}
+number! {
+    /// Position of a notice in the ledger's outbox, dense from 1.
+    NoticeNumber(u64)
+}
+number! {
+    /// How often a holder's holdings have changed.
+    HoldingsVersion(u64)
+}
+number! {
+    /// How often the offers of a trade have changed.
+    OfferVersion(u64)
+}
+number! {
     /// A timer of one entity part, unique within that part's life.
     TimerId(u32)
 }
@@ -103,6 +135,31 @@ number! {
 number! {
     /// Milliseconds since the Unix epoch, as the writer's wall clock told; recorded, never compared to decide anything.
     WallTime(u64)
+}
+
+/// One transfer of the ledger: who asked for it, and which of the things it asked for it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransferId {
+    /// The entity that asked, by its base part.
+    pub asker: EntityId,
+    /// Which of its orders.
+    pub number: TransferNumber,
+}
+
+impl fmt::Display for TransferId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.asker, self.number)
+    }
+}
+
+/// A trade: the transfer that proposed it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TradeId(pub TransferId);
+
+impl fmt::Display for TradeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// A point in one owner's log: everything up to and including this batch.

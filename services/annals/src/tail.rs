@@ -7,6 +7,7 @@
 //! within one log, order is the log's.
 
 mod follow;
+mod ledger;
 mod names;
 
 use std::{

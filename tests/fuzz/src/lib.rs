@@ -80,6 +80,7 @@ pub const TARGETS: &[Target] = &[
     decoder("batch", log::batch),
     decoder("owner_state", log::owner_state),
     decoder("fold", log::fold),
+    decoder("notice", log::notice),
     decoder("stored_entity", log::stored_entity),
     decoder("client_frame", frames::client_frame),
     decoder("client_stream", frames::client_stream),

@@ -1,8 +1,8 @@
 //! What is remembered: events, calls, images, batches, and the state they fold into.
 
 use annals_db::StoredEntity;
-use annals_event::{Batch, Body, Call, Event, Image, Links, OwnerState, Reader};
-use annals_ids::{OwnerId, Part};
+use annals_event::{Batch, Body, Call, Event, Image, Links, OwnerState, Reader, ledger::Notice};
+use annals_ids::{OwnerId, OwnerKind};
 
 /// One event.
 pub(crate) fn event(bytes: &[u8]) {
@@ -58,7 +58,7 @@ pub(crate) fn batch(bytes: &[u8]) {
         });
     }
     assert!(!batch.follows(&batch.tail()), "no batch follows itself");
-    let mut state = OwnerState::new(batch.header.owner, Part::Cell);
+    let mut state = OwnerState::new(batch.header.owner, OwnerKind::Cell);
     if state.fold(&batch).is_ok() {
         check_state(&state);
     }
@@ -77,14 +77,18 @@ pub(crate) fn owner_state(bytes: &[u8]) {
     }
 }
 
-/// Events one after the other, each behind its length, folded into the state of a base or a cell, which the first byte
-/// chooses. What cannot have happened is an error and changes nothing.
+/// Events one after the other, each behind its length, folded into the state of a base, a cell or the ledger's owner, which
+/// the first byte chooses. What cannot have happened is an error and changes nothing.
 pub(crate) fn fold(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else {
         return;
     };
-    let part = if first & 1 == 0 { Part::Base } else { Part::Cell };
-    let mut state = OwnerState::new(OwnerId(1), part);
+    let kind = match first % 4 {
+        0 | 2 => OwnerKind::Base,
+        1 => OwnerKind::Cell,
+        _ => OwnerKind::Ledger,
+    };
+    let mut state = OwnerState::new(OwnerId(1), kind);
     let mut reader = Reader::new(rest);
     while let Ok(bytes) = reader.bytes("event") {
         let Ok(event) = Event::read(bytes) else {
@@ -109,6 +113,15 @@ fn check_state(state: &OwnerState) {
         read.restore(entity, image);
     }
     assert_eq!(read.hash(), state.hash());
+}
+
+/// A notice in the ledger's outbox.
+pub(crate) fn notice(bytes: &[u8]) {
+    if let Ok(notice) = Notice::read(bytes) {
+        let mut written = Vec::new();
+        notice.write(&mut written);
+        assert_eq!(written, bytes);
+    }
 }
 
 /// An entity of the database.

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::{
     image::Image,
+    ledger::News,
     value::{put_values, take_values},
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
@@ -131,6 +132,8 @@ pub enum Call {
         /// Why, for the log's reader.
         reason: String,
     },
+    /// From the ledger's owner to a base part: what the ledger did that concerns it.
+    Ledger(News),
 }
 
 impl Call {
@@ -184,6 +187,10 @@ impl Call {
                 put_number(out, of.0);
                 put_bytes(out, reason.as_bytes());
             }
+            Call::Ledger(news) => {
+                out.push(13);
+                news.write(out);
+            }
         }
     }
 
@@ -223,6 +230,7 @@ impl Call {
             12 => Call::Exposed {
                 message: reader.bytes("message")?.to_vec(),
             },
+            13 => Call::Ledger(News::read(reader)?),
             _ => return Err(wrong),
         })
     }

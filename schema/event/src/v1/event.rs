@@ -9,8 +9,8 @@
 
 use annals_def::{Located, Value};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, EntityId, HistoryNumber, MemberId, OwnerId, Part, SpaceId, TimerId, TypeId,
-    WorldTime,
+    Address, CallNumber, DatabaseId, EntityId, HistoryNumber, MemberId, NoticeNumber, OwnerId, Part, SpaceId, TimerId,
+    TransferNumber, TypeId, WorldTime,
 };
 
 use super::{
@@ -21,6 +21,7 @@ use super::{
     },
     change::{put_change, take_change},
     image::Image,
+    ledger::{Entry, News, Order},
     value::{put_values, take_values},
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
@@ -235,6 +236,22 @@ pub enum Body {
         /// Which entity.
         entity: EntityId,
     },
+    /// The base part asks something of the ledger. It is executed in the transaction that folds this.
+    Ordered {
+        /// Which of its orders.
+        number: TransferNumber,
+        /// What.
+        order: Order,
+    },
+    /// The base part heard from the ledger.
+    Booked(News),
+    /// The ledger's owner took this from the outbox; what it then calls tells those whom it concerns.
+    Entered {
+        /// Which notice.
+        notice: NoticeNumber,
+        /// The entry, unless it is a statement.
+        entry: Option<Box<Entry>>,
+    },
 }
 
 impl Event {
@@ -333,6 +350,9 @@ impl Body {
             Body::SpaceData { .. } => "space data",
             Body::Stored { .. } => "stored",
             Body::Bootstrapped { .. } => "bootstrapped",
+            Body::Ordered { .. } => "ordered",
+            Body::Booked(_) => "booked",
+            Body::Entered { .. } => "entered",
         }
     }
 
@@ -361,6 +381,9 @@ impl Body {
             Body::SpaceData { .. } => 21,
             Body::Stored { .. } => 22,
             Body::Bootstrapped { .. } => 23,
+            Body::Ordered { .. } => 24,
+            Body::Booked(_) => 25,
+            Body::Entered { .. } => 26,
         }
     }
 
@@ -376,6 +399,15 @@ impl Body {
             Body::Destroyed => {}
             Body::Stored { database } => put_number(out, database.0),
             Body::Bootstrapped { entity } => put_number(out, entity.0),
+            Body::Ordered { number, order } => {
+                put_number(out, number.0);
+                order.write(out);
+            }
+            Body::Booked(news) => news.write(out),
+            Body::Entered { notice, entry } => {
+                put_number(out, notice.0);
+                put_option(out, entry.as_deref(), |out, entry| entry.write(out));
+            }
             Body::Changed { member, change } => {
                 put_number(out, u64::from(member.0));
                 put_change(out, change);
@@ -471,6 +503,15 @@ impl Body {
             },
             23 => Body::Bootstrapped {
                 entity: EntityId(reader.number("entity")?),
+            },
+            24 => Body::Ordered {
+                number: TransferNumber(reader.ordinal("transfer number")?),
+                order: Order::read(reader)?,
+            },
+            25 => Body::Booked(News::read(reader)?),
+            26 => Body::Entered {
+                notice: NoticeNumber(reader.ordinal("notice number")?),
+                entry: take_option(reader, Entry::read)?.map(Box::new),
             },
             _ => return Err(wrong),
         })

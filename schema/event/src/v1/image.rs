@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use annals_def::Value;
 use annals_ids::{Address, CallNumber, DatabaseId, HistoryNumber, MemberId, OwnerId, TimerId, TypeId};
 
+use super::ledger::LedgerView;
 use super::{
     batch::{put_address, take_address},
     call::{
@@ -55,6 +56,8 @@ pub struct BaseImage {
     pub cell: Option<OwnerId>,
     /// SHA-256 of the token with which its client may resume.
     pub token: Option<[u8; 32]>,
+    /// What it knows of the ledger.
+    pub ledger: LedgerView,
 }
 
 /// What only a cell part has.
@@ -191,6 +194,7 @@ impl Image {
                     put_number(out, u64::from(owner.0));
                 });
                 put_option(out, base.token.as_ref(), |out, digest| out.extend(digest));
+                base.ledger.write(out);
             }
             PartImage::Cell(cell) => {
                 out.push(1);
@@ -246,6 +250,7 @@ impl PartImage {
                 checkout: reader.number("check-out")?,
                 cell: take_option(reader, |reader| Ok(OwnerId(reader.narrow("owner")?)))?,
                 token: take_option(reader, |reader| reader.array("token digest"))?,
+                ledger: LedgerView::read(reader)?,
             }),
             1 => PartImage::Cell(CellImage {
                 based: take_bool(reader)?,

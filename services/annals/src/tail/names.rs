@@ -91,6 +91,11 @@ impl Names {
                 format!("space {space}: data {key} is {} bytes", value.len())
             }
             Body::Stored { database } => format!("stored as entity {database} of the database"),
+            Body::Ordered { number, order } => format!("orders ({number}): {}", super::ledger::order(order)),
+            Body::Booked(news) => format!("hears from the ledger: {}", super::ledger::news(news)),
+            Body::Entered { notice, entry } => {
+                format!("takes notice {notice}: {}", super::ledger::entry(entry.as_deref()))
+            }
             body => self.link(body),
         }
     }
@@ -157,6 +162,7 @@ impl Names {
             Call::Witness(None) => "serve no client".to_owned(),
             Call::Onload { entity, .. } => format!("take over {}", self.subject(Subject::Entity(*entity, Part::Cell))),
             Call::Arrived { of } => format!("what came in call {of} is real here"),
+            Call::Ledger(news) => format!("the ledger's news: {}", super::ledger::news(news)),
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
         }
     }

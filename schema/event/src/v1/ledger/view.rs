@@ -1,0 +1,104 @@
+//! What a base part knows of the ledger: it belongs to the part's folded state.
+
+use std::collections::BTreeMap;
+
+use annals_ids::{EntityId, TradeId, TransferId, TransferNumber};
+
+use super::{Booking, Change, Gift, Holdings, News, Order, Slots, Stage, Trade};
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerView {
+    /// The number of its last order.
+    pub last: TransferNumber,
+    /// Orders of which it has not heard yet.
+    pub orders: BTreeMap<TransferNumber, Order>,
+    /// What its entity of the database holds; `None` until the first statement has come.
+    pub holdings: Option<Holdings>,
+    /// The trades that are open.
+    pub trades: BTreeMap<TradeId, Trade>,
+    /// What it has reserved for others.
+    pub gifts: BTreeMap<TransferId, Gift>,
+}
+
+impl LedgerView {
+    /// Takes in an order.
+    ///
+    /// # Errors
+    /// When its number is not the next.
+    pub fn order(&mut self, number: TransferNumber, order: &Order) -> Result<(), &'static str> {
+        if number != self.last.next() {
+            return Err("it is not its next order");
+        }
+        self.last = number;
+        self.orders.insert(number, order.clone());
+        Ok(())
+    }
+
+    /// Takes in what the ledger tells the base part of `entity`.
+    ///
+    /// # Errors
+    /// When it does not follow what was told before; the view is then not to be used any more.
+    pub fn book(&mut self, entity: EntityId, news: &News) -> Result<(), &'static str> {
+        match news {
+            News::Statement(statement) => {
+                self.holdings = Some(statement.holdings.clone());
+                self.trades = statement.trades.clone();
+                self.gifts = statement.gifts.clone();
+                Ok(())
+            }
+            News::Booking(booking) => self.book_entry(entity, booking),
+        }
+    }
+
+    fn book_entry(&mut self, entity: EntityId, booking: &Booking) -> Result<(), &'static str> {
+        if booking.of.asker == entity {
+            self.orders.remove(&booking.of.number);
+        }
+        if let Some(change) = &booking.change {
+            let holdings = self.holdings.as_mut().ok_or("no statement came before")?;
+            holdings.change(change)?;
+        }
+        if let Some(trade) = &booking.trade {
+            match trade.stage {
+                Stage::Open => self.trades.insert(trade.id, trade.clone()),
+                Stage::Settled | Stage::Cancelled | Stage::Expired => self.trades.remove(&trade.id),
+            };
+        }
+        if let Some(gift) = &booking.gift {
+            match gift.stage {
+                Stage::Open => self.gifts.insert(gift.id, gift.clone()),
+                Stage::Settled | Stage::Cancelled | Stage::Expired => self.gifts.remove(&gift.id),
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Holdings {
+    /// Makes a change.
+    ///
+    /// # Errors
+    /// When it is not the next, or takes what is not there.
+    pub fn change(&mut self, change: &Change) -> Result<(), &'static str> {
+        if self.version.0.checked_add(1) != Some(change.version.0) {
+            return Err("it is not the next change of the holdings");
+        }
+        for (slot, assets) in &change.gone {
+            let held = self.slots.get_mut(slot).ok_or("what leaves was not held")?;
+            held.take(assets).map_err(|_| "what leaves was not held")?;
+        }
+        add(&mut self.slots, &change.come)?;
+        self.slots.retain(|_, held| !held.is_empty());
+        self.version = change.version;
+        Ok(())
+    }
+}
+
+fn add(slots: &mut Slots, others: &Slots) -> Result<(), &'static str> {
+    for (slot, assets) in others {
+        let held = slots.entry(*slot).or_default();
+        held.add(assets).map_err(|_| "what came was held already")?;
+    }
+    Ok(())
+}

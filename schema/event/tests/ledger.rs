@@ -1,0 +1,466 @@
+//! The ledger's words are read back as they were written, whatever is done to their bytes is noticed or harmless, and what
+//! a base part makes of news is refused where it does not follow.
+
+use std::collections::BTreeMap;
+
+use annals_def::split_mix;
+use annals_event::{
+    BaseCreation, Body, Call, Cause, Event, OwnerState, Reader, Subject,
+    ledger::{
+        Account, Assets, Booking, Change, Delivery, Entry, Gift, Goods, Holder, Holdings, News, Notice, Offer, Order,
+        Outcome, Passage, Place, Posting, RefusalReason, Side, Slots, Stage, Statement, Trade,
+    },
+};
+use annals_ids::{
+    AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, NoticeNumber,
+    OfferVersion, OwnerId, OwnerKind, Part, Serial, Slot, TradeId, TransferId, TransferNumber, TypeId, WallTime,
+};
+
+/// Generated words of each sort.
+const CASES: u64 = 300;
+
+struct Dice(Box<dyn FnMut() -> u64>);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        (self.0)() % sides
+    }
+
+    /// Small numbers and those at the edges of a byte.
+    fn number(&mut self) -> u64 {
+        [0, 1, 127, 128, 300, u64::from(u32::MAX), 1 << 62][self.roll(7) as usize]
+    }
+
+    fn transfer(&mut self) -> TransferId {
+        TransferId {
+            asker: EntityId(self.number()),
+            number: TransferNumber(self.number()),
+        }
+    }
+
+    fn slot(&mut self) -> Slot {
+        Slot(self.roll(3) as u16)
+    }
+
+    fn kind(&mut self) -> AssetKind {
+        AssetKind(self.roll(5) as u32)
+    }
+
+    fn assets(&mut self) -> Assets {
+        let units = (0..self.roll(3)).map(|_| (self.kind(), self.number())).collect();
+        let items = (0..self.roll(3))
+            .map(|_| (Serial(self.number()), self.kind()))
+            .collect();
+        Assets { units, items }
+    }
+
+    fn slots(&mut self) -> Slots {
+        (0..self.roll(3)).map(|_| (self.slot(), self.assets())).collect()
+    }
+
+    fn place(&mut self) -> Place {
+        let holder = match self.roll(4) {
+            0 => Holder::World,
+            1 => Holder::Stored(DatabaseId(self.number())),
+            2 => Holder::Pending(self.transfer()),
+            _ => Holder::Trade(
+                TradeId(self.transfer()),
+                [Side::Proposer, Side::Partner][self.roll(2) as usize],
+            ),
+        };
+        Place {
+            holder,
+            slot: self.slot(),
+        }
+    }
+
+    fn order(&mut self) -> Order {
+        let (slot, to) = (self.slot(), self.slot());
+        let (of, trade) = (self.transfer(), TradeId(self.transfer()));
+        let assets = self.assets();
+        let reason = ["", "quest", "äöü"][self.roll(3) as usize].to_owned();
+        let expires = WallTime(self.number());
+        match self.roll(11) {
+            0 => Order::Mint {
+                slot,
+                goods: Goods {
+                    units: assets.units,
+                    items: BTreeMap::from([(self.kind(), self.roll(9) as u32)]),
+                },
+                reason,
+            },
+            1 => Order::Burn { slot, assets, reason },
+            2 => Order::Move { from: slot, to, assets },
+            3 => Order::Give {
+                slot,
+                to: DatabaseId(self.number()),
+                assets,
+                expires,
+            },
+            4 => Order::Post { of },
+            5 => Order::Void { of },
+            6 => Order::Propose {
+                with: DatabaseId(self.number()),
+                expires,
+            },
+            7 => Order::Offer { trade, slot, assets },
+            8 => Order::Withdraw { trade, slot, assets },
+            9 => Order::Accept {
+                trade,
+                version: OfferVersion(self.number()),
+            },
+            _ => Order::Cancel { trade },
+        }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.roll(5) {
+            0 => Outcome::Posted,
+            1 => Outcome::Pending,
+            2 => Outcome::Voided,
+            3 => Outcome::Expired,
+            _ => Outcome::Refused([RefusalReason::NotStored, RefusalReason::BadDeadline][self.roll(2) as usize]),
+        }
+    }
+
+    fn stage(&mut self) -> Stage {
+        [Stage::Open, Stage::Settled, Stage::Cancelled, Stage::Expired][self.roll(4) as usize]
+    }
+
+    fn entry(&mut self) -> Entry {
+        Entry {
+            number: EntryNumber(self.number()),
+            at: LogPosition {
+                owner: OwnerId(self.roll(9) as u32),
+                batch: BatchNumber(self.number()),
+            },
+            wall: WallTime(self.number()),
+            of: self.transfer(),
+            holder: DatabaseId(self.number()),
+            order: (self.roll(2) == 0).then(|| self.order()),
+            outcome: self.outcome(),
+            postings: (0..self.roll(3))
+                .map(|_| Posting {
+                    account: Account {
+                        place: self.place(),
+                        kind: self.kind(),
+                    },
+                    amount: [0, 1, -1, i64::MAX, i64::MIN, 64, -65][self.roll(7) as usize],
+                })
+                .collect(),
+            passages: (0..self.roll(3))
+                .map(|_| Passage {
+                    serial: Serial(self.number()),
+                    kind: self.kind(),
+                    from: self.place(),
+                    to: self.place(),
+                })
+                .collect(),
+        }
+    }
+
+    fn trade(&mut self) -> Trade {
+        let mut offer = || Offer {
+            holder: DatabaseId(self.number()),
+            table: self.slots(),
+            accepted: self.roll(2) == 0,
+        };
+        let (proposer, partner) = (offer(), offer());
+        Trade {
+            id: TradeId(self.transfer()),
+            stage: self.stage(),
+            version: OfferVersion(self.number()),
+            expires: WallTime(self.number()),
+            proposer,
+            partner,
+        }
+    }
+
+    fn gift(&mut self) -> Gift {
+        Gift {
+            id: self.transfer(),
+            stage: self.stage(),
+            from: DatabaseId(self.number()),
+            to: DatabaseId(self.number()),
+            slot: self.slot(),
+            assets: self.assets(),
+            expires: WallTime(self.number()),
+        }
+    }
+
+    fn news(&mut self) -> News {
+        if self.roll(2) == 0 {
+            let trades = (0..self.roll(3)).map(|_| self.trade()).map(|trade| (trade.id, trade));
+            let trades = trades.collect();
+            let gifts = (0..self.roll(3)).map(|_| self.gift()).map(|gift| (gift.id, gift));
+            return News::Statement(Box::new(Statement {
+                gifts: gifts.collect(),
+                trades,
+                holder: DatabaseId(self.number()),
+                holdings: Holdings {
+                    version: HoldingsVersion(self.number()),
+                    slots: self.slots(),
+                },
+            }));
+        }
+        News::Booking(Box::new(Booking {
+            entry: EntryNumber(self.number()),
+            of: self.transfer(),
+            outcome: self.outcome(),
+            change: (self.roll(2) == 0).then(|| Change {
+                version: HoldingsVersion(self.number()),
+                gone: self.slots(),
+                come: self.slots(),
+            }),
+            trade: (self.roll(2) == 0).then(|| self.trade()),
+            gift: (self.roll(2) == 0).then(|| self.gift()),
+        }))
+    }
+}
+
+fn cases() -> impl Iterator<Item = (u64, Dice)> {
+    (0..CASES).map(|seed| (seed, Dice(Box::new(split_mix(seed)))))
+}
+
+fn event(subject: Subject, body: Body) -> Event {
+    Event {
+        subject,
+        cause: Cause(0),
+        history: None,
+        body,
+    }
+}
+
+#[test]
+fn events_of_the_ledger_are_read_back_and_changed_bytes_are_other_events() {
+    for (seed, mut dice) in cases() {
+        let bodies = [
+            Body::Ordered {
+                number: TransferNumber(dice.number()),
+                order: dice.order(),
+            },
+            Body::Booked(dice.news()),
+            Body::Entered {
+                notice: NoticeNumber(dice.number()),
+                entry: (dice.roll(2) == 0).then(|| Box::new(dice.entry())),
+            },
+        ];
+        for body in bodies {
+            let event = event(Subject::Entity(EntityId(4), Part::Base), body);
+            let mut bytes = Vec::new();
+            event.write(&mut bytes);
+            assert_eq!(Event::read(&bytes).as_ref(), Ok(&event), "seed {seed}");
+            for cut in 0..bytes.len() {
+                assert!(Event::read(&bytes[..cut]).is_err(), "seed {seed}: cut at {cut}");
+            }
+            let mut flipped = bytes.clone();
+            let bit = dice.roll(bytes.len() as u64 * 8) as usize;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(other) = Event::read(&flipped) {
+                assert_ne!(other, event, "seed {seed}: bit {bit}");
+                let mut again = Vec::new();
+                other.write(&mut again);
+                assert_eq!(again, flipped, "seed {seed}: bit {bit} has a second encoding");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_and_notices_are_read_back() {
+    for (seed, mut dice) in cases() {
+        let call = Call::Ledger(dice.news());
+        let mut bytes = Vec::new();
+        call.write(&mut bytes);
+        assert_eq!(Call::read(&mut Reader::new(&bytes)), Ok(call), "seed {seed}");
+        let notice = Notice {
+            entry: (dice.roll(2) == 0).then(|| Box::new(dice.entry())),
+            deliveries: (0..dice.roll(3))
+                .map(|_| Delivery {
+                    to: EntityId(dice.number()),
+                    home: OwnerId(dice.roll(9) as u32),
+                    news: dice.news(),
+                })
+                .collect(),
+        };
+        let mut bytes = Vec::new();
+        notice.write(&mut bytes);
+        assert_eq!(Notice::read(&bytes).as_ref(), Ok(&notice), "seed {seed}");
+        bytes.push(0);
+        assert!(Notice::read(&bytes).is_err(), "seed {seed}: something follows");
+    }
+}
+
+/// A base that holds entity 4, of the database's entity 9.
+fn base() -> OwnerState {
+    let mut state = OwnerState::new(OwnerId(1), Part::Base);
+    let creation = BaseCreation {
+        type_id: TypeId(0),
+        database: DatabaseId(9),
+        checkout: 1,
+        properties: Vec::new(),
+    };
+    let begun = event(
+        Subject::Entity(EntityId(4), Part::Base),
+        Body::BaseCreated(Box::new(creation)),
+    );
+    state.apply(&begun).expect("it begins");
+    state
+}
+
+fn apply(state: &mut OwnerState, body: Body) -> Result<(), String> {
+    let applied = state.apply(&event(Subject::Entity(EntityId(4), Part::Base), body));
+    applied.map_err(|impossible| impossible.why.to_owned())
+}
+
+fn booking(of: TransferId, change: Option<Change>) -> Body {
+    Body::Booked(News::Booking(Box::new(Booking {
+        entry: EntryNumber(1),
+        of,
+        outcome: Outcome::Posted,
+        change,
+        trade: None,
+        gift: None,
+    })))
+}
+
+fn changed(version: u64, gone: u64, come: u64) -> Option<Change> {
+    let of = |amount| match amount {
+        0 => Slots::new(),
+        _ => Slots::from([(Slot(0), Assets::units(AssetKind(1), amount))]),
+    };
+    Some(Change {
+        version: HoldingsVersion(version),
+        gone: of(gone),
+        come: of(come),
+    })
+}
+
+#[test]
+fn a_base_part_counts_its_orders_and_forgets_those_that_were_answered() {
+    let mut state = base();
+    let order = |number| Body::Ordered {
+        number: TransferNumber(number),
+        order: Order::Post {
+            of: TransferId::default(),
+        },
+    };
+    assert!(apply(&mut state, order(2)).is_err(), "2 comes after 1");
+    apply(&mut state, order(1)).expect("the first");
+    apply(&mut state, order(2)).expect("the second");
+    assert!(apply(&mut state, order(2)).is_err(), "2 was used");
+    let of = |asker| TransferId {
+        asker: EntityId(asker),
+        number: TransferNumber(1),
+    };
+    apply(&mut state, booking(of(5), None)).expect("another's");
+    let orders = |state: &OwnerState| {
+        let base = state.entities[&EntityId(4)].base().expect("a base part");
+        base.ledger.orders.keys().map(|number| number.0).collect::<Vec<_>>()
+    };
+    assert_eq!(orders(&state), [1, 2]);
+    apply(&mut state, booking(of(4), None)).expect("its own");
+    assert_eq!(orders(&state), [2]);
+}
+
+#[test]
+fn holdings_follow_a_statement_without_a_gap_and_never_fall_below_nothing() {
+    let of = TransferId::default();
+    let mut state = base();
+    let why = apply(&mut state.clone(), booking(of, changed(1, 0, 5))).expect_err("no statement came");
+    assert!(why.contains("statement"), "{why}");
+    let statement = Statement {
+        holder: DatabaseId(9),
+        holdings: Holdings {
+            version: HoldingsVersion(7),
+            slots: Slots::from([(Slot(0), Assets::units(AssetKind(1), 3))]),
+        },
+        ..Statement::default()
+    };
+    apply(&mut state, Body::Booked(News::Statement(Box::new(statement)))).expect("a statement");
+    for bad in [changed(7, 0, 1), changed(9, 0, 1), changed(8, 4, 0)] {
+        assert!(apply(&mut state.clone(), booking(of, bad.clone())).is_err(), "{bad:?}");
+    }
+    apply(&mut state, booking(of, changed(8, 3, 0))).expect("all that there is");
+    let held = state.entities[&EntityId(4)]
+        .base()
+        .and_then(|base| base.ledger.holdings.clone());
+    let held = held.expect("a statement came");
+    assert_eq!((held.version, held.slots.len()), (HoldingsVersion(8), 0));
+}
+
+#[test]
+fn the_ledgers_owner_takes_each_notice_and_each_entry_once() {
+    let entered = |notice, entry: Option<u64>| {
+        let entry = entry.map(|number| {
+            let mut dice = Dice(Box::new(split_mix(1)));
+            Box::new(Entry {
+                number: EntryNumber(number),
+                ..dice.entry()
+            })
+        });
+        event(
+            Subject::Owner,
+            Body::Entered {
+                notice: NoticeNumber(notice),
+                entry,
+            },
+        )
+    };
+    let mut state = OwnerState::new(OwnerId(3), OwnerKind::Ledger);
+    state.apply(&entered(1, None)).expect("a statement");
+    state.apply(&entered(2, Some(1))).expect("the first entry");
+    for (notice, entry) in [(2, None), (4, None), (3, Some(1)), (3, Some(3))] {
+        assert!(
+            state.clone().apply(&entered(notice, entry)).is_err(),
+            "{notice}, {entry:?}"
+        );
+    }
+    let mut own = Vec::new();
+    state.write_own(&mut own);
+    let read = OwnerState::read_own(&own).expect("what was written");
+    assert_eq!((read.kind, read.ledger), (OwnerKind::Ledger, state.ledger));
+    let mut other = OwnerState::new(OwnerId(1), Part::Base);
+    assert!(other.apply(&entered(1, None)).is_err(), "a base is not the ledger");
+}
+
+#[test]
+fn an_order_is_checked_as_far_as_it_shows() {
+    let give = |assets| Order::Give {
+        slot: Slot(0),
+        to: DatabaseId(1),
+        assets,
+        expires: WallTime(1),
+    };
+    let crowd = |count: u64| Assets {
+        items: (0..count).map(|serial| (Serial(serial), AssetKind(1))).collect(),
+        ..Assets::default()
+    };
+    let mint = |items, reason: &str| Order::Mint {
+        slot: Slot(0),
+        goods: Goods {
+            units: BTreeMap::new(),
+            items: BTreeMap::from([(AssetKind(1), items)]),
+        },
+        reason: reason.to_owned(),
+    };
+    let same = Order::Move {
+        from: Slot(1),
+        to: Slot(1),
+        assets: crowd(1),
+    };
+    for (order, expected) in [
+        (give(crowd(64)), Ok(())),
+        (give(crowd(65)), Err(RefusalReason::TooMany)),
+        (give(Assets::default()), Err(RefusalReason::Empty)),
+        (give(Assets::units(AssetKind(1), 0)), Err(RefusalReason::Empty)),
+        (same, Err(RefusalReason::SameSlot)),
+        (mint(64, "quest"), Ok(())),
+        (mint(65, "quest"), Err(RefusalReason::TooMany)),
+        (mint(u32::MAX, "quest"), Err(RefusalReason::TooMany)),
+        (mint(0, "quest"), Err(RefusalReason::Empty)),
+        (mint(1, &"x".repeat(65)), Err(RefusalReason::LongReason)),
+    ] {
+        assert_eq!(order.check(), expected, "{order:?}");
+    }
+}
