@@ -9,7 +9,7 @@ use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInpu
 use annals_def::{Schema, Value};
 use annals_event::{Batch, Call, FrozenBatch, Header, Imprint, Link, Outcome, OwnerState};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, Part, SessionId, TypeId, WallTime, WorldTime,
+    Address, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, OwnerKind, Part, SessionId, TypeId, WallTime, WorldTime,
 };
 use annals_node::{
     Beginning, Behaviour, ConnectionId, Input, NotOpened, Output, Owner, Role,
@@ -512,8 +512,8 @@ fn map() -> SpaceMap {
     }
 }
 
-fn fold(owner: OwnerId, part: Part, log: &[Vec<u8>]) -> OwnerState {
-    let mut state = OwnerState::new(owner, part);
+fn fold(owner: OwnerId, kind: impl Into<OwnerKind>, log: &[Vec<u8>]) -> OwnerState {
+    let mut state = OwnerState::new(owner, kind);
     for bytes in log {
         state.fold(&Batch::read(bytes).unwrap()).unwrap();
     }

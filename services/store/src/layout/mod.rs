@@ -24,14 +24,27 @@
 //! | `13` | owner:u32, batch:u64 | [`archive::Hole`] | db |
 //! | `14` | – | [the key](database::name_key_key) under which account names are hashed: 32 bytes | login |
 //! | `16` | idempotency key | [`idempotency`] | whoever runs a transaction once |
+//! | `18` | database id:u64, slot:u16, kind:u32 | units:u64 | db |
+//! | `19` | serial:u64 | an item: its kind and where it is | db |
+//! | `1a` | database id:u64, slot:u16, serial:u64 | kind:u32 | db |
+//! | `1b` | kind:u32 | what exists of it | db |
+//! | `1c` | transfer | a trade or a reserved transfer that is open, with what it holds | db |
+//! | `1d` | wall clock ms:u64, transfer | – (it expires then) | db |
+//! | `1e` | entry:u64 | an entry of the ledger | db |
+//! | `1f` | 0:u8 | [`ledger::Head`] | db |
+//! | `1f` | 1:u8, notice:u64, chunk:u16 | what the log `ledger` is to say (the outbox) | db |
+//! | `1f` | 2:u8, transfer | the entry that was made of the order | db |
+//! | `1f` | 3:u8, database id:u64 | a holder: its life, and how much it holds | db |
+//! | `1f` | 4:u8, database id:u64, transfer | – (it is party to that) | db |
 //!
-//! Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
+//! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 
 pub mod archive;
 pub mod database;
 pub mod director;
 mod fields;
 pub mod idempotency;
+pub mod ledger;
 pub mod owners;
 pub mod snapshots;
 

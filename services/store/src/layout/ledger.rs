@@ -1,0 +1,357 @@
+//! The ledger: balances, items, what is open, entries, the outbox. What the rows mean, and the stored form of what is not
+//! a number, is the business of db's ledger (`annals-db`).
+
+use annals_ids::{
+    AssetKind, DatabaseId, EntityId, EntryNumber, NoticeNumber, Serial, Slot, TransferId, TransferNumber, WallTime,
+};
+
+use super::fields::{Fields, key, number};
+use crate::{KeyRange, StoreError};
+
+/// The highest numbers that were given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The newest entry.
+    pub entry: EntryNumber,
+    /// The newest notice.
+    pub notice: NoticeNumber,
+    /// The newest item.
+    pub serial: Serial,
+}
+
+/// Key of the [`Head`].
+#[must_use]
+pub fn head_key() -> Vec<u8> {
+    key(0x1f, &[&[0]])
+}
+
+/// Key of an account of an entity of the database: how many units of a kind are in that slot.
+#[must_use]
+pub fn account_key(holder: DatabaseId, slot: Slot, kind: AssetKind) -> Vec<u8> {
+    key(
+        0x18,
+        &[&holder.0.to_be_bytes(), &slot.0.to_be_bytes(), &kind.0.to_be_bytes()],
+    )
+}
+
+/// The accounts of an entity of the database that are not empty.
+#[must_use]
+pub fn accounts_of(holder: DatabaseId) -> KeyRange {
+    KeyRange::prefix(&key(0x18, &[&holder.0.to_be_bytes()]))
+}
+
+/// All accounts that are not empty.
+#[must_use]
+pub fn accounts() -> KeyRange {
+    KeyRange::prefix(&[0x18])
+}
+
+/// The account whose key this is.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn account_of(key: &[u8]) -> Result<(DatabaseId, Slot, AssetKind), StoreError> {
+    let mut fields = Fields::of("an account's key", key.get(1..).unwrap_or_default());
+    let account = (DatabaseId(fields.u64()?), Slot(fields.u16()?), AssetKind(fields.u32()?));
+    fields.finish()?;
+    Ok(account)
+}
+
+/// Key of an item.
+#[must_use]
+pub fn item_key(serial: Serial) -> Vec<u8> {
+    key(0x19, &[&serial.0.to_be_bytes()])
+}
+
+/// All items.
+#[must_use]
+pub fn items() -> KeyRange {
+    KeyRange::prefix(&[0x19])
+}
+
+/// The item whose key this is.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn item_of(key: &[u8]) -> Result<Serial, StoreError> {
+    number("an item's key", key.get(1..).unwrap_or_default()).map(Serial)
+}
+
+/// Key under which an item of an entity of the database is found: its value is the item's kind.
+#[must_use]
+pub fn held_key(holder: DatabaseId, slot: Slot, serial: Serial) -> Vec<u8> {
+    key(
+        0x1a,
+        &[&holder.0.to_be_bytes(), &slot.0.to_be_bytes(), &serial.0.to_be_bytes()],
+    )
+}
+
+/// Where the items of an entity of the database are found.
+#[must_use]
+pub fn held_by(holder: DatabaseId) -> KeyRange {
+    KeyRange::prefix(&key(0x1a, &[&holder.0.to_be_bytes()]))
+}
+
+/// Where the items of all entities of the database are found.
+#[must_use]
+pub fn held() -> KeyRange {
+    KeyRange::prefix(&[0x1a])
+}
+
+/// Whose item, and which, a key of [`held_key`] names.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn held_of(key: &[u8]) -> Result<(DatabaseId, Slot, Serial), StoreError> {
+    let mut fields = Fields::of("the key of an item that is held", key.get(1..).unwrap_or_default());
+    let held = (DatabaseId(fields.u64()?), Slot(fields.u16()?), Serial(fields.u64()?));
+    fields.finish()?;
+    Ok(held)
+}
+
+/// Key of what exists of a kind.
+#[must_use]
+pub fn supply_key(kind: AssetKind) -> Vec<u8> {
+    key(0x1b, &[&kind.0.to_be_bytes()])
+}
+
+/// What exists of all kinds.
+#[must_use]
+pub fn supplies() -> KeyRange {
+    KeyRange::prefix(&[0x1b])
+}
+
+/// The kind whose supply's key this is.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn supply_of(key: &[u8]) -> Result<AssetKind, StoreError> {
+    let mut fields = Fields::of("the key of a kind's supply", key.get(1..).unwrap_or_default());
+    let kind = AssetKind(fields.u32()?);
+    fields.finish()?;
+    Ok(kind)
+}
+
+/// Key of a trade or a reserved transfer that is open.
+#[must_use]
+pub fn open_key(id: TransferId) -> Vec<u8> {
+    key(0x1c, &[&transfer(id)])
+}
+
+/// All that are open.
+#[must_use]
+pub fn open() -> KeyRange {
+    KeyRange::prefix(&[0x1c])
+}
+
+/// The transfer that a key of [`open_key`] names.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn open_of(key: &[u8]) -> Result<TransferId, StoreError> {
+    ending("the key of what is open", key, 1)
+}
+
+/// Key that says when something that is open expires.
+#[must_use]
+pub fn deadline_key(at: WallTime, id: TransferId) -> Vec<u8> {
+    key(0x1d, &[&at.0.to_be_bytes(), &transfer(id)])
+}
+
+/// All deadlines, the earliest first.
+#[must_use]
+pub fn deadlines() -> KeyRange {
+    KeyRange::prefix(&[0x1d])
+}
+
+/// The deadline that a key names.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn deadline_of(key: &[u8]) -> Result<(WallTime, TransferId), StoreError> {
+    let mut fields = Fields::of("a deadline's key", key.get(1..).unwrap_or_default());
+    Ok((WallTime(fields.u64()?), ending("a deadline's key", key, 9)?))
+}
+
+/// Key of an entry.
+#[must_use]
+pub fn entry_key(entry: EntryNumber) -> Vec<u8> {
+    key(0x1e, &[&entry.0.to_be_bytes()])
+}
+
+/// All entries after `after`.
+#[must_use]
+pub fn entries_after(after: EntryNumber) -> KeyRange {
+    KeyRange::new(entry_key(after.next()), KeyRange::prefix(&[0x1e]).end)
+}
+
+/// Under which the chunks of a notice are kept.
+#[must_use]
+pub fn notice_key(notice: NoticeNumber) -> Vec<u8> {
+    key(0x1f, &[&[1], &notice.0.to_be_bytes()])
+}
+
+/// The chunks of all notices after `after`.
+#[must_use]
+pub fn notices_after(after: NoticeNumber) -> KeyRange {
+    KeyRange::new(notice_key(after.next()), KeyRange::prefix(&[0x1f, 1]).end)
+}
+
+/// The notice to which a chunk belongs.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn notice_of(key: &[u8]) -> Result<NoticeNumber, StoreError> {
+    let mut fields = Fields::of("a notice's key", key.get(2..).unwrap_or_default());
+    let notice = NoticeNumber(fields.u64()?);
+    fields.u16()?;
+    fields.finish()?;
+    Ok(notice)
+}
+
+/// Key under which the entry is found that was made of an order.
+#[must_use]
+pub fn done_key(id: TransferId) -> Vec<u8> {
+    key(0x1f, &[&[2], &transfer(id)])
+}
+
+/// Key of what is known of an entity of the database as a holder.
+#[must_use]
+pub fn holder_key(holder: DatabaseId) -> Vec<u8> {
+    key(0x1f, &[&[3], &holder.0.to_be_bytes()])
+}
+
+/// All holders.
+#[must_use]
+pub fn holders() -> KeyRange {
+    KeyRange::prefix(&[0x1f, 3])
+}
+
+/// The holder whose key this is.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn holder_of(key: &[u8]) -> Result<DatabaseId, StoreError> {
+    number("a holder's key", key.get(2..).unwrap_or_default()).map(DatabaseId)
+}
+
+/// Key that says that a holder is party to something that is open.
+#[must_use]
+pub fn party_key(holder: DatabaseId, id: TransferId) -> Vec<u8> {
+    key(0x1f, &[&[4], &holder.0.to_be_bytes(), &transfer(id)])
+}
+
+/// What a holder is party to.
+#[must_use]
+pub fn party_to(holder: DatabaseId) -> KeyRange {
+    KeyRange::prefix(&key(0x1f, &[&[4], &holder.0.to_be_bytes()]))
+}
+
+/// What all holders are party to.
+#[must_use]
+pub fn parties() -> KeyRange {
+    KeyRange::prefix(&[0x1f, 4])
+}
+
+/// Who is party to what, by a key of [`party_key`].
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn party_of(key: &[u8]) -> Result<(DatabaseId, TransferId), StoreError> {
+    let mut fields = Fields::of("a party's key", key.get(2..).unwrap_or_default());
+    Ok((DatabaseId(fields.u64()?), ending("a party's key", key, 10)?))
+}
+
+/// Everything of the ledger.
+#[must_use]
+pub fn everything() -> KeyRange {
+    KeyRange::new(vec![0x18], vec![0x20])
+}
+
+/// The stored form of an entry's number.
+#[must_use]
+pub fn encode_entry_number(entry: EntryNumber) -> [u8; 8] {
+    entry.0.to_be_bytes()
+}
+
+/// Reads an entry's number.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn decode_entry_number(value: &[u8]) -> Result<EntryNumber, StoreError> {
+    number("the entry of an order", value).map(EntryNumber)
+}
+
+/// The stored form of a balance.
+#[must_use]
+pub fn encode_balance(units: u64) -> [u8; 8] {
+    units.to_be_bytes()
+}
+
+/// Reads a balance.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn decode_balance(value: &[u8]) -> Result<u64, StoreError> {
+    number("a balance", value)
+}
+
+/// The stored form of a kind.
+#[must_use]
+pub fn encode_kind(kind: AssetKind) -> [u8; 4] {
+    kind.0.to_be_bytes()
+}
+
+/// Reads a kind.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn decode_kind(value: &[u8]) -> Result<AssetKind, StoreError> {
+    let mut fields = Fields::of("a kind of assets", value);
+    let kind = AssetKind(fields.u32()?);
+    fields.finish()?;
+    Ok(kind)
+}
+
+impl Head {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let numbers = [self.entry.0, self.notice.0, self.serial.0];
+        numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
+    }
+
+    /// Reads the stored form; no value is the head of a ledger in which nothing was done.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: Option<&[u8]>) -> Result<Self, StoreError> {
+        let Some(value) = value else { return Ok(Self::default()) };
+        let mut fields = Fields::of("the ledger's head", value);
+        let head = Self {
+            entry: EntryNumber(fields.u64()?),
+            notice: NoticeNumber(fields.u64()?),
+            serial: Serial(fields.u64()?),
+        };
+        fields.finish()?;
+        Ok(head)
+    }
+}
+
+fn transfer(id: TransferId) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&id.asker.0.to_be_bytes());
+    bytes[8..].copy_from_slice(&id.number.0.to_be_bytes());
+    bytes
+}
+
+/// The transfer with which a key ends, `at` so many bytes from its beginning.
+fn ending(what: &'static str, key: &[u8], at: usize) -> Result<TransferId, StoreError> {
+    let mut fields = Fields::of(what, key.get(at..).unwrap_or_default());
+    let id = TransferId {
+        asker: EntityId(fields.u64()?),
+        number: TransferNumber(fields.u64()?),
+    };
+    fields.finish()?;
+    Ok(id)
+}
