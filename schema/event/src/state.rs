@@ -407,6 +407,7 @@ impl OwnerState {
                 let base = BaseImage {
                     database: creation.database,
                     checkout: creation.checkout,
+                    cell_properties: creation.cell_properties.iter().cloned().collect(),
                     ..BaseImage::default()
                 };
                 Image::new(
@@ -550,7 +551,13 @@ fn apply_to_base(entity: EntityId, base: &mut BaseImage, body: &Body) -> Result<
     match body {
         Body::Stored { database } => base.database = *database,
         Body::TokenSet(digest) => base.token = Some(*digest),
-        Body::Placed(at) => base.cell = *at,
+        Body::Placed(at) => {
+            base.cell = *at;
+            if at.is_some() {
+                // From here on the cell part has them.
+                base.cell_properties.clear();
+            }
+        }
         Body::Ordered { number, order } => base.ledger.order(*number, order)?,
         Body::Booked(news) => base.ledger.book(entity, news)?,
         _ => return Err("it is not about a base part"),

@@ -59,6 +59,7 @@ fn lived(old: &EntityType, dice: &mut dyn FnMut() -> u64) -> (OwnerState, BTreeM
         properties: on_base(old)
             .map(|property| (property.index, property.default.clone()))
             .collect(),
+        cell_properties: Vec::new(),
     };
     let mut events = vec![event(Body::BaseCreated(Box::new(creation)))];
     let mut held = BTreeMap::new();

@@ -324,7 +324,7 @@ pub struct CheckedOut {
     /// The type.
     #[prost(uint32, tag = "3")]
     pub type_id: u32,
-    /// The stored properties of the base part, as the log writes properties.
+    /// The stored properties of both parts, as the log writes properties.
     #[prost(bytes = "vec", tag = "4")]
     pub properties: Vec<u8>,
     /// Why there is no answer, for the reader; empty if there is one.
@@ -344,7 +344,7 @@ pub struct OpenSession {
     /// Its type.
     #[prost(uint32, tag = "3")]
     pub type_id: u32,
-    /// The stored properties of the base part, as the log writes properties.
+    /// The stored properties of both parts, as the log writes properties.
     #[prost(bytes = "vec", tag = "4")]
     pub properties: Vec<u8>,
     /// SHA-256 of the ticket with which the client will come.

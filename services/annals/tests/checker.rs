@@ -457,6 +457,7 @@ fn parts_are_told_apart_and_what_never_was_is_unknown() {
         database: DatabaseId(0),
         checkout: 0,
         properties: Vec::new(),
+        cell_properties: Vec::new(),
     };
     let body = Body::BaseCreated(Box::new(creation));
     let subject = (AVATAR, Part::Base);

@@ -2,7 +2,7 @@
 
 use annals_event::{Body, ClientLink};
 use annals_ids::{EntityId, SessionId};
-use annals_node::{ConnectionId, Denied, Desk, NotOpened, Output};
+use annals_node::{ConnectionId, Denied, Desk, NotOpened, Output, Stored};
 use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Welcome, protocol_hash};
 
 use crate::{
@@ -177,14 +177,17 @@ fn is_outdated(desk: &Desk, entity: EntityId, checkout: u64) -> bool {
 
 fn create_account(desk: &mut Desk, wanted: &OpenSession) -> Result<EntityId, NotOpened> {
     let entity_type = desk.type_of(wanted.type_id);
-    let is_held = |member| {
+    let is_of_cell = |member| {
         let property = entity_type.and_then(|found| found.property(member));
-        property.is_none_or(|property| property.distribution.on_base())
+        property.is_some_and(|property| property.distribution.on_cell())
     };
-    // What the cell part holds is stored beside it, and is for whoever makes the cell part.
-    let properties = wanted.properties.iter().filter(|(member, _)| is_held(*member));
-    let properties = properties.cloned().collect();
-    let stored = Some((wanted.account, wanted.checkout));
+    let stored = wanted.properties.iter().cloned();
+    let (cell_properties, properties) = stored.partition(|(member, _)| is_of_cell(*member));
+    let stored = Stored {
+        database: wanted.account,
+        checkout: wanted.checkout,
+        cell_properties,
+    };
     desk.create_base(wanted.type_id, properties, stored)
         .map_err(|denied| match denied {
             Denied::NoIds => NotOpened::Full,

@@ -73,7 +73,7 @@ pub struct OpenSession {
     pub checkout: u64,
     /// Its entity's type.
     pub type_id: TypeId,
-    /// What is stored of it.
+    /// What is stored of it, of both parts.
     pub properties: Vec<(MemberId, Value)>,
     /// SHA-256 of the ticket's secret.
     pub ticket: [u8; 32],

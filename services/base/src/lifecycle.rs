@@ -3,7 +3,7 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
-use annals_node::{Bootstrap, Desk, Trouble};
+use annals_node::{Bootstrap, Desk, Stored, Trouble};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
@@ -29,7 +29,7 @@ impl BaseRole {
         let Some(Bootstrap { type_id, properties }) = desk.bootstrap() else {
             return;
         };
-        match desk.create_base(type_id, properties, None) {
+        match desk.create_base(type_id, properties, Stored::default()) {
             Ok(entity) => desk.record(Subject::Owner, false, Body::Bootstrapped { entity }),
             Err(denied) => {
                 self.counters.denied += 1;
@@ -52,6 +52,12 @@ impl BaseRole {
             return;
         }
         let (type_id, client) = (image.type_id, image.client);
+        // What is asked for now comes before what is stored, and that before the defaults.
+        let stored = image
+            .base()
+            .map(|base| base.cell_properties.clone())
+            .unwrap_or_default();
+        let properties = stored.into_iter().chain(properties).collect();
         let has_part = desk.type_of(type_id).is_some_and(|found| found.parts.cell);
         let properties = desk.initial(type_id, Part::Cell, properties);
         let owner = self

@@ -143,11 +143,13 @@ pub enum Alarm {
         /// Its type.
         type_id: TypeId,
     },
-    /// An identifier is taken.
-    #[error("entity {database} of the database has the identifier of entity {holder} and is found by its id alone")]
+    /// A value that only one entity may have is taken.
+    #[error("entity {database} of the database has the {property} of entity {holder} and is not found by it")]
     IdentifierTaken {
         /// Which entity.
         database: DatabaseId,
+        /// Which property: an identifier, or one with a unique index.
+        property: String,
         /// Who has the identifier.
         holder: DatabaseId,
     },

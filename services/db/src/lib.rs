@@ -6,9 +6,11 @@
 
 pub mod accounts;
 mod fold;
+mod index;
 mod recovery;
 mod stored;
 
 pub use fold::{Alarm, FoldError, Folded, Folder, Missing};
+pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
-pub use stored::{StoredEntity, Unfit, find as find_stored, read as read_stored};
+pub use stored::{StoredEntity, Unfit, read as read_stored};

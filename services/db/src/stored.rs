@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{EntityType, INDEXED_BYTES, Mismatch, Property, Schema, Value, check};
+use annals_def::{EntityType, Mismatch, Property, Schema, Value, check};
 use annals_event::{
     Image, Malformed, Reader,
     latest::value::{put_value, take_value},
@@ -17,6 +17,8 @@ use annals_store::{
     KeyRange, StoreError, Transaction,
     layout::{chunks, database, read_chunks},
 };
+
+use crate::index;
 
 /// An entity of the database.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,13 +94,6 @@ impl StoredEntity {
         persistent.filter(held).filter_map(stored).collect()
     }
 
-    /// Its place in the index of identifiers, if it has an identifier.
-    fn place(&self, schema: &Schema) -> Option<Vec<u8>> {
-        let entity_type = schema.type_named(&self.entity_type)?;
-        let value = self.properties.get(&entity_type.identifier()?.name)?;
-        Some(database::identifier_key(entity_type.id, &identifier_bytes(value)?))
-    }
-
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -142,15 +137,24 @@ pub async fn read(transaction: &Transaction, id: DatabaseId) -> Result<Option<St
 }
 
 /// What writing an entity came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     /// Bytes that it takes.
     pub(crate) bytes: usize,
-    /// Who has its identifier already, if another one has: it is found under its id alone.
-    pub(crate) holder: Option<DatabaseId>,
+    /// The properties whose values only one entity may have and another one has: it is not found by them.
+    pub(crate) taken: Vec<Taken>,
 }
 
-/// Writes an entity of the database, and its identifier's place in the index. `before` is what is there.
+/// A value that only one entity may have, and that another one has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// The property.
+    pub(crate) property: String,
+    /// Who has the value.
+    pub(crate) holder: DatabaseId,
+}
+
+/// Writes an entity of the database, and its places in the index. `before` is what is there.
 ///
 /// # Errors
 /// As the transaction's reads and writes.
@@ -167,60 +171,32 @@ pub(crate) async fn write(
     for (key, chunk) in chunks(&key, &encoded) {
         transaction.set(&key, chunk)?;
     }
-    let bytes = encoded.len();
-    let place = stored.place(schema);
+    let now = index::places(schema, id, stored);
     let former = before
-        .and_then(|before| before.place(schema))
-        .filter(|former| Some(former) != place.as_ref());
-    if let Some(former) = former
-        && holder(transaction, &former).await? == Some(id)
-    {
-        transaction.clear(&former)?;
-    }
-    let Some(place) = place else {
-        return Ok(Written { bytes, holder: None });
-    };
-    let holder = holder(transaction, &place).await?;
-    if holder.is_none() {
-        transaction.set(&place, &database::encode_id(id))?;
-    }
-    let holder = holder.filter(|holder| *holder != id);
-    Ok(Written { bytes, holder })
-}
-
-/// Finds an entity of the database by its identifier.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn find(
-    transaction: &Transaction,
-    entity_type: &EntityType,
-    identifier: &Value,
-) -> Result<Option<DatabaseId>, StoreError> {
-    let Some(identifier) = identifier_bytes(identifier) else {
-        return Ok(None);
-    };
-    holder(transaction, &database::identifier_key(entity_type.id, &identifier)).await
-}
-
-async fn holder(transaction: &Transaction, place: &[u8]) -> Result<Option<DatabaseId>, StoreError> {
-    let value = transaction.get(place).await?;
-    value.map(|value| database::decode_id(&value)).transpose()
-}
-
-/// What the index knows a value by. An empty identifier names nothing.
-fn identifier_bytes(value: &Value) -> Option<Vec<u8>> {
-    let mut bytes = match value {
-        Value::Unicode(text) => text.as_bytes().to_vec(),
-        Value::Bytes(bytes) => bytes.clone(),
-        other => {
-            let mut bytes = Vec::new();
-            put_value(&mut bytes, other);
-            bytes
+        .map(|before| index::places(schema, id, before))
+        .unwrap_or_default();
+    for place in former.iter().filter(|place| !now.contains(place)) {
+        if !place.unique || index::holder(transaction, &place.key).await? == Some(id) {
+            transaction.clear(&place.key)?;
         }
-    };
-    bytes.truncate(INDEXED_BYTES);
-    (!bytes.is_empty()).then_some(bytes)
+    }
+    let mut taken = Vec::new();
+    for place in now {
+        if !place.unique {
+            transaction.set(&place.key, &[])?;
+            continue;
+        }
+        match index::holder(transaction, &place.key).await? {
+            None => transaction.set(&place.key, &database::encode_id(id))?,
+            Some(holder) if holder == id => {}
+            Some(holder) => {
+                let property = place.property;
+                taken.push(Taken { property, holder });
+            }
+        }
+    }
+    let bytes = encoded.len();
+    Ok(Written { bytes, taken })
 }
 
 fn take_name(reader: &mut Reader<'_>) -> Result<String, Malformed> {

@@ -8,6 +8,7 @@ use annals_def::{EntityType, Method, Property, Value, check};
 use annals_event::{Audience, Awaiting, Body, Call, Image, Link, Outcome, Place, Timer};
 use annals_ids::{Address, DatabaseId, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime};
 
+pub use creation::Stored;
 pub use denied::Denied;
 use properties::fits;
 
@@ -238,7 +239,7 @@ impl<'a> Context<'a> {
     pub fn create_base(&mut self, entity_type: &str, properties: Vec<(MemberId, Value)>) -> Result<Mailbox, Denied> {
         let type_id = self.desk.schema.type_named(entity_type).map(|found| found.id);
         let type_id = type_id.ok_or_else(|| self.unknown(format!("entity type {entity_type} beside it")))?;
-        let entity = self.desk.create_base(type_id, properties, None)?;
+        let entity = self.desk.create_base(type_id, properties, Stored::default())?;
         Ok(Mailbox {
             entity,
             home: self.desk.owner(),

@@ -25,7 +25,7 @@ pub mod typed;
 pub mod writer;
 
 pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, GhostView};
-pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, MAX_VALUE_BYTES, check_args};
+pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, MAX_VALUE_BYTES, Stored, check_args};
 pub use desk::Desk;
 pub use ids::{BLOCK, IdBlocks};
 pub use output::{ConnectionId, NotOpened, Output, Request};

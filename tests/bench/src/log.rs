@@ -232,6 +232,7 @@ impl Core {
             properties: (0..PROPERTIES)
                 .map(|member| (MemberId(member), Value::Bytes(Vec::new())))
                 .collect(),
+            cell_properties: Vec::new(),
         };
         journal.record(Self::subject(), false, Body::BaseCreated(Box::new(creation)));
         Self {

@@ -97,6 +97,8 @@ pub struct BaseCreation {
     pub checkout: u64,
     /// Every property that the base part holds.
     pub properties: Vec<(MemberId, Value)>,
+    /// What the database keeps of its cell part, for when it has one.
+    pub cell_properties: Vec<(MemberId, Value)>,
 }
 
 /// What can happen.
@@ -394,6 +396,7 @@ impl Body {
                 put_number(out, creation.database.0);
                 put_number(out, creation.checkout);
                 put_properties(out, &creation.properties);
+                put_properties(out, &creation.cell_properties);
             }
             Body::CellCreated(creation) => creation.write(out),
             Body::Destroyed => {}
@@ -468,6 +471,7 @@ impl Body {
                 database: DatabaseId(reader.number("database id")?),
                 checkout: reader.number("check-out")?,
                 properties: take_properties(reader)?,
+                cell_properties: take_properties(reader)?,
             })),
             2 => Body::CellCreated(Box::new(CellCreation::read(reader)?)),
             3 => Body::Destroyed,

@@ -52,6 +52,8 @@ pub struct BaseImage {
     pub database: DatabaseId,
     /// Which check-out of that entity this life holds; 0 if none.
     pub checkout: u64,
+    /// What the database keeps of the cell part; none of it any more once there was a cell part in this life.
+    pub cell_properties: BTreeMap<MemberId, Value>,
     /// Where the cell part is.
     pub cell: Option<OwnerId>,
     /// SHA-256 of the token with which its client may resume.
@@ -169,12 +171,7 @@ impl Image {
     fn write_extent(&self, out: &mut Vec<u8>, extent: Extent) {
         put_number(out, u64::from(self.type_id.0));
         put_number(out, u64::from(self.home.0));
-        let properties: Vec<_> = self
-            .properties
-            .iter()
-            .map(|(member, value)| (*member, value.clone()))
-            .collect();
-        put_properties(out, &properties);
+        put_held(out, &self.properties);
         put_number(out, self.history.0);
         put_events(out, self.recent.iter());
         put_number(out, self.timers.len() as u64);
@@ -190,6 +187,7 @@ impl Image {
                 out.push(0);
                 put_number(out, base.database.0);
                 put_number(out, base.checkout);
+                put_held(out, &base.cell_properties);
                 put_option(out, base.cell.as_ref(), |out, owner| {
                     put_number(out, u64::from(owner.0));
                 });
@@ -214,12 +212,7 @@ impl Image {
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let type_id = TypeId(reader.narrow("type")?);
         let home = OwnerId(reader.narrow("owner")?);
-        let wrong = reader.malformed("properties");
-        let properties = take_properties(reader)?;
-        if !properties.is_sorted_by(|(one, _), (next, _)| one < next) {
-            return Err(wrong);
-        }
-        let properties = properties.into_iter().collect();
+        let properties = take_held(reader)?;
         let history = HistoryNumber(reader.ordinal("history number")?);
         let recent: VecDeque<Event> = take_events(reader)?;
         if recent.len() > HISTORY_KEPT {
@@ -248,6 +241,7 @@ impl PartImage {
             0 => PartImage::Base(BaseImage {
                 database: DatabaseId(reader.number("database id")?),
                 checkout: reader.number("check-out")?,
+                cell_properties: take_held(reader)?,
                 cell: take_option(reader, |reader| Ok(OwnerId(reader.narrow("owner")?)))?,
                 token: take_option(reader, |reader| reader.array("token digest"))?,
                 ledger: LedgerView::read(reader)?,
@@ -319,6 +313,21 @@ impl Sent {
             last: take_call_number(reader)?,
             unconfirmed: reader.map(2, "unconfirmed calls", take_call_number, Call::read)?,
         })
+    }
+}
+
+fn put_held(out: &mut Vec<u8>, held: &BTreeMap<MemberId, Value>) {
+    let properties: Vec<_> = held.iter().map(|(member, value)| (*member, value.clone())).collect();
+    put_properties(out, &properties);
+}
+
+fn take_held(reader: &mut Reader<'_>) -> Result<BTreeMap<MemberId, Value>, Malformed> {
+    let wrong = reader.malformed("properties");
+    let properties = take_properties(reader)?;
+    if properties.is_sorted_by(|(one, _), (next, _)| one < next) {
+        Ok(properties.into_iter().collect())
+    } else {
+        Err(wrong)
     }
 }
 

@@ -12,7 +12,7 @@ use annals_wire::{
 use crate::{
     cell::Cell,
     game::text,
-    host::{CELL, Host, Out},
+    host::{CELL, Host, Out, open},
     player::{Player, log_in},
 };
 
@@ -102,6 +102,42 @@ fn an_entity_of_the_database_is_stored_before_it_ends() {
     let bodies: Vec<Body> = own.map(|event| event.body).collect();
     let database = annals_ids::DatabaseId(5);
     assert_eq!(bodies[bodies.len() - 2..], [Body::Stored { database }, Body::Destroyed]);
+}
+
+#[test]
+fn a_cell_part_begins_with_what_is_stored_of_it() {
+    for crashes in [false, true] {
+        let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+        let ticket = host.secret();
+        let mut wanted = open(&host, 1, 5, 1, &ticket);
+        wanted.type_id = crate::game::AVATAR;
+        let avatar = host.schema.entity_type(wanted.type_id).unwrap().clone();
+        let member = |name: &str| avatar.property_named(name).unwrap().index;
+        let (motto, hp) = (member("motto"), member("hp"));
+        wanted.properties = vec![(motto, Value::Unicode("slow".into())), (hp, Value::Int(-7))];
+        host.role(BaseInput::OpenSession(wanted));
+        host.settle();
+        if crashes {
+            host.crash();
+        }
+        let entity = host.owner.state().databases[&annals_ids::DatabaseId(5)];
+        host.call(entity, avatar.base_method_named("grow").unwrap().index);
+        host.settle();
+        let begun = host.sent.iter().find_map(|(_, envelope)| match &envelope.message {
+            Message::Call(call) => match &call.call {
+                Call::CreateCell(creation) => Some(creation.properties.clone()),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(begun, Some(vec![(hp, Value::Int(-7))]), "crashes: {crashes}");
+        host.sent.retain(|(to, _)| *to == CELL);
+        cell.work(&mut host);
+        assert_eq!(text(&host.image(entity).properties[&motto]), "slow");
+        let base = host.image(entity).base().unwrap();
+        assert!(base.cell_properties.is_empty(), "they are the cell part's now");
+        assert_eq!(host.folded().entities[&entity], *host.image(entity));
+    }
 }
 
 #[test]

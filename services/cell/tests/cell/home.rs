@@ -55,7 +55,9 @@ pub(crate) struct Home {
 
 impl Home {
     fn create(&self, desk: &mut Desk, type_id: TypeId, place: Place, session: Option<SessionId>) {
-        let entity = desk.create_base(type_id, Vec::new(), None).expect("the type is known");
+        let entity = desk
+            .create_base(type_id, Vec::new(), annals_node::Stored::default())
+            .expect("the type is known");
         let client = session.map(|session| ClientLink {
             session,
             proxy: desk.owner(),

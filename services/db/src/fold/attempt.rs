@@ -223,9 +223,9 @@ impl Folder {
         database: DatabaseId,
         parts: &[&Image],
     ) -> Result<(), FoldError> {
-        let (written, alarm) = effects::write(&attempt.transaction, &self.schema, database, parts).await?;
+        let (written, alarms) = effects::write(&attempt.transaction, &self.schema, database, parts).await?;
         attempt.bytes += written.bytes;
-        attempt.folded.alarms.extend(alarm);
+        attempt.folded.alarms.extend(alarms);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use annals_store::{
 };
 
 use super::Alarm;
-use crate::stored::{self, StoredEntity, Written};
+use crate::stored::{self, StoredEntity, Taken, Written};
 
 /// What an event asks for.
 pub(super) enum Effect {
@@ -69,19 +69,24 @@ pub(super) async fn write(
     schema: &Schema,
     database: DatabaseId,
     parts: &[&Image],
-) -> Result<(Written, Option<Alarm>), StoreError> {
+) -> Result<(Written, Vec<Alarm>), StoreError> {
     let before = stored::read(transaction, database).await?;
     let mut entity: StoredEntity = before.clone().unwrap_or_default();
     for part in parts {
         let Some(entity_type) = schema.entity_type(part.type_id) else {
             let type_id = part.type_id;
-            return Ok((Written::default(), Some(Alarm::UnknownType { database, type_id })));
+            return Ok((Written::default(), vec![Alarm::UnknownType { database, type_id }]));
         };
         entity.take_in(entity_type, part);
     }
     let written = stored::write(transaction, schema, database, before.as_ref(), &entity).await?;
-    let taken = |holder| Alarm::IdentifierTaken { database, holder };
-    Ok((written, written.holder.map(taken)))
+    let taken = |taken: &Taken| Alarm::IdentifierTaken {
+        database,
+        property: taken.property.clone(),
+        holder: taken.holder,
+    };
+    let alarms = written.taken.iter().map(taken).collect();
+    Ok((written, alarms))
 }
 
 /// An entity that has just become one of the database's is in use by the life that made it so.

@@ -19,6 +19,7 @@ pub(crate) fn begin_base(
         database: DatabaseId(database),
         checkout,
         properties: game::properties(Part::Base, &[("name", Value::Unicode(name.to_owned()))]),
+        cell_properties: Vec::new(),
     };
     let created = Body::BaseCreated(Box::new(creation));
     realm.scribe(owner).record(entity, false, created);

@@ -64,6 +64,8 @@ fn the_persistent_properties_of_both_parts_are_written_and_no_others() {
         ("gold", Value::Int(5)),
         ("hp", Value::Int(7)),
         ("kit", kit(3, 0)),
+        ("level", Value::Int(0)),
+        ("motto", Value::Bytes(Vec::new())),
         ("name", Value::Unicode("anna".into())),
     ];
     let expected = StoredEntity {
@@ -216,6 +218,7 @@ fn an_identifier_finds_who_has_it_now() {
     realm.fold(usize::MAX);
     let taken = Alarm::IdentifierTaken {
         database: DatabaseId(901),
+        property: "name".into(),
         holder: DATABASE,
     };
     assert_eq!(realm.alarms, [taken]);

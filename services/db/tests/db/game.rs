@@ -11,6 +11,8 @@ const AVATAR: &str = r"<root>
     <name> <Type> UNICODE_STRING </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> <Identifier> true </Identifier> <DatabaseLength> 255 </DatabaseLength> </name>
     <gold> <Type> INT64 </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </gold>
     <kit> <Type> FIXED_DICT <Properties> <worn> <Type> INT64 </Type> </worn> <wet> <Type> INT64 </Type> <Persistent> false </Persistent> </wet> </Properties> </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </kit>
+    <level> <Type> INT16 </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> <Indexed> true </Indexed> </level>
+    <motto> <Type> STRING </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> <Indexed> true </Indexed> <DatabaseLength> 255 </DatabaseLength> </motto>
     <notes> <Type> INT64 </Type> <Flags> BASE </Flags> </notes>
     <hp> <Type> INT64 </Type> <Flags> ALL_CLIENTS </Flags> <Persistent> true </Persistent> </hp>
     <threat> <Type> INT64 </Type> <Flags> CELL_PUBLIC </Flags> </threat>

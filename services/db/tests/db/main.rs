@@ -8,6 +8,7 @@ mod alarms;
 mod database;
 mod game;
 mod generated;
+mod index;
 mod oracle;
 mod realm;
 mod scribe;

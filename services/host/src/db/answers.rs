@@ -142,7 +142,8 @@ async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> Check
         return failed(format!("entity {database} cannot be loaded: {}", Chain(&unfit)));
     }
     let mut properties = Vec::new();
-    put_properties(&mut properties, &stored.properties_of(entity_type, Part::Base));
+    let parts = [Part::Base, Part::Cell].map(|part| stored.properties_of(entity_type, part));
+    put_properties(&mut properties, &parts.concat());
     CheckedOut {
         owner: checkout.owner.0,
         checkout: checkout.number,

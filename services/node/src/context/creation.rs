@@ -12,6 +12,17 @@ use crate::{
     desk::Desk,
 };
 
+/// What the database knows of an entity that begins; of one that it does not know, nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stored {
+    /// Which of its entities it is; 0 if none.
+    pub database: DatabaseId,
+    /// The check-out that this life holds.
+    pub checkout: u64,
+    /// The properties of its cell part, for when it has one.
+    pub cell_properties: Vec<(MemberId, Value)>,
+}
+
 impl Desk {
     /// What the game has the realm begin with.
     #[must_use]
@@ -42,16 +53,17 @@ impl Desk {
         &mut self,
         type_id: TypeId,
         properties: Vec<(MemberId, Value)>,
-        stored: Option<(DatabaseId, u64)>,
+        stored: Stored,
     ) -> Result<EntityId, Denied> {
         let properties = self.initial(type_id, Part::Base, properties)?;
+        self.needs(size(&properties).saturating_add(size(&stored.cell_properties)))?;
         let entity = self.new_entity().ok_or(Denied::NoIds)?;
-        let (database, checkout) = stored.unwrap_or_default();
         let creation = annals_event::BaseCreation {
             type_id,
-            database,
-            checkout,
+            database: stored.database,
+            checkout: stored.checkout,
             properties,
+            cell_properties: stored.cell_properties,
         };
         self.record(
             Subject::Entity(entity, Part::Base),

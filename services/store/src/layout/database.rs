@@ -7,10 +7,10 @@
 //! kept and restored with the accounts, which without it nobody would find again. So the hash makes names short and of one
 //! length, and keeps them out of records, requests and logs; it hides them from nobody who can read the whole store.
 
-use annals_ids::{DatabaseId, OwnerId, TypeId};
+use annals_ids::{DatabaseId, OwnerId};
 
 use super::fields::{Fields, key, number};
-use crate::{KeyRange, StoreError};
+use crate::{KeyRange, StoreError, tuple::Packer};
 
 /// Who has an entity of the database in use. There is at most one, so there is never more than one live instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +42,84 @@ pub fn entities() -> KeyRange {
     KeyRange::prefix(&[0x0c])
 }
 
-/// Key under which the entity of a type with this identifier is found.
+/// A value as the index orders it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum IndexedValue<'a> {
+    /// A whole number.
+    Signed(i64),
+    /// One of a type without a sign.
+    Unsigned(u64),
+    /// A fraction.
+    Float(f64),
+    /// Bytes, or a text in UTF-8; no more of it than the index knows.
+    Bytes(&'a [u8]),
+}
+
+impl IndexedValue<'_> {
+    /// Whether it is an empty text, which names nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Bytes(bytes) if bytes.is_empty())
+    }
+
+    fn pack(&self, packer: Packer) -> Packer {
+        match self {
+            Self::Signed(number) => packer.i64(*number),
+            Self::Unsigned(number) => packer.u64(*number),
+            Self::Float(number) => {
+                // Sorts as the numbers do: negative ones have all their bits turned, others the sign.
+                let bits = number.to_bits();
+                let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+                packer.bytes(&ordered.to_be_bytes())
+            }
+            Self::Bytes(bytes) => packer.bytes(bytes),
+        }
+    }
+}
+
+/// Key under which the one entity of a type is found that has this value in this property.
 #[must_use]
-pub fn identifier_key(type_id: TypeId, identifier: &[u8]) -> Vec<u8> {
-    key(0x0d, &[&type_id.0.to_be_bytes(), identifier])
+pub fn unique_key(names: (&str, &str), value: &IndexedValue<'_>) -> Vec<u8> {
+    index_key(value.pack(index_place(names)))
+}
+
+/// Key under which an entity of a type is found that has this value in this property, beside others.
+#[must_use]
+pub fn indexed_key(names: (&str, &str), value: &IndexedValue<'_>, database: DatabaseId) -> Vec<u8> {
+    let mut key = index_key(value.pack(index_place(names)));
+    key.extend(database.0.to_be_bytes());
+    key
+}
+
+/// The keys of all entities after `after` that have this value in this property.
+#[must_use]
+pub fn indexed_range(names: (&str, &str), value: &IndexedValue<'_>, after: DatabaseId) -> KeyRange {
+    let place = index_key(value.pack(index_place(names)));
+    let after = indexed_key(names, value, after);
+    // No id begins with ff; a longer text with a zero where this one ends does.
+    KeyRange::new(crate::key_after(&after), [&place[..], &[0xff]].concat())
+}
+
+/// All places of one property of a type.
+#[must_use]
+pub fn index_of(names: (&str, &str)) -> KeyRange {
+    KeyRange::prefix(&index_key(index_place(names)))
+}
+
+/// The entity that an [`indexed_key`] names.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn indexed_id(key: &[u8]) -> Result<DatabaseId, StoreError> {
+    decode_id(key.last_chunk::<8>().map_or(&[], |id| &id[..]))
+}
+
+fn index_place((entity_type, property): (&str, &str)) -> Packer {
+    Packer::new().text(entity_type).text(property)
+}
+
+fn index_key(place: Packer) -> Vec<u8> {
+    key(0x0d, &[&place.finish()])
 }
 
 /// Key of a check-out.

@@ -15,7 +15,8 @@
 //! | `0a` | owner:u32, area:u8, 1, entity:u64, chunk:u16 | an entity's image | db |
 //! | `0b` | owner:u32 | [`snapshots::Position`] | db |
 //! | `0c` | database id:u64, chunk:u16 | [a stored entity](database) | db |
-//! | `0d` | type:u16, identifier | database id:u64 | db |
+//! | `0d` | tuple of the type's name, the property's, the value | database id:u64 of the one entity that has it | db |
+//! | `0d` | tuple of the same, database id:u64 | – , where several may have the value | db |
 //! | `0e` | database id:u64 | [`database::Checkout`] | db |
 //! | `0f` | account name's key | [`database::Account`] | db |
 //! | `10` | – | [`director::Term`] | director |

@@ -2,12 +2,12 @@
 
 use annals_ids::{
     BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard,
-    TypeId, WallTime,
+    WallTime,
 };
 use proptest::prelude::*;
 
 use super::archive::{FoldLease, Hole, Tree};
-use super::database::{Account, Checkout};
+use super::database::{Account, Checkout, IndexedValue};
 use super::director::{Counter, Realm, Term};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
@@ -30,7 +30,8 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         snapshots::entity_key(owner, Area::Second, EntityId(number)),
         snapshots::position_key(owner),
         database::entity_key(DatabaseId(number)),
-        database::identifier_key(TypeId(shard.0), &hash.0),
+        database::unique_key(("Avatar", "name"), &IndexedValue::Bytes(&hash.0)),
+        database::indexed_key(("Avatar", "level"), &IndexedValue::Unsigned(number), DatabaseId(number)),
         database::checkout_key(DatabaseId(number)),
         database::account_key(&hash.0),
         director::term_key(),

@@ -516,7 +516,11 @@ impl World {
         let entity_type = self.schema.type_named("Avatar").expect("the game has avatars");
         let stored = immediate(accounts::load(&self.store, account)).expect("the simulated store answers");
         let properties = stored
-            .map(|stored| stored.properties_of(entity_type, Part::Base))
+            .map(|stored| {
+                [Part::Base, Part::Cell]
+                    .map(|part| stored.properties_of(entity_type, part))
+                    .concat()
+            })
             .unwrap_or_default();
         OpenSession {
             request,
