@@ -59,7 +59,7 @@ fn a_look_up_names_those_that_have_the_value_now() {
             acts::store(&mut realm, base, EntityId(number), 900 + number);
             realm.write(base, false);
             realm.fold(usize::MAX);
-            for (property, values) in &choices {
+            for (property, _) in &choices {
                 expected
                     .entry((property, number))
                     .or_insert_with(|| values_default(property));
