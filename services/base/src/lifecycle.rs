@@ -52,7 +52,7 @@ impl BaseRole {
             return;
         }
         let (type_id, client) = (image.type_id, image.client);
-        // What is asked for now comes before what is stored, and that before the defaults.
+        // What is asked for comes before what is stored, and that before the defaults.
         let stored = image
             .base()
             .map(|base| base.cell_properties.clone())
