@@ -299,6 +299,7 @@ fn base() -> OwnerState {
         database: DatabaseId(9),
         checkout: 1,
         properties: Vec::new(),
+        cell_properties: Vec::new(),
     };
     let begun = event(
         Subject::Entity(EntityId(4), Part::Base),
