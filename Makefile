@@ -47,7 +47,7 @@ sim: ## run 1,000 simulated realms under faults (SEED=n repeats one)
 chaos: setup ## kill, freeze and damage realms of bots, round after round, and print how they recover (ROUNDS=200 SEED=1 BOTS=200)
 	@echo "chaos: building (release)"
 	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host -p annals-sample
-	@ANNALS_CHAOS_ROUNDS=$(or $(ROUNDS),200) ANNALS_CHAOS_SEED=$(or $(SEED),1) ANNALS_CHAOS_BOTS=$(or $(BOTS),200) \
+	@CHAOS_ROUNDS=$(or $(ROUNDS),200) CHAOS_SEED=$(or $(SEED),1) CHAOS_BOTS=$(or $(BOTS),200) \
 	  $(CARGO) test --locked --release --quiet -p annals-chaos --test chaos -- --ignored --nocapture --exact rounds
 
 fuzz: ## feed all decoders with inputs found by coverage, FUZZ_SECONDS each (60); TARGETS="a b" chooses some

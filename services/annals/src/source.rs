@@ -6,6 +6,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use annals_db::{RecoveryError, read_archived};
@@ -38,8 +39,11 @@ use thiserror::Error;
 
 use crate::up::{Claim, UpError};
 
-/// How often a log is read that loses its tail meanwhile.
-const READINGS: usize = 3;
+/// How often a log is read that loses its tail meanwhile, or whose server has no leader or is busy.
+const READINGS: usize = 10;
+
+/// Between two readings.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Why there is no log to read.
 #[derive(Debug, Error)]
@@ -261,8 +265,10 @@ impl Source {
         for _ in 1..READINGS {
             match history.read(owner, reading).await {
                 Err(ReadError::Shrunk { .. }) => *reading = Reading::default(),
-                result => return result,
+                Err(ReadError::Silent { .. } | ReadError::Failed { .. }) => {}
+                Ok(()) => return Ok(()),
             }
+            tokio::time::sleep(AGAIN_AFTER).await;
         }
         history.read(owner, reading).await
     }

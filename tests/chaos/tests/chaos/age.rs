@@ -192,6 +192,22 @@ impl Age {
         self.rounds.push(Round { fault, at, back, size });
     }
 
+    /// The realm.
+    pub(crate) fn realm(&mut self) -> &mut Realm {
+        self.realm.as_mut().expect("it runs")
+    }
+
+    /// Sees that everybody plays and every promise holds after what was done to the realm's storage.
+    pub(crate) async fn stands(&mut self, after: &str) {
+        if self.all_play().await.is_none() {
+            let now = *self.progress.borrow();
+            return self.fail(&format!("after {after} not everybody plays again: {now}"));
+        }
+        if let Err(broken) = self.prove().await {
+            self.fail(&format!("after {after}: {broken}"));
+        }
+    }
+
     /// Has the bots take their leave, proves everything once more, and enters the rounds into the table. What was broken.
     pub(crate) async fn end(mut self, table: &mut Table) -> Vec<String> {
         self.until.send_replace(Instant::now());

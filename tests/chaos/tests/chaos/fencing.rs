@@ -1,13 +1,22 @@
 //! Rule R4 of recovery: a process that was taken for dead and wakes up appends nothing and writes nothing. That it shows
 //! nothing is part of what holds bots' files against the archive: what it showed would not be there.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use annals::{replay::owners, source::Source};
 use annals_director::Grants;
 use annals_event::Header;
-use annals_host::{log::Lane, process::Settings};
+use annals_host::{
+    log::{Lane, ReadError},
+    process::Settings,
+};
 use annals_ids::{Epoch, OwnerId, ProcessId};
+
+/// How often the log is asked before it counts as silent: with the deadline of each question it is half a minute.
+const TRIES: u32 = 40;
+
+/// Between two questions.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// The realm at the moment in which a process was woken.
 #[derive(Clone, Debug)]
@@ -45,11 +54,7 @@ impl Woken {
         let history = source.history.as_ref().expect("a realm that runs has a log");
         for (&owner, &(last, at_waking)) in &self.logs {
             let (mut sequence, mut epoch) = (last + 1, at_waking);
-            while let Some(entry) = history
-                .next(Lane::Log, owner, sequence)
-                .await
-                .map_err(|error| error.to_string())?
-            {
+            while let Some(entry) = patiently(async || history.next(Lane::Log, owner, sequence).await).await {
                 let (header, _) = Header::read(&entry.bytes).map_err(|error| error.to_string())?;
                 if header.epoch < epoch {
                     return Err(format!(
@@ -79,4 +84,17 @@ pub(crate) async fn source(realm: &str, nats: &str) -> Source {
         replicas: 1,
     };
     Source::running(&settings).await.expect("the realm runs")
+}
+
+/// What the log answers, asked again for as long as it has no leader or is busy.
+pub(crate) async fn patiently<T>(ask: impl AsyncFn() -> Result<T, ReadError>) -> T {
+    let mut tries = 0;
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(tries < TRIES, "{error}"),
+        }
+        tries += 1;
+        tokio::time::sleep(AGAIN).await;
+    }
 }

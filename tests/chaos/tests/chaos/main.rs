@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot go on stops right there")]
 
 mod age;
+mod damage;
 mod faults;
 mod fencing;
 mod promises;
@@ -18,13 +19,14 @@ use annals_def::split_mix;
 use annals_host::nats::ServerCount;
 
 use age::{Age, Setting};
+use damage::{Damage, endure};
 use faults::{Deck, Fault, Service};
 use table::Table;
 
 /// Rounds in one realm before the next is begun: what is checked after each grows with the realm.
 const ROUNDS_OF_AGE: u64 = 7;
 
-/// A number of the environment, as `make chaos` sets it.
+/// A number of the environment, as `make chaos` sets it. Its name does not begin with ANNALS: services take that for a setting.
 fn number(name: &str, otherwise: u64) -> u64 {
     match env::var(name) {
         Ok(text) => text
@@ -95,8 +97,34 @@ async fn a_realm_on_three_servers_recovers() {
 #[ignore = "for long: make chaos"]
 async fn rounds() {
     assert!(age::are_built(), "the services' binaries are not built");
-    let (rounds, seed) = (number("ANNALS_CHAOS_ROUNDS", 200), number("ANNALS_CHAOS_SEED", 1));
-    let bots = number("ANNALS_CHAOS_BOTS", 200) as usize;
+    let (rounds, seed) = (number("CHAOS_ROUNDS", 200), number("CHAOS_SEED", 1));
+    let bots = number("CHAOS_BOTS", 200) as usize;
     let counts = [ServerCount::One, ServerCount::Three];
     play(rounds, seed, bots, &counts, Fault::all()).await;
+}
+
+/// Does all kinds of damage to the storage of a realm of its own.
+async fn damaged(servers: ServerCount, bots: usize, damages: &[Damage]) {
+    let setting = Setting {
+        number: 1,
+        servers,
+        bots,
+        seed: 1,
+    };
+    let mut age = Age::begin(setting).await;
+    endure(&mut age, servers, damages).await;
+    let failures = age.end(&mut Table::default()).await;
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "for long: make chaos"]
+async fn damage_on_one_server() {
+    damaged(ServerCount::One, number("CHAOS_BOTS", 20) as usize, &Damage::ALL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "for long: make chaos"]
+async fn damage_on_three_servers() {
+    damaged(ServerCount::Three, number("CHAOS_BOTS", 20) as usize, &Damage::ALL).await;
 }
