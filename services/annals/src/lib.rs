@@ -13,6 +13,7 @@ pub mod defs_command;
 pub mod demo_command;
 pub mod log_command;
 pub mod progress;
+pub mod realm_command;
 pub mod replay;
 pub mod showings;
 pub mod source;

@@ -26,6 +26,8 @@ enum Commands {
     Data(annals::data_command::Data),
     /// Read a realm's log
     Log(annals::log_command::Log),
+    /// Look into a realm's database
+    Realm(annals::realm_command::Realm),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
             Commands::Defs(defs) => defs.run(),
             Commands::Data(data) => data.run(),
             Commands::Log(log) => log.run().await,
+            Commands::Realm(realm) => realm.run().await,
         }
     })
 }

@@ -22,6 +22,7 @@ use annals_store::{
 };
 use thiserror::Error;
 
+use crate::ledger::Breach;
 use attempt::Attempt;
 use log::Log;
 
@@ -134,6 +135,16 @@ pub enum Alarm {
         number: BatchNumber,
         /// What the transaction would take.
         bytes: usize,
+    },
+    /// The ledger contradicts itself.
+    #[error("owner {owner}'s log stands still before batch {number}, which the ledger cannot take: {breach}")]
+    Ledger {
+        /// Whose log.
+        owner: OwnerId,
+        /// Which batch.
+        number: BatchNumber,
+        /// What is wrong with the ledger.
+        breach: Breach,
     },
     /// An entity is of a type that the schema does not have.
     #[error("entity {database} of the database was not written: the schema has no type {type_id}")]
@@ -290,13 +301,18 @@ impl Folder {
                 return Ok(self.settle(attempt));
             };
             let last = self.undo(&mut attempt);
+            if let Some((owner, number, breach)) = attempt.breach {
+                self.halt(Alarm::Ledger { owner, number, breach }, owner);
+                continue;
+            }
             failures += 1;
             match (&error, last) {
                 (FoldError::Store(StoreError::TransactionTooLarge { .. }), Some(_)) if attempt.folded.batches > 1 => {
                     most = attempt.folded.batches / 2;
                 }
                 (FoldError::Store(StoreError::TransactionTooLarge { bytes }), Some((owner, number))) => {
-                    self.halt(owner, number, *bytes);
+                    let bytes = *bytes;
+                    self.halt(Alarm::TooLarge { owner, number, bytes }, owner);
                 }
                 (FoldError::Store(source), _) if source.retry() != Retry::Never && failures < ATTEMPTS => {
                     if *source != StoreError::Conflict {
@@ -368,8 +384,8 @@ impl Folder {
         self.snapshots.retain(is_writing);
     }
 
-    fn halt(&mut self, owner: OwnerId, number: BatchNumber, bytes: usize) {
-        self.alarms.push(Alarm::TooLarge { owner, number, bytes });
+    fn halt(&mut self, alarm: Alarm, owner: OwnerId) {
+        self.alarms.push(alarm);
         if let Some(log) = self.logs.get_mut(&owner) {
             log.halt();
             log.keep();

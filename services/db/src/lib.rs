@@ -1,12 +1,13 @@
 //! The db core: folds logs into snapshots, owner records and the archive.
 //!
 //! Responsible for: what is written into the store when a batch is folded, how an owner's state is rebuilt from it, and
-//! the database behind accounts and stored entities. Not responsible for: reading the stream, or deciding who folds: a
+//! the database behind accounts and stored entities, and the ledger. Not responsible for: reading the stream, or deciding who folds: a
 //! shell and a lease in the store do. There is no clock in here; every function is a transaction or a few.
 
 pub mod accounts;
 mod fold;
 mod index;
+pub mod ledger;
 mod recovery;
 mod stored;
 

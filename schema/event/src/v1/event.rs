@@ -402,15 +402,7 @@ impl Body {
             Body::Destroyed => {}
             Body::Stored { database } => put_number(out, database.0),
             Body::Bootstrapped { entity } => put_number(out, entity.0),
-            Body::Ordered { number, order } => {
-                put_number(out, number.0);
-                order.write(out);
-            }
-            Body::Booked(news) => news.write(out),
-            Body::Entered { notice, entry } => {
-                put_number(out, notice.0);
-                put_option(out, entry.as_deref(), |out, entry| entry.write(out));
-            }
+            Body::Ordered { .. } | Body::Booked(_) | Body::Entered { .. } => self.write_ledger(out),
             Body::Changed { member, change } => {
                 put_number(out, u64::from(member.0));
                 put_change(out, change);
@@ -460,6 +452,21 @@ impl Body {
                 put_number(out, u64::from(*key));
                 put_bytes(out, value);
             }
+        }
+    }
+
+    fn write_ledger(&self, out: &mut Vec<u8>) {
+        match self {
+            Body::Ordered { number, order } => {
+                put_number(out, number.0);
+                order.write(out);
+            }
+            Body::Booked(news) => news.write(out),
+            Body::Entered { notice, entry } => {
+                put_number(out, notice.0);
+                put_option(out, entry.as_deref(), |out, entry| entry.write(out));
+            }
+            _ => unreachable!("invariant: it is about the ledger"),
         }
     }
 

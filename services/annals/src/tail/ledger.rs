@@ -79,7 +79,7 @@ fn named(assets: &Assets) -> String {
         .items
         .iter()
         .map(|(serial, kind)| format!("item {serial} of kind {kind}"));
-    listed(units.chain(items).collect())
+    listed(&units.chain(items).collect::<Vec<_>>())
 }
 
 fn to_be_made(goods: &Goods) -> String {
@@ -91,10 +91,10 @@ fn to_be_made(goods: &Goods) -> String {
         .items
         .iter()
         .map(|(kind, count)| format!("{count} items of kind {kind}"));
-    listed(units.chain(items).collect())
+    listed(&units.chain(items).collect::<Vec<_>>())
 }
 
-fn listed(parts: Vec<String>) -> String {
+fn listed(parts: &[String]) -> String {
     if parts.is_empty() {
         "nothing".to_owned()
     } else {

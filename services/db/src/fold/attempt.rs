@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use annals_event::{Image, OwnerState, merkle::Frontier};
-use annals_ids::{BatchNumber, DatabaseId, EntityId, LeafIndex, OwnerId, OwnerKind, Shard};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, LeafIndex, LogPosition, OwnerId, OwnerKind, Shard, WallTime};
 use annals_node::chain::Step;
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,
@@ -20,6 +20,7 @@ use super::{
     effects::{self, Effect},
     log::Log,
 };
+use crate::ledger::{Ask, Breach, Desk, Failed, Life};
 
 /// Bytes of batches and of what they write to the database that one transaction takes, give or take one batch.
 const FOLD_BYTES: usize = 3 << 20;
@@ -42,6 +43,9 @@ pub(super) struct Attempt {
     bytes: usize,
     /// How many batches it folds at most.
     most: usize,
+    ledger: Desk,
+    /// Where the ledger was found to contradict itself: nothing is folded then.
+    pub(super) breach: Option<(OwnerId, BatchNumber, Breach)>,
     /// Messages taken from those that wait, in order.
     pub(super) taken: Vec<Arc<Found>>,
     /// Logs whose state it depends on and may have changed.
@@ -60,6 +64,8 @@ impl Attempt {
             tree: Frontier::new(),
             bytes: 0,
             most,
+            ledger: Desk::default(),
+            breach: None,
             taken: Vec::new(),
             entered: BTreeSet::new(),
             unfinished: VecDeque::new(),
@@ -69,7 +75,7 @@ impl Attempt {
     }
 
     fn is_full(&self) -> bool {
-        self.bytes >= FOLD_BYTES || self.folded.batches >= self.most
+        self.bytes + self.ledger.unwritten() >= FOLD_BYTES || self.folded.batches >= self.most
     }
 
     fn archive(&mut self, shard: Shard, found: &Found) -> Result<(), StoreError> {
@@ -88,6 +94,34 @@ impl Attempt {
         self.folded.bytes += found.bytes.len() as u64;
         Ok(())
     }
+}
+
+impl Attempt {
+    async fn begin_life(&mut self, database: DatabaseId, life: Life) -> Result<(), FoldError> {
+        let begun = self.ledger.begin(&self.transaction, database, life).await;
+        self.check(begun)
+    }
+
+    /// What the ledger came to. Where it contradicts itself, the log whose batch showed that does not go on.
+    fn check<T>(&mut self, done: Result<T, Failed>) -> Result<T, FoldError> {
+        done.map_err(|failed| match failed {
+            Failed::Store(error) => FoldError::Store(error),
+            Failed::Breach(breach) => {
+                self.breach = self.last.map(|(owner, number)| (owner, number, breach));
+                FoldError::Store(StoreError::Conflict)
+            }
+        })
+    }
+}
+
+/// Where a batch stands in its log, and what it says of the time.
+fn place_of(found: &Found) -> (LogPosition, WallTime) {
+    let header = &found.batch.header;
+    let at = LogPosition {
+        owner: found.owner,
+        batch: header.number,
+    };
+    (at, header.wall)
 }
 
 impl Folder {
@@ -131,6 +165,7 @@ impl Folder {
             attempt.folded.alarms.extend(alarm);
             self.advance(attempt, found.owner).await?;
         }
+        attempt.bytes += attempt.ledger.write(&attempt.transaction)?;
         self.write_cursors(attempt)?;
         self.write_snapshots(attempt)?;
         attempt.transaction.commit().await?;
@@ -179,13 +214,16 @@ impl Folder {
             return Ok(());
         }
         attempt.archive(self.shard, found)?;
+        let (at, wall) = place_of(found);
+        let expired = attempt.ledger.expire(&attempt.transaction, at, wall).await;
+        attempt.bytes += attempt.check(expired)?;
         for effect in effects {
-            self.carry_out(attempt, effect).await?;
+            self.carry_out(attempt, found, effect).await?;
         }
         Ok(())
     }
 
-    async fn carry_out(&mut self, attempt: &mut Attempt, effect: Effect) -> Result<(), FoldError> {
+    async fn carry_out(&mut self, attempt: &mut Attempt, found: &Found, effect: Effect) -> Result<(), FoldError> {
         match effect {
             Effect::Write {
                 entity,
@@ -201,10 +239,34 @@ impl Folder {
                 let parts: Vec<&Image> = [Some(&*base), cell.as_ref()].into_iter().flatten().collect();
                 self.write_entity(attempt, database, &parts).await?;
                 effects::check_out_new(&attempt.transaction, database, life).await?;
+                if base.base().is_some_and(|base| base.database != database) {
+                    let life = Life {
+                        entity,
+                        home: life.owner,
+                        checkout: life.number,
+                    };
+                    attempt.begin_life(database, life).await?;
+                }
             }
-            Effect::GiveBack { database, life } => {
+            Effect::Live { database, life } => attempt.begin_life(database, life).await?,
+            Effect::GiveBack { entity, database, life } => {
                 effects::give_back(&attempt.transaction, database, life).await?;
+                let ended = attempt.ledger.end(&attempt.transaction, database, entity).await;
+                attempt.check(ended)?;
             }
+            Effect::Ask { of, holder, order } => {
+                let (at, wall) = place_of(found);
+                let ask = Ask {
+                    at,
+                    wall,
+                    of,
+                    holder,
+                    order,
+                };
+                let executed = attempt.ledger.execute(&attempt.transaction, &ask).await;
+                attempt.check(executed)?;
+            }
+            Effect::Took(notice) => attempt.ledger.took(notice),
             Effect::EndCell { entity, home, cell } => {
                 self.load(home).await?;
                 let base = self.log(home).state().and_then(|state| state.entities.get(&entity));

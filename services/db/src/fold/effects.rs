@@ -1,14 +1,15 @@
 //! What folding a batch does to the database: entities that are written, and lives that end.
 
 use annals_def::Schema;
-use annals_event::{Body, Event, Image, OwnerState, Subject};
-use annals_ids::{DatabaseId, EntityId, OwnerId};
+use annals_event::{Body, Event, Image, OwnerState, Subject, ledger::Order};
+use annals_ids::{DatabaseId, EntityId, NoticeNumber, OwnerId, TransferId};
 use annals_store::{
     StoreError, Transaction,
     layout::database::{self, Checkout},
 };
 
 use super::Alarm;
+use crate::ledger::Life;
 use crate::stored::{self, StoredEntity, Taken, Written};
 
 /// What an event asks for.
@@ -22,7 +23,21 @@ pub(super) enum Effect {
         base: Box<Image>,
     },
     /// A life has ended: its check-out is given back.
-    GiveBack { database: DatabaseId, life: Checkout },
+    GiveBack {
+        entity: EntityId,
+        database: DatabaseId,
+        life: Checkout,
+    },
+    /// An entity of the database lives, without anything to be written.
+    Live { database: DatabaseId, life: Life },
+    /// The ledger is asked for something.
+    Ask {
+        of: TransferId,
+        holder: DatabaseId,
+        order: Order,
+    },
+    /// The log `ledger` holds this notice.
+    Took(NoticeNumber),
     /// The cell part of an entity with a base has ended: what it held last is the database's, if the entity is.
     EndCell {
         entity: EntityId,
@@ -35,8 +50,20 @@ impl Effect {
     /// What an event asks for, before it changes the state.
     pub(super) fn of(state: &OwnerState, event: &Event) -> Option<Self> {
         let Subject::Entity(entity, _) = event.subject else {
-            return None;
+            return match event.body {
+                Body::Entered { notice, .. } => Some(Self::Took(notice)),
+                _ => None,
+            };
         };
+        if let Body::BaseCreated(creation) = &event.body {
+            let life = Life {
+                entity,
+                home: state.owner,
+                checkout: creation.checkout,
+            };
+            let database = creation.database;
+            return (database != DatabaseId(0)).then_some(Self::Live { database, life });
+        }
         let image = state.entities.get(&entity)?;
         let life = |number| Checkout {
             owner: state.owner,
@@ -49,7 +76,16 @@ impl Effect {
                 life: life(base.checkout),
                 base: Box::new(image.clone()),
             }),
+            (Body::Ordered { number, order }, Some(base)) => Some(Self::Ask {
+                of: TransferId {
+                    asker: entity,
+                    number: *number,
+                },
+                holder: base.database,
+                order: order.clone(),
+            }),
             (Body::Destroyed, Some(base)) if base.database != DatabaseId(0) => Some(Self::GiveBack {
+                entity,
                 database: base.database,
                 life: life(base.checkout),
             }),

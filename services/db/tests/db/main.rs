@@ -9,6 +9,8 @@ mod database;
 mod game;
 mod generated;
 mod index;
+mod ledger;
+mod ledger_oracle;
 mod oracle;
 mod realm;
 mod scribe;

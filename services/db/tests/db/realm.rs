@@ -11,12 +11,15 @@ use annals_director::{
     openings::{self, Recorded},
 };
 use annals_event::{FrozenBatch, Header, Tail};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, Part, ProcessId, Shard};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard};
 use annals_store::{
-    MemoryStore, Store,
+    KeyRange, MemoryStore, Order, Store,
     faults::{Call, Fault, FaultyStore},
     immediate,
-    layout::{director::Term, owners::OpeningRecord},
+    layout::{
+        director::Term,
+        owners::{self, OpeningRecord},
+    },
 };
 
 use crate::{
@@ -115,10 +118,11 @@ impl Realm {
     }
 
     /// Founds an owner, with its first `Open` recorded and in the stream.
-    pub(crate) fn found(&mut self, part: Part) -> OwnerId {
-        let grant = immediate(self.grants.found(part, SHARD, PROCESS)).expect("the director leads");
+    pub(crate) fn found(&mut self, kind: impl Into<OwnerKind>) -> OwnerId {
+        let kind = kind.into();
+        let grant = immediate(self.grants.found(kind, SHARD, PROCESS)).expect("the director leads");
         let owner = Owner {
-            scribe: Scribe::new(grant.owner, part),
+            scribe: Scribe::new(grant.owner, kind),
             chain: Vec::new(),
             granted: grant.epoch,
             opening: None,
@@ -283,6 +287,26 @@ impl Realm {
         }
     }
 
+    /// Folds what another realm has archived, in the order of its leaves, into this realm's empty store.
+    pub(crate) fn refold(&mut self, other: &Realm) {
+        let granted = [owners::owners(), KeyRange::prefix(&[0x05])];
+        for range in granted {
+            let reading = other.store.begin();
+            let page = immediate(reading.get_range(&range, 100_000, Order::Forward)).expect("the store answers");
+            let writing = self.store.begin();
+            for (key, value) in &page.rows {
+                writing.set(key, value).expect("a small transaction");
+            }
+            immediate(writing.commit()).expect("nothing fails");
+        }
+        for (owner, batch) in other.check().leaves {
+            let chain = &other.owners[&owner].chain;
+            let place = usize::try_from(batch.header.number.0 - 1).expect("few batches");
+            self.db.offer(owner, chain[place].batch.bytes.clone());
+        }
+        self.fold(0);
+    }
+
     pub(crate) fn commit(&mut self) -> Result<Folded, FoldError> {
         let folded = immediate(self.db.commit())?;
         for alarm in &folded.alarms {
@@ -309,6 +333,7 @@ impl Realm {
             }
             Alarm::IdentifierTaken { .. } => true,
             Alarm::Impossible { .. }
+            | Alarm::Ledger { .. }
             | Alarm::Unreadable { .. }
             | Alarm::TooLarge { .. }
             | Alarm::UnknownType { .. } => false,

@@ -1,7 +1,7 @@
 //! Writes the log of one owner: whatever its state allows, as a core would.
 
 use annals_event::{Batch, Body, Cause, Consumed, Event, FrozenBatch, Gathering, Imprint, OwnerState, Subject, Tail};
-use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Tick, WallTime};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, OwnerId, OwnerKind, Tick, WallTime};
 
 /// The realm's name in every batch.
 pub(crate) const REALM: &str = "test";
@@ -16,9 +16,9 @@ pub(crate) struct Scribe {
 }
 
 impl Scribe {
-    pub(crate) fn new(owner: OwnerId, part: Part) -> Self {
+    pub(crate) fn new(owner: OwnerId, kind: OwnerKind) -> Self {
         Self {
-            state: OwnerState::new(owner, part),
+            state: OwnerState::new(owner, kind),
             epoch: Epoch(0),
             gathering: Gathering::default(),
             tail: Tail::default(),

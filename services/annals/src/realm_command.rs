@@ -1,0 +1,81 @@
+//! `annals realm`: look into a realm's database, whether the realm runs or not. One file per command.
+
+mod audit_ledger;
+
+use std::{
+    io::{self},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use annals_host::{config::Realm as RealmName, process::Settings, telemetry::Chain};
+use annals_store::StoreError;
+use thiserror::Error;
+
+use crate::source::{Source, SourceError};
+
+/// Look into a realm's database.
+#[derive(Debug, clap::Args)]
+pub struct Realm {
+    #[command(subcommand)]
+    command: Commands,
+    /// Name of the realm
+    #[arg(long, global = true, env = "ANNALS_REALM", default_value = "annals")]
+    realm: RealmName,
+    /// The realm's nats-server
+    #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
+    nats: String,
+    /// Read the data directory of a realm that does not run, instead of a realm that does
+    #[arg(long, global = true)]
+    data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Commands {
+    /// Check every invariant of the ledger, or say where assets come from; exit code 1 names what is wrong, 2 is that nothing
+    /// can be said
+    AuditLedger(audit_ledger::AuditLedger),
+}
+
+/// Why a command did not do what it was to.
+#[derive(Debug, Error)]
+enum RealmError {
+    #[error("there is no realm to look into")]
+    Source(#[from] SourceError),
+    #[error("the store could not be read")]
+    Store(#[from] StoreError),
+    #[error("nobody takes what is printed")]
+    Print(#[from] io::Error),
+}
+
+impl Realm {
+    /// Runs the command.
+    pub async fn run(self) -> ExitCode {
+        match self.look().await {
+            Ok(code) => code,
+            // Whoever reads has seen enough.
+            Err(RealmError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    async fn look(self) -> Result<ExitCode, RealmError> {
+        let source = match &self.data {
+            Some(data) => Source::directory(data, &self.realm).await?,
+            None => {
+                let settings = Settings {
+                    realm: self.realm,
+                    nats: self.nats,
+                    replicas: 1,
+                };
+                Source::running(&settings).await?
+            }
+        };
+        match self.command {
+            Commands::AuditLedger(audit) => audit.run(&source).await,
+        }
+    }
+}

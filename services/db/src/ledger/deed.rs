@@ -1,0 +1,628 @@
+//! One entry in the making: what an order does. The orders stand as they do in [`Order`].
+
+use std::collections::BTreeMap;
+
+use annals_event::ledger::{
+    ASSETS_PER_SIDE, Account, Assets, Booking, Change, Delivery, Entry, Gift, Goods, HOLDINGS_PER_HOLDER, Holder,
+    LONGEST_OPEN, News, Notice, OPEN_PER_HOLDER, Offer, Order, Outcome, Passage, Place, Posting, RefusalReason, Side,
+    Stage, Trade, UNITS_OF_A_KIND,
+};
+use annals_ids::{
+    AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, OfferVersion, OwnerId, Slot, TradeId,
+    TransferId, WallTime,
+};
+
+use super::{
+    books::{Books, Breach, Halt, HolderRow, Item, Nature, Open, Row, Stop, Supply},
+    rules::Ask,
+};
+
+/// Where what one is given, buys or makes without saying where comes to.
+const INVENTORY: Slot = Slot(0);
+
+/// One entry in the making.
+pub(super) struct Deed<'a> {
+    books: &'a mut Books,
+    at: LogPosition,
+    wall: WallTime,
+    of: TransferId,
+    holder: DatabaseId,
+    /// The base part that asked, if one did, and its home.
+    asker: Option<(EntityId, OwnerId)>,
+    postings: BTreeMap<Account, i64>,
+    passages: Vec<Passage>,
+    changes: BTreeMap<DatabaseId, Change>,
+    /// Holders beside the asker's whose lives are told.
+    told: Vec<DatabaseId>,
+    trade: Option<Trade>,
+    gift: Option<Gift>,
+}
+
+impl<'a> Deed<'a> {
+    pub(super) fn new(
+        books: &'a mut Books,
+        at: LogPosition,
+        wall: WallTime,
+        of: TransferId,
+        holder: DatabaseId,
+    ) -> Self {
+        Self {
+            books,
+            at,
+            wall,
+            of,
+            holder,
+            asker: None,
+            postings: BTreeMap::new(),
+            passages: Vec::new(),
+            changes: BTreeMap::new(),
+            told: Vec::new(),
+            trade: None,
+            gift: None,
+        }
+    }
+
+    pub(super) fn of(books: &'a mut Books, ask: &Ask) -> Self {
+        Self {
+            asker: Some((ask.of.asker, ask.at.owner)),
+            ..Self::new(books, ask.at, ask.wall, ask.of, ask.holder)
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Outcome, Stop> {
+        if ask.holder == DatabaseId(0) {
+            return Err(RefusalReason::NotStored.into());
+        }
+        let life = self.books.holder(ask.holder)?.and_then(|row| row.life);
+        if life.is_none_or(|life| life.entity != ask.of.asker) {
+            return Err(RefusalReason::NotAlive.into());
+        }
+        ask.order.check()?;
+        match &ask.order {
+            Order::Mint { slot, goods, .. } => self.mint(*slot, goods),
+            Order::Burn { slot, assets, .. } => {
+                self.shift(self.own(*slot), WORLD, assets)?;
+                Ok(Outcome::Posted)
+            }
+            Order::Move { from, to, assets } => {
+                let before = self.row(self.holder)?.held;
+                self.shift(self.own(*from), self.own(*to), assets)?;
+                if self.row(self.holder)?.held > before {
+                    self.check_room(self.holder)?;
+                }
+                Ok(Outcome::Posted)
+            }
+            Order::Give {
+                slot,
+                to,
+                assets,
+                expires,
+            } => self.give(*slot, *to, assets, *expires),
+            Order::Post { of } => self.post(*of),
+            Order::Void { of } => self.void(*of),
+            Order::Propose { with, expires } => self.propose(*with, *expires),
+            Order::Offer { trade, slot, assets } => self.offer(*trade, *slot, assets),
+            Order::Withdraw { trade, slot, assets } => self.withdraw(*trade, *slot, assets),
+            Order::Accept { trade, version } => self.accept(*trade, *version),
+            Order::Cancel { trade } => self.cancel(*trade),
+        }
+    }
+
+    fn mint(&mut self, slot: Slot, goods: &Goods) -> Result<Outcome, Stop> {
+        let mut assets = Assets {
+            units: goods.units.clone(),
+            items: BTreeMap::new(),
+        };
+        let mut head = self.books.head()?;
+        for (kind, count) in &goods.items {
+            for _ in 0..*count {
+                head.serial = head.serial.next();
+                let item = Item {
+                    kind: *kind,
+                    place: WORLD,
+                };
+                self.books.items.set(head.serial, Some(item));
+                assets.items.insert(head.serial, *kind);
+            }
+        }
+        self.books.head.set((), Some(head));
+        self.shift(WORLD, self.own(slot), &assets)?;
+        self.check_room(self.holder)?;
+        Ok(Outcome::Posted)
+    }
+
+    fn give(&mut self, slot: Slot, to: DatabaseId, assets: &Assets, expires: WallTime) -> Result<Outcome, Stop> {
+        self.check_other(to)?;
+        self.check_deadline(expires)?;
+        self.enter_into(self.holder)?;
+        let pending = Place {
+            holder: Holder::Pending(self.of),
+            slot,
+        };
+        self.shift(self.own(slot), pending, assets)?;
+        let gift = Gift {
+            id: self.of,
+            stage: Stage::Open,
+            from: self.holder,
+            to,
+            slot,
+            assets: assets.clone(),
+            expires,
+        };
+        self.books.open.set(self.of, Some(Open::Gift(gift.clone())));
+        self.gift = Some(gift);
+        Ok(Outcome::Pending)
+    }
+
+    fn post(&mut self, of: TransferId) -> Result<Outcome, Stop> {
+        let mut gift = self.open_gift(of)?;
+        if gift.from != self.holder {
+            return Err(RefusalReason::NotParty.into());
+        }
+        if gift.expires <= self.wall {
+            return Err(RefusalReason::NotOpen.into());
+        }
+        self.shift(pending(&gift), inventory(gift.to), &gift.assets)?;
+        self.check_room(gift.to)?;
+        gift.stage = Stage::Settled;
+        self.close(of, [gift.from])?;
+        self.told.push(gift.to);
+        self.gift = Some(gift);
+        Ok(Outcome::Posted)
+    }
+
+    fn void(&mut self, of: TransferId) -> Result<Outcome, Stop> {
+        let gift = self.open_gift(of)?;
+        if ![gift.from, gift.to].contains(&self.holder) {
+            return Err(RefusalReason::NotParty.into());
+        }
+        self.return_gift(gift, Stage::Cancelled)?;
+        Ok(Outcome::Voided)
+    }
+
+    fn propose(&mut self, with: DatabaseId, expires: WallTime) -> Result<Outcome, Stop> {
+        self.check_other(with)?;
+        self.check_deadline(expires)?;
+        self.enter_into(self.holder)?;
+        self.enter_into(with)?;
+        let side = |holder| Offer {
+            holder,
+            ..Offer::default()
+        };
+        let trade = Trade {
+            id: TradeId(self.of),
+            stage: Stage::Open,
+            version: OfferVersion(0),
+            expires,
+            proposer: side(self.holder),
+            partner: side(with),
+        };
+        self.show(trade);
+        Ok(Outcome::Pending)
+    }
+
+    fn offer(&mut self, id: TradeId, slot: Slot, assets: &Assets) -> Result<Outcome, Stop> {
+        let (mut trade, side) = self.open_trade(id)?;
+        let on_table = trade.side(side).table.values().map(Assets::count).sum::<usize>();
+        if on_table + assets.count() > ASSETS_PER_SIDE {
+            return Err(RefusalReason::TableFull.into());
+        }
+        self.shift(self.own(slot), table(id, side, slot), assets)?;
+        let held = trade.side_mut(side).table.entry(slot).or_default();
+        held.add(assets)
+            .map_err(|_| breach(Row::Open(id.0), "an item is on the table twice"))?;
+        renew(&mut trade);
+        self.show(trade);
+        Ok(Outcome::Posted)
+    }
+
+    fn withdraw(&mut self, id: TradeId, slot: Slot, assets: &Assets) -> Result<Outcome, Stop> {
+        let (mut trade, side) = self.open_trade(id)?;
+        let on_table = &mut trade.side_mut(side).table;
+        let held = on_table.get_mut(&slot).ok_or(RefusalReason::NotHeld)?;
+        held.take(assets).map_err(|_| RefusalReason::NotHeld)?;
+        on_table.retain(|_, held| !held.is_empty());
+        self.shift(table(id, side, slot), self.own(slot), assets)?;
+        renew(&mut trade);
+        self.show(trade);
+        Ok(Outcome::Posted)
+    }
+
+    fn accept(&mut self, id: TradeId, version: OfferVersion) -> Result<Outcome, Stop> {
+        let (mut trade, side) = self.open_trade(id)?;
+        if trade.version != version {
+            return Err(RefusalReason::Stale.into());
+        }
+        trade.side_mut(side).accepted = true;
+        if !trade.side(side.other()).accepted {
+            self.show(trade);
+            return Ok(Outcome::Posted);
+        }
+        for side in [Side::Proposer, Side::Partner] {
+            let to = inventory(trade.side(side.other()).holder);
+            for (slot, assets) in &trade.side(side).table {
+                self.shift(table(id, side, *slot), to, assets)?;
+            }
+        }
+        let parties = [trade.proposer.holder, trade.partner.holder];
+        for party in parties {
+            self.check_room(party)?;
+        }
+        trade.stage = Stage::Settled;
+        self.close(id.0, parties)?;
+        self.told.extend(parties);
+        self.trade = Some(trade);
+        Ok(Outcome::Posted)
+    }
+
+    fn cancel(&mut self, id: TradeId) -> Result<Outcome, Stop> {
+        let trade = self.find_trade(id)?;
+        if trade.side_of(self.holder).is_none() {
+            return Err(RefusalReason::NotParty.into());
+        }
+        self.return_trade(trade, Stage::Cancelled)?;
+        Ok(Outcome::Voided)
+    }
+
+    pub(super) fn return_gift(&mut self, mut gift: Gift, stage: Stage) -> Result<(), Stop> {
+        let back = Place {
+            holder: Holder::Stored(gift.from),
+            slot: gift.slot,
+        };
+        self.shift(pending(&gift), back, &gift.assets)?;
+        self.close(gift.id, [gift.from])?;
+        gift.stage = stage;
+        self.told.push(gift.from);
+        self.gift = Some(gift);
+        Ok(())
+    }
+
+    pub(super) fn return_trade(&mut self, mut trade: Trade, stage: Stage) -> Result<(), Stop> {
+        for side in [Side::Proposer, Side::Partner] {
+            for (slot, assets) in &trade.side(side).table {
+                let back = Place {
+                    holder: Holder::Stored(trade.side(side).holder),
+                    slot: *slot,
+                };
+                self.shift(table(trade.id, side, *slot), back, assets)?;
+            }
+        }
+        let parties = [trade.proposer.holder, trade.partner.holder];
+        self.close(trade.id.0, parties)?;
+        trade.stage = stage;
+        self.told.extend(parties);
+        self.trade = Some(trade);
+        Ok(())
+    }
+
+    /// Moves assets. What something that is open holds, is for its record to say: whoever calls this changes that as well.
+    fn shift(&mut self, from: Place, to: Place, assets: &Assets) -> Result<(), Stop> {
+        for (kind, amount) in &assets.units {
+            self.count(from, *kind, *amount, Flow::Out)?;
+            self.count(to, *kind, *amount, Flow::In)?;
+            let units = i64::try_from(*amount).map_err(|_| RefusalReason::NotHeld)?;
+            for (place, units) in [(from, -units), (to, units)] {
+                *self.postings.entry(Account { place, kind: *kind }).or_default() += units;
+            }
+        }
+        for (serial, kind) in &assets.items {
+            let item = self.books.item(*serial)?;
+            if item
+                != Some(Item {
+                    kind: *kind,
+                    place: from,
+                })
+            {
+                return Err(RefusalReason::NotHeld.into());
+            }
+            let moved = Item { kind: *kind, place: to };
+            self.books.items.set(*serial, Some(moved));
+            self.note_item(from, *kind, Flow::Out)?;
+            self.note_item(to, *kind, Flow::In)?;
+            self.passages.push(Passage {
+                serial: *serial,
+                kind: *kind,
+                from,
+                to,
+            });
+        }
+        self.note_change(from, to, assets)
+    }
+
+    fn count(&mut self, at: Place, kind: AssetKind, amount: u64, flow: Flow) -> Result<(), Stop> {
+        let holder = match at.holder {
+            Holder::World => return self.supply(kind, Nature::Units, amount, flow),
+            Holder::Pending(_) | Holder::Trade(..) => return Ok(()),
+            Holder::Stored(holder) => holder,
+        };
+        let before = self.books.balance(holder, at.slot, kind)?;
+        let after = match flow {
+            Flow::Out => before.checked_sub(amount).ok_or(RefusalReason::NotHeld)?,
+            Flow::In => before.checked_add(amount).ok_or(RefusalReason::Supply)?,
+        };
+        let row = (holder, at.slot, kind);
+        self.books.accounts.set(row, Some(after).filter(|&units| units > 0));
+        match (before, after) {
+            (0, 1..) => self.note_held(holder, Flow::In),
+            (1.., 0) => self.note_held(holder, Flow::Out),
+            _ => Ok(()),
+        }
+    }
+
+    fn note_item(&mut self, at: Place, kind: AssetKind, flow: Flow) -> Result<(), Stop> {
+        match at.holder {
+            Holder::World => self.supply(kind, Nature::Items, 1, flow),
+            Holder::Pending(_) | Holder::Trade(..) => Ok(()),
+            Holder::Stored(holder) => self.note_held(holder, flow),
+        }
+    }
+
+    /// What leaves the world exists from then on.
+    fn supply(&mut self, kind: AssetKind, nature: Nature, amount: u64, flow: Flow) -> Result<(), Stop> {
+        let before = self.books.supply(kind)?.unwrap_or(Supply { nature, exists: 0 });
+        if before.nature != nature {
+            return Err(RefusalReason::OtherNature.into());
+        }
+        let exists = match flow {
+            Flow::Out => before.exists.checked_add(amount).filter(|&all| all <= UNITS_OF_A_KIND),
+            Flow::In => before.exists.checked_sub(amount),
+        };
+        let exists = match (exists, flow) {
+            (Some(exists), _) => exists,
+            (None, Flow::Out) => return Err(RefusalReason::Supply.into()),
+            (None, Flow::In) => return Err(breach(Row::Supply(kind), "more is held than exists")),
+        };
+        self.books.supplies.set(kind, Some(Supply { nature, exists }));
+        Ok(())
+    }
+
+    fn note_held(&mut self, holder: DatabaseId, flow: Flow) -> Result<(), Stop> {
+        let mut row = self.row(holder)?;
+        let held = match flow {
+            Flow::In => row.held.checked_add(1),
+            Flow::Out => row.held.checked_sub(1),
+        };
+        row.held = held.ok_or_else(|| breach(Row::Holder(holder), "it holds less than nothing"))?;
+        self.books.holders.set(holder, Some(row));
+        Ok(())
+    }
+
+    fn note_change(&mut self, from: Place, to: Place, assets: &Assets) -> Result<(), Stop> {
+        let twice = |holder| breach(Row::Holder(holder), "an item moves twice in one entry");
+        if let Holder::Stored(holder) = from.holder {
+            let gone = &mut self.changes.entry(holder).or_default().gone;
+            gone.entry(from.slot)
+                .or_default()
+                .add(assets)
+                .map_err(|_| twice(holder))?;
+        }
+        if let Holder::Stored(holder) = to.holder {
+            let come = &mut self.changes.entry(holder).or_default().come;
+            come.entry(to.slot)
+                .or_default()
+                .add(assets)
+                .map_err(|_| twice(holder))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a holder may hold what it now would.
+    fn check_room(&self, holder: DatabaseId) -> Result<(), Stop> {
+        if self.row(holder)?.held > HOLDINGS_PER_HOLDER {
+            return Err(RefusalReason::Full.into());
+        }
+        Ok(())
+    }
+
+    fn check_other(&self, other: DatabaseId) -> Result<(), Stop> {
+        if other == self.holder {
+            return Err(RefusalReason::Oneself.into());
+        }
+        match self.books.holder(other)? {
+            Some(_) => Ok(()),
+            None => Err(RefusalReason::UnknownHolder.into()),
+        }
+    }
+
+    fn check_deadline(&self, expires: WallTime) -> Result<(), Stop> {
+        match expires.0.checked_sub(self.wall.0) {
+            Some(1..=LONGEST_OPEN) => Ok(()),
+            _ => Err(RefusalReason::BadDeadline.into()),
+        }
+    }
+
+    /// Counts one more thing that is open.
+    fn enter_into(&mut self, holder: DatabaseId) -> Result<(), Stop> {
+        let mut row = self.row(holder)?;
+        if row.open >= OPEN_PER_HOLDER {
+            return Err(RefusalReason::TooManyOpen.into());
+        }
+        row.open += 1;
+        self.books.holders.set(holder, Some(row));
+        Ok(())
+    }
+
+    fn close<const N: usize>(&mut self, id: TransferId, parties: [DatabaseId; N]) -> Result<(), Stop> {
+        self.books.open.set(id, None);
+        for party in parties {
+            let mut row = self.row(party)?;
+            let open = row.open.checked_sub(1);
+            row.open = open.ok_or_else(|| breach(Row::Holder(party), "less than nothing is open"))?;
+            self.books.holders.set(party, Some(row));
+        }
+        Ok(())
+    }
+
+    fn open_gift(&self, of: TransferId) -> Result<Gift, Stop> {
+        match self.books.opened(of)? {
+            Some(Open::Gift(gift)) => Ok(gift.clone()),
+            Some(Open::Trade(_)) | None => Err(RefusalReason::NotOpen.into()),
+        }
+    }
+
+    fn find_trade(&self, id: TradeId) -> Result<Trade, Stop> {
+        match self.books.opened(id.0)? {
+            Some(Open::Trade(trade)) => Ok(trade.clone()),
+            Some(Open::Gift(_)) | None => Err(RefusalReason::NotOpen.into()),
+        }
+    }
+
+    /// A trade that goes on, and the asker's side of it.
+    fn open_trade(&self, id: TradeId) -> Result<(Trade, Side), Stop> {
+        let trade = self.find_trade(id)?;
+        let side = trade.side_of(self.holder).ok_or(RefusalReason::NotParty)?;
+        if trade.expires <= self.wall {
+            return Err(RefusalReason::NotOpen.into());
+        }
+        Ok((trade, side))
+    }
+
+    /// A trade goes on like this, and both sides see it.
+    fn show(&mut self, trade: Trade) {
+        self.told.extend([trade.proposer.holder, trade.partner.holder]);
+        self.books.open.set(trade.id.0, Some(Open::Trade(trade.clone())));
+        self.trade = Some(trade);
+    }
+
+    fn own(&self, slot: Slot) -> Place {
+        Place {
+            holder: Holder::Stored(self.holder),
+            slot,
+        }
+    }
+
+    fn row(&self, holder: DatabaseId) -> Result<HolderRow, Stop> {
+        let why = "it holds something and has no row";
+        let row = self.books.holder(holder)?;
+        row.ok_or_else(|| breach(Row::Holder(holder), why))
+    }
+
+    /// Writes the entry, raises versions, and puts into the outbox what those concerned are to hear.
+    pub(super) fn finish(mut self, order: Option<Order>, outcome: Outcome) -> Result<EntryNumber, Halt> {
+        let mut versions = BTreeMap::new();
+        for holder in self.changes.keys() {
+            let row = Row::Holder(*holder);
+            let why = "it holds something and has no row";
+            let mut held = self.books.holder(*holder)?.ok_or(Breach { row, why })?;
+            held.version = held.version.next();
+            self.books.holders.set(*holder, Some(held));
+            versions.insert(*holder, held.version);
+        }
+        let mut head = self.books.head()?;
+        head.entry = head.entry.next();
+        self.books.head.set((), Some(head));
+        let number = head.entry;
+        let deliveries = self.deliveries(number, outcome, &versions)?;
+        let entry = Entry {
+            number,
+            at: self.at,
+            wall: self.wall,
+            of: self.of,
+            holder: self.holder,
+            order,
+            outcome,
+            postings: postings(&self.postings),
+            passages: std::mem::take(&mut self.passages),
+        };
+        self.books.entries.set(number, Some(entry.clone()));
+        self.books.put_notice(Notice {
+            entry: Some(Box::new(entry)),
+            deliveries,
+        })?;
+        Ok(number)
+    }
+
+    /// What the asker and the lives of all others concerned are told.
+    fn deliveries(
+        &mut self,
+        entry: EntryNumber,
+        outcome: Outcome,
+        versions: &BTreeMap<DatabaseId, HoldingsVersion>,
+    ) -> Result<Vec<Delivery>, Halt> {
+        let mut to = Vec::new();
+        if let Some((asker, home)) = self.asker {
+            to.push((self.holder, asker, home));
+        }
+        let mut others = std::mem::take(&mut self.told);
+        others.sort_unstable();
+        others.dedup();
+        for other in others {
+            let life = self.books.holder(other)?.and_then(|row| row.life);
+            if let Some(life) = life.filter(|life| to.iter().all(|(_, told, _)| *told != life.entity)) {
+                to.push((other, life.entity, life.home));
+            }
+        }
+        let tell = |(holder, entity, home)| {
+            let change = self.changes.get(&holder).zip(versions.get(&holder));
+            let booking = Booking {
+                entry,
+                of: self.of,
+                outcome,
+                change: change.map(|(change, version)| Change {
+                    version: *version,
+                    ..change.clone()
+                }),
+                trade: self.trade.clone(),
+                gift: self.gift.clone(),
+            };
+            Delivery {
+                to: entity,
+                home,
+                news: News::Booking(Box::new(booking)),
+            }
+        };
+        Ok(to.into_iter().map(tell).collect())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    In,
+    Out,
+}
+
+const WORLD: Place = Place {
+    holder: Holder::World,
+    slot: INVENTORY,
+};
+
+fn inventory(holder: DatabaseId) -> Place {
+    Place {
+        holder: Holder::Stored(holder),
+        slot: INVENTORY,
+    }
+}
+
+fn pending(gift: &Gift) -> Place {
+    Place {
+        holder: Holder::Pending(gift.id),
+        slot: gift.slot,
+    }
+}
+
+fn table(id: TradeId, side: Side, slot: Slot) -> Place {
+    Place {
+        holder: Holder::Trade(id, side),
+        slot,
+    }
+}
+
+/// What is on the table has changed: nobody has accepted that.
+fn renew(trade: &mut Trade) {
+    trade.version = trade.version.next();
+    trade.proposer.accepted = false;
+    trade.partner.accepted = false;
+}
+
+fn postings(sums: &BTreeMap<Account, i64>) -> Vec<Posting> {
+    let moved = sums.iter().filter(|(_, amount)| **amount != 0);
+    let posting = |(account, amount): (&Account, &i64)| Posting {
+        account: *account,
+        amount: *amount,
+    };
+    moved.map(posting).collect()
+}
+
+fn breach(row: Row, why: &'static str) -> Stop {
+    Stop::Halt(Halt::Breach(Breach { row, why }))
+}

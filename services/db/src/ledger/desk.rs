@@ -1,0 +1,163 @@
+//! The ledger within one transaction of the fold.
+
+use annals_event::ledger::Order;
+use annals_ids::{DatabaseId, EntityId, LogPosition, NoticeNumber, WallTime};
+use annals_store::{StoreError, Transaction};
+
+use super::{
+    books::{Books, Breach, Halt, Life, Row},
+    rows,
+    rules::Ask,
+};
+
+/// Most that expires in one batch; the rest does with the next, and is as good as expired meanwhile.
+const EXPIRED_AT_ONCE: usize = 64;
+
+/// Bytes that a changed row takes, by estimate, before it is written.
+const ROW_BYTES: usize = 256;
+
+/// Most rows that one order can ask for: all that it names, the parties, and what a trade holds.
+const ROWS_OF_AN_ORDER: usize = 4096;
+
+/// Why an order was not executed.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The store did not answer.
+    Store(StoreError),
+    /// The rows contradict one another.
+    Breach(Breach),
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Failed::Store(error)
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Desk {
+    books: Books,
+    /// When the earliest deadline is, once that was looked up; `None` in it if there is none.
+    earliest: Option<Option<WallTime>>,
+}
+
+impl Desk {
+    /// Ends what is due at the time that a batch names, before its own orders are executed: so what comes of them is a
+    /// function of the archive.
+    pub(crate) async fn expire(
+        &mut self,
+        transaction: &Transaction,
+        at: LogPosition,
+        wall: WallTime,
+    ) -> Result<usize, Failed> {
+        let mut bytes = 0;
+        for _ in 0..EXPIRED_AT_ONCE {
+            let earliest = match self.earliest {
+                Some(earliest) => earliest,
+                None => {
+                    bytes += self.write(transaction)?;
+                    let first = rows::first_deadline(transaction).await?.map(|(deadline, _)| deadline);
+                    *self.earliest.insert(first)
+                }
+            };
+            if earliest.is_none_or(|deadline| deadline > wall) {
+                break;
+            }
+            bytes += self.write(transaction)?;
+            if let Some((deadline, id)) = rows::first_deadline(transaction).await?
+                && deadline <= wall
+            {
+                self.run(transaction, |books| books.expire(at, wall, id)).await?;
+                bytes += self.write(transaction)?;
+            }
+            self.earliest = None;
+        }
+        Ok(bytes)
+    }
+
+    /// Executes an order.
+    pub(crate) async fn execute(&mut self, transaction: &Transaction, ask: &Ask) -> Result<(), Failed> {
+        for row in ask.rows() {
+            self.load(transaction, row).await?;
+        }
+        self.run(transaction, |books| books.execute(ask)).await?;
+        if let Order::Give { expires, .. } | Order::Propose { expires, .. } = ask.order {
+            let earliest = self.earliest.as_mut();
+            if let Some(earliest) = earliest {
+                *earliest = Some(earliest.map_or(expires, |known| known.min(expires)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A life begins: it is told all that it has.
+    pub(crate) async fn begin(
+        &mut self,
+        transaction: &Transaction,
+        holder: DatabaseId,
+        life: Life,
+    ) -> Result<(), Failed> {
+        self.load(transaction, Row::Head).await?;
+        if !self.run(transaction, |books| books.begin(holder, life)).await? {
+            return Ok(());
+        }
+        self.write(transaction)?;
+        let row = self
+            .run(transaction, |books| books.holder(holder))
+            .await?
+            .unwrap_or_default();
+        let statement = rows::read_statement(transaction, holder, row).await?;
+        self.run(transaction, |books| books.state(life, statement.clone()))
+            .await
+    }
+
+    /// A life ends.
+    pub(crate) async fn end(
+        &mut self,
+        transaction: &Transaction,
+        holder: DatabaseId,
+        entity: EntityId,
+    ) -> Result<(), Failed> {
+        self.run(transaction, |books| books.end(holder, entity)).await
+    }
+
+    /// The log `ledger` holds a notice.
+    pub(crate) fn took(&mut self, notice: NoticeNumber) {
+        self.books.took(notice);
+    }
+
+    /// How many bytes are to be written, by estimate.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.books.changes() * ROW_BYTES
+    }
+
+    /// Writes what has changed since it was last written. Says how many bytes that took.
+    pub(crate) fn write(&mut self, transaction: &Transaction) -> Result<usize, StoreError> {
+        rows::write(transaction, &mut self.books)
+    }
+
+    async fn load(&mut self, transaction: &Transaction, row: Row) -> Result<(), StoreError> {
+        if self.books.has(row) {
+            return Ok(());
+        }
+        rows::load(transaction, &mut self.books, row).await
+    }
+
+    /// Runs a rule, and loads what it needs until it has come to an end.
+    async fn run<T>(
+        &mut self,
+        transaction: &Transaction,
+        mut rule: impl FnMut(&mut Books) -> Result<T, Halt>,
+    ) -> Result<T, Failed> {
+        for _ in 0..ROWS_OF_AN_ORDER {
+            match rule(&mut self.books) {
+                Ok(done) => return Ok(done),
+                Err(Halt::Needs(row)) => rows::load(transaction, &mut self.books, row).await?,
+                Err(Halt::Breach(breach)) => return Err(Failed::Breach(breach)),
+            }
+        }
+        let why = "a rule asks for more rows than any order can touch";
+        Err(Failed::Breach(Breach { row: Row::Head, why }))
+    }
+}

@@ -1,0 +1,192 @@
+//! Where assets come from: an item by its serial, units by the lots that first came first go.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use annals_event::ledger::{Account, Entry, Holder, Order, Outcome, Place};
+use annals_ids::{AssetKind, DatabaseId, EntryNumber, Serial, Slot, TransferId, WallTime};
+use annals_store::{Store, StoreError};
+
+use super::rows::read_entries;
+
+/// Entries read at a time.
+const ENTRIES_AT_ONCE: usize = 512;
+
+/// Where an item went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// In which entry.
+    pub entry: EntryNumber,
+    /// When, as the batch said that asked for it.
+    pub wall: WallTime,
+    /// The order.
+    pub of: TransferId,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Its kind.
+    pub kind: AssetKind,
+    /// From where.
+    pub from: Place,
+    /// To where.
+    pub to: Place,
+    /// Why, where it was made or destroyed.
+    pub reason: String,
+}
+
+/// The entry in which units were made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Which entry.
+    pub entry: EntryNumber,
+    /// When.
+    pub wall: WallTime,
+    /// For whom.
+    pub holder: DatabaseId,
+    /// Why.
+    pub reason: String,
+}
+
+/// Units that were made together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lot {
+    /// How many of them.
+    pub amount: u64,
+    /// The entry in which they were made.
+    pub made_in: EntryNumber,
+}
+
+/// The way of an item, from where it was made.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn trace_item(store: &Store, serial: Serial) -> Result<Vec<Step>, StoreError> {
+    let mut steps = Vec::new();
+    let note = |entry: &Entry| {
+        let passages = entry.passages.iter().filter(|passage| passage.serial == serial);
+        steps.extend(passages.map(|passage| Step {
+            entry: entry.number,
+            wall: entry.wall,
+            of: entry.of,
+            outcome: entry.outcome,
+            kind: passage.kind,
+            from: passage.from,
+            to: passage.to,
+            reason: reason(entry),
+        }));
+    };
+    each_entry(store, note).await?;
+    Ok(steps)
+}
+
+/// The lots that make up what an account holds now, oldest first, each with the entry in which it was made.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn trace_account(
+    store: &Store,
+    holder: DatabaseId,
+    slot: Slot,
+    kind: AssetKind,
+) -> Result<Vec<(u64, Origin)>, StoreError> {
+    let mut lots = Lots::default();
+    let mut origins: BTreeMap<EntryNumber, Origin> = BTreeMap::new();
+    let note = |entry: &Entry| {
+        lots.take(entry);
+        let made = |posting: &annals_event::ledger::Posting| {
+            posting.account.kind == kind && posting.account.place.holder == Holder::World && posting.amount < 0
+        };
+        if entry.postings.iter().any(made) {
+            let origin = Origin {
+                entry: entry.number,
+                wall: entry.wall,
+                holder: entry.holder,
+                reason: reason(entry),
+            };
+            origins.insert(entry.number, origin);
+        }
+    };
+    each_entry(store, note).await?;
+    let place = Place {
+        holder: Holder::Stored(holder),
+        slot,
+    };
+    let held = lots.of(Account { place, kind });
+    let traced = held.map(|lot| Some((lot.amount, origins.get(&lot.made_in)?.clone())));
+    Ok(traced.flatten().collect())
+}
+
+/// The lots of every account, by the rule that what came first goes first.
+#[derive(Clone, Debug, Default)]
+pub struct Lots {
+    held: BTreeMap<Account, VecDeque<Lot>>,
+}
+
+impl Lots {
+    /// Goes through the next entry.
+    pub fn take(&mut self, entry: &Entry) {
+        let mut gone: BTreeMap<AssetKind, VecDeque<Lot>> = BTreeMap::new();
+        for posting in entry.postings.iter().filter(|posting| posting.amount < 0) {
+            let amount = posting.amount.unsigned_abs();
+            let kind = posting.account.kind;
+            if posting.account.place.holder == Holder::World {
+                let made_in = entry.number;
+                gone.entry(kind).or_default().push_back(Lot { amount, made_in });
+            } else {
+                let held = self.held.entry(posting.account).or_default();
+                gone.entry(kind).or_default().extend(split(held, amount));
+            }
+        }
+        for posting in entry.postings.iter().filter(|posting| posting.amount > 0) {
+            let lots = gone.entry(posting.account.kind).or_default();
+            let come = split(lots, posting.amount.unsigned_abs());
+            if posting.account.place.holder != Holder::World {
+                self.held.entry(posting.account).or_default().extend(come);
+            }
+        }
+        self.held.retain(|_, lots| !lots.is_empty());
+    }
+
+    /// The lots of an account, oldest first.
+    pub fn of(&self, account: Account) -> impl Iterator<Item = &Lot> {
+        self.held.get(&account).into_iter().flatten()
+    }
+
+    /// Every account that holds something.
+    pub fn accounts(&self) -> impl Iterator<Item = (&Account, &VecDeque<Lot>)> {
+        self.held.iter()
+    }
+}
+
+/// Takes so many units from the front; fewer where there are not so many.
+fn split(lots: &mut VecDeque<Lot>, mut amount: u64) -> Vec<Lot> {
+    let mut taken = Vec::new();
+    while amount > 0
+        && let Some(lot) = lots.front_mut()
+    {
+        let part = lot.amount.min(amount);
+        let made_in = lot.made_in;
+        taken.push(Lot { amount: part, made_in });
+        amount -= part;
+        lot.amount -= part;
+        if lot.amount == 0 {
+            lots.pop_front();
+        }
+    }
+    taken
+}
+
+fn reason(entry: &Entry) -> String {
+    match &entry.order {
+        Some(Order::Mint { reason, .. } | Order::Burn { reason, .. }) => reason.clone(),
+        _ => String::new(),
+    }
+}
+
+async fn each_entry(store: &Store, mut note: impl FnMut(&Entry)) -> Result<(), StoreError> {
+    let mut after = EntryNumber(0);
+    loop {
+        let read = read_entries(store, after, ENTRIES_AT_ONCE).await?;
+        let Some(last) = read.last() else { return Ok(()) };
+        after = last.number;
+        read.iter().for_each(&mut note);
+    }
+}
