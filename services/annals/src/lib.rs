@@ -15,6 +15,7 @@ pub mod log_command;
 pub mod progress;
 pub mod realm_command;
 pub mod replay;
+pub mod segments;
 pub mod showings;
 pub mod source;
 pub mod tail;

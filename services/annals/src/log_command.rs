@@ -7,12 +7,13 @@ use std::{
 };
 
 use annals_host::{config::Realm, process::Settings, telemetry::Chain};
-use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId};
+use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, WallTime};
 use annals_store::StoreError;
 use thiserror::Error;
 
 use crate::{
     replay::{Extent, ReplayError, owners, replay},
+    segments::Segments,
     source::{Source, SourceError},
     tail::{Tail, TailError, TailPlan},
     verify::{VerifyError, verify},
@@ -53,6 +54,8 @@ enum Commands {
         #[arg(long, short = 'f')]
         follow: bool,
     },
+    /// List the sealed segments of the archive
+    Segments,
     /// Fold the whole log anew, in this process, and print each owner's state hash
     Replay {
         /// Stop at this position, OWNER@BATCH; all owners to their ends if none is given
@@ -75,7 +78,7 @@ enum LogError {
     Replay(#[from] ReplayError),
     #[error("the log was not printed")]
     Tail(#[from] TailError),
-    #[error("the owners could not be read")]
+    #[error("the store could not be read")]
     Store(#[from] StoreError),
     #[error("nobody takes what is printed")]
     Print(#[from] io::Error),
@@ -137,6 +140,11 @@ impl Log {
                     return Err(TailError::NothingToFollow.into());
                 }
                 print_tail(&source, plan, follow).await?;
+                ExitCode::SUCCESS
+            }
+            Commands::Segments => {
+                let began = source.about().await?.map_or(WallTime(0), |about| about.began);
+                writeln!(stdout(), "{}", Segments::list(&source.store, began).await?)?;
                 ExitCode::SUCCESS
             }
             Commands::Replay { at, beyond } => {

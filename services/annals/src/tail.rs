@@ -337,7 +337,7 @@ fn line(names: &Names, began: WallTime, row: &Row) -> String {
 }
 
 /// Milliseconds as hours, minutes, seconds.
-fn clock(ms: u64) -> String {
+pub(crate) fn clock(ms: u64) -> String {
     let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
     format!("{hours:02}:{minutes:02}:{seconds:02}.{:03}", ms % 1_000)
 }

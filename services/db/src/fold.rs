@@ -26,6 +26,8 @@ use crate::ledger::Breach;
 use attempt::Attempt;
 use log::Log;
 
+use crate::sealing::Sealer;
+
 /// How often a commit is tried that lost against another transaction, or whose store did not answer. With the pauses it is
 /// half a minute.
 const ATTEMPTS: u32 = 40;
@@ -244,6 +246,12 @@ impl Folder {
         })
     }
 
+    /// Seals what this one archives, for as long as nobody supersedes it.
+    #[must_use]
+    pub fn sealer(&self) -> Sealer {
+        Sealer::new(self.store.clone(), self.shard, self.term)
+    }
+
     /// Takes a message of the stream, in the stream's order.
     pub fn offer(&mut self, owner: OwnerId, bytes: Vec<u8>) {
         match Batch::read(&bytes) {
@@ -393,7 +401,7 @@ impl Folder {
     }
 }
 
-async fn check_lease(transaction: &Transaction, shard: Shard, term: u64) -> Result<(), FoldError> {
+pub(crate) async fn check_lease(transaction: &Transaction, shard: Shard, term: u64) -> Result<(), FoldError> {
     let value = transaction.get(&archive::lease_key(shard)).await?;
     let lease = archive::FoldLease::decode(value.as_deref())?;
     if lease.term == term {

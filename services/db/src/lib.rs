@@ -9,9 +9,12 @@ mod fold;
 mod index;
 pub mod ledger;
 mod recovery;
+mod sealing;
 mod stored;
 
 pub use fold::{Alarm, FoldError, Folded, Folder, Missing};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
 pub use stored::{StoredEntity, Unfit, read as read_stored};
+pub use sealing::{Sealer, leaf};
+pub use stored::{StoredEntity, Unfit, find as find_stored, read as read_stored};

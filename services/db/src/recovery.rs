@@ -4,7 +4,9 @@
 use annals_event::{Batch, Image, Impossible, Malformed, OwnerState, Reader};
 use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, Order, Store, StoreError, Transaction,
+    archive::ArchiveReader,
+    key_after,
     layout::{
         archive, owners,
         owners::Cursor,
@@ -117,13 +119,13 @@ pub async fn read_archived(
             .snapshot()
             .get_range(&places, limit.min(BATCHES_AT_ONCE), Order::Forward)
             .await?;
+        let mut reader = ArchiveReader::new(&transaction, shard);
         let mut batches = Vec::new();
         let mut expected = after;
         for (key, place) in page.rows {
             expected = expected.next();
             let leaf = archive::decode_place(&place)?;
-            let bytes = read_chunks(&transaction, &archive::leaf_key(shard, leaf)).await?;
-            match bytes {
+            match reader.batch(leaf, owner, expected).await? {
                 Some(bytes) if key == archive::place_key(owner, expected) => batches.push((leaf, bytes)),
                 _ => return Ok(Err(expected)),
             }

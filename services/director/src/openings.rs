@@ -4,10 +4,10 @@
 use annals_ids::{Epoch, OwnerId, Shard};
 use annals_store::{
     Store, StoreError, Transaction,
+    archive::ArchiveReader,
     layout::{
         archive,
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
-        read_chunks,
     },
 };
 
@@ -56,7 +56,10 @@ pub async fn record(
                 let place = transaction.get(&archive::place_key(owner, opening.number)).await?;
                 let leaf = place.map(|place| archive::decode_place(&place)).transpose()?;
                 let bytes = match leaf {
-                    Some(leaf) => read_chunks(&transaction, &archive::leaf_key(shard, leaf)).await?,
+                    Some(leaf) => {
+                        let mut reader = ArchiveReader::new(&transaction, shard);
+                        reader.batch(leaf, owner, opening.number).await?
+                    }
                     None => None,
                 };
                 if bytes.and_then(|bytes| hash_of(&bytes)) != Some(opening.hash) {

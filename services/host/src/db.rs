@@ -1,6 +1,7 @@
 //! db's shell: holds the embedded store and serves it, folds the stream into it, and answers for accounts.
 
 mod answers;
+mod sealing;
 mod trimming;
 
 use std::collections::BTreeMap;
@@ -122,8 +123,9 @@ async fn fold_all(
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
     let (cursors, archived) = watch::channel(BTreeMap::new());
-    // A task of its own: folding does not wait for a stream that is slow to be trimmed. It ends with the folding.
-    tokio::spawn(trimming::trim_all(history.clone(), archived));
+    // Tasks of their own: folding waits neither for a stream that is slow to be trimmed nor for compression. They end with it.
+    tokio::spawn(trimming::trim_all(history.clone(), archived.clone()));
+    tokio::spawn(sealing::seal_all(folder.sealer(), archived));
     let mut fold = Fold {
         bus: bus.clone(),
         subjects: subjects.clone(),

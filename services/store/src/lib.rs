@@ -11,9 +11,12 @@
 //! Responsible for: transactions that are strictly serializable and last once they are acknowledged; where things lie in the
 //! store ([`layout`]). Not responsible for: what they mean, which is the business of the director and of db.
 //!
+//! What is archived is read through [`archive`], which hides whether it is [sealed](segment).
+//!
 //! Reading order: [`Store`] and [`Transaction`] are what callers use; [`Backend`] is what an implementation provides;
 //! `sequencer` and `resolver` decide what conflicts; `embedded` makes it last.
 
+pub mod archive;
 mod backend;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -30,6 +33,7 @@ mod memory;
 mod mutation;
 pub mod remote;
 mod resolver;
+pub mod segment;
 mod sequencer;
 mod state;
 mod store;

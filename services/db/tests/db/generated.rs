@@ -249,7 +249,7 @@ fn founded(seed: u64) -> Realm {
 fn step(realm: &mut Realm, play: &mut Play) {
     let owners: Vec<OwnerId> = realm.owners.keys().copied().collect();
     let owner = realm.pick(&owners).expect("there are owners");
-    match realm.roll(16) {
+    match realm.roll(17) {
         0..=7 => {
             play.act(realm, owner);
             let lose = realm.roll(10) == 0;
@@ -268,6 +268,19 @@ fn step(realm: &mut Realm, play: &mut Play) {
                 "seed {}: {refused:?}",
                 realm.seed
             );
+            let refused = immediate(former.sealer().of_leaves(1).seal_next());
+            assert!(
+                matches!(
+                    refused,
+                    Ok(None) | Err(FoldError::Superseded { .. } | FoldError::Store(_))
+                ),
+                "seed {}: {refused:?}",
+                realm.seed
+            );
+        }
+        14 => {
+            let most = 1 + realm.roll(9);
+            realm.seal(most);
         }
         _ => {
             let count = 1 + realm.roll(30);

@@ -14,6 +14,7 @@ mod ledger_oracle;
 mod oracle;
 mod realm;
 mod scribe;
+mod sealing;
 mod snapshots;
 
 use annals_event::OwnerState;

@@ -20,6 +20,7 @@ use annals_store::{
         director::Term,
         owners::{self, OpeningRecord},
     },
+    segment::Segment,
 };
 
 use crate::{
@@ -314,6 +315,20 @@ impl Realm {
         }
         self.alarms.extend(folded.alarms.iter().cloned());
         Ok(folded)
+    }
+
+    /// db seals what is archived into segments of `most` leaves, as far as there are whole ones and the store lets it.
+    pub(crate) fn seal(&mut self, most: usize) -> Vec<Segment> {
+        let mut sealer = self.db.sealer().of_leaves(most);
+        let mut sealed = Vec::new();
+        for _ in 0..10_000 {
+            match immediate(sealer.seal_next()) {
+                Ok(Some(segment)) => sealed.push(segment),
+                Ok(None) | Err(FoldError::Store(_)) => return sealed,
+                Err(error) => panic!("seed {}: {error}", self.seed),
+            }
+        }
+        panic!("seed {}: db never has sealed everything", self.seed);
     }
 
     /// Another db begins, and reads the stream from its first message that is left.

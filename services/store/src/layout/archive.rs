@@ -44,6 +44,17 @@ pub fn leaves(shard: Shard) -> KeyRange {
     KeyRange::prefix(&key(0x07, &[&shard.0.to_be_bytes()]))
 }
 
+/// The leaf and the number of the chunk that a key under [`leaves`] names.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn leaf_of(key: &[u8]) -> Result<(LeafIndex, u16), StoreError> {
+    let mut fields = Fields::of("a leaf's key", key.get(3..).unwrap_or_default());
+    let place = (LeafIndex(fields.u64()?), fields.u16()?);
+    fields.finish()?;
+    Ok(place)
+}
+
 /// Key under which an archived batch's leaf is found.
 #[must_use]
 pub fn place_key(owner: OwnerId, batch: BatchNumber) -> Vec<u8> {

@@ -68,47 +68,58 @@ pub async fn read_chunks(transaction: &Transaction, key: &[u8]) -> Result<Option
 }
 
 /// Reads the fields of a value from its front.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     what: &'static str,
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(what: &'static str, value: &'a [u8]) -> Self {
+    pub(crate) fn of(what: &'static str, value: &'a [u8]) -> Self {
         Self { what, rest: value }
     }
 
-    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
         let (field, rest) = self.rest.split_first_chunk().ok_or_else(|| self.corrupt())?;
         self.rest = rest;
         Ok(*field)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, StoreError> {
+    pub(crate) fn u8(&mut self) -> Result<u8, StoreError> {
         self.take().map(u8::from_be_bytes)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, StoreError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, StoreError> {
         self.take().map(u16::from_be_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, StoreError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, StoreError> {
         self.take().map(u32::from_be_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, StoreError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, StoreError> {
         self.take().map(u64::from_be_bytes)
     }
 
-    pub(super) fn hash(&mut self) -> Result<Hash, StoreError> {
+    pub(crate) fn hash(&mut self) -> Result<Hash, StoreError> {
         self.take().map(Hash)
     }
 
-    pub(super) fn rest(&mut self) -> &'a [u8] {
+    /// Takes `count` bytes.
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], StoreError> {
+        let (field, rest) = self.rest.split_at_checked(count).ok_or_else(|| self.corrupt())?;
+        self.rest = rest;
+        Ok(field)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
-    pub(super) fn finish(self) -> Result<(), StoreError> {
+    pub(crate) fn finish(self) -> Result<(), StoreError> {
         if self.rest.is_empty() {
             Ok(())
         } else {
@@ -116,7 +127,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn corrupt(&self) -> StoreError {
+    pub(crate) fn corrupt(&self) -> StoreError {
         StoreError::Corrupt(format!("the store holds {} that cannot be read", self.what).into())
     }
 }

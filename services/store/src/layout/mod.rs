@@ -8,7 +8,7 @@
 //! | `04` | owner:u32 | [`owners::OwnerRecord`] | director |
 //! | `05` | owner:u32, epoch:u64 | [`owners::OpeningRecord`] | the owner's holder |
 //! | `06` | owner:u32 | [`owners::Cursor`] | db |
-//! | `07` | shard:u16, leaf:u64, chunk:u16 | a batch | db |
+//! | `07` | shard:u16, leaf:u64, chunk:u16 | a batch, until it is sealed into a segment | db |
 //! | `08` | owner:u32, batch:u64 | leaf:u64 | db |
 //! | `09` | shard:u16 | [`archive::Tree`] | db |
 //! | `0a` | owner:u32, area:u8, 0, chunk:u16 | an owner's own state | db |
@@ -37,6 +37,8 @@
 //! | `1f` | 2:u8, transfer | the entry that was made of the order | db |
 //! | `1f` | 3:u8, database id:u64 | a holder: its life, and how much it holds | db |
 //! | `1f` | 4:u8, database id:u64, transfer | – (it is party to that) | db |
+//! | `20` | shard:u16, last leaf:u64, chunk:u16 | [the index of a segment](crate::segment) | db |
+//! | `21` | shard:u16, last leaf:u64, block:u32, chunk:u16 | a block of that segment | db |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 
@@ -47,8 +49,10 @@ mod fields;
 pub mod idempotency;
 pub mod ledger;
 pub mod owners;
+pub mod segments;
 pub mod snapshots;
 
+pub(crate) use fields::Fields;
 pub use fields::{chunks, join, read_chunks};
 
 #[cfg(test)]

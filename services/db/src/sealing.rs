@@ -1,0 +1,160 @@
+//! Sealing: what is archived, from single rows into compressed segments.
+//!
+//! A sealer gathers archived batches in their order until they make a segment, and puts it in their place in one transaction,
+//! conditional on the fold lease. A crash leaves the one form or the other; whoever seals next begins behind the newest
+//! segment.
+
+use annals_event::Header;
+use annals_ids::{LeafIndex, Shard};
+use annals_store::{
+    Store, StoreError, Transaction, archive,
+    segment::{self, Leaf, SEGMENT_BYTES, SEGMENT_LEAVES, Segment},
+};
+
+use crate::fold::{FoldError, check_lease};
+
+/// Bytes of batches read in one transaction: well within the 5 s that one may last.
+const READ_BYTES: usize = 1 << 20;
+
+/// Seals a shard's archive for as long as its [`crate::Folder`] folds it.
+pub struct Sealer {
+    store: Store,
+    shard: Shard,
+    term: u64,
+    /// Leaves of a segment at most.
+    most: usize,
+    /// Archived batches that are not sealed yet, in order.
+    gathered: Vec<Leaf>,
+    bytes: usize,
+    /// Where to read on; `None` where nobody knows.
+    next: Option<LeafIndex>,
+}
+
+impl Sealer {
+    pub(crate) fn new(store: Store, shard: Shard, term: u64) -> Self {
+        Self {
+            store,
+            shard,
+            term,
+            most: SEGMENT_LEAVES,
+            gathered: Vec::new(),
+            bytes: 0,
+            next: None,
+        }
+    }
+
+    /// Seals segments of at most `most` leaves.
+    #[must_use]
+    pub fn of_leaves(mut self, most: usize) -> Self {
+        self.most = most.clamp(1, SEGMENT_LEAVES);
+        self
+    }
+
+    /// Seals the next segment, if there is enough for a whole one.
+    ///
+    /// # Errors
+    /// When another db folds the shard, or the store cannot be used.
+    pub async fn seal_next(&mut self) -> Result<Option<Segment>, FoldError> {
+        let sealed = match self.gather().await {
+            Ok(Some(count)) => self.seal(count).await.map(Some),
+            Ok(None) => return Ok(None),
+            Err(error) => Err(error),
+        };
+        if sealed.is_err() {
+            self.gathered.clear();
+            self.bytes = 0;
+            self.next = None;
+        }
+        sealed
+    }
+
+    /// Reads on until there is enough for a segment: how many leaves it takes.
+    async fn gather(&mut self) -> Result<Option<usize>, FoldError> {
+        let shard = self.shard;
+        loop {
+            if let Some(count) = self.whole() {
+                return Ok(Some(count));
+            }
+            let next = match self.next {
+                Some(next) => next,
+                None => {
+                    self.store
+                        .read(|transaction| async move { end(&transaction, shard).await })
+                        .await?
+                }
+            };
+            let read = |transaction: Transaction| async move {
+                archive::read_loose(&transaction, shard, next, READ_BYTES).await
+            };
+            let found = self.store.read(read).await?;
+            let mut next = next;
+            let is_end = found.is_empty();
+            for (index, bytes) in found {
+                if index != next {
+                    return Err(StoreError::Corrupt(format!("the archive lacks leaf {next}").into()).into());
+                }
+                self.bytes += bytes.len();
+                self.gathered.push(leaf(index, bytes)?);
+                next = LeafIndex(next.0 + 1);
+            }
+            self.next = Some(next);
+            if is_end {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// How many of the gathered leaves make a segment, if they are enough for one.
+    fn whole(&self) -> Option<usize> {
+        if self.bytes < SEGMENT_BYTES && self.gathered.len() < self.most {
+            return None;
+        }
+        let mut bytes = 0;
+        let fits = |leaf: &&Leaf| {
+            bytes += leaf.bytes.len();
+            bytes <= SEGMENT_BYTES
+        };
+        let count = self.gathered.iter().take(self.most).take_while(fits).count();
+        Some(count.max(1))
+    }
+
+    async fn seal(&mut self, count: usize) -> Result<Segment, FoldError> {
+        let leaves: Vec<Leaf> = self.gathered.drain(..count).collect();
+        self.bytes -= leaves.iter().map(|leaf| leaf.bytes.len()).sum::<usize>();
+        let (segment, blocks) = segment::seal(self.shard, leaves)?;
+        let (shard, term) = (self.shard, self.term);
+        let (sealed, blocks) = (&segment, &blocks);
+        let work = |transaction: Transaction| async move {
+            check_lease(&transaction, shard, term).await?;
+            // An earlier try of ours was applied whose answer was lost.
+            if end(&transaction, shard).await? == sealed.first {
+                archive::write_segment(&transaction, sealed, blocks)?;
+            }
+            Ok::<_, FoldError>(())
+        };
+        self.store.run_repeatable(work).await?;
+        Ok(segment)
+    }
+}
+
+/// The first leaf that is not sealed.
+async fn end(transaction: &Transaction, shard: Shard) -> Result<LeafIndex, StoreError> {
+    let newest = archive::newest_segment(transaction, shard).await?;
+    Ok(newest.map_or(LeafIndex(0), |newest| LeafIndex(newest.last.0 + 1)))
+}
+
+/// What a leaf's batch says of itself.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it is none.
+pub fn leaf(index: LeafIndex, bytes: Vec<u8>) -> Result<Leaf, StoreError> {
+    let damaged = |error| StoreError::Corrupt(format!("leaf {index} of the archive is no batch: {error}").into());
+    let (header, _) = Header::read(&bytes).map_err(damaged)?;
+    Ok(Leaf {
+        leaf: index,
+        owner: header.owner,
+        batch: header.number,
+        wall: header.wall,
+        bytes,
+    })
+}

@@ -1,0 +1,45 @@
+//! Sealing what is archived into segments. It has a task of its own, so that folding never waits for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use annals_db::{FoldError, Sealer};
+use annals_ids::{BatchNumber, OwnerId};
+use tokio::{sync::watch, time::MissedTickBehavior};
+
+/// How often it is looked whether there is enough for a segment.
+const ROUND: Duration = Duration::from_secs(5);
+
+/// Seals segment after segment, until nobody moves cursors any more or another db folds.
+pub(super) async fn seal_all(mut sealer: Sealer, mut cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
+    let mut rounds = tokio::time::interval(ROUND);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = rounds.tick() => {}
+            () = closed(&mut cursors) => return,
+        }
+        loop {
+            match sealer.seal_next().await {
+                Ok(Some(segment)) => tracing::info!(
+                    first = %segment.first,
+                    last = %segment.last,
+                    bytes = segment.bytes,
+                    stored = segment.stored(),
+                    "a segment of the archive is sealed"
+                ),
+                Ok(None) => break,
+                // The folding ends with the same error, and says so.
+                Err(FoldError::Superseded { .. }) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the archive could not be sealed; it is tried again");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+async fn closed(cursors: &mut watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
+    while cursors.changed().await.is_ok() {}
+}

@@ -1,0 +1,210 @@
+//! Reading the archive: batches by their leaves, whether they lie there one by one, as they were folded, or sealed into a
+//! segment. Which it is changes in one transaction, so that a reader finds every batch in one form or the other.
+
+use annals_ids::{BatchNumber, LeafIndex, OwnerId, Shard};
+
+use crate::layout::{archive::leaf_key, read_chunks, segments};
+use crate::segment::{Leaf, Segment};
+use crate::{KeyRange, Order, Store, StoreError, Transaction, key_after};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// Reads batches within one transaction. It keeps the segment and the block that it read last: batches of one log that
+/// follow one another lie together.
+pub struct ArchiveReader<'a> {
+    transaction: &'a Transaction,
+    shard: Shard,
+    segment: Option<Segment>,
+    block: Option<(usize, Vec<Leaf>)>,
+}
+
+impl<'a> ArchiveReader<'a> {
+    /// Of a shard's archive, as the transaction sees it.
+    #[must_use]
+    pub fn new(transaction: &'a Transaction, shard: Shard) -> Self {
+        Self {
+            transaction,
+            shard,
+            segment: None,
+            block: None,
+        }
+    }
+
+    /// The bytes of a batch that is archived at `leaf`; `None` if the archive has nothing there.
+    ///
+    /// # Errors
+    /// As the transaction's reads; [`StoreError::Corrupt`] when what is there is not what was put there.
+    pub async fn batch(
+        &mut self,
+        leaf: LeafIndex,
+        owner: OwnerId,
+        batch: BatchNumber,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let covers = |segment: &Segment| (segment.first..=segment.last).contains(&leaf);
+        if !self.segment.as_ref().is_some_and(covers) {
+            if let Some(bytes) = read_chunks(self.transaction, &leaf_key(self.shard, leaf)).await? {
+                return Ok(Some(bytes));
+            }
+            self.block = None;
+            self.segment = find_segment(self.transaction, self.shard, leaf).await?;
+        }
+        let Some(segment) = &self.segment else { return Ok(None) };
+        let Some(place) = segment.block_of(owner, batch) else {
+            return Ok(None);
+        };
+        if self.block.as_ref().is_none_or(|(held, _)| *held != place) {
+            self.block = None;
+            let Some(stored) = read_block(self.transaction, segment, place).await? else {
+                return Ok(None);
+            };
+            self.block = Some((place, segment.open(place, &stored)?));
+        }
+        let leaves = self.block.iter().flat_map(|(_, leaves)| leaves);
+        let found = leaves
+            .filter(|found| (found.leaf, found.owner, found.batch) == (leaf, owner, batch))
+            .map(|found| found.bytes.clone());
+        Ok(found.last())
+    }
+}
+
+/// The segment that holds a leaf, if the leaf is sealed.
+///
+/// # Errors
+/// As the transaction's reads.
+pub async fn find_segment(
+    transaction: &Transaction,
+    shard: Shard,
+    leaf: LeafIndex,
+) -> Result<Option<Segment>, StoreError> {
+    let range = segments::indexes_from(shard, leaf);
+    let page = transaction.get_range(&range, 1, Order::Forward).await?;
+    let Some((key, _)) = page.rows.first() else {
+        return Ok(None);
+    };
+    let segment = read_index(transaction, shard, segments::last_of(key)?).await?;
+    Ok(segment.filter(|segment| segment.first <= leaf))
+}
+
+/// The newest segment of a shard.
+///
+/// # Errors
+/// As the transaction's reads.
+pub async fn newest_segment(transaction: &Transaction, shard: Shard) -> Result<Option<Segment>, StoreError> {
+    let page = transaction
+        .get_range(&segments::indexes(shard), 1, Order::Reverse)
+        .await?;
+    match page.rows.first() {
+        Some((key, _)) => read_index(transaction, shard, segments::last_of(key)?).await,
+        None => Ok(None),
+    }
+}
+
+/// All segments of a shard, in order.
+///
+/// # Errors
+/// When the store cannot be read, or an index is damaged.
+pub async fn read_segments(store: &Store, shard: Shard) -> Result<Vec<Segment>, StoreError> {
+    let mut found = Vec::new();
+    let mut next = LeafIndex(0);
+    while let Some(segment) = store
+        .read(|transaction| async move {
+            let range = segments::indexes_from(shard, next);
+            let page = transaction.get_range(&range, 1, Order::Forward).await?;
+            match page.rows.first() {
+                Some((key, _)) => read_index(&transaction, shard, segments::last_of(key)?).await,
+                None => Ok(None),
+            }
+        })
+        .await?
+    {
+        next = LeafIndex(segment.last.0 + 1);
+        found.push(segment);
+    }
+    Ok(found)
+}
+
+/// What is stored of a segment's block.
+///
+/// # Errors
+/// As the transaction's reads.
+pub async fn read_block(
+    transaction: &Transaction,
+    segment: &Segment,
+    place: usize,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    read_chunks(transaction, &block_key(segment, place)).await
+}
+
+/// Under which a segment's block lies.
+pub(crate) fn block_key(segment: &Segment, place: usize) -> Vec<u8> {
+    let number = u32::try_from(place).expect("invariant: a segment has no more blocks than leaves");
+    segments::block_key(segment.shard, segment.last, number)
+}
+
+/// Leaves from `from` on that are not sealed, in order, with what is stored of each: as many as are there, up to about
+/// `budget` bytes; none only where there are no more.
+///
+/// # Errors
+/// As the transaction's reads; [`StoreError::Corrupt`] when a chunk is missing.
+pub async fn read_loose(
+    transaction: &Transaction,
+    shard: Shard,
+    from: LeafIndex,
+    budget: usize,
+) -> Result<Vec<(LeafIndex, Vec<u8>)>, StoreError> {
+    let mut range = KeyRange::new(leaf_key(shard, from), crate::layout::archive::leaves(shard).end);
+    let mut found: Vec<(LeafIndex, Vec<u8>)> = Vec::new();
+    let mut chunks = 0;
+    let mut bytes = 0;
+    loop {
+        let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
+        for (key, value) in &page.rows {
+            let (leaf, chunk) = crate::layout::archive::leaf_of(key)?;
+            if found.last().is_none_or(|(last, _)| *last != leaf) {
+                if bytes >= budget {
+                    return Ok(found);
+                }
+                found.push((leaf, Vec::new()));
+                chunks = 0;
+            }
+            if chunk != chunks {
+                let what = format!("the store lacks chunk {chunks} of leaf {leaf}");
+                return Err(StoreError::Corrupt(what.into()));
+            }
+            chunks += 1;
+            bytes += value.len();
+            if let Some((_, gathered)) = found.last_mut() {
+                gathered.extend_from_slice(value);
+            }
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end.clone()),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Puts a segment in the place of its leaves.
+///
+/// # Errors
+/// As the transaction's writes.
+pub fn write_segment(transaction: &Transaction, segment: &Segment, blocks: &[Vec<u8>]) -> Result<(), StoreError> {
+    use crate::layout::chunks;
+    let shard = segment.shard;
+    for (key, chunk) in chunks(&segments::index_key(shard, segment.last), &segment.encode()) {
+        transaction.set(&key, chunk)?;
+    }
+    for (place, block) in blocks.iter().enumerate() {
+        for (key, chunk) in chunks(&block_key(segment, place), block) {
+            transaction.set(&key, chunk)?;
+        }
+    }
+    let behind = LeafIndex(segment.last.0 + 1);
+    transaction.clear_range(&KeyRange::new(leaf_key(shard, segment.first), leaf_key(shard, behind)))
+}
+
+async fn read_index(transaction: &Transaction, shard: Shard, last: LeafIndex) -> Result<Option<Segment>, StoreError> {
+    let bytes = read_chunks(transaction, &segments::index_key(shard, last)).await?;
+    bytes.map(|bytes| Segment::decode(&bytes)).transpose()
+}

@@ -1,0 +1,46 @@
+//! Where sealed segments lie: the index of each under its last leaf, so that the one that holds a leaf is the first at or
+//! behind it, and its blocks.
+
+use annals_ids::{LeafIndex, Shard};
+
+use super::fields::{Fields, key};
+use crate::{KeyRange, StoreError};
+
+/// Under which the chunks of a segment's index are kept.
+#[must_use]
+pub fn index_key(shard: Shard, last: LeafIndex) -> Vec<u8> {
+    key(0x20, &[&shard.0.to_be_bytes(), &last.0.to_be_bytes()])
+}
+
+/// The indexes of a shard's segments that end at `leaf` or behind it, in order.
+#[must_use]
+pub fn indexes_from(shard: Shard, leaf: LeafIndex) -> KeyRange {
+    KeyRange::new(index_key(shard, leaf), indexes(shard).end)
+}
+
+/// The indexes of all segments of a shard, chunk by chunk.
+#[must_use]
+pub fn indexes(shard: Shard) -> KeyRange {
+    KeyRange::prefix(&key(0x20, &[&shard.0.to_be_bytes()]))
+}
+
+/// Under which the chunks of a block are kept.
+#[must_use]
+pub fn block_key(shard: Shard, last: LeafIndex, block: u32) -> Vec<u8> {
+    key(
+        0x21,
+        &[&shard.0.to_be_bytes(), &last.0.to_be_bytes(), &block.to_be_bytes()],
+    )
+}
+
+/// The last leaf of the segment whose index has this key.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn last_of(key: &[u8]) -> Result<LeafIndex, StoreError> {
+    let mut fields = Fields::of("the key of a segment", key.get(3..).unwrap_or_default());
+    let last = LeafIndex(fields.u64()?);
+    fields.u16()?;
+    fields.finish()?;
+    Ok(last)
+}

@@ -1,0 +1,460 @@
+//! Segments: what is archived, sealed. Many batches become one immutable, compressed piece of which one batch can be read
+//! without the rest.
+//!
+//! ```text
+//! segment = length:u32 index block*               as one file; in the store its parts lie in rows of their own
+//! index   = shard:u16 first:u64 last:u64 earliest:u64 latest:u64 bytes:u64
+//!           runs:u32 (owner:u32 first:u64 last:u64)*
+//!           blocks:u32 (owner:u32 batch:u64 bytes:u32 stored:u32 hash)*
+//! block   = zstd of (leaf:u64 owner:u32 batch:u64 wall:u64 length:u32 bytes)*
+//! ```
+//!
+//! Batches lie in the order of their owners and numbers, so that a log is read from a few blocks and what is alike is
+//! compressed together. A block's entry names its first batch, its size before and after compression, and the SHA-256 of
+//! what is stored. So the hash of the index, which is the segment's name, covers every byte. Numbers are big-endian.
+
+use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, Shard, WallTime};
+use sha2::{Digest, Sha256};
+
+use crate::StoreError;
+use crate::layout::Fields;
+
+/// Most leaves of one segment: its index stays below a few hundred kilobytes, whoever wrote the batches.
+pub const SEGMENT_LEAVES: usize = 4_096;
+
+/// Most bytes of batches in one segment, unless one alone is larger: with its index it fits into a transaction however
+/// badly it compresses.
+pub const SEGMENT_BYTES: usize = 4 << 20;
+
+/// Most bytes of batches in one block, unless one alone is larger: what has to be decompressed to read one.
+pub const BLOCK_BYTES: usize = 64 << 10;
+
+/// Largest block before compression, in bytes: one batch of the largest size there is, with room for its entry. What is said
+/// to be larger is not decompressed.
+const BLOCK_CEILING: usize = 8 << 20;
+
+/// How hard zstd tries: its own default, at which batches come to about a fifth of their size.
+const LEVEL: i32 = 3;
+
+const _: () = assert!(SEGMENT_BYTES + (1 << 20) < crate::limits::TRANSACTION_BYTES);
+const _: () = assert!(BLOCK_CEILING + (1 << 20) < crate::limits::TRANSACTION_BYTES);
+
+/// An archived batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Its place in the archive.
+    pub leaf: LeafIndex,
+    /// Whose batch.
+    pub owner: OwnerId,
+    /// Its number.
+    pub batch: BatchNumber,
+    /// When it was closed, by its writer's clock.
+    pub wall: WallTime,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The batches of one log in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Whose log.
+    pub owner: OwnerId,
+    /// The first of them.
+    pub first: BatchNumber,
+    /// The last of them.
+    pub last: BatchNumber,
+}
+
+/// One block, as the index has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Whose is the first batch.
+    pub owner: OwnerId,
+    /// The number of the first batch.
+    pub batch: BatchNumber,
+    /// Size before compression, in bytes.
+    pub bytes: u32,
+    /// Size as it is stored, in bytes.
+    pub stored: u32,
+    /// SHA-256 of what is stored.
+    pub hash: Hash,
+}
+
+/// The index of a segment: what is in it, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Of which archive.
+    pub shard: Shard,
+    /// Its first leaf.
+    pub first: LeafIndex,
+    /// Its last leaf.
+    pub last: LeafIndex,
+    /// The earliest wall time in it.
+    pub earliest: WallTime,
+    /// The latest wall time in it.
+    pub latest: WallTime,
+    /// Bytes of its batches.
+    pub bytes: u64,
+    /// Whose batches it holds, by owner.
+    pub runs: Vec<Run>,
+    /// Its blocks, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// Seals leaves, which must be consecutive, at least one and at most [`SEGMENT_LEAVES`].
+///
+/// # Errors
+/// When they cannot be compressed, or are not consecutive.
+pub fn seal(shard: Shard, mut leaves: Vec<Leaf>) -> Result<(Segment, Vec<Vec<u8>>), StoreError> {
+    let consecutive = leaves.windows(2).all(|pair| pair[0].leaf.0 + 1 == pair[1].leaf.0);
+    let (Some(first), Some(last)) = (leaves.first(), leaves.last()) else {
+        return Err(corrupt("a segment of nothing"));
+    };
+    if !consecutive || leaves.len() > SEGMENT_LEAVES {
+        return Err(corrupt("a segment of leaves that do not follow one another"));
+    }
+    let mut segment = Segment {
+        shard,
+        first: first.leaf,
+        last: last.leaf,
+        earliest: first.wall,
+        latest: first.wall,
+        bytes: 0,
+        runs: Vec::new(),
+        blocks: Vec::new(),
+    };
+    leaves.sort_by_key(|leaf| (leaf.owner, leaf.batch));
+    let mut stored = Vec::new();
+    let mut begin = 0;
+    let mut gathered = Vec::new();
+    for (place, leaf) in leaves.iter().enumerate() {
+        segment.note(leaf);
+        if place > begin && gathered.len() + leaf.bytes.len() > BLOCK_BYTES {
+            stored.push(segment.close(&leaves[begin], &gathered)?);
+            gathered.clear();
+            begin = place;
+        }
+        leaf.write(&mut gathered);
+    }
+    stored.push(segment.close(&leaves[begin], &gathered)?);
+    Ok((segment, stored))
+}
+
+impl Segment {
+    /// Its name: the hash of its index, which holds those of its blocks.
+    #[must_use]
+    pub fn name(&self) -> Hash {
+        sha256(&self.encode())
+    }
+
+    /// How many leaves it holds.
+    #[must_use]
+    pub fn leaves(&self) -> u64 {
+        self.last.0 - self.first.0 + 1
+    }
+
+    /// Bytes that its blocks take as they are stored.
+    #[must_use]
+    pub fn stored(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.stored)).sum()
+    }
+
+    /// In which block a batch is, if it is in this segment.
+    #[must_use]
+    pub fn block_of(&self, owner: OwnerId, batch: BatchNumber) -> Option<usize> {
+        let held = |run: &Run| run.owner == owner && (run.first..=run.last).contains(&batch);
+        if !self.runs.iter().any(held) {
+            return None;
+        }
+        let before = |block: &Block| (block.owner, block.batch) <= (owner, batch);
+        self.blocks.partition_point(before).checked_sub(1)
+    }
+
+    /// The leaves of the block at `place`, from what is stored of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when that is not what was put there.
+    pub fn open(&self, place: usize, stored: &[u8]) -> Result<Vec<Leaf>, StoreError> {
+        let damaged = |why: &str| {
+            let (first, last) = (self.first, self.last);
+            corrupt(&format!(
+                "block {place} of the segment of leaves {first} to {last} {why}"
+            ))
+        };
+        let block = self.blocks.get(place).ok_or_else(|| damaged("does not exist"))?;
+        if sha256(stored) != block.hash {
+            return Err(damaged("is not what was sealed"));
+        }
+        let bytes =
+            zstd::bulk::decompress(stored, block.bytes as usize).map_err(|_| damaged("cannot be decompressed"))?;
+        let mut fields = Fields::of("a block of a segment", &bytes);
+        let mut leaves = Vec::new();
+        while !fields.is_empty() {
+            leaves.push(Leaf::read(&mut fields)?);
+        }
+        Ok(leaves)
+    }
+
+    /// The segment as one file, from its blocks.
+    #[must_use]
+    pub fn join(&self, blocks: &[Vec<u8>]) -> Vec<u8> {
+        let index = self.encode();
+        let mut file = count(index.len()).to_vec();
+        file.extend(index);
+        blocks.iter().for_each(|block| file.extend(block));
+        file
+    }
+
+    /// Reads a segment of this name from a file: its index, and what is stored of its blocks.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when the file is not that segment, whole and intact as far as its index tells; a block's own
+    /// hash is checked when it is [opened](Self::open).
+    pub fn split(name: Hash, file: &[u8]) -> Result<(Self, Vec<&[u8]>), StoreError> {
+        let mut fields = Fields::of("a segment", file);
+        let length = fields.u32()? as usize;
+        let index = fields.bytes(length)?;
+        if sha256(index) != name {
+            return Err(corrupt(&format!("the index of segment {name} is not what was sealed")));
+        }
+        let segment = Self::decode(index)?;
+        let mut blocks = Vec::new();
+        for block in &segment.blocks {
+            blocks.push(fields.bytes(block.stored as usize)?);
+        }
+        fields.finish()?;
+        Ok((segment, blocks))
+    }
+
+    /// Its leaves in their order, from what is stored of its blocks.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when that is not what was put there.
+    pub fn leaves_of(&self, blocks: &[impl AsRef<[u8]>]) -> Result<Vec<Leaf>, StoreError> {
+        let mut leaves = Vec::new();
+        for (place, block) in blocks.iter().enumerate() {
+            leaves.extend(self.open(place, block.as_ref())?);
+        }
+        leaves.sort_by_key(|leaf| leaf.leaf);
+        let dense = (self.first.0..)
+            .zip(&leaves)
+            .all(|(expected, leaf)| expected == leaf.leaf.0);
+        if !dense || leaves.len() as u64 != self.leaves() {
+            return Err(corrupt(&format!(
+                "the segment of leaves {} to {} holds others",
+                self.first, self.last
+            )));
+        }
+        Ok(leaves)
+    }
+
+    /// The stored form of the index.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = self.shard.0.to_be_bytes().to_vec();
+        let numbers = [self.first.0, self.last.0, self.earliest.0, self.latest.0, self.bytes];
+        out.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+        out.extend(count(self.runs.len()));
+        for run in &self.runs {
+            out.extend(run.owner.0.to_be_bytes());
+            out.extend(run.first.0.to_be_bytes());
+            out.extend(run.last.0.to_be_bytes());
+        }
+        out.extend(count(self.blocks.len()));
+        for block in &self.blocks {
+            out.extend(block.owner.0.to_be_bytes());
+            out.extend(block.batch.0.to_be_bytes());
+            out.extend(block.bytes.to_be_bytes());
+            out.extend(block.stored.to_be_bytes());
+            out.extend(block.hash.0);
+        }
+        out
+    }
+
+    /// Reads the stored form of an index.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("the index of a segment", value);
+        let mut segment = Self {
+            shard: Shard(fields.u16()?),
+            first: LeafIndex(fields.u64()?),
+            last: LeafIndex(fields.u64()?),
+            earliest: WallTime(fields.u64()?),
+            latest: WallTime(fields.u64()?),
+            bytes: fields.u64()?,
+            runs: Vec::new(),
+            blocks: Vec::new(),
+        };
+        for _ in 0..fields.u32()? {
+            segment.runs.push(Run {
+                owner: OwnerId(fields.u32()?),
+                first: BatchNumber(fields.u64()?),
+                last: BatchNumber(fields.u64()?),
+            });
+        }
+        for _ in 0..fields.u32()? {
+            segment.blocks.push(Block {
+                owner: OwnerId(fields.u32()?),
+                batch: BatchNumber(fields.u64()?),
+                bytes: fields.u32()?,
+                stored: fields.u32()?,
+                hash: fields.hash()?,
+            });
+        }
+        let too_large = |block: &Block| block.bytes as usize > BLOCK_CEILING;
+        let span = segment.last.0.checked_sub(segment.first.0);
+        if span.is_none_or(|span| span >= SEGMENT_LEAVES as u64) || segment.blocks.iter().any(too_large) {
+            return Err(fields.corrupt());
+        }
+        fields.finish()?;
+        Ok(segment)
+    }
+
+    fn note(&mut self, leaf: &Leaf) {
+        self.bytes += leaf.bytes.len() as u64;
+        self.earliest = self.earliest.min(leaf.wall);
+        self.latest = self.latest.max(leaf.wall);
+        match self.runs.last_mut().filter(|run| run.owner == leaf.owner) {
+            Some(run) => run.last = leaf.batch,
+            None => self.runs.push(Run {
+                owner: leaf.owner,
+                first: leaf.batch,
+                last: leaf.batch,
+            }),
+        }
+    }
+
+    fn close(&mut self, first: &Leaf, gathered: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let stored = zstd::bulk::compress(gathered, LEVEL)
+            .map_err(|error| corrupt(&format!("a block that cannot be compressed: {error}")))?;
+        self.blocks.push(Block {
+            owner: first.owner,
+            batch: first.batch,
+            bytes: length(gathered.len()),
+            stored: length(stored.len()),
+            hash: sha256(&stored),
+        });
+        Ok(stored)
+    }
+}
+
+impl Leaf {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.leaf.0.to_be_bytes());
+        out.extend(self.owner.0.to_be_bytes());
+        out.extend(self.batch.0.to_be_bytes());
+        out.extend(self.wall.0.to_be_bytes());
+        out.extend(length(self.bytes.len()).to_be_bytes());
+        out.extend(&self.bytes);
+    }
+
+    fn read(fields: &mut Fields<'_>) -> Result<Self, StoreError> {
+        let leaf = LeafIndex(fields.u64()?);
+        let (owner, batch) = (OwnerId(fields.u32()?), BatchNumber(fields.u64()?));
+        let wall = WallTime(fields.u64()?);
+        let length = fields.u32()? as usize;
+        Ok(Self {
+            leaf,
+            owner,
+            batch,
+            wall,
+            bytes: fields.bytes(length)?.to_vec(),
+        })
+    }
+}
+
+/// SHA-256, by which blocks and segments are known.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> Hash {
+    Hash(Sha256::digest(bytes).into())
+}
+
+fn count(items: usize) -> [u8; 4] {
+    length(items).to_be_bytes()
+}
+
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("invariant: a segment is far smaller than 4 GiB")
+}
+
+fn corrupt(what: &str) -> StoreError {
+    StoreError::Corrupt(what.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Consecutive leaves of a few logs, each of which goes on.
+    fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
+        let sizes = prop_oneof![0..200_usize, Just(BLOCK_BYTES - 10), Just(BLOCK_BYTES + 10)];
+        let one = (0..4_u32, sizes, any::<u8>(), 1..1_000_u64);
+        (prop::collection::vec(one, 1..80), 0..1_000_u64).prop_map(|(all, first)| {
+            let mut next = [1; 4];
+            let make = |(place, (owner, size, fill, wall)): (u64, (u32, usize, u8, u64))| {
+                let batch = next[owner as usize];
+                next[owner as usize] += 1;
+                Leaf {
+                    leaf: LeafIndex(first + place),
+                    owner: OwnerId(owner),
+                    batch: BatchNumber(batch),
+                    wall: WallTime(wall),
+                    bytes: vec![fill; size],
+                }
+            };
+            (0..).zip(all).map(make).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sealed_is_read_back(leaves in leaves()) {
+            let (segment, blocks) = seal(Shard(3), leaves.clone()).expect("it can be sealed");
+            prop_assert_eq!(Segment::decode(&segment.encode()), Ok(segment.clone()));
+            prop_assert_eq!(segment.leaves(), leaves.len() as u64);
+            prop_assert_eq!(segment.bytes, leaves.iter().map(|leaf| leaf.bytes.len() as u64).sum::<u64>());
+            for leaf in &leaves {
+                let place = segment.block_of(leaf.owner, leaf.batch).expect("it is in there");
+                let block = segment.open(place, &blocks[place]).expect("it is intact");
+                prop_assert!(block.contains(leaf));
+            }
+            let absent = BatchNumber(leaves.len() as u64 + 1);
+            prop_assert_eq!(segment.block_of(leaves[0].owner, absent), None);
+            let mut all: Vec<Leaf> = (0..).zip(&blocks).flat_map(|(place, block)| segment.open(place, block).expect("intact")).collect();
+            all.sort_by_key(|leaf| leaf.leaf);
+            prop_assert_eq!(all, leaves);
+        }
+
+        #[test]
+        fn every_flipped_bit_shows(leaves in leaves(), at in any::<prop::sample::Index>(), bit in 0..8_u32) {
+            let (segment, mut blocks) = seal(Shard(0), leaves).expect("it can be sealed");
+            let mut index = segment.encode();
+            let place = at.index(index.len());
+            index[place] ^= 1 << bit;
+            let same = Segment::decode(&index).is_ok_and(|other| other.name() == segment.name());
+            prop_assert!(!same);
+            let block = at.index(blocks.len());
+            let place = at.index(blocks[block].len());
+            blocks[block][place] ^= 1 << bit;
+            prop_assert!(matches!(segment.open(block, &blocks[block]), Err(StoreError::Corrupt(_))));
+        }
+    }
+
+    #[test]
+    fn only_leaves_that_follow_one_another_are_sealed() {
+        let leaf = |leaf| Leaf {
+            leaf: LeafIndex(leaf),
+            owner: OwnerId(1),
+            batch: BatchNumber(leaf + 1),
+            wall: WallTime(0),
+            bytes: Vec::new(),
+        };
+        for wrong in [vec![], vec![leaf(1), leaf(3)], vec![leaf(2), leaf(1)]] {
+            assert!(seal(Shard(0), wrong).is_err());
+        }
+    }
+}
