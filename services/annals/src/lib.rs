@@ -5,6 +5,8 @@
 //! a service does.
 
 pub mod archive;
+pub mod backup;
+pub mod backup_command;
 pub mod bots;
 pub mod check_command;
 pub mod checker;

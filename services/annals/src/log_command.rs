@@ -203,7 +203,8 @@ async fn replay_all(source: &Source, at: Vec<LogPosition>, extent: Extent) -> Re
     Ok(())
 }
 
-fn position(text: &str) -> Result<LogPosition, String> {
+/// A position as an operator writes it.
+pub(crate) fn position(text: &str) -> Result<LogPosition, String> {
     let parts = text
         .split_once('@')
         .and_then(|(owner, batch)| Some((owner.parse().ok()?, batch.parse().ok()?)));

@@ -28,6 +28,8 @@ enum Commands {
     Log(annals::log_command::Log),
     /// Look into a realm's database
     Realm(annals::realm_command::Realm),
+    /// Back up a realm, and restore it
+    Backup(annals::backup_command::Backup),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
             Commands::Data(data) => data.run(),
             Commands::Log(log) => log.run().await,
             Commands::Realm(realm) => realm.run().await,
+            Commands::Backup(backup) => backup.run().await,
         }
     })
 }

@@ -4,13 +4,9 @@ use std::fmt;
 
 use annals_host::process::SHARD;
 use annals_ids::{LeafIndex, WallTime};
-use annals_store::{
-    Store, StoreError, Transaction, archive,
-    layout::archive::{Tree, tree_key},
-    segment::Segment,
-};
+use annals_store::{Store, StoreError, archive, segment::Segment};
 
-use crate::tail::clock;
+use crate::{archive::read_tree, tail::clock};
 
 /// What an archive lies in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +27,7 @@ impl Segments {
     pub async fn list(store: &Store, began: WallTime) -> Result<Self, StoreError> {
         let sealed = archive::read_segments(store, SHARD).await?;
         // Read after them: the archive only grows.
-        let tree = |transaction: Transaction| async move {
-            let value = transaction.snapshot().get(&tree_key(SHARD)).await?;
-            Tree::decode(value.as_deref())
-        };
-        let leaves = store.read(tree).await?.size;
+        let leaves = read_tree(store, SHARD).await?.size;
         Ok(Self { began, sealed, leaves })
     }
 }

@@ -25,10 +25,11 @@ use annals_node::{
     writer::{Opening, Tip},
 };
 use annals_store::{
-    Store, StoreError, Transaction,
+    Order, Store, StoreError, Transaction,
     embedded::{EmbeddedStore, OpenError},
     layout::{
         director,
+        lineage::{self, Lineage},
         owners::{self, Cursor, OpeningRecord},
         read_chunks,
     },
@@ -192,6 +193,33 @@ impl Source {
     /// # Errors
     /// When it is none, when a realm runs on it, or when it cannot be read.
     pub async fn directory(data: &Path, realm: &Realm) -> Result<Self, SourceError> {
+        let mut source = Self::stored(data)?;
+        let kept = data.join("nats");
+        let Some(count) = ServerCount::kept_in(&kept) else {
+            source.note = Some("there is no nats-server's store beside it: this is the archive alone".to_owned());
+            return Ok(source);
+        };
+        let (copy, history) = match serve_copy(&kept, count, &source.realm_name(realm).await?).await {
+            Ok(served) => served,
+            Err(SourceError::Serve { source: reason, .. }) if is_without_program(&reason) => {
+                source.note = Some(format!("this is the archive alone: {reason}"));
+                return Ok(source);
+            }
+            Err(other) => return Err(other),
+        };
+        if history.is_none() {
+            source.note = Some("its nats-server's store has no log of the realm: this is the archive alone".to_owned());
+        }
+        source.history = history;
+        source._copy = Some(copy);
+        Ok(source)
+    }
+
+    /// The store of a data directory alone, of a realm that does not run.
+    ///
+    /// # Errors
+    /// As [`Self::directory`].
+    pub fn stored(data: &Path) -> Result<Self, SourceError> {
         let directory = data.join("store");
         // Opening would make it.
         if !directory.join("rows").is_dir() {
@@ -212,24 +240,6 @@ impl Source {
         };
         let mut source = Self::archive(store);
         source._claim = Some(claim);
-        let kept = data.join("nats");
-        let Some(count) = ServerCount::kept_in(&kept) else {
-            source.note = Some("there is no nats-server's store beside it: this is the archive alone".to_owned());
-            return Ok(source);
-        };
-        let (copy, history) = match serve_copy(&kept, count, &source.realm_name(realm).await?).await {
-            Ok(served) => served,
-            Err(SourceError::Serve { source: reason, .. }) if is_without_program(&reason) => {
-                source.note = Some(format!("this is the archive alone: {reason}"));
-                return Ok(source);
-            }
-            Err(other) => return Err(other),
-        };
-        if history.is_none() {
-            source.note = Some("its nats-server's store has no log of the realm: this is the archive alone".to_owned());
-        }
-        source.history = history;
-        source._copy = Some(copy);
         Ok(source)
     }
 
@@ -297,8 +307,20 @@ impl Source {
         Ok(chain.beyond)
     }
 
-    /// The name of the realm, as its first archived batch gives it.
-    async fn realm_name(&self, otherwise: &Realm) -> Result<Realm, SourceError> {
+    /// The name of the realm: as it was restored last, else as its first archived batch gives it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn realm_name(&self, otherwise: &Realm) -> Result<Realm, SourceError> {
+        let last = |transaction: Transaction| async move {
+            let range = lineage::restorations();
+            let page = transaction.get_range(&range, 1, Order::Reverse).await?;
+            page.rows.first().map(|(_, value)| Lineage::decode(value)).transpose()
+        };
+        let restored: Option<Lineage> = self.store.read(last).await?;
+        if let Some(name) = restored.and_then(|lineage| lineage.to.parse().ok()) {
+            return Ok(name);
+        }
         for (owner, record) in read_owners(&self.store).await? {
             let first = match read_archived(&self.store, record.shard, owner, BatchNumber(0), 1).await {
                 Ok(first) => first,

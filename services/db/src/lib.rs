@@ -5,16 +5,19 @@
 //! shell and a lease in the store do. There is no clock in here; every function is a transaction or a few.
 
 pub mod accounts;
+mod cut;
 mod fold;
 mod index;
 pub mod ledger;
 mod recovery;
+mod restoring;
 mod sealing;
 mod stored;
 
+pub use cut::Cuts;
 pub use fold::{Alarm, FoldError, Folded, Folder, Missing};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
-pub use stored::{StoredEntity, Unfit, read as read_stored};
+pub use restoring::{Extent, RestoreError, Restoring, Row, read_unlogged, schemas};
 pub use sealing::{Sealer, leaf};
-pub use stored::{StoredEntity, Unfit, find as find_stored, read as read_stored};
+pub use stored::{StoredEntity, Unfit, read as read_stored};

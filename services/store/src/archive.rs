@@ -60,11 +60,9 @@ impl<'a> ArchiveReader<'a> {
             };
             self.block = Some((place, segment.open(place, &stored)?));
         }
-        let leaves = self.block.iter().flat_map(|(_, leaves)| leaves);
-        let found = leaves
-            .filter(|found| (found.leaf, found.owner, found.batch) == (leaf, owner, batch))
-            .map(|found| found.bytes.clone());
-        Ok(found.last())
+        let mut leaves = self.block.iter().flat_map(|(_, leaves)| leaves);
+        let found = leaves.find(|found| (found.leaf, found.owner, found.batch) == (leaf, owner, batch));
+        Ok(found.map(|found| found.bytes.clone()))
     }
 }
 

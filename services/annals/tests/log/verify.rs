@@ -2,18 +2,22 @@
 
 use annals::{
     archive::Fault,
+    segments::Segments,
     source::Source,
     verify::{Finding, OpeningFault, VerifyReport, verify},
 };
 use annals_def::split_mix;
 use annals_event::{FrozenBatch, Subject};
-use annals_ids::{Address, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part};
+use annals_ids::{
+    Address, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part, WallTime,
+};
 use annals_store::{
     MemoryStore,
     layout::{
         archive::{self, Hole, Tree},
         chunks,
         owners::{self, Cursor, OpeningRecord},
+        segments,
         snapshots::{self, Area, Position},
     },
 };
@@ -492,4 +496,64 @@ async fn a_hole_that_db_has_named_is_reported() {
         [Finding::NamedHole { owner, first, until }],
         "{report}"
     );
+}
+
+#[tokio::test]
+async fn a_damaged_block_of_a_segment_names_every_batch_in_it() {
+    for seed in 0..4 {
+        let world = world(seed).await;
+        assert!(world.seal(60).await > 0);
+        let report = verified(&world).await;
+        assert!(report.is_clean(), "seed {seed}: {report}");
+        let listed = Segments::list(&world.store, WallTime(1_000)).await.unwrap();
+        let segment = &listed.sealed[0];
+        let key = [&segments::block_key(SHARD, segment.last, 0)[..], &[0, 0]].concat();
+        let mut block = world.row(&key).await.unwrap();
+        let middle = block.len() / 2;
+        block[middle] ^= 1;
+        world.edit(&key, Some(&block)).await;
+        let report = verified(&world).await;
+        for batch in &world.frozen[..60] {
+            if segment.block_of(batch.owner, batch.number) == Some(0) {
+                let named = |finding: &Finding| matches!(finding, Finding::Batch { at: found, fault: Fault::Damaged(_), .. } if *found == at(batch));
+                assert!(
+                    report.findings.iter().any(named),
+                    "seed {seed}: {}\n{report}",
+                    batch_named(batch)
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn segments_are_listed() {
+    let world = world(1).await;
+    let sealed = world.seal(50).await;
+    let listed = Segments::list(&world.store, WallTime(1_000)).await.unwrap();
+    let text = listed.to_string();
+    assert_eq!(
+        (listed.sealed.len(), text.lines().count()),
+        (sealed, sealed + 1),
+        "{text}"
+    );
+    let loose = world.frozen.len() - 50 * sealed;
+    let all = format!(
+        "{sealed} segments; {loose} of {} leaves are not sealed yet",
+        world.frozen.len()
+    );
+    assert!(text.ends_with(&all), "{text}");
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.starts_with("leaves 0 to 49  00:00:00.000 to 00:00:02.450"),
+        "{first}"
+    );
+    for log in &world.logs {
+        let last = world.frozen[..50]
+            .iter()
+            .rev()
+            .find(|batch| batch.owner == log.owner)
+            .unwrap();
+        assert!(first.contains(&format!(" {}@1-{}", log.owner, last.number)), "{first}");
+    }
 }

@@ -296,6 +296,17 @@ impl World {
         self.archived = self.frozen.len();
     }
 
+    /// Has db seal what is archived into segments of `most` leaves, as far as there are whole ones: how many.
+    pub(crate) async fn seal(&self, most: usize) -> usize {
+        let folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
+        let mut sealer = folder.await.unwrap().sealer().of_leaves(most);
+        let mut sealed = 0;
+        while sealer.seal_next().await.unwrap().is_some() {
+            sealed += 1;
+        }
+        sealed
+    }
+
     pub(crate) async fn record_openings(&self) {
         for (&owner, records) in &self.openings {
             openings::record(&self.store, SHARD, owner, records, |bytes| {

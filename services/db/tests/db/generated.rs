@@ -238,7 +238,7 @@ fn trim(realm: &mut Realm) {
     realm.offered = 0;
 }
 
-fn founded(seed: u64) -> Realm {
+pub(crate) fn founded(seed: u64) -> Realm {
     let mut realm = Realm::new(seed);
     for part in [Part::Base, Part::Cell, Part::Base, Part::Cell] {
         realm.found(part);

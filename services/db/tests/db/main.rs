@@ -13,6 +13,7 @@ mod ledger;
 mod ledger_oracle;
 mod oracle;
 mod realm;
+mod restoring;
 mod scribe;
 mod sealing;
 mod snapshots;

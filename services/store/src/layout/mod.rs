@@ -39,6 +39,7 @@
 //! | `1f` | 4:u8, database id:u64, transfer | – (it is party to that) | db |
 //! | `20` | shard:u16, last leaf:u64, chunk:u16 | [the index of a segment](crate::segment) | db |
 //! | `21` | shard:u16, last leaf:u64, block:u32, chunk:u16 | a block of that segment | db |
+//! | `22` | leaf:u64 | [`lineage::Lineage`] | whoever restores a realm |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 
@@ -48,6 +49,7 @@ pub mod director;
 mod fields;
 pub mod idempotency;
 pub mod ledger;
+pub mod lineage;
 pub mod owners;
 pub mod segments;
 pub mod snapshots;

@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use super::archive::{FoldLease, Hole, Tree};
 use super::database::{Account, Checkout, IndexedValue};
 use super::director::{Counter, Realm, Term};
+use super::lineage::{self, Lineage};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
-use super::{archive, chunks, database, director, idempotency, owners, read_chunks, snapshots};
+use super::{archive, chunks, database, director, idempotency, owners, read_chunks, segments, snapshots};
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
 /// A key of each kind, in the order of their prefixes, for an owner, a shard and some number.
@@ -40,6 +41,9 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         archive::hole_key(owner, batch),
         database::name_key_key(),
         idempotency::record_key(b"k").expect("a short key").to_vec(),
+        segments::index_key(shard, LeafIndex(number)),
+        segments::block_key(shard, LeafIndex(number), 0),
+        lineage::key_of(LeafIndex(number)),
     ]
 }
 
@@ -202,6 +206,26 @@ proptest! {
         read_back(&realm, &realm.encode(), Realm::decode)?;
         let id = DatabaseId(one);
         read_back(&id, &database::encode_id(id), database::decode_id)?;
+    }
+}
+
+proptest! {
+    #[test]
+    fn restorations_are_read_back(numbers in any::<[u64; 2]>(), from in ".{0,20}", to in ".{0,20}", backup in ".{0,20}") {
+        let [leaf, restored] = numbers;
+        let lineage = Lineage { leaf: LeafIndex(leaf), restored: WallTime(restored), from, to, backup };
+        read_back(&lineage, &lineage.encode(), Lineage::decode)?;
+        prop_assert!(lineage::restorations().contains(&lineage::key_of(LeafIndex(leaf))));
+    }
+
+    #[test]
+    fn the_segment_of_a_leaf_is_the_first_that_ends_at_it_or_behind(last in number(), leaf in number(), chunk in any::<u16>()) {
+        let key = [&segments::index_key(Shard(3), LeafIndex(last))[..], &chunk.to_be_bytes()].concat();
+        prop_assert_eq!(segments::last_of(&key), Ok(LeafIndex(last)));
+        prop_assert_eq!(segments::indexes_from(Shard(3), LeafIndex(leaf)).contains(&key), last >= leaf);
+        prop_assert!(segments::indexes(Shard(3)).contains(&key) && !segments::indexes(Shard(4)).contains(&key));
+        let leaf_key = [&archive::leaf_key(Shard(3), LeafIndex(leaf))[..], &chunk.to_be_bytes()].concat();
+        prop_assert_eq!(archive::leaf_of(&leaf_key), Ok((LeafIndex(leaf), chunk)));
     }
 }
 

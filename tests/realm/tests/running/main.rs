@@ -4,6 +4,7 @@
 //!
 //! The binaries are those that the workspace's test build has made beside this test.
 
+mod backups;
 mod bad_input;
 mod beginning;
 mod disks;

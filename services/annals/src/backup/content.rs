@@ -1,0 +1,165 @@
+//! What is in a backup: its leaves in their order, and its rows. Everything is checked against its name as it is read.
+
+use annals_db::Row;
+use annals_ids::{Hash, LeafIndex};
+use annals_store::{
+    StoreError,
+    segment::{Leaf, Segment, sha256},
+};
+use thiserror::Error;
+
+use super::{
+    manifest::{Manifest, RowsPiece, SegmentPiece},
+    target::{Target, TargetError},
+};
+
+/// Bytes of rows in one pack, give or take one row.
+pub(super) const PACK_BYTES: usize = 4 << 20;
+
+/// Largest pack that is decompressed, in bytes: a full one and the largest row.
+const PACK_CEILING: usize = PACK_BYTES + (1 << 20);
+
+/// How hard zstd tries: its own default.
+const LEVEL: i32 = 3;
+
+/// What is wrong with a piece of a backup.
+#[derive(Debug, Error)]
+pub enum ContentError {
+    /// It is not there.
+    #[error("{0} is missing")]
+    Missing(String),
+    /// It is not what was written.
+    #[error("{piece} is damaged: {why}")]
+    Damaged {
+        /// Which.
+        piece: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// It cannot be read.
+    #[error("a piece of the backup cannot be read")]
+    Target(#[from] TargetError),
+}
+
+/// Reads a segment's leaves, of which the backup holds those up to its own end.
+///
+/// # Errors
+/// When it is not there, not intact, or cannot be read.
+pub async fn read_segment(target: &Target, piece: &SegmentPiece) -> Result<Vec<Leaf>, ContentError> {
+    let path = piece.path();
+    let bytes = read(target, &path).await?;
+    let damaged = |why: String| ContentError::Damaged {
+        piece: path.clone(),
+        why,
+    };
+    if bytes.len() as u64 != piece.size {
+        return Err(damaged(format!("it has {} B of {}", bytes.len(), piece.size)));
+    }
+    let name: Hash = piece.name.parse().map_err(|error| damaged(format!("{error}")))?;
+    let wrong = |error: StoreError| damaged(error.to_string());
+    let (segment, blocks) = Segment::split(name, &bytes).map_err(wrong)?;
+    if (segment.first.0, segment.last.0) != (piece.first, piece.last) {
+        return Err(damaged("it holds other leaves than the backup says".to_owned()));
+    }
+    segment.leaves_of(&blocks).map_err(wrong)
+}
+
+/// The leaves of a piece that come next, where `next` is the first that has not been read: segments of one backup may
+/// overlap, where leaves were sealed while it was made.
+///
+/// # Errors
+/// When there is a gap before the piece, or it cannot be read.
+pub async fn read_next(
+    target: &Target,
+    manifest: &Manifest,
+    piece: &SegmentPiece,
+    next: u64,
+) -> Result<Vec<Leaf>, ContentError> {
+    if piece.first > next {
+        return Err(ContentError::Missing(format!(
+            "the segment of leaf {next} before {}",
+            piece.path()
+        )));
+    }
+    let wanted = LeafIndex(next)..LeafIndex(manifest.leaves);
+    let leaves = read_segment(target, piece).await?;
+    Ok(leaves.into_iter().filter(|leaf| wanted.contains(&leaf.leaf)).collect())
+}
+
+/// Reads all rows of a backup.
+///
+/// # Errors
+/// When a pack is not there, not intact, or cannot be read.
+pub async fn read_rows(target: &Target, manifest: &Manifest) -> Result<Vec<Row>, ContentError> {
+    let mut rows = Vec::new();
+    for piece in &manifest.rows {
+        rows.extend(read_pack(target, piece).await?);
+    }
+    Ok(rows)
+}
+
+/// Reads one pack of rows.
+///
+/// # Errors
+/// As [`read_rows`].
+pub async fn read_pack(target: &Target, piece: &RowsPiece) -> Result<Vec<Row>, ContentError> {
+    let path = piece.path();
+    let bytes = read(target, &path).await?;
+    let damaged = |why: &str| ContentError::Damaged {
+        piece: path.clone(),
+        why: why.to_owned(),
+    };
+    if piece.name.parse() != Ok(sha256(&bytes)) {
+        return Err(damaged("it is not what was written"));
+    }
+    let bytes = zstd::bulk::decompress(&bytes, PACK_CEILING).map_err(|_| damaged("it cannot be decompressed"))?;
+    unpack(&bytes).ok_or_else(|| damaged("it cannot be read"))
+}
+
+/// Packs rows: in packs of about [`PACK_BYTES`] before compression.
+pub(super) fn pack(rows: &[Row]) -> std::io::Result<Vec<Vec<u8>>> {
+    let (mut packs, mut gathered) = (Vec::new(), Vec::new());
+    for (key, value) in rows {
+        for part in [key, value] {
+            let length = u32::try_from(part.len()).expect("invariant: keys and values have limits far below 4 GiB");
+            gathered.extend(length.to_be_bytes());
+            gathered.extend(part);
+        }
+        if gathered.len() >= PACK_BYTES {
+            packs.push(zstd::bulk::compress(&gathered, LEVEL)?);
+            gathered.clear();
+        }
+    }
+    if !gathered.is_empty() {
+        packs.push(zstd::bulk::compress(&gathered, LEVEL)?);
+    }
+    Ok(packs)
+}
+
+fn unpack(mut bytes: &[u8]) -> Option<Vec<Row>> {
+    let mut part = || {
+        let (length, rest) = bytes.split_first_chunk()?;
+        let (part, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        bytes = rest;
+        Some((part.to_vec(), rest.is_empty()))
+    };
+    let mut rows = Vec::new();
+    loop {
+        let (key, _) = part()?;
+        let (value, is_last) = part()?;
+        rows.push((key, value));
+        if is_last {
+            return Some(rows);
+        }
+    }
+}
+
+async fn read(target: &Target, path: &str) -> Result<bytes::Bytes, ContentError> {
+    target.read(path).await.map_err(|error| {
+        if error.is_absent() {
+            ContentError::Missing(path.to_owned())
+        } else {
+            error.into()
+        }
+    })
+}

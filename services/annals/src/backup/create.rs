@@ -1,0 +1,291 @@
+//! Making a backup of a store, whether its realm runs or not.
+//!
+//! The size of the archive is read first, so that whatever is read after it belongs to those leaves or to later ones. Leaves
+//! that are not sealed yet are sealed for the backup alone.
+
+use std::collections::BTreeMap;
+
+use annals_db::{leaf, read_unlogged};
+use annals_event::{Header, merkle::Frontier};
+use annals_host::process::SHARD;
+use annals_ids::{Hash, LeafIndex, WallTime};
+use annals_store::{
+    Store, StoreError, Transaction, archive,
+    layout::{
+        archive::{Tree, tree_key},
+        director::{Realm, realm_key},
+    },
+    segment::{self, Leaf, SEGMENT_BYTES, SEGMENT_LEAVES, Segment, sha256},
+};
+use thiserror::Error;
+
+use super::{
+    content::{self, ContentError},
+    manifest::{Manifest, RowsPiece, Sealed, SegmentPiece},
+    target::{Target, TargetError},
+};
+
+/// Bytes of leaves that are read in one transaction.
+const READ_BYTES: usize = 1 << 20;
+
+/// Why no backup was made.
+#[derive(Debug, Error)]
+pub enum CreateError {
+    /// The store.
+    #[error("the realm's store could not be read")]
+    Store(#[from] StoreError),
+    /// The target.
+    #[error("the target did not take it")]
+    Target(#[from] TargetError),
+    /// Nobody ever began the realm.
+    #[error("there is no realm in the store: nobody ever started it")]
+    NoRealm,
+    /// A leaf is not there.
+    #[error("leaf {0} is missing from the archive; `annals log verify` says whose it is")]
+    Lost(LeafIndex),
+    /// The leaves do not give the stored tree.
+    #[error(
+        "the archive is not that of its Merkle tree ({leaves} leaves, root {found} where {stored} is stored): nothing was backed up; see `annals log verify`"
+    )]
+    Tree {
+        /// How many leaves.
+        leaves: u64,
+        /// The root over what is there.
+        found: Hash,
+        /// The stored one.
+        stored: Hash,
+    },
+    /// An earlier piece is damaged.
+    #[error("a piece that an earlier backup wrote cannot be used")]
+    Content(#[from] ContentError),
+    /// Something could not be compressed.
+    #[error("the rows could not be compressed")]
+    Compress(#[from] std::io::Error),
+}
+
+/// What making a backup came to.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// The backup.
+    pub manifest: Manifest,
+    /// Pieces that were written.
+    pub written: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Pieces that were there already.
+    pub reused: u64,
+}
+
+/// Backs up a realm's store. `realm` is its name.
+///
+/// # Errors
+/// When it cannot be read or the target not be written: then there is no new backup, and what was written serves the next.
+pub async fn create(store: &Store, realm: &str, now: WallTime, target: &Target) -> Result<Created, CreateError> {
+    let (tree, began) = read_start(store).await?;
+    let mut making = Making {
+        target,
+        held: target.list("segments").await?,
+        tree: Frontier::new(),
+        created: Created {
+            manifest: Manifest::begin(realm.to_owned(), began, now),
+            written: 0,
+            bytes: 0,
+            reused: 0,
+        },
+    };
+    making.created.manifest.leaves = tree.size;
+    making.adopt(store, realm).await?;
+    while making.tree.size() < tree.size {
+        making.take_next(store, tree.size).await?;
+    }
+    let stored = Frontier::resume(tree.size, tree.peaks).unwrap_or_default().root();
+    let found = making.tree.root();
+    if found != stored {
+        let leaves = tree.size;
+        return Err(CreateError::Tree { leaves, found, stored });
+    }
+    making.created.manifest.root = stored.to_string();
+    making.write_rows(store).await?;
+    making.created.manifest.write(target).await?;
+    Ok(making.created)
+}
+
+/// The tree, and when the realm began.
+async fn read_start(store: &Store) -> Result<(Tree, WallTime), CreateError> {
+    let read = |transaction: Transaction| async move {
+        let tree = Tree::decode(transaction.get(&tree_key(SHARD)).await?.as_deref())?;
+        let realm = transaction.get(&realm_key()).await?;
+        Ok::<_, StoreError>((tree, realm.map(|value| Realm::decode(&value)).transpose()?))
+    };
+    let (tree, realm) = store.read(read).await?;
+    Ok((tree, realm.ok_or(CreateError::NoRealm)?.began))
+}
+
+/// A backup that is being made.
+struct Making<'a> {
+    target: &'a Target,
+    /// Segments that are at the target, with their sizes.
+    held: BTreeMap<String, u64>,
+    /// The tree over the leaves that are in the backup.
+    tree: Frontier,
+    created: Created,
+}
+
+impl Making<'_> {
+    /// Takes what the realm's newest backup has in common with the store, without reading it: both name the same segments, and
+    /// the target has them. What comes behind must give the store's tree together with it.
+    async fn adopt(&mut self, store: &Store, realm: &str) -> Result<(), CreateError> {
+        let names = Manifest::names(self.target).await?;
+        let of_realm = |name: &&String| name.rsplit_once('-').is_some_and(|(of, _)| of == realm);
+        let Some(name) = names.iter().rev().find(of_realm) else {
+            return Ok(());
+        };
+        // One that is damaged helps nobody; everything is read then.
+        let Ok(before) = Manifest::read(self.target, Some(name)).await else {
+            return Ok(());
+        };
+        let (Some(tree), Some(pieces)) = (before.sealed.tree(), before.segments.get(..before.sealed.segments)) else {
+            return Ok(());
+        };
+        let sealed = archive::read_segments(store, SHARD).await?;
+        let is_held = |(piece, segment): (&SegmentPiece, &Segment)| {
+            self.held.get(&piece.name) == Some(&piece.size) && piece.name == segment.name().to_string()
+        };
+        let ends = pieces.last().map_or(0, |last| last.last + 1);
+        let is_whole = pieces.len() <= sealed.len() && ends == tree.size() && ends <= self.created.manifest.leaves;
+        if is_whole && pieces.iter().zip(&sealed).all(is_held) {
+            self.tree = tree;
+            self.created.reused += pieces.len() as u64;
+            self.created.manifest.latest = before.sealed.latest;
+            self.created.manifest.segments = pieces.to_vec();
+            self.created.manifest.sealed = before.sealed;
+        }
+        Ok(())
+    }
+
+    /// Takes the segment with the leaf that comes next; `end` is the first that does not belong to the backup.
+    async fn take_next(&mut self, store: &Store, end: u64) -> Result<(), CreateError> {
+        let next = LeafIndex(self.tree.size());
+        let find = |transaction: Transaction| async move { archive::find_segment(&transaction, SHARD, next).await };
+        if let Some(segment) = store.read(find).await? {
+            return self.take_sealed(store, &segment, end).await;
+        }
+        let mut loose: Vec<Leaf> = Vec::new();
+        let mut bytes = 0;
+        while loose.len() < SEGMENT_LEAVES && bytes < SEGMENT_BYTES {
+            let from = LeafIndex(next.0 + loose.len() as u64);
+            if from.0 >= end {
+                break;
+            }
+            let read = |transaction: Transaction| async move {
+                archive::read_loose(&transaction, SHARD, from, READ_BYTES).await
+            };
+            let mut expected = from.0;
+            for (index, found) in store.read(read).await? {
+                if index.0 != expected || index.0 >= end || loose.len() >= SEGMENT_LEAVES {
+                    break;
+                }
+                expected += 1;
+                bytes += found.len();
+                loose.push(leaf(index, found)?);
+            }
+            if expected == from.0 {
+                // Sealed since it was looked for, or not there at all.
+                break;
+            }
+        }
+        if loose.is_empty() {
+            return match store.read(find).await? {
+                Some(segment) => self.take_sealed(store, &segment, end).await,
+                None => Err(CreateError::Lost(next)),
+            };
+        }
+        let (segment, blocks) = segment::seal(SHARD, loose)?;
+        let leaves = segment.leaves_of(&blocks)?;
+        self.take(&segment, &leaves, end);
+        self.write_segment(&segment, &blocks).await
+    }
+
+    async fn take_sealed(&mut self, store: &Store, segment: &Segment, end: u64) -> Result<(), CreateError> {
+        let name = segment.name().to_string();
+        if let Some(&size) = self.held.get(&name) {
+            // What is there was written by an earlier backup; that it still is what was written is seen by reading it.
+            let piece = SegmentPiece::of(segment, size);
+            let leaves = content::read_segment(self.target, &piece).await?;
+            self.take(segment, &leaves, end);
+            self.created.manifest.segments.push(piece);
+            self.created.reused += 1;
+            self.note_sealed(segment);
+            return Ok(());
+        }
+        let mut blocks = Vec::new();
+        for place in 0..segment.blocks.len() {
+            let read =
+                |transaction: Transaction| async move { archive::read_block(&transaction, segment, place).await };
+            let block = store.read(read).await?;
+            blocks.push(block.ok_or(CreateError::Lost(segment.first))?);
+        }
+        let leaves = segment.leaves_of(&blocks)?;
+        self.take(segment, &leaves, end);
+        self.write_segment(segment, &blocks).await?;
+        self.note_sealed(segment);
+        Ok(())
+    }
+
+    /// The next backup has in common with this one what is sealed, as far as nothing was sealed for this one alone.
+    fn note_sealed(&mut self, segment: &Segment) {
+        let manifest = &mut self.created.manifest;
+        let is_front = manifest.sealed.segments + 1 == manifest.segments.len();
+        if is_front && self.tree.size() == segment.last.0 + 1 {
+            manifest.sealed = Sealed::of(manifest.segments.len(), &self.tree, manifest.latest);
+        }
+    }
+
+    /// Adds the leaves that come next to the tree.
+    fn take(&mut self, segment: &Segment, leaves: &[Leaf], end: u64) {
+        let latest = &mut self.created.manifest.latest;
+        *latest = (*latest).max(segment.latest.0);
+        let next = self.tree.size();
+        for leaf in leaves.iter().filter(|leaf| (next..end).contains(&leaf.leaf.0)) {
+            // One that is no batch gives another tree, which is said then.
+            let hash = Header::read(&leaf.bytes).map_or(Hash::ZERO, |(_, hash)| hash);
+            self.tree.push(hash);
+        }
+    }
+
+    async fn write_segment(&mut self, segment: &Segment, blocks: &[Vec<u8>]) -> Result<(), CreateError> {
+        let file = segment.join(blocks);
+        let piece = SegmentPiece::of(segment, file.len() as u64);
+        if self.held.get(&piece.name) == Some(&piece.size) {
+            self.created.reused += 1;
+        } else {
+            self.write(&piece.path(), file).await?;
+            self.held.insert(piece.name.clone(), piece.size);
+        }
+        self.created.manifest.segments.push(piece);
+        Ok(())
+    }
+
+    async fn write_rows(&mut self, store: &Store) -> Result<(), CreateError> {
+        let held = self.target.list("rows").await?;
+        for pack in content::pack(&read_unlogged(store).await?)? {
+            let piece = RowsPiece {
+                name: sha256(&pack).to_string(),
+                size: pack.len() as u64,
+            };
+            if held.get(&piece.name) == Some(&piece.size) {
+                self.created.reused += 1;
+            } else {
+                self.write(&piece.path(), pack).await?;
+            }
+            self.created.manifest.rows.push(piece);
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), CreateError> {
+        self.created.written += 1;
+        self.created.bytes += bytes.len() as u64;
+        Ok(self.target.write(path, bytes).await?)
+    }
+}

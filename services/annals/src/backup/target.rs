@@ -1,0 +1,217 @@
+//! Where backups are kept: a folder, or a bucket of an S3-compatible store.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs, io,
+    path::{Path as FilePath, PathBuf},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use object_store::{
+    ObjectStore, ObjectStoreExt, PutMode, PutPayload, aws::AmazonS3Builder, local::LocalFileSystem, memory::InMemory,
+    path::Path,
+};
+use thiserror::Error;
+
+/// What the address of a bucket begins with.
+const S3: &str = "s3://";
+
+/// Why a target could not be used.
+#[derive(Debug, Error)]
+pub enum TargetError {
+    /// The folder.
+    #[error("the folder {} cannot be made", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The address.
+    #[error("{address} names no bucket: write s3://BUCKET or s3://BUCKET/PREFIX")]
+    Address {
+        /// What was given.
+        address: String,
+    },
+    /// A piece.
+    #[error("{piece} at {target}")]
+    Piece {
+        /// Which.
+        piece: String,
+        /// Where.
+        target: String,
+        /// What is wrong.
+        source: object_store::Error,
+    },
+    /// The target itself.
+    #[error("{target} cannot be used")]
+    Unusable {
+        /// Which.
+        target: String,
+        /// What is wrong.
+        source: object_store::Error,
+    },
+}
+
+impl TargetError {
+    /// Whether a piece is not there.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::Piece {
+                source: object_store::Error::NotFound { .. },
+                ..
+            }
+        )
+    }
+}
+
+/// A place for backups. Clones are the same place.
+#[derive(Clone, Debug)]
+pub struct Target {
+    objects: Arc<dyn ObjectStore>,
+    prefix: Path,
+    address: String,
+}
+
+impl Target {
+    /// `s3://BUCKET/PREFIX`, with keys, region and endpoint from the environment as other tools take them
+    /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`, `AWS_ALLOW_HTTP`); else a folder, which is
+    /// made where it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn open(address: &str) -> Result<Self, TargetError> {
+        match address.strip_prefix(S3) {
+            Some(rest) => Self::bucket(address, rest),
+            None => Self::folder(FilePath::new(address)),
+        }
+    }
+
+    /// A folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn folder(folder: &FilePath) -> Result<Self, TargetError> {
+        let failed = |source| TargetError::Folder {
+            path: folder.to_owned(),
+            source,
+        };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let address = folder.display().to_string();
+        let unusable = |source| TargetError::Unusable {
+            target: address.clone(),
+            source,
+        };
+        // What a backup lists has to last as long as the list.
+        let files = LocalFileSystem::new_with_prefix(folder)
+            .map_err(unusable)?
+            .with_fsync(true);
+        Ok(Self {
+            objects: Arc::new(files),
+            prefix: Path::default(),
+            address,
+        })
+    }
+
+    /// Memory, for tests.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self {
+            objects: Arc::new(InMemory::new()),
+            prefix: Path::default(),
+            address: "memory".to_owned(),
+        }
+    }
+
+    fn bucket(address: &str, rest: &str) -> Result<Self, TargetError> {
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(TargetError::Address {
+                address: address.to_owned(),
+            });
+        }
+        // One provider for all of TLS; another one may have been installed before, and then it is this one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let built = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
+        let objects = built.map_err(|source| TargetError::Unusable {
+            target: address.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            objects: Arc::new(objects),
+            prefix: Path::from(prefix),
+            address: address.to_owned(),
+        })
+    }
+
+    /// The names and sizes, in bytes, of the pieces in a folder of the target.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn list(&self, folder: &str) -> Result<BTreeMap<String, u64>, TargetError> {
+        let place = self.place(folder);
+        let found: Vec<_> =
+            self.objects
+                .list(Some(&place))
+                .try_collect()
+                .await
+                .map_err(|source| TargetError::Unusable {
+                    target: self.address.clone(),
+                    source,
+                })?;
+        let named = |meta: object_store::ObjectMeta| Some((meta.location.filename()?.to_owned(), meta.size));
+        Ok(found.into_iter().filter_map(named).collect())
+    }
+
+    /// The bytes of a piece.
+    ///
+    /// # Errors
+    /// When it is not there, or cannot be read.
+    pub async fn read(&self, piece: &str) -> Result<Bytes, TargetError> {
+        let failed = |source| self.failed(piece, source);
+        let found = self.objects.get(&self.place(piece)).await.map_err(failed)?;
+        found.bytes().await.map_err(failed)
+    }
+
+    /// Writes a piece: whole, or not at all.
+    ///
+    /// # Errors
+    /// When it is not written.
+    pub async fn write(&self, piece: &str, bytes: Vec<u8>) -> Result<(), TargetError> {
+        let written = self.objects.put(&self.place(piece), PutPayload::from(bytes)).await;
+        written.map(|_| ()).map_err(|source| self.failed(piece, source))
+    }
+
+    /// Writes a piece that must not be there yet.
+    ///
+    /// # Errors
+    /// When it is there already, or is not written.
+    pub async fn write_new(&self, piece: &str, bytes: Vec<u8>) -> Result<(), TargetError> {
+        let (place, payload) = (self.place(piece), PutPayload::from(bytes));
+        let written = self.objects.put_opts(&place, payload, PutMode::Create.into()).await;
+        written.map(|_| ()).map_err(|source| self.failed(piece, source))
+    }
+
+    fn place(&self, piece: &str) -> Path {
+        let parts = piece.split('/');
+        parts.fold(self.prefix.clone(), |place, part| place.join(part))
+    }
+
+    fn failed(&self, piece: &str, source: object_store::Error) -> TargetError {
+        TargetError::Piece {
+            piece: piece.to_owned(),
+            target: self.address.clone(),
+            source,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.address)
+    }
+}

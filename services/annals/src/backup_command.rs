@@ -1,0 +1,342 @@
+//! `annals backup`: make, list, verify and restore backups of a realm.
+
+use std::{
+    fs,
+    io::{self, Write, stdout},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use annals_host::{config::Realm, nats::ServerCount, process::Settings, telemetry::Chain};
+use annals_ids::{LogPosition, WallTime};
+use annals_store::embedded::{EmbeddedStore, OpenError};
+use thiserror::Error;
+
+use crate::{
+    backup::{
+        check::check,
+        create::{CreateError, create},
+        manifest::{Manifest, ManifestError},
+        restore::{RestoreFailed, Restored, Until, restore},
+        target::{Target, TargetError},
+    },
+    log_command::position,
+    source::{Source, SourceError},
+    up::{Claim, UpError},
+};
+
+/// Where a store is restored before it is one: under this name no service looks for it.
+const UNFINISHED: &str = "store.restoring";
+
+/// Back up a realm, and restore it.
+#[derive(Debug, clap::Args)]
+pub struct Backup {
+    #[command(subcommand)]
+    command: Commands,
+    /// Where backups are kept: a folder, or s3://BUCKET/PREFIX
+    #[arg(long, global = true, env = "ANNALS_BACKUPS", default_value = "backups")]
+    target: String,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Commands {
+    /// Back up a realm, whether it runs or not
+    Create {
+        /// Name of the realm
+        #[arg(long, env = "ANNALS_REALM", default_value = "annals")]
+        realm: Realm,
+        /// The realm's nats-server
+        #[arg(long, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
+        nats: String,
+        /// The data directory of a realm that does not run, instead of a realm that does
+        #[arg(long)]
+        data: Option<PathBuf>,
+    },
+    /// List the backups at the target, oldest first
+    List,
+    /// Read all of a backup and check it; exit code 1 names what is wrong, 2 is that nothing can be said
+    Verify {
+        /// The backup's name; the newest if none is given
+        name: Option<String>,
+    },
+    /// Restore a realm into an empty data directory
+    Restore {
+        /// The backup's name; the newest if none is given
+        name: Option<String>,
+        /// The data directory that the restored realm is to run on
+        #[arg(long)]
+        data: PathBuf,
+        /// The restored realm's name: another one, if the old realm goes on beside it; its own if none is given
+        #[arg(long)]
+        realm: Option<Realm>,
+        /// Only up to this moment: the time since the realm began as `annals log tail` prints it, or @ and seconds since 1970
+        #[arg(long, value_parser = moment, conflicts_with_all = ["at", "leaves"])]
+        moment: Option<Moment>,
+        /// Only up to and with this batch, OWNER@BATCH
+        #[arg(long, value_parser = position, conflicts_with = "leaves")]
+        at: Option<LogPosition>,
+        /// Only so many leaves of the archive
+        #[arg(long)]
+        leaves: Option<u64>,
+    },
+}
+
+/// A moment as an operator writes it, in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// Since the realm began.
+    World(u64),
+    /// Since 1970.
+    Wall(u64),
+}
+
+/// Why a command did not do what it was to.
+#[derive(Debug, Error)]
+enum BackupError {
+    #[error("there is nothing to back up")]
+    Source(#[from] SourceError),
+    #[error("there is no backup to read")]
+    Manifest(#[from] ManifestError),
+    #[error("the target cannot be used")]
+    Target(#[from] TargetError),
+    #[error("no backup was made")]
+    Create(#[from] CreateError),
+    #[error("the realm was not restored")]
+    Restore(#[from] RestoreFailed),
+    #[error("a realm is restored into a data directory of its own")]
+    Claim(#[from] UpError),
+    #[error("{} belongs to a realm: name an empty data directory", .0.display())]
+    Occupied(PathBuf),
+    #[error("the store cannot be made")]
+    Open(#[from] OpenError),
+    #[error("{} cannot be used", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("nobody takes what is printed")]
+    Print(#[from] io::Error),
+}
+
+impl Backup {
+    /// Runs the command.
+    pub async fn run(self) -> ExitCode {
+        match self.work().await {
+            Ok(code) => code,
+            Err(BackupError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    async fn work(self) -> Result<ExitCode, BackupError> {
+        let target = Target::open(&self.target)?;
+        match self.command {
+            Commands::Create { realm, nats, data } => create_one(&target, realm, nats, data).await?,
+            Commands::List => list(&target).await?,
+            Commands::Verify { name } => {
+                let manifest = Manifest::read(&target, name.as_deref()).await?;
+                let report = check(&target, &manifest).await?;
+                writeln!(stdout(), "{report}")?;
+                if !report.is_clean() {
+                    return Ok(ExitCode::FAILURE);
+                }
+            }
+            Commands::Restore {
+                name,
+                data,
+                realm,
+                moment,
+                at,
+                leaves,
+            } => {
+                let manifest = Manifest::read(&target, name.as_deref()).await?;
+                let until = match (moment, at, leaves) {
+                    (Some(Moment::World(ms)), ..) => Until::Moment(WallTime(manifest.began.saturating_add(ms))),
+                    (Some(Moment::Wall(ms)), ..) => Until::Moment(WallTime(ms)),
+                    (None, Some(at), _) => Until::Batch(at),
+                    (None, None, Some(leaves)) => Until::Leaves(leaves),
+                    (None, None, None) => Until::End,
+                };
+                let name = realm.map_or_else(|| manifest.realm.clone(), |realm| realm.to_string());
+                let restored = restore_to(&target, &manifest, until, &name, &data).await?;
+                print_restored(&restored, &name, &data)?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+async fn create_one(target: &Target, realm: Realm, nats: String, data: Option<PathBuf>) -> Result<(), BackupError> {
+    let (source, realm) = match data {
+        Some(data) => {
+            let source = Source::stored(&data)?;
+            let name = source.realm_name(&realm).await?;
+            (source, name)
+        }
+        None => {
+            let settings = Settings {
+                realm: realm.clone(),
+                nats,
+                replicas: 1,
+            };
+            (Source::running(&settings).await?, realm)
+        }
+    };
+    let created = create(&source.store, realm.as_str(), now(), target).await?;
+    let manifest = &created.manifest;
+    writeln!(
+        stdout(),
+        "backup {}: {} leaves in {} pieces of {} B; {} of them written ({} B), {} were there",
+        manifest.name(),
+        manifest.leaves,
+        manifest.segments.len() + manifest.rows.len(),
+        manifest.size(),
+        created.written,
+        created.bytes,
+        created.reused
+    )?;
+    Ok(())
+}
+
+async fn list(target: &Target) -> Result<(), BackupError> {
+    for name in Manifest::names(target).await? {
+        match Manifest::read(target, Some(&name)).await {
+            Ok(manifest) => writeln!(
+                stdout(),
+                "{name}  {} leaves up to @{}.{:03}  {} pieces of {} B",
+                manifest.leaves,
+                manifest.latest / 1_000,
+                manifest.latest % 1_000,
+                manifest.segments.len() + manifest.rows.len(),
+                manifest.size()
+            )?,
+            Err(ManifestError::Target(error)) => return Err(error.into()),
+            Err(error) => writeln!(stdout(), "{name}  WRONG: {}", Chain(&error))?,
+        }
+    }
+    Ok(())
+}
+
+/// Restores into a data directory: the store is filled under another name and takes its own when it is whole, so that one
+/// that was interrupted is no realm, and is begun anew.
+///
+/// # Errors
+/// When there is a realm, or what was left of one; when the backup is damaged; when the disk is full.
+async fn restore_to(
+    target: &Target,
+    manifest: &Manifest,
+    until: Until,
+    name: &str,
+    data: &Path,
+) -> Result<Restored, BackupError> {
+    let folder = |path: &Path| {
+        let path = path.to_owned();
+        move |source| BackupError::Folder { path, source }
+    };
+    fs::create_dir_all(data).map_err(folder(data))?;
+    let _claim = Claim::take(data)?;
+    // What a stream holds beyond the old realm's archive would be taken for a continuation of the restored one.
+    let (store, nats) = (data.join("store"), data.join("nats"));
+    let has_log = ServerCount::kept_in(&nats).is_some();
+    if let Some(occupied) = [(&store, store.exists()), (&nats, has_log)]
+        .iter()
+        .find(|(_, held)| *held)
+    {
+        return Err(BackupError::Occupied(occupied.0.clone()));
+    }
+    let unfinished = data.join(UNFINISHED);
+    if unfinished.exists() {
+        fs::remove_dir_all(&unfinished).map_err(folder(&unfinished))?;
+    }
+    let filled = EmbeddedStore::open(&unfinished)?.store();
+    let restored = restore(target, manifest, until, (name, now()), filled).await?;
+    // The store is closed by now, and all that it acknowledged is on the disk.
+    fs::rename(&unfinished, &store).map_err(folder(&unfinished))?;
+    let directory = fs::File::open(data).and_then(|directory| directory.sync_all());
+    directory.map_err(folder(data))?;
+    Ok(restored)
+}
+
+fn print_restored(restored: &Restored, name: &str, data: &Path) -> io::Result<()> {
+    for (at, state) in restored.states.values() {
+        writeln!(stdout(), "{at} {state}")?;
+    }
+    if restored.leaves != restored.wanted {
+        writeln!(
+            stdout(),
+            "note: {} leaves were asked for; the nearest consistent cut is at {}",
+            restored.wanted,
+            restored.leaves
+        )?;
+    }
+    writeln!(
+        stdout(),
+        "restored {}: {} leaves ({} B) as realm {name}; start it with annals up --realm {name} --data {}",
+        restored.backup,
+        restored.leaves,
+        restored.bytes,
+        data.display()
+    )?;
+    Ok(())
+}
+
+fn now() -> WallTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    let wrong = || "write HH:MM:SS, with milliseconds if you like, or @SECONDS since 1970".to_owned();
+    if let Some(seconds) = text.strip_prefix('@') {
+        return milliseconds(seconds).map(Moment::Wall).ok_or_else(wrong);
+    }
+    let parts: Vec<&str> = text.split(':').collect();
+    let [hours, minutes, seconds] = parts[..] else {
+        return Err(wrong());
+    };
+    let (hours, minutes) = (
+        hours.parse::<u64>().ok(),
+        minutes.parse::<u64>().ok().filter(|it| *it < 60),
+    );
+    let ms = || {
+        let seconds = milliseconds(seconds).filter(|it| *it < 60_000)?;
+        hours?.checked_mul(3_600_000)?.checked_add(minutes? * 60_000 + seconds)
+    };
+    ms().map(Moment::World).ok_or_else(wrong)
+}
+
+/// Seconds with at most three digits behind the point, in milliseconds.
+fn milliseconds(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    if part.is_empty() || part.len() > 3 {
+        return None;
+    }
+    let part: u64 = format!("{part:0<3}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000)?.checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_as_they_are_printed() {
+        assert_eq!(moment("00:10:02.350"), Ok(Moment::World(602_350)));
+        assert_eq!(moment("26:00:00"), Ok(Moment::World(93_600_000)));
+        assert_eq!(moment("@1795301400.5"), Ok(Moment::Wall(1_795_301_400_500)));
+        for wrong in [
+            "",
+            "10:02",
+            "00:60:00",
+            "00:00:60",
+            "00:00:01.",
+            "00:00:01.0001",
+            "@",
+            "@x",
+            "-1:00:00",
+        ] {
+            assert!(moment(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Restoring: a realm's store from its archive, up to a consistent cut, and from the rows that no log yields.
+//!
+//! [`read_unlogged`] takes those rows from a store, [`Restoring`] puts them into an empty one and folds the archive behind
+//! them with the [`Folder`] that folds a realm that runs. What comes of it is the store of a realm that was killed at the
+//! cut: no process is alive, the stream is empty, and whoever takes an owner goes on behind its cursor (rule E1).
+//!
+//! Nothing of the realm that the archive was taken from must be mistaken for the restored one's. So numbers that it may have
+//! given out since are never given out again, and each owner's epoch is higher than any that was ever granted of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use annals_def::Schema;
+use annals_event::{Batch, Malformed, merkle::Frontier};
+use annals_ids::{BatchNumber, DatabaseId, Epoch, Hash, LeafIndex, OwnerId, ProcessId, Shard};
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::{
+        archive::{Tree, tree_key},
+        chunks,
+        database::{self, Account, Checkout},
+        director::{self, Counter},
+        lineage::{self, Lineage},
+        owners::{self, OpeningRecord, OwnerRecord},
+    },
+    limits::KEYS_END,
+};
+use thiserror::Error;
+
+use crate::{Alarm, FoldError, Folder, RecoveryError, Sealer, StoredEntity, recovery::recover, stored};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// Bytes of rows written in one transaction.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// Bytes of batches that are offered before they are folded: one transaction's worth.
+const FOLD_BYTES: usize = 3 << 20;
+
+/// By how much counters of 64 bits are raised: more than a realm gives out while anybody could still hold one of its
+/// numbers, and so little that it can be done four thousand million times.
+const RAISE: u64 = 1 << 32;
+
+/// By how much the counter of owners is raised, which has 32 bits.
+const RAISE_OWNERS: u64 = 1 << 12;
+
+/// By how much epochs are raised.
+const RAISE_EPOCHS: u64 = 1 << 20;
+
+/// The tables whose rows no log yields. All others are written by folding, or hold nothing that outlives a process.
+const UNLOGGED: [u8; 9] = [0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22];
+
+/// A row of the store.
+pub type Row = (Vec<u8>, Vec<u8>);
+
+/// Why a realm was not restored.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    /// There is something in the store.
+    #[error("the store is not empty: a realm is restored into an empty one")]
+    NotEmpty,
+    /// The store.
+    #[error("the store could not be used")]
+    Store(#[from] StoreError),
+    /// Folding.
+    #[error("the archive could not be folded")]
+    Fold(#[from] FoldError),
+    /// A batch is none.
+    #[error("leaf {leaf} of the archive is not a batch: {source}")]
+    Malformed {
+        /// Which leaf.
+        leaf: LeafIndex,
+        /// What is wrong.
+        source: Malformed,
+    },
+    /// A leaf is not the one that comes next.
+    #[error("leaf {found} of the archive came where leaf {expected} comes next")]
+    Order {
+        /// What came.
+        found: LeafIndex,
+        /// What should have.
+        expected: LeafIndex,
+    },
+    /// A batch was written under a schema that is not there.
+    #[error("leaf {leaf} was written under schema {schema}, which the backup does not hold")]
+    NoSchema {
+        /// Which leaf.
+        leaf: LeafIndex,
+        /// The schema's fingerprint.
+        schema: Hash,
+    },
+    /// The archive does not fold.
+    #[error("the archive does not fold: {0}")]
+    Unsound(Alarm),
+    /// Not every leaf became part of the restored archive.
+    #[error("only {folded} of {leaves} leaves could be folded: a batch is missing or void")]
+    Short {
+        /// How many became.
+        folded: u64,
+        /// How many there are.
+        leaves: u64,
+    },
+    /// The restored archive is another.
+    #[error("the restored archive has root {restored}, the one that was backed up {expected}")]
+    Root {
+        /// What was restored.
+        restored: Hash,
+        /// What it should be.
+        expected: Hash,
+    },
+    /// A state could not be read back.
+    #[error("an owner's state could not be rebuilt")]
+    Recovery(#[from] RecoveryError),
+}
+
+/// All rows of a store that its archive does not yield. What the archive up to some leaf depends on is among them if they
+/// are read after that leaf was.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_unlogged(store: &Store) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    for prefix in UNLOGGED {
+        read_rows(store, KeyRange::prefix(&[prefix]), &mut rows).await?;
+    }
+    // An account's entity begins outside the log: with its type and nothing else, until it is first stored.
+    let accounts = KeyRange::prefix(&database::account_key(&[]));
+    let held: Vec<Row> = rows.iter().filter(|(key, _)| accounts.contains(key)).cloned().collect();
+    for (_, value) in held {
+        let id = Account::decode(&value)?.database;
+        let entity = store.read(|transaction| async move { stored::read(&transaction, id).await });
+        if let Some(entity) = entity.await? {
+            let begun = StoredEntity {
+                entity_type: entity.entity_type,
+                ..StoredEntity::default()
+            };
+            let key = database::entity_key(id);
+            rows.extend(chunks(&key, &begun.encode()).map(|(key, piece)| (key, piece.to_vec())));
+        }
+    }
+    Ok(rows)
+}
+
+/// The schemas among such rows, by fingerprint.
+///
+/// # Errors
+/// When one cannot be decoded.
+pub fn schemas(rows: &[Row]) -> Result<BTreeMap<Hash, Arc<Schema>>, StoreError> {
+    let all = KeyRange::prefix(&[0x03]);
+    let mut encoded: BTreeMap<Hash, Vec<u8>> = BTreeMap::new();
+    for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
+        let fingerprint = key.get(1..33).and_then(|hash| hash.try_into().ok()).map(Hash);
+        let fingerprint = fingerprint.ok_or_else(|| StoreError::Corrupt("the key of a schema".into()))?;
+        encoded.entry(fingerprint).or_default().extend_from_slice(value);
+    }
+    let decode = |(fingerprint, bytes): (Hash, Vec<u8>)| match Schema::decode(&bytes) {
+        Ok(schema) => Ok((fingerprint, Arc::new(schema))),
+        Err(error) => Err(StoreError::Corrupt(format!("schema {fingerprint}: {error}").into())),
+    };
+    encoded.into_iter().map(decode).collect()
+}
+
+/// Where a realm was cut off: how many leaves, and how far each log is among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// How many leaves.
+    pub leaves: u64,
+    /// The last batch of each log.
+    pub logs: BTreeMap<OwnerId, BatchNumber>,
+}
+
+/// A store that is being filled.
+pub struct Restoring {
+    store: Store,
+    shard: Shard,
+    schemas: BTreeMap<Hash, Arc<Schema>>,
+    /// What folds, and seals, batches of this schema.
+    folding: Option<(Hash, Folder, Sealer)>,
+    /// The tree over what was taken.
+    tree: Frontier,
+}
+
+impl Restoring {
+    /// Puts the rows that no log yields into an empty store, as they have to be for an archive of this extent.
+    ///
+    /// # Errors
+    /// When the store is not empty, or cannot be written, or a row cannot be read.
+    pub async fn begin(store: Store, shard: Shard, rows: &[Row], extent: &Extent) -> Result<Self, RestoreError> {
+        let everything = KeyRange::new(vec![], KEYS_END.to_vec());
+        let everything = &everything;
+        let first =
+            |transaction: Transaction| async move { transaction.get_range(everything, 1, Order::Forward).await };
+        if !store.read(first).await?.rows.is_empty() {
+            return Err(RestoreError::NotEmpty);
+        }
+        let mut adapted = Vec::new();
+        for (key, value) in rows {
+            adapted.extend(adapt(key, value, extent)?);
+        }
+        let missing = [
+            Counter::Entities,
+            Counter::Owners,
+            Counter::Processes,
+            Counter::Checkouts,
+        ]
+        .into_iter()
+        .map(director::counter_key)
+        .filter(|key| !rows.iter().any(|(held, _)| held == key));
+        for key in missing {
+            adapted.extend(adapt(&key, &director::encode_counter(1), extent)?);
+        }
+        write_rows(&store, &adapted).await?;
+        Ok(Self {
+            schemas: schemas(rows)?,
+            store,
+            shard,
+            folding: None,
+            tree: Frontier::new(),
+        })
+    }
+
+    /// Takes the next leaf.
+    ///
+    /// # Errors
+    /// When it is not the next one, or what came before it cannot be folded.
+    pub async fn take(&mut self, leaf: LeafIndex, bytes: Vec<u8>) -> Result<(), RestoreError> {
+        let expected = LeafIndex(self.tree.size());
+        if leaf != expected {
+            return Err(RestoreError::Order { found: leaf, expected });
+        }
+        let batch = Batch::read(&bytes).map_err(|source| RestoreError::Malformed { leaf, source })?;
+        let schema = batch.header.schema;
+        self.tree.push(batch.hash);
+        if self.folding.as_ref().is_none_or(|(held, ..)| *held != schema) {
+            self.fold().await?;
+            let known = self.schemas.get(&schema);
+            let known = known.ok_or(RestoreError::NoSchema { leaf, schema })?;
+            let folder = Folder::begin(self.store.clone(), self.shard, Arc::clone(known)).await?;
+            let sealer = folder.sealer();
+            self.folding = Some((schema, folder, sealer));
+        }
+        if let Some((_, folder, _)) = &mut self.folding {
+            folder.offer(batch.header.owner, bytes);
+            if folder.pending_bytes() < FOLD_BYTES {
+                return Ok(());
+            }
+        }
+        self.fold().await
+    }
+
+    /// Everything was taken: the restored archive must be that of `root`, if one is given. Ends what was under way at the
+    /// cut, and notes where the realm comes from.
+    ///
+    /// # Errors
+    /// When something is missing, or the store cannot be used.
+    pub async fn finish(
+        mut self,
+        root: Option<Hash>,
+        lineage: &Lineage,
+    ) -> Result<BTreeMap<OwnerId, Hash>, RestoreError> {
+        self.fold().await?;
+        let shard = self.shard;
+        let tree = |transaction: Transaction| async move {
+            let value = transaction.get(&tree_key(shard)).await?;
+            Tree::decode(value.as_deref())
+        };
+        let folded = self.store.read(tree).await?;
+        if folded.size != self.tree.size() {
+            return Err(RestoreError::Short {
+                folded: folded.size,
+                leaves: self.tree.size(),
+            });
+        }
+        let restored = Frontier::resume(folded.size, folded.peaks).unwrap_or_default().root();
+        let expected = root.unwrap_or_else(|| self.tree.root());
+        if restored != expected {
+            return Err(RestoreError::Root { restored, expected });
+        }
+        let (states, lives) = self.read_lives().await?;
+        let mut rows: Vec<Row> = lives
+            .iter()
+            .map(|(database, life)| (database::checkout_key(*database), life.encode()))
+            .collect();
+        rows.push((lineage::key_of(lineage.leaf), lineage.encode()));
+        let stale = KeyRange::prefix(&database::checkout_key(DatabaseId(0))[..1]);
+        let clear = |transaction: Transaction| {
+            let stale = stale.clone();
+            async move { transaction.clear_range(&stale) }
+        };
+        self.store.run_repeatable(clear).await?;
+        write_rows(&self.store, &rows).await?;
+        Ok(states)
+    }
+
+    async fn fold(&mut self) -> Result<(), RestoreError> {
+        let Some((_, folder, sealer)) = &mut self.folding else {
+            return Ok(());
+        };
+        while folder.has_work() {
+            for alarm in folder.commit().await?.alarms {
+                match alarm {
+                    // It was so when it happened, too.
+                    Alarm::UnknownType { .. } | Alarm::IdentifierTaken { .. } => {}
+                    alarm => return Err(RestoreError::Unsound(alarm)),
+                }
+            }
+        }
+        while sealer.seal_next().await?.is_some() {}
+        Ok(())
+    }
+
+    /// The hash of each owner's state, and the lives of the database's entities that exist.
+    async fn read_lives(&self) -> Result<(BTreeMap<OwnerId, Hash>, BTreeMap<DatabaseId, Checkout>), RestoreError> {
+        let mut rows = Vec::new();
+        read_rows(&self.store, owners::owners(), &mut rows).await?;
+        let (mut states, mut lives) = (BTreeMap::new(), BTreeMap::new());
+        for (key, value) in rows {
+            let (owner, record) = (owners::owner_of(&key)?, OwnerRecord::decode(&value)?);
+            if record.shard != self.shard {
+                continue;
+            }
+            let state = recover(&self.store, self.shard, owner, record.kind).await?.state;
+            states.insert(owner, state.hash());
+            let bases = state.entities.values().filter_map(|image| image.base());
+            for base in bases.filter(|base| base.database.0 != 0) {
+                let life = Checkout {
+                    owner,
+                    number: base.checkout,
+                };
+                let held: &mut Checkout = lives.entry(base.database).or_insert(life);
+                if held.number < life.number {
+                    *held = life;
+                }
+            }
+        }
+        Ok((states, lives))
+    }
+}
+
+/// A row as it has to be for an archive of this extent; nothing where it does not belong to it.
+fn adapt(key: &[u8], value: &[u8], extent: &Extent) -> Result<Option<Row>, StoreError> {
+    let value = match key.first() {
+        Some(0x01) => {
+            let raise = if key == director::counter_key(Counter::Owners) {
+                RAISE_OWNERS
+            } else {
+                RAISE
+            };
+            let next = director::decode_counter(Some(value))?;
+            director::encode_counter(next.saturating_add(raise)).to_vec()
+        }
+        Some(0x04) => {
+            let record = OwnerRecord::decode(value)?;
+            let raised = OwnerRecord {
+                epoch: Epoch(record.epoch.0.saturating_add(RAISE_EPOCHS)),
+                process: ProcessId(0),
+                ..record
+            };
+            raised.encode()
+        }
+        Some(0x05) => {
+            let owner = key
+                .get(1..5)
+                .and_then(|bytes| bytes.try_into().ok())
+                .map(u32::from_be_bytes);
+            let owner = owner.ok_or_else(|| StoreError::Corrupt("the key of an opening".into()))?;
+            let last = extent.logs.get(&OwnerId(owner)).copied().unwrap_or_default();
+            if OpeningRecord::decode(value)?.number > last {
+                return Ok(None);
+            }
+            value.to_vec()
+        }
+        Some(0x22) if Lineage::decode(value)?.leaf.0 > extent.leaves => return Ok(None),
+        _ => value.to_vec(),
+    };
+    Ok(Some((key.to_vec(), value)))
+}
+
+async fn read_rows(store: &Store, mut range: KeyRange, rows: &mut Vec<Row>) -> Result<(), StoreError> {
+    loop {
+        let wanted = &range;
+        let read = |transaction: Transaction| async move { transaction.get_range(wanted, PAGE, Order::Forward).await };
+        let page = store.read(read).await?;
+        rows.extend(page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(()),
+        }
+    }
+}
+
+async fn write_rows(store: &Store, mut rows: &[Row]) -> Result<(), StoreError> {
+    while !rows.is_empty() {
+        let mut bytes = 0;
+        let fits = |(key, value): &&Row| {
+            let fits = bytes < WRITE_BYTES;
+            bytes += key.len() + value.len();
+            fits
+        };
+        let count = rows.iter().take_while(fits).count();
+        let (now, later) = rows.split_at(count);
+        let write = |transaction: Transaction| async move {
+            now.iter().try_for_each(|(key, value)| transaction.set(key, value))
+        };
+        store.run_repeatable(write).await?;
+        rows = later;
+    }
+    Ok(())
+}

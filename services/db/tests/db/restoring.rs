@@ -1,0 +1,263 @@
+//! Restoring: at whatever consistent cut a history is cut off, the store is that of a realm that ends there, and nothing that
+//! was given out before is given out again.
+
+use std::collections::BTreeMap;
+
+use annals_db::{Cuts, Extent, RestoreError, Restoring, Row, accounts, read_archived, read_unlogged};
+use annals_director::{Grants, read_owners};
+use annals_event::Batch;
+use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, WallTime};
+use annals_store::{
+    KeyRange, MemoryStore, Order, Store, immediate,
+    layout::{chunks, database, director, lineage::Lineage},
+};
+use bytes::Bytes;
+
+use crate::{
+    game,
+    generated::{Play, disturb, founded},
+    realm::{Realm, SHARD},
+};
+
+/// How many realms are run.
+const SEEDS: u64 = 10;
+
+/// Steps of each.
+const STEPS: usize = 100;
+
+fn lineage(leaf: u64) -> Lineage {
+    Lineage {
+        leaf: LeafIndex(leaf),
+        restored: WallTime(5),
+        from: "old".into(),
+        to: "new".into(),
+        backup: "old-5".into(),
+    }
+}
+
+/// A realm in which much has happened, all of it folded and some of it sealed.
+fn lived(seed: u64) -> Realm {
+    let mut realm = founded(seed);
+    let mut play = Play::default();
+    for turn in 0..STEPS {
+        let owners: Vec<OwnerId> = realm.owners.keys().copied().collect();
+        let owner = realm.pick(&owners).expect("there are owners");
+        if realm.roll(3) == 0 {
+            disturb(&mut realm, owner);
+        } else {
+            play.act(&mut realm, owner);
+            let lose = realm.roll(10) == 0;
+            realm.write(owner, lose);
+        }
+        if turn % 16 == 15 {
+            realm.fold(usize::MAX);
+        }
+    }
+    realm.settle();
+    realm.seal(20);
+    realm
+}
+
+/// All leaves of a realm's archive, in their order.
+fn leaves(realm: &Realm) -> Vec<Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for owner in realm.owners.keys() {
+        let mut after = BatchNumber(0);
+        loop {
+            let read = immediate(read_archived(&realm.store, SHARD, *owner, after, 64)).expect("an archive");
+            let Some(count) = (!read.is_empty()).then_some(read.len() as u64) else {
+                break;
+            };
+            after = BatchNumber(after.0 + count);
+            found.extend(read);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The rows that no log yields, with the schema that the realm's batches name.
+fn unlogged(realm: &Realm, leaves: &[Vec<u8>]) -> Vec<Row> {
+    let mut rows = immediate(read_unlogged(&realm.store)).expect("the store answers");
+    let schema = Batch::read(&leaves[0]).expect("a batch").header.schema;
+    let key = director::schema_key(schema);
+    let encoded = game::schema().encode();
+    rows.extend(chunks(&key, &encoded).map(|(key, piece)| (key, piece.to_vec())));
+    rows
+}
+
+/// How far each log is within the first leaves.
+fn extent(leaves: &[Vec<u8>]) -> Extent {
+    let headers = leaves.iter().map(|bytes| Batch::read(bytes).expect("a batch").header);
+    Extent {
+        leaves: leaves.len() as u64,
+        logs: headers.map(|header| (header.owner, header.number)).collect(),
+    }
+}
+
+fn restore(rows: &[Row], leaves: &[Vec<u8>]) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
+    restore_of(rows, leaves, &extent(leaves))
+}
+
+fn restore_of(
+    rows: &[Row],
+    leaves: &[Vec<u8>],
+    extent: &Extent,
+) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
+    let store = MemoryStore::new().store();
+    immediate(async {
+        let mut restoring = Restoring::begin(store.clone(), SHARD, rows, extent).await?;
+        for (leaf, bytes) in (0..).zip(leaves) {
+            restoring.take(LeafIndex(leaf), bytes.clone()).await?;
+        }
+        let states = restoring.finish(None, &lineage(leaves.len() as u64)).await?;
+        Ok((store, states))
+    })
+}
+
+#[test]
+fn a_cut_anywhere_is_the_realm_that_ends_there() {
+    for seed in 0..SEEDS {
+        let mut realm = lived(seed);
+        let leaves = leaves(&realm);
+        let rows = unlogged(&realm, &leaves);
+        let mut cuts = Cuts::default();
+        let consistent: Vec<usize> = (1..=leaves.len())
+            .zip(&leaves)
+            .filter(|(_, bytes)| cuts.take(&Batch::read(bytes).expect("a batch")))
+            .map(|(count, _)| count)
+            .collect();
+        assert_eq!(
+            consistent.last(),
+            Some(&leaves.len()),
+            "seed {seed}: everything is a cut"
+        );
+        for _ in 0..3 {
+            let at = realm.pick(&consistent).expect("there are cuts");
+            check_cut(&mut realm, &rows, &leaves[..at]);
+        }
+        let restored = check_cut(&mut realm, &rows, &leaves);
+        assert!(
+            derived(&restored) == derived(&realm.store),
+            "seed {seed}: what is folded anew is what was folded"
+        );
+        check_raised(&realm, &restored);
+    }
+}
+
+/// Restores the realm up to a cut, and holds what comes of it against what was written.
+fn check_cut(realm: &mut Realm, rows: &[Row], leaves: &[Vec<u8>]) -> Store {
+    let (seed, count) = (realm.seed, leaves.len());
+    let restored = restore(rows, leaves);
+    let (store, states) = restored.unwrap_or_else(|error| panic!("seed {seed}, {count} leaves: {error}"));
+    for (owner, batch) in extent(leaves).logs {
+        let written = &realm.owners[&owner].chain[batch.0 as usize - 1];
+        assert_eq!(
+            states[&owner], written.state,
+            "seed {seed}, {count} leaves: owner {owner}"
+        );
+    }
+    // The oracle looks at the restored store now.
+    let former = std::mem::replace(&mut realm.store, store);
+    let archive = realm.check();
+    assert_eq!(archive.leaves.len(), count, "seed {seed}");
+    realm.check_database(&archive);
+    std::mem::replace(&mut realm.store, former)
+}
+
+/// The rows that folding writes, but for snapshots and what a leaf's batch lies in: those depend on when was folded what.
+fn derived(store: &Store) -> Vec<(Bytes, Bytes)> {
+    let prefixes = [0x06, 0x08, 0x09, 0x0c, 0x0d].into_iter().chain(0x18..=0x1f);
+    let mut rows = Vec::new();
+    for prefix in prefixes {
+        let range = KeyRange::prefix(&[prefix]);
+        let page = immediate(store.begin().get_range(&range, 100_000, Order::Forward)).expect("the store answers");
+        assert!(!page.more, "few rows");
+        rows.extend(page.rows);
+    }
+    rows
+}
+
+/// What the restored realm gives out was never given out.
+fn check_raised(realm: &Realm, restored: &Store) {
+    let before = immediate(read_owners(&realm.store)).expect("the store answers");
+    let after = immediate(read_owners(restored)).expect("the store answers");
+    assert!(before.keys().eq(after.keys()));
+    for (owner, record) in &after {
+        assert!(record.epoch > before[owner].epoch, "owner {owner}");
+        assert_eq!((record.kind, record.process), (before[owner].kind, ProcessId(0)));
+    }
+    let lead = |store: &Store| {
+        let store = store.clone();
+        immediate(async {
+            let seen = Grants::watch(&store).await.expect("the store answers");
+            Grants::lead(store, ProcessId(7), seen).await
+        })
+        .expect("nobody else leads")
+    };
+    // Given out by the old realm behind the cut, and by the restored one.
+    let (old, new) = (lead(&realm.store), lead(restored));
+    let grants = [old, new].map(|grants| {
+        let grant = immediate(grants.found(OwnerKind::Cell, SHARD, ProcessId(7))).expect("the director leads");
+        let process = immediate(grants.register()).expect("the director leads");
+        (grant.owner, grant.ids.start, process)
+    });
+    let [(owner, ids, process), (later_owner, later_ids, later_process)] = grants;
+    assert!(later_owner > owner && later_ids > ids + (1 << 30) && later_process > process);
+}
+
+#[test]
+fn accounts_and_their_entities_are_there_before_they_are_stored() {
+    let realm = lived(3);
+    let leaves = leaves(&realm);
+    let entity = annals_db::StoredEntity {
+        entity_type: "Avatar".into(),
+        ..Default::default()
+    };
+    let made = immediate(accounts::create(&realm.store, b"anna", "phc", &entity, &game::schema())).expect("an account");
+    immediate(accounts::name_key(&realm.store, [7; 32])).expect("a key");
+    immediate(accounts::check_out(&realm.store, made.database, OwnerId(1))).expect("a check-out");
+    let (store, _) = restore(&unlogged(&realm, &leaves), &leaves).expect("it is restored");
+    assert_eq!(immediate(accounts::find(&store, b"anna")), Ok(Some(made.clone())));
+    assert_eq!(immediate(accounts::load(&store, made.database)), Ok(Some(entity)));
+    assert_eq!(immediate(accounts::name_key(&store, [8; 32])), Ok([7; 32]));
+    // Nobody had it in use in any log: the check-out went with the process that was about to.
+    let key = database::checkout_key(made.database);
+    assert_eq!(immediate(store.begin().get(&key)), Ok(None));
+}
+
+#[test]
+fn only_an_empty_store_is_filled() {
+    let realm = lived(4);
+    let leaves = leaves(&realm);
+    let rows = unlogged(&realm, &leaves);
+    let begun = immediate(Restoring::begin(realm.store.clone(), SHARD, &rows, &extent(&leaves)));
+    assert!(matches!(begun, Err(RestoreError::NotEmpty)));
+}
+
+#[test]
+fn what_is_missing_or_changed_is_no_realm() {
+    let realm = lived(5);
+    let leaves = leaves(&realm);
+    let rows = unlogged(&realm, &leaves);
+    // A batch in the middle is not there, and the rest is taken for what comes next.
+    let mut short = leaves.clone();
+    short.remove(leaves.len() / 2);
+    assert!(restore_of(&rows, &short, &extent(&leaves)).is_err());
+    let mut changed = leaves.clone();
+    let middle = changed.len() / 2;
+    let last = changed[middle].len() - 1;
+    changed[middle][last] ^= 1;
+    assert!(restore_of(&rows, &changed, &extent(&leaves)).is_err());
+    // Another root than the backup names.
+    let store = MemoryStore::new().store();
+    let finished = immediate(async {
+        let mut restoring = Restoring::begin(store, SHARD, &rows, &extent(&leaves)).await?;
+        for (leaf, bytes) in (0..).zip(&leaves) {
+            restoring.take(LeafIndex(leaf), bytes.clone()).await?;
+        }
+        restoring
+            .finish(Some(Hash([9; 32])), &lineage(leaves.len() as u64))
+            .await
+    });
+    assert!(matches!(finished, Err(RestoreError::Root { .. })), "{finished:?}");
+}

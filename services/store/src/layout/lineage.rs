@@ -1,0 +1,70 @@
+//! Where a restored realm comes from.
+
+use annals_ids::{LeafIndex, WallTime};
+
+use super::fields::{Fields, key};
+use crate::{KeyRange, StoreError};
+
+/// A realm was restored from another one, or from what it was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    /// The first leaf that is not of the realm it was restored from.
+    pub leaf: LeafIndex,
+    /// When, by the wall clock.
+    pub restored: WallTime,
+    /// The name of the realm that the backup was taken of: its batches bear it.
+    pub from: String,
+    /// The name of the restored realm: the batches from `leaf` on bear it.
+    pub to: String,
+    /// The backup's name.
+    pub backup: String,
+}
+
+/// Key of the restoration at a leaf.
+#[must_use]
+pub fn key_of(leaf: LeafIndex) -> Vec<u8> {
+    key(0x22, &[&leaf.0.to_be_bytes()])
+}
+
+/// All restorations, oldest first.
+#[must_use]
+pub fn restorations() -> KeyRange {
+    KeyRange::prefix(&[0x22])
+}
+
+impl Lineage {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = [self.leaf.0.to_be_bytes(), self.restored.0.to_be_bytes()].concat();
+        for text in [&self.from, &self.to, &self.backup] {
+            let length = u32::try_from(text.len()).expect("invariant: names are short");
+            value.extend(length.to_be_bytes());
+            value.extend(text.as_bytes());
+        }
+        value
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("a restoration", value);
+        let (leaf, restored) = (LeafIndex(fields.u64()?), WallTime(fields.u64()?));
+        let mut text = || {
+            let length = fields.u32()? as usize;
+            let bytes = fields.bytes(length)?.to_vec();
+            String::from_utf8(bytes).map_err(|_| fields.corrupt())
+        };
+        let lineage = Self {
+            leaf,
+            restored,
+            from: text()?,
+            to: text()?,
+            backup: text()?,
+        };
+        fields.finish()?;
+        Ok(lineage)
+    }
+}

@@ -1,0 +1,134 @@
+//! Backups of a realm while people play in it, and the realms that come of them.
+
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant, UNIX_EPOCH},
+};
+
+use annals::{
+    bots::{self, BotPlan},
+    checker::check,
+    progress::Progress,
+    up::{Realm, RealmPlan},
+};
+use annals_client::Trust;
+use annals_def::Schema;
+use annals_host::{
+    nats::ServerCount,
+    process::{Settings, connect, remote_store},
+};
+use tokio::{process::Command, sync::watch};
+
+use crate::played::{Played, are_built, binary, repository, run, within};
+
+/// Bots that play in a restored realm: among them are those who played in the old one, with their accounts.
+const BOTS: usize = 4;
+
+/// Events that they must be shown before they count as playing.
+const SHOWN: u64 = 80;
+
+/// How long a restored realm may take until everybody plays in it.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Runs `annals` in a folder; it has to work.
+async fn annals(folder: &Path, line: &[&str]) -> String {
+    let mut command = Command::new(binary("annals").expect("it is built"));
+    command.args(line).current_dir(folder);
+    let (status, said) = run(&mut command).await;
+    println!("annals {}\n{said}", line.join(" "));
+    assert_eq!(status.code(), Some(0), "annals {}: {said}", line.join(" "));
+    said
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_realm_that_is_played_in_is_backed_up_and_goes_on_elsewhere() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start(ServerCount::One, &[]).await;
+    let schema = Arc::clone(&realm.schema);
+    let folder = tempfile::tempdir().expect("a folder for backups");
+    let here = folder.path();
+    let nats = realm.realm.nats();
+    let create = ["backup", "create", "--realm", "played", "--nats", &nats];
+    annals(here, &create).await;
+    realm.plays_on("a backup").await;
+    let moment = format!("@{}", UNIX_EPOCH.elapsed().expect("a clock").as_secs());
+    realm.plays_on("a moment").await;
+    annals(here, &create).await;
+    annals(here, &["backup", "verify"]).await;
+
+    let beside = ["backup", "restore", "--realm", "beside", "--data", "beside", "--moment"];
+    annals(here, &[&beside[..], &[&moment]].concat()).await;
+    goes_on(here, "beside", &schema).await;
+    realm.plays_on("a realm beside it").await;
+    let listed = annals(here, &["backup", "list"]).await;
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    realm.prove().await;
+
+    annals(here, &["backup", "restore", "--data", "played"]).await;
+    goes_on(here, "played", &schema).await;
+}
+
+/// Runs a restored realm: people log in and play on, nothing that they are shown is lost, and all of its log is as it should
+/// be, from before the backup to its end.
+async fn goes_on(folder: &Path, name: &str, schema: &Arc<Schema>) {
+    let plan = RealmPlan::new(name, &repository().join("defs"), &folder.join(name));
+    let mut realm = Realm::start(plan)
+        .await
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let files = folder.join(format!("shown in {name}"));
+    fs::create_dir_all(&files).expect("a folder for what was shown");
+    let (until, playing_until) = watch::channel(Instant::now() + PATIENCE * 10);
+    let (told, mut progress) = watch::channel(Progress::default());
+    let (login, certificate) = realm.login;
+    let playing = tokio::spawn(bots::run(
+        BotPlan {
+            login,
+            trust: Trust::Pinned(certificate),
+            password: "a password for bots".to_owned(),
+            schema: Arc::clone(schema),
+            bots: BOTS,
+            until: playing_until,
+            seed: 1,
+            files: files.clone(),
+        },
+        told,
+    ));
+    let everybody = progress.wait_for(|now| now.shown >= SHOWN && now.connected == BOTS as u64);
+    let plays = tokio::time::timeout(PATIENCE, everybody).await.is_ok();
+    assert!(plays, "{name}: not everybody plays: {:?}", *progress.borrow());
+    realm.watch(&[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let nats = realm.nats();
+    let log = ["log", "verify", "--realm", name, "--nats", &nats];
+    let verified = annals(folder, &log).await;
+    assert!(verified.contains("nothing is wrong"), "{name}: {verified}");
+    until.send_replace(Instant::now());
+    let report = within(PATIENCE, "the bots to take their leave", playing).await;
+    let report = report.expect("bots do not panic").expect("bots can write");
+    println!("{name}: {report}");
+    let settings = Settings {
+        realm: name.parse().expect("a name"),
+        nats,
+        replicas: 1,
+    };
+    let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
+    let checked = within(PATIENCE, "what was shown to be archived", async {
+        loop {
+            let store = remote_store(&bus, &subjects);
+            let checked = check(&files, &store, schema).await.expect("the archive can be read");
+            if checked.is_clean() {
+                return checked;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    })
+    .await;
+    println!("{name}: {checked}");
+    assert!(checked.shown > 0);
+    realm.stop().await.expect("the realm stops");
+    let verified = annals(folder, &["log", "verify", "--data", name]).await;
+    assert!(verified.contains("nothing is wrong"), "{name}: {verified}");
+}
