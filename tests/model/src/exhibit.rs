@@ -54,6 +54,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("What others see", crate::view::exhibits::exhibits()),
         ("The order of the archive", crate::order::exhibits::exhibits()),
         ("The ledger", crate::ledger::exhibits::exhibits()),
+        ("Trades", crate::trade::exhibits::exhibits()),
     ]
 }
 

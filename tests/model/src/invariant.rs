@@ -23,6 +23,10 @@ pub enum Invariant {
     UnitsHaveOneOwner,
     /// The log `ledger` says of each transfer what it did once.
     LedgerSaysOnce,
+    /// No item is held in what two bases know.
+    HeldInOneView,
+    /// Both sides of a trade get what they had accepted.
+    TradedAsAccepted,
     /// What a ghost or a client sees is something that the entity was.
     SeenIsTrue,
     /// Nobody stops with an alarm because of the faults that the protocol is made for.
@@ -43,6 +47,8 @@ impl fmt::Display for Invariant {
             Self::ArchiveIsACut => "the archive up to any place is a consistent cut",
             Self::UnitsHaveOneOwner => "each unit has one owner: each transfer moves it once",
             Self::LedgerSaysOnce => "the log ledger says once what each transfer did",
+            Self::HeldInOneView => "no item is in two views",
+            Self::TradedAsAccepted => "each side of a trade gets what it has accepted",
             Self::SeenIsTrue => "what is seen of an entity is something that it was",
             Self::AlarmsAreTrue => "an alarm means a fault outside the budget",
             Self::Progress => "what is owed can always be settled",

@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod log;
 pub mod order;
 pub mod rule;
+pub mod trade;
 pub mod view;
 
 /// How many more faults of each kind than usual: the environment variable `ANNALS_MODEL_DEPTH`, 0 by default.

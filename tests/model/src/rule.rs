@@ -114,6 +114,14 @@ pub enum Rule {
     F7OutboxInFold,
     /// F7: the log ledger takes each entry of the outbox once.
     F7TakenOnce,
+    /// F10: what is offered leaves its holder.
+    F10Escrow,
+    /// F11: an acceptance names the version of the offers that it saw.
+    F11Version,
+    /// F12: a change of the offers clears both acceptances.
+    F12Cleared,
+    /// F13: a reserved transfer is completed by whoever has recorded that it is reserved.
+    F13PostAfterResult,
     /// V1: history numbers run on through hand-overs and restarts.
     V1Continued,
     /// V2: a ghost that finds a gap asks the real one.
@@ -135,7 +143,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
-const STATED: [(Rule, &str, &str); 64] = [
+const STATED: [(Rule, &str, &str); 68] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append in flight"),
     (Rule::L3Frozen, "L3", "what is sent again is the same bytes"),
@@ -286,6 +294,22 @@ const STATED: [(Rule, &str, &str); 64] = [
         Rule::F7TakenOnce,
         "F7",
         "the log ledger takes each entry of the outbox once",
+    ),
+    (Rule::F10Escrow, "F10", "what is offered leaves its holder at once"),
+    (
+        Rule::F11Version,
+        "F11",
+        "an acceptance names the version of the offers that it saw",
+    ),
+    (
+        Rule::F12Cleared,
+        "F12",
+        "a change of the offers clears both acceptances",
+    ),
+    (
+        Rule::F13PostAfterResult,
+        "F13",
+        "a transfer is completed only once its giver has recorded that it is reserved",
     ),
     (
         Rule::V1Continued,

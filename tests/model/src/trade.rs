@@ -1,0 +1,386 @@
+//! A trade and a gift between two players, whose bases order and hear in their own time. Rules F10 to F13.
+//!
+//! Each player has one item; a trade is open between them. A base records an order, its log has it, db executes it in the
+//! order of that log, and news of it come to both bases, each in its own time. What is in a log was asked for good; what a base
+//! recorded and had not logged is lost with its process. The rules of the log, of calls and of the outbox have models of their
+//! own: here orders are executed once, and news arrive once and in order.
+
+pub mod exhibits;
+mod words;
+
+use crate::explorer::Model;
+use crate::faults::{Faults, spend};
+use crate::invariant::Invariant;
+use crate::rule::{Rule, Rules};
+
+/// Most orders of a player that are logged and not executed.
+const LOGGED: usize = 2;
+/// Most news of a player that it has not heard.
+const UNHEARD: usize = 4;
+const BOTH: [usize; 2] = [0, 1];
+
+/// How far a schedule may go.
+#[derive(Debug, Clone, Copy)]
+pub struct TradeBounds {
+    /// Orders of each player.
+    pub orders: [u8; 2],
+    /// Whether players destroy items and give them away, beside the trade.
+    pub aside: bool,
+    /// Faults; crashes of a base count here.
+    pub faults: Faults,
+}
+
+/// The model of a trade.
+#[derive(Debug, Clone, Copy)]
+pub struct TradeModel {
+    /// The rules in force.
+    pub rules: Rules,
+    /// How far a schedule may go.
+    pub bounds: TradeBounds,
+}
+
+/// Items as bits: bit 0 is the first player's at the beginning, bit 1 the second's.
+type Items = u8;
+
+/// What both sides have on the table.
+type Tables = [Items; 2];
+
+/// What a player asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ask {
+    /// To put an item on the table.
+    Offer(Items),
+    /// To take it back.
+    Withdraw(Items),
+    /// To accept this version, whose tables it has seen.
+    Accept(u8, Tables),
+    /// To end the trade.
+    Cancel,
+    /// To destroy an item.
+    Spend(Items),
+    /// To reserve an item for the other.
+    Give(Items),
+    /// To complete that.
+    Post,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+enum Stage {
+    #[default]
+    Open,
+    Settled,
+    Ended,
+}
+
+/// What a player's base is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct News {
+    gone: Items,
+    come: Items,
+    version: u8,
+    tables: Tables,
+    stage: Stage,
+    reserved: Items,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Player {
+    asked: u8,
+    memory: Option<Ask>,
+    log: [Option<Ask>; LOGGED],
+    unheard: [Option<News>; UNHEARD],
+    /// What its base knows: what it holds, and how the trade stands.
+    holds: Items,
+    version: u8,
+    tables: Tables,
+    stage: Stage,
+    reserved: Items,
+    /// Whether it has asked for a gift, of which it may not have heard.
+    gave: bool,
+}
+
+/// What the store holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Ledger {
+    holds: [Items; 2],
+    tables: Tables,
+    reserved: [Items; 2],
+    spent: Items,
+    version: u8,
+    /// Who has accepted, and what it had seen.
+    accepted: [Option<Tables>; 2],
+    stage: Stage,
+    /// Somebody got something else than it had accepted.
+    cheated: bool,
+}
+
+/// Everything that decides what happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TradeState {
+    players: [Player; 2],
+    ledger: Ledger,
+    left: Faults,
+}
+
+/// One thing that happens. Players are named by index.
+#[derive(Debug, Clone, Copy)]
+pub enum TradeStep {
+    /// A base records an order.
+    Ask(usize, Ask),
+    /// Its log has it.
+    Log(usize),
+    /// The base is gone with what it had not logged.
+    Crash(usize),
+    /// db executes the next order of a base's log.
+    Execute(usize),
+    /// The base hears the next news.
+    Hear(usize),
+    /// The trade's time is over.
+    Expire,
+}
+
+impl Model for TradeModel {
+    type State = TradeState;
+    type Step = TradeStep;
+
+    fn start(&self) -> TradeState {
+        let player = |holds| Player {
+            holds,
+            ..Player::default()
+        };
+        TradeState {
+            players: [player(1), player(2)],
+            ledger: Ledger {
+                holds: [1, 2],
+                ..Ledger::default()
+            },
+            left: self.bounds.faults,
+        }
+    }
+
+    fn steps(&self, state: &TradeState, steps: &mut Vec<TradeStep>) {
+        let has_room = state.players.iter().all(|player| player.unheard[UNHEARD - 1].is_none());
+        for who in BOTH {
+            let player = &state.players[who];
+            match player.memory {
+                None if player.asked < self.bounds.orders[who] => self.asks(player, who, steps),
+                Some(_) if player.log[LOGGED - 1].is_none() => steps.push(TradeStep::Log(who)),
+                _ => {}
+            }
+            if player.memory.is_some() && state.left.crashes > 0 {
+                steps.push(TradeStep::Crash(who));
+            }
+            if player.log[0].is_some() && has_room {
+                steps.push(TradeStep::Execute(who));
+            }
+            if player.unheard[0].is_some() {
+                steps.push(TradeStep::Hear(who));
+            }
+        }
+        if state.ledger.stage == Stage::Open && has_room {
+            steps.push(TradeStep::Expire);
+        }
+    }
+
+    fn take(&self, state: &TradeState, step: TradeStep) -> TradeState {
+        let mut after = *state;
+        match step {
+            TradeStep::Ask(who, ask) => {
+                let player = &mut after.players[who];
+                player.memory = Some(ask);
+                player.asked += 1;
+                player.gave |= matches!(ask, Ask::Give(_));
+            }
+            TradeStep::Log(who) => {
+                let player = &mut after.players[who];
+                let free = player.log.iter().position(Option::is_none).unwrap_or(0);
+                player.log[free] = player.memory.take();
+            }
+            TradeStep::Crash(who) => {
+                spend(&mut after.left.crashes);
+                after.players[who].memory = None;
+            }
+            TradeStep::Execute(who) => {
+                let player = &mut after.players[who];
+                let ask = player.log[0];
+                player.log = [player.log[1], None];
+                if let Some(ask) = ask {
+                    self.execute(&mut after, who, ask);
+                }
+            }
+            TradeStep::Hear(who) => hear(&mut after.players[who]),
+            TradeStep::Expire => {
+                let before = after.ledger;
+                self.end(&mut after.ledger);
+                tell(&mut after, &before);
+            }
+        }
+        after
+    }
+
+    fn broken(&self, state: &TradeState) -> Option<Invariant> {
+        let ledger = &state.ledger;
+        let mut places = vec![ledger.holds[0], ledger.holds[1], ledger.spent];
+        places.extend(ledger.reserved);
+        if self.rules.has(Rule::F10Escrow) {
+            places.extend(ledger.tables);
+        }
+        let once = |item: Items| places.iter().filter(|place| **place & item != 0).count() == 1;
+        if !once(1) || !once(2) {
+            return Some(Invariant::UnitsHaveOneOwner);
+        }
+        if state.players[0].holds & state.players[1].holds != 0 {
+            return Some(Invariant::HeldInOneView);
+        }
+        ledger.cheated.then_some(Invariant::TradedAsAccepted)
+    }
+
+    fn words(&self, state: &TradeState, step: TradeStep, after: &TradeState) -> String {
+        words::words(state, step, after)
+    }
+
+    /// Nothing is under way, and each base knows what the ledger says it holds.
+    fn settled(&self, state: &TradeState) -> bool {
+        BOTH.into_iter().all(|who| {
+            let player = &state.players[who];
+            player.memory.is_none()
+                && player.log[0].is_none()
+                && player.unheard[0].is_none()
+                && player.holds == state.ledger.holds[who]
+        })
+    }
+
+    fn is_fault(&self, step: TradeStep) -> bool {
+        matches!(step, TradeStep::Crash(_) | TradeStep::Ask(..) | TradeStep::Expire)
+    }
+}
+
+impl TradeModel {
+    /// What a player may ask for, as its base sees things.
+    fn asks(&self, player: &Player, who: usize, steps: &mut Vec<TradeStep>) {
+        let mut ask = |ask| steps.push(TradeStep::Ask(who, ask));
+        for item in [1, 2] {
+            if player.holds & item != 0 {
+                if player.stage == Stage::Open {
+                    ask(Ask::Offer(item));
+                }
+                if self.bounds.aside {
+                    ask(Ask::Spend(item));
+                }
+                if self.bounds.aside && !player.gave {
+                    ask(Ask::Give(item));
+                }
+            }
+            if player.tables[who] & item != 0 && player.stage == Stage::Open {
+                ask(Ask::Withdraw(item));
+            }
+        }
+        if player.stage == Stage::Open {
+            ask(Ask::Accept(player.version, player.tables));
+            ask(Ask::Cancel);
+        }
+        let knows = player.reserved != 0;
+        if knows || (player.gave && !self.rules.has(Rule::F13PostAfterResult)) {
+            ask(Ask::Post);
+        }
+    }
+
+    fn execute(&self, state: &mut TradeState, who: usize, ask: Ask) {
+        let before = state.ledger;
+        let ledger = &mut state.ledger;
+        let is_open = ledger.stage == Stage::Open;
+        let escrow = self.rules.has(Rule::F10Escrow);
+        match ask {
+            Ask::Offer(item) if is_open && ledger.holds[who] & item != 0 => {
+                if escrow {
+                    ledger.holds[who] &= !item;
+                }
+                ledger.tables[who] |= item;
+                self.renew(ledger);
+            }
+            Ask::Withdraw(item) if is_open && ledger.tables[who] & item != 0 => {
+                ledger.tables[who] &= !item;
+                ledger.holds[who] |= item;
+                self.renew(ledger);
+            }
+            Ask::Accept(version, seen)
+                if is_open && (version == ledger.version || !self.rules.has(Rule::F11Version)) =>
+            {
+                ledger.accepted[who] = Some(seen);
+                self.settle(ledger);
+            }
+            Ask::Cancel if is_open => self.end(ledger),
+            Ask::Spend(item) if ledger.holds[who] & item != 0 => {
+                ledger.holds[who] &= !item;
+                ledger.spent |= item;
+            }
+            Ask::Give(item) if ledger.holds[who] & item != 0 => {
+                ledger.holds[who] &= !item;
+                ledger.reserved[who] |= item;
+            }
+            Ask::Post => ledger.holds[1 - who] |= std::mem::take(&mut ledger.reserved[who]),
+            _ => {}
+        }
+        tell(state, &before);
+    }
+
+    fn renew(&self, ledger: &mut Ledger) {
+        ledger.version += 1;
+        if self.rules.has(Rule::F12Cleared) {
+            ledger.accepted = [None; 2];
+        }
+    }
+
+    /// Exchanges what is on the table once both have accepted.
+    fn settle(&self, ledger: &mut Ledger) {
+        let [Some(one), Some(other)] = ledger.accepted else {
+            return;
+        };
+        ledger.cheated = one != ledger.tables || other != ledger.tables;
+        let tables = std::mem::take(&mut ledger.tables);
+        for who in BOTH {
+            ledger.holds[who] &= !tables[who];
+            ledger.holds[1 - who] |= tables[who];
+        }
+        ledger.stage = Stage::Settled;
+    }
+
+    /// Everything goes back.
+    fn end(&self, ledger: &mut Ledger) {
+        let tables = std::mem::take(&mut ledger.tables);
+        for who in BOTH {
+            ledger.holds[who] |= tables[who];
+        }
+        ledger.stage = Stage::Ended;
+    }
+}
+
+/// Puts into the outbox what has changed.
+fn tell(state: &mut TradeState, before: &Ledger) {
+    let ledger = state.ledger;
+    for who in BOTH {
+        let news = News {
+            gone: before.holds[who] & !ledger.holds[who],
+            come: ledger.holds[who] & !before.holds[who],
+            version: ledger.version,
+            tables: ledger.tables,
+            stage: ledger.stage,
+            reserved: ledger.reserved[who],
+        };
+        let free = state.players[who].unheard.iter_mut().find(|place| place.is_none());
+        if let Some(free) = free.filter(|_| *before != ledger) {
+            *free = Some(news);
+        }
+    }
+}
+
+fn hear(player: &mut Player) {
+    let Some(news) = player.unheard[0] else { return };
+    player.unheard.rotate_left(1);
+    player.unheard[UNHEARD - 1] = None;
+    player.holds = player.holds & !news.gone | news.come;
+    player.version = news.version;
+    player.tables = news.tables;
+    player.stage = news.stage;
+    player.reserved = news.reserved;
+}

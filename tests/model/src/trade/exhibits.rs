@@ -1,0 +1,26 @@
+//! What F10 to F13 prevent.
+
+use super::{TradeBounds, TradeModel};
+use crate::exhibit::Exhibit;
+use crate::faults::Faults;
+use crate::invariant::Invariant::{HeldInOneView, TradedAsAccepted, UnitsHaveOneOwner};
+use crate::rule::{Rule, Rules};
+
+/// One exhibit for each rule that this model has.
+pub fn exhibits() -> Vec<Exhibit> {
+    let trade = |rule, invariant, orders, aside| {
+        let bounds = TradeBounds {
+            orders,
+            aside,
+            faults: Faults::default(),
+        };
+        let rules = Rules::ALL.without(rule);
+        Exhibit::new(rule, invariant, TradeModel { rules, bounds })
+    };
+    vec![
+        trade(Rule::F10Escrow, UnitsHaveOneOwner, [2, 1], true),
+        trade(Rule::F11Version, TradedAsAccepted, [2, 2], false),
+        trade(Rule::F12Cleared, TradedAsAccepted, [2, 2], false),
+        trade(Rule::F13PostAfterResult, HeldInOneView, [2, 1], true),
+    ]
+}
