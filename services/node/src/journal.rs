@@ -22,6 +22,10 @@ pub const GATHERING_LIMIT: usize = 1 << 20;
 /// whole, by either side.
 pub const INPUT_LIMIT: usize = 5 << 20;
 
+/// Bytes that the orders in a batch make db write to the ledger, beyond which the core is full as it is with
+/// [`GATHERING_LIMIT`]: all of that goes into the transaction that folds the batch.
+pub const ORDERS_LIMIT: usize = 2 << 20;
+
 /// Largest batch, bytes: what a nats-server that Annals accepts takes in one message, less what the subject and the
 /// message's own header need.
 pub const BATCH_LIMIT: usize = (8 << 20) - (4 << 10);
@@ -40,6 +44,9 @@ pub struct Journal {
     gathering: Gathering,
     /// Length of the gathering batch when the present input began.
     begun: usize,
+    /// What the orders in the gathering batch make db write, and how much of that when the present input began.
+    weight: usize,
+    begun_weight: usize,
     /// The end of the log as far as it was closed; the state's own tail is that of the last fold.
     tail: Tail,
     imprint: Imprint,
@@ -57,6 +64,8 @@ impl Journal {
             full: VecDeque::new(),
             gathering: Gathering::default(),
             begun: 0,
+            weight: 0,
+            begun_weight: 0,
             tail,
             imprint,
             cause: Cause(0),
@@ -91,13 +100,14 @@ impl Journal {
     /// Whether no more should be recorded until a batch was closed.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        !self.full.is_empty() || self.gathering.length() > GATHERING_LIMIT
+        !self.full.is_empty() || self.has_enough()
     }
 
     /// How many bytes more the present input may record.
     #[must_use]
     pub fn room(&self) -> usize {
-        INPUT_LIMIT.saturating_sub(self.gathering.length() - self.begun)
+        let recorded = self.gathering.length() - self.begun + self.weight - self.begun_weight;
+        INPUT_LIMIT.saturating_sub(recorded)
     }
 
     /// The newest batch that holds anything: what an output that is made now depends on (rule G1).
@@ -109,10 +119,12 @@ impl Journal {
 
     /// Begins a new input: what is recorded from here on has no consumed call as its cause, and is in one batch.
     pub fn begin(&mut self) {
-        if self.gathering.length() > GATHERING_LIMIT {
+        if self.has_enough() {
             self.full.push_back(std::mem::take(&mut self.gathering));
+            self.weight = 0;
         }
         self.begun = self.gathering.length();
+        self.begun_weight = self.weight;
         self.cause = Cause(0);
     }
 
@@ -147,6 +159,7 @@ impl Journal {
             history,
             body,
         };
+        self.weight += self.weight_of(&event);
         self.state
             .apply(&event)
             .unwrap_or_else(|impossible| panic!("invariant: {impossible}"));
@@ -165,7 +178,7 @@ impl Journal {
     /// When it would not fit a message on the bus: an input recorded more than it may.
     pub fn freeze(&mut self, tick: Tick, wall: WallTime, opens: bool) -> FrozenBatch {
         let mut oldest = self.full.pop_front().unwrap_or_else(|| {
-            self.begun = 0;
+            (self.begun, self.weight, self.begun_weight) = (0, 0, 0);
             // A cause is an index into the batch's consumed calls; the next batch begins with none.
             self.cause = Cause(0);
             std::mem::take(&mut self.gathering)
@@ -202,6 +215,22 @@ impl Journal {
     #[must_use]
     pub fn part(&self) -> Part {
         self.state.part().expect("invariant: whoever has entities holds parts")
+    }
+
+    /// Whether what comes next goes into another batch.
+    fn has_enough(&self) -> bool {
+        self.gathering.length() > GATHERING_LIMIT || self.weight > ORDERS_LIMIT
+    }
+
+    /// What an event makes db write to the ledger.
+    fn weight_of(&self, event: &Event) -> usize {
+        match (&event.body, event.subject) {
+            (Body::Ordered { order, .. }, Subject::Entity(entity, _)) => {
+                let base = self.state.entities.get(&entity).and_then(|image| image.base());
+                base.map_or(0, |base| base.ledger.weight(order))
+            }
+            _ => 0,
+        }
     }
 
     fn next_history(&self, subject: Subject) -> Option<HistoryNumber> {

@@ -599,11 +599,17 @@ impl Order {
 }
 
 impl Goods {
-    fn check(&self) -> Result<(), RefusalReason> {
+    /// How many assets they are, as the limits count them.
+    #[must_use]
+    pub fn count(&self) -> usize {
         let items = self.items.values().map(|&count| u64::from(count)).sum::<u64>();
-        let count = usize::try_from(items)
+        usize::try_from(items)
             .unwrap_or(usize::MAX)
-            .saturating_add(self.units.len());
+            .saturating_add(self.units.len())
+    }
+
+    fn check(&self) -> Result<(), RefusalReason> {
+        let count = self.count();
         let none = self.units.values().any(|&amount| amount == 0) || self.items.values().any(|&count| count == 0);
         check_count(count, none)
     }

@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 
 use annals_ids::{EntityId, TradeId, TransferId, TransferNumber};
 
-use super::{Booking, Change, Gift, Holdings, News, Order, Slots, Stage, Trade};
+use super::{ASSETS_PER_ORDER, ASSETS_PER_SIDE, Booking, Change, Gift, Holdings, News, Order, Slots, Stage, Trade};
+
+/// Bytes of an order's entry, its notice with two tables for two parties, and the rows of the parties.
+const ORDER_BYTES: usize = 8 << 10;
+
+/// Bytes that each asset of it adds: in order, entry and news, its own row and those that find it.
+const ASSET_BYTES: usize = 400;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +39,26 @@ impl LedgerView {
         self.last = number;
         self.orders.insert(number, order.clone());
         Ok(())
+    }
+
+    /// Bytes that executing an order makes db write, with room to spare: the batch that holds it must fit into one
+    /// transaction with all of that. What something open holds is known to its parties, but for what changed since.
+    #[must_use]
+    pub fn weight(&self, order: &Order) -> usize {
+        let assets = match order {
+            Order::Mint { goods, .. } => goods.count(),
+            Order::Burn { assets, .. }
+            | Order::Move { assets, .. }
+            | Order::Give { assets, .. }
+            | Order::Offer { assets, .. }
+            | Order::Withdraw { assets, .. } => assets.count(),
+            Order::Post { of } => self.gifts.get(of).map_or(0, |gift| gift.assets.count()),
+            Order::Void { of } => self.gifts.get(of).map_or(ASSETS_PER_ORDER, |gift| gift.assets.count()),
+            // An acceptance that names another version than it knows of is refused, or not seen coming.
+            Order::Accept { .. } | Order::Cancel { .. } => 2 * ASSETS_PER_SIDE,
+            Order::Propose { .. } => 0,
+        };
+        ORDER_BYTES + assets * ASSET_BYTES
     }
 
     /// Takes in what the ledger tells the base part of `entity`.

@@ -1,0 +1,73 @@
+//! The journal gathers no more than one transaction of db takes: neither bytes, nor what orders make db write.
+
+use annals_event::{BaseCreation, Body, Imprint, OwnerState, Subject, ledger::Order};
+use annals_ids::{DatabaseId, EntityId, Epoch, Hash, OwnerId, Part, Tick, TradeId, TransferNumber, TypeId, WallTime};
+use annals_node::journal::{INPUT_LIMIT, Journal, ORDERS_LIMIT};
+
+const ENTITY: EntityId = EntityId(4);
+
+fn journal() -> Journal {
+    let imprint = Imprint {
+        realm: "test".into(),
+        owner: OwnerId(1),
+        epoch: Epoch(1),
+        schema: Hash::ZERO,
+    };
+    let mut journal = Journal::new(OwnerState::new(OwnerId(1), Part::Base), imprint);
+    let creation = BaseCreation {
+        type_id: TypeId(0),
+        database: DatabaseId(9),
+        checkout: 1,
+        properties: Vec::new(),
+        cell_properties: Vec::new(),
+    };
+    let subject = Subject::Entity(ENTITY, Part::Base);
+    journal.record(subject, false, Body::BaseCreated(Box::new(creation)));
+    journal
+}
+
+fn order(journal: &mut Journal, number: u64) {
+    let body = Body::Ordered {
+        number: TransferNumber(number),
+        order: Order::Cancel {
+            trade: TradeId::default(),
+        },
+    };
+    journal.record(Subject::Entity(ENTITY, Part::Base), false, body);
+}
+
+#[test]
+fn orders_fill_a_batch_long_before_their_own_bytes_do() {
+    let mut journal = journal();
+    let mut orders = 0;
+    while !journal.is_full() {
+        journal.begin();
+        orders += 1;
+        assert!(orders < 10_000, "the journal never fills");
+        order(&mut journal, orders);
+    }
+    assert!(journal.length() < ORDERS_LIMIT / 100, "{} bytes", journal.length());
+    // What is recorded nevertheless goes into a batch of its own; once the first is closed, there is room again.
+    journal.begin();
+    order(&mut journal, orders + 1);
+    assert!(journal.is_full());
+    let first = journal.freeze(Tick(1), WallTime(1), false);
+    let batch = annals_event::Batch::read(&first.bytes).expect("an intact batch");
+    assert_eq!(batch.header.events, u32::try_from(orders + 1).expect("few"));
+    assert!(!journal.is_full());
+}
+
+#[test]
+fn one_input_may_order_no_more_than_a_transaction_takes() {
+    let mut journal = journal();
+    journal.begin();
+    let mut orders = 0;
+    while journal.room() > 0 {
+        orders += 1;
+        assert!(orders < 10_000, "there is always room");
+        order(&mut journal, orders);
+    }
+    assert!(orders > 20 && journal.length() < INPUT_LIMIT / 100, "{orders} orders");
+    journal.begin();
+    assert_eq!(journal.room(), INPUT_LIMIT, "the next input has its own");
+}
