@@ -1,6 +1,7 @@
 //! db's shell: holds the embedded store and serves it, folds the stream into it, and answers for accounts.
 
 mod answers;
+mod auditing;
 mod sealing;
 mod trimming;
 
@@ -87,9 +88,11 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) ->
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
     let answering = answer_all(bus.client(), subjects.service("db"), &store, schema);
     let folding = fold_all(&bus, &subjects, &history, &store, schema, &metrics);
+    let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
     readiness.send_replace(Readiness::Ready);
     tracing::info!(directory = %directory.display(), "serving the store");
     tokio::select! {
+        () = auditing => unreachable!("invariant: auditing does not end"),
         ended = serving => Ok(ended?),
         ended = answering => Ok(ended?),
         ended = folding => ended,

@@ -35,6 +35,10 @@ pub struct Metrics {
     pub batches: Counter,
     /// Bytes of those batches.
     pub bytes: Counter,
+    /// At db, audits of the ledger that came to their end.
+    pub ledger_audits: Counter,
+    /// At db, what those found that must not be: any is an alarm.
+    pub ledger_findings: Counter,
 }
 
 /// All figures at one moment, as they are sent to whoever asks. Durations are in microseconds.
@@ -52,6 +56,8 @@ pub struct Snapshot {
     pub events: u64,
     pub batches: u64,
     pub bytes: u64,
+    pub ledger_audits: u64,
+    pub ledger_findings: u64,
 }
 
 /// What a histogram holds, in microseconds; all zero when it holds nothing.
@@ -84,6 +90,8 @@ impl Metrics {
             events: self.events.get(),
             batches: self.batches.get(),
             bytes: self.bytes.get(),
+            ledger_audits: self.ledger_audits.get(),
+            ledger_findings: self.ledger_findings.get(),
         }
     }
 }
