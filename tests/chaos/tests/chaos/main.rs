@@ -24,7 +24,7 @@ use faults::{Deck, Fault, Service};
 use table::Table;
 
 /// Rounds in one realm before the next is begun: what is checked after each grows with the realm.
-const ROUNDS_OF_AGE: u64 = 7;
+const ROUNDS_OF_AGE: u64 = 4;
 
 /// A number of the environment, as `make chaos` sets it. Its name does not begin with ANNALS: services take that for a setting.
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -64,8 +64,8 @@ async fn play(rounds: u64, seed: u64, bots: usize, counts: &[ServerCount], fault
             }
         }
         failures.extend(age.end(&mut table).await);
+        println!("{table}");
     }
-    println!("{table}");
     assert!(
         failures.is_empty(),
         "seed {seed}: {} promises were broken:\n{}",
