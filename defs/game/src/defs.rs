@@ -407,6 +407,20 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         self.tell(context, Occasion::CellLost);
     }
 
+    fn app_ready(&self, context: &mut Context<'_>, is_bootstrap: bool) {
+        let occasion = Occasion::AppReady { is_bootstrap };
+        self.tell(context, occasion);
+    }
+
+    fn app_shutting_down(&self, context: &mut Context<'_>) {
+        self.tell(context, Occasion::AppShuttingDown);
+    }
+
+    fn app_shut_down(&self, context: &mut Context<'_>, stage: u8) {
+        let occasion = Occasion::AppShutDown { stage };
+        self.tell(context, occasion);
+    }
+
     fn calls_lost(&self, context: &mut Context<'_>, to: Address) {
         let occasion = Occasion::CallsLost { to };
         self.tell(context, occasion);
@@ -524,6 +538,21 @@ pub mod account {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Base<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Base<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Base<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -586,6 +615,9 @@ pub mod account {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached => game.client_attached(own),
             Occasion::ClientLost => game.client_lost(own),
@@ -917,6 +949,21 @@ pub mod avatar {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Base<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Base<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Base<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -997,6 +1044,9 @@ pub mod avatar {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached => game.client_attached(own),
             Occasion::ClientLost => game.client_lost(own),
@@ -1454,6 +1504,21 @@ pub mod avatar {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Cell<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -1599,6 +1664,9 @@ pub mod avatar {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached
             | Occasion::ClientLost
@@ -2032,6 +2100,21 @@ pub mod monster {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Base<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Base<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Base<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -2074,6 +2157,9 @@ pub mod monster {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached => game.client_attached(own),
             Occasion::ClientLost => game.client_lost(own),
@@ -2348,6 +2434,21 @@ pub mod monster {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Cell<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -2434,6 +2535,9 @@ pub mod monster {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached
             | Occasion::ClientLost
@@ -2720,6 +2824,21 @@ pub mod chest {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Base<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Base<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Base<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -2762,6 +2881,9 @@ pub mod chest {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached => game.client_attached(own),
             Occasion::ClientLost => game.client_lost(own),
@@ -2890,6 +3012,21 @@ pub mod chest {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Cell<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -2923,6 +3060,9 @@ pub mod chest {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached
             | Occasion::ClientLost
@@ -3083,6 +3223,21 @@ pub mod space {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Base<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Base<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Base<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -3133,6 +3288,9 @@ pub mod space {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached => game.client_attached(own),
             Occasion::ClientLost => game.client_lost(own),
@@ -3280,6 +3438,21 @@ pub mod space {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Cell<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -3313,6 +3486,9 @@ pub mod space {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached
             | Occasion::ClientLost
@@ -3461,6 +3637,21 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Base<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Base<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Base<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -3503,6 +3694,9 @@ pub mod spawn_point {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached => game.client_attached(own),
             Occasion::ClientLost => game.client_lost(own),
@@ -3627,6 +3821,21 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// The part is ready to serve, after the realm's start as after a take-over.
+        fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm is about to stop: begin nothing that takes long.
+        fn app_shutting_down(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.
+        fn app_shut_down(&self, _own: &mut Cell<'_, '_>, _stage: u8) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -3657,6 +3866,9 @@ pub mod spawn_point {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
+            Occasion::AppShuttingDown => game.app_shutting_down(own),
+            Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::ClientAttached
             | Occasion::ClientLost

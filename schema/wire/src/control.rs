@@ -21,7 +21,7 @@ pub enum ControlError {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DirectorRequest {
     /// The request.
-    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8")]
     pub ask: Option<DirectorAsk>,
 }
 
@@ -43,6 +43,45 @@ pub enum DirectorAsk {
     /// Where do clients reach this owner? Answer: [`Place`].
     #[prost(message, tag = "5")]
     Locate(Locate),
+    /// An operator stops the realm, or asks how far that is. Answer: [`StopStage`].
+    #[prost(message, tag = "8")]
+    Stop(StopRealm),
+}
+
+/// See [`DirectorAsk::Stop`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct StopRealm {
+    /// Whether the realm is to stop; without it this only asks. While it stops already it changes nothing.
+    #[prost(bool, tag = "1")]
+    pub stop: bool,
+    /// What the game is left before clients are sent away, milliseconds.
+    #[prost(uint64, tag = "2")]
+    pub delay: u64,
+    /// The number of the stage that is to be left without those that it waits for; 0 for none.
+    #[prost(uint32, tag = "3")]
+    pub go_on: u32,
+}
+
+/// The answer to [`DirectorAsk::Stop`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct StopStage {
+    /// The number of the stage; 0 while the realm does not stop.
+    #[prost(uint32, tag = "1")]
+    pub stage: u32,
+    /// For which processes it waits, and what they wait for.
+    #[prost(string, repeated, tag = "2")]
+    pub waiting: Vec<String>,
+    /// Whether that has taken too long.
+    #[prost(bool, tag = "3")]
+    pub overdue: bool,
+}
+
+/// What the director announces when db is to end: that the realm is closed and nobody else is left.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CourseNews {
+    /// The number of the stage.
+    #[prost(uint32, tag = "1")]
+    pub stage: u32,
 }
 
 /// See [`DirectorAsk::Register`].
@@ -94,6 +133,15 @@ pub struct ProcessBeat {
     /// It stops after this beat.
     #[prost(bool, tag = "7")]
     pub leaving: bool,
+    /// The number of the stage of the realm's stop that it was told; 0 while the realm runs.
+    #[prost(uint32, tag = "8")]
+    pub told: u32,
+    /// The number of the last stage that it is through with.
+    #[prost(uint32, tag = "9")]
+    pub done: u32,
+    /// What it waits for in the stage after that, for an operator.
+    #[prost(string, tag = "10")]
+    pub waits: String,
 }
 
 /// An owner held, and how much is on it.
@@ -119,6 +167,9 @@ pub struct Orders {
     /// The map, if it is newer.
     #[prost(message, optional, tag = "2")]
     pub map: Option<WireMap>,
+    /// The number of the stage of the realm's stop; 0 while it runs.
+    #[prost(uint32, tag = "3")]
+    pub stage: u32,
 }
 
 /// One owner to hold.

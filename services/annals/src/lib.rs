@@ -20,6 +20,7 @@ pub mod replay;
 pub mod segments;
 pub mod showings;
 pub mod source;
+pub mod stopping;
 pub mod tail;
 pub mod tamper;
 pub mod up;

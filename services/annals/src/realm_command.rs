@@ -1,10 +1,11 @@
-//! `annals realm`: look into a realm's database, whether the realm runs or not. One file per command.
+//! `annals realm`: look into a realm's database, whether the realm runs or not, and stop one. One file per command.
 
 mod audit_ledger;
+mod stop;
 
 use std::{
     io::{self},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -14,7 +15,7 @@ use thiserror::Error;
 
 use crate::source::{Source, SourceError};
 
-/// Look into a realm's database.
+/// Look into a realm's database, or stop a realm.
 #[derive(Debug, clap::Args)]
 pub struct Realm {
     #[command(subcommand)]
@@ -35,6 +36,8 @@ enum Commands {
     /// Check every invariant of the ledger, or say where assets come from; exit code 1 names what is wrong, 2 is that nothing
     /// can be said
     AuditLedger(audit_ledger::AuditLedger),
+    /// Stop a realm in order, and say how far that is; asked again, it says so and changes nothing
+    Stop(stop::Stop),
 }
 
 /// Why a command did not do what it was to.
@@ -51,7 +54,19 @@ enum RealmError {
 impl Realm {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        match self.look().await {
+        let settings = Settings {
+            realm: self.realm,
+            nats: self.nats,
+            replicas: 1,
+        };
+        let looking = match self.command {
+            Commands::Stop(stop) => return stop.run(&settings).await,
+            Commands::AuditLedger(audit) => async {
+                let source = open(self.data.as_deref(), &settings).await?;
+                audit.run(&source).await
+            },
+        };
+        match looking.await {
             Ok(code) => code,
             // Whoever reads has seen enough.
             Err(RealmError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -61,21 +76,12 @@ impl Realm {
             }
         }
     }
+}
 
-    async fn look(self) -> Result<ExitCode, RealmError> {
-        let source = match &self.data {
-            Some(data) => Source::directory(data, &self.realm).await?,
-            None => {
-                let settings = Settings {
-                    realm: self.realm,
-                    nats: self.nats,
-                    replicas: 1,
-                };
-                Source::running(&settings).await?
-            }
-        };
-        match self.command {
-            Commands::AuditLedger(audit) => audit.run(&source).await,
-        }
+/// What is looked into: the folder of a realm that does not run, or a realm that does.
+async fn open(data: Option<&Path>, settings: &Settings) -> Result<Source, SourceError> {
+    match data {
+        Some(data) => Source::directory(data, &settings.realm).await,
+        None => Source::running(settings).await,
     }
 }

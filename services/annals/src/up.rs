@@ -1,6 +1,7 @@
 //! A whole realm on this machine: private nats-servers and one process per service, started in the documented order, with
 //! everything they keep and log in one folder.
 
+mod closing;
 mod mending;
 
 use std::{
@@ -220,13 +221,14 @@ impl Realm {
             plan,
         };
         realm.add("db", "db", vec![])?;
-        let cells = realm.plan.cells.to_string();
+        let (bases, cells) = (realm.plan.bases.to_string(), realm.plan.cells.to_string());
+        let desired = ["--bases".to_owned(), bases, "--cells".to_owned(), cells];
         for number in 1..=realm.plan.directors {
             let name = match realm.plan.directors {
                 1 => "director".to_owned(),
                 _ => format!("director-{number}"),
             };
-            realm.add("director", &name, vec!["--cells".to_owned(), cells.clone()])?;
+            realm.add("director", &name, desired.to_vec())?;
         }
         // Bases are reached where log-ins are, on ports of their own.
         let beside = SocketAddr::new(realm.plan.listen.ip(), 0);

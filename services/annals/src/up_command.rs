@@ -96,6 +96,7 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
     for (name, id) in realm.members() {
         println!("  {name}: process {id}");
     }
+    let (name, nats) = (realm.plan().realm.clone(), realm.nats());
     println!("Ctrl-C stops it");
     let stop = stopped(stop_signal());
     tokio::pin!(stop);
@@ -103,12 +104,16 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
         tokio::select! {
             () = &mut stop => break,
             () = tokio::time::sleep(LOOK) => {
+                if realm.is_closing().await? {
+                    println!("the realm was asked to stop");
+                    break;
+                }
                 for line in realm.mend().await? {
                     println!("{line}");
                 }
             }
         }
     }
-    println!("stopping");
-    realm.stop().await
+    println!("stopping; `annals realm stop --realm {name} --nats {nats}` says how far it is");
+    realm.close(|line| println!("  {line}")).await
 }

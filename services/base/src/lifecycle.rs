@@ -214,7 +214,7 @@ fn is_ending(image: &Image, entity: EntityId) -> bool {
 }
 
 /// Has an entity of the database written.
-fn store(desk: &mut Desk, entity: EntityId) {
+pub(crate) fn store(desk: &mut Desk, entity: EntityId) {
     let base = desk.image(entity).and_then(Image::base);
     if let Some(database) = base.map(|base| base.database).filter(|database| database.0 != 0) {
         desk.record_for(entity, false, Body::Stored { database });

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use annals_event::{Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
-use annals_node::{Caller, ClientNews, Desk, Output, Request, Role, time::Mono};
+use annals_node::{Caller, ClientNews, Desk, Moment, Output, Request, Role, ShutDown, time::Mono};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, ViewMessage},
@@ -13,6 +13,7 @@ use annals_wire::{
 
 use crate::{
     input::{BaseInput, Counters, RESUME_WINDOW},
+    lifecycle::store,
     session::{Phase, Session, Sessions},
     view::Seen,
 };
@@ -187,6 +188,18 @@ impl Role for BaseRole {
             }
             // Those are for witnesses.
             ViewMessage::Stamps { .. } | ViewMessage::Moved { .. } => {}
+        }
+    }
+
+    fn told(&mut self, desk: &mut Desk, entity: EntityId, moment: Moment) {
+        match moment {
+            Moment::ShutDown(ShutDown::Parting) => {
+                if let Some(session) = self.session_of(desk, entity) {
+                    self.end_session(desk, session, CloseReason::ShuttingDown);
+                }
+            }
+            Moment::ShutDown(ShutDown::Writing) => store(desk, entity),
+            Moment::Ready { .. } | Moment::ShuttingDown | Moment::ShutDown(ShutDown::Written) => {}
         }
     }
 

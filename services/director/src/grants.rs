@@ -164,6 +164,53 @@ impl Grants {
         self.run(work).await
     }
 
+    /// Notes that the realm is stopped in order at `now`: nobody holds anything any more, and everything is folded.
+    ///
+    /// # Errors
+    /// When this director does not lead or the store cannot be used.
+    pub async fn close_realm(&self, now: WallTime) -> Result<(), GrantError> {
+        let work = |transaction: Transaction| async move {
+            let key = director::closed_key();
+            if transaction.get(&key).await?.is_none() {
+                transaction.set(&key, &director::encode_closed(now))?;
+            }
+            Ok(())
+        };
+        self.run(work).await
+    }
+
+    /// Opens a realm that was stopped in order: game time goes on where it stopped, as if the realm had begun so much later.
+    /// Whether it had been stopped in order.
+    ///
+    /// # Errors
+    /// When this director does not lead or the store cannot be used.
+    pub async fn open_realm(&self, now: WallTime) -> Result<bool, GrantError> {
+        let work = |transaction: Transaction| async move {
+            let key = director::closed_key();
+            let Some(closed) = transaction.get(&key).await? else {
+                return Ok(false);
+            };
+            let stood = now.0.saturating_sub(director::decode_closed(&closed)?.0);
+            if let Some(value) = transaction.get(&director::realm_key()).await? {
+                let realm = Realm::decode(&value)?;
+                let began = WallTime(realm.began.0.saturating_add(stood));
+                transaction.set(&director::realm_key(), &Realm { began, ..realm }.encode())?;
+            }
+            transaction.clear(&key)?;
+            Ok(true)
+        };
+        self.run(work).await
+    }
+
+    /// Whether the realm is stopped in order, for a director that starts: then it need not wait for another one's silence.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn is_closed(store: &Store) -> Result<bool, StoreError> {
+        let read = |transaction: Transaction| async move { transaction.get(&director::closed_key()).await };
+        store.read(read).await.map(|closed| closed.is_some())
+    }
+
     /// Gives a process its id.
     ///
     /// # Errors

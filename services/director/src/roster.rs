@@ -71,6 +71,17 @@ impl Roster {
         }
     }
 
+    /// Begins to listen in a realm that was stopped in order: nobody holds what the store says they held, so that no silence
+    /// need be waited for.
+    #[must_use]
+    pub fn reopened(owners: BTreeMap<OwnerId, (OwnerKind, ProcessId)>) -> Self {
+        Self {
+            members: BTreeMap::new(),
+            learns_until: Duration::ZERO,
+            owners,
+        }
+    }
+
     /// A process was heard.
     pub fn hear(&mut self, now: Duration, beat: Beat) {
         self.members.insert(beat.process, Member { beat, heard: now });

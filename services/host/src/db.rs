@@ -32,6 +32,7 @@ use tokio::{
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
 
 use crate::{
+    director::course_ended,
     health::{DiscoveryError, Readiness},
     log::{Entry, History, Reader},
     nats::{Bus, ConnectError, StreamError},
@@ -82,7 +83,8 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) ->
     let store = EmbeddedStore::open(directory)?.store();
     let (bus, subjects) = process::connect(settings, "db").await?;
     let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
-    let stopping = process::stopped(process::stop_signal());
+    let course = bus.client().subscribe(subjects.news("course")).await?;
+    let stopping = stopping(process::stop_signal(), course);
     let metrics = Arc::new(Metrics::default());
     let (_announcement, readiness) = process::announce(&bus, settings, "db", &metrics).await?;
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
@@ -96,6 +98,14 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) ->
         ended = serving => Ok(ended?),
         ended = answering => Ok(ended?),
         ended = folding => ended,
+    }
+}
+
+/// Resolves when the process is to end: it is told to, or the realm is stopped and nobody needs it any more.
+async fn stopping(stop: watch::Receiver<bool>, mut course: async_nats::Subscriber) {
+    tokio::select! {
+        () = process::stopped(stop) => {}
+        () = course_ended(&mut course) => tracing::info!("the realm is stopped"),
     }
 }
 

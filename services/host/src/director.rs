@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_def::Schema;
-use annals_director::{Beat, Decision, Grant, GrantError, Grants, Roster, SILENCE, SpacePlan, divide};
+use annals_director::{
+    Beat, Course, Decision, Desired, Grant, GrantError, Grants, Progress, Roster, SILENCE, SpacePlan, Stage, divide,
+};
 use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId};
 use annals_store::{Store, layout::director::Realm};
 use annals_wire::{
     SpaceMap, Subjects,
     control::{
-        self, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Place, ProcessBeat, Register, Registered,
-        WireMap,
+        self, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Place, ProcessBeat, Register,
+        Registered, StopRealm, StopStage, WireMap,
     },
 };
 use futures::StreamExt;
 use thiserror::Error;
+use tokio::sync::watch;
 
 use crate::{
     clock,
@@ -26,13 +29,16 @@ use crate::{
     telemetry::{Chain, Metrics},
 };
 
+/// How often the director looks while the realm stops.
+const STOPPING_BEAT: Duration = Duration::from_millis(50);
+
 /// What the director wants the realm to be.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The first space and how it is divided.
     pub space: SpacePlan,
-    /// How many cell owners there must be before the space is divided: a controlled start waits for them.
-    pub cells: usize,
+    /// How many processes a start waits for; the first space is divided among so many cells.
+    pub desired: Desired,
 }
 
 /// Why the director ended.
@@ -71,13 +77,22 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
         process::announce(&bus, settings, "director", &Arc::new(Metrics::default())).await?;
     // Registered processes are numbered by the director; directors tell themselves apart by chance.
     let id = ProcessId(u64::from_le_bytes(process::random()) | 1 << 63);
+    let reach = Reach {
+        bus: &bus,
+        subjects: &subjects,
+        store: &store,
+    };
+    let mut course = bus.client().subscribe(subjects.news("course")).await?;
+    let mut first = true;
     loop {
         readiness.send_replace(Readiness::Waiting {
             reason: "another director leads, or may do so".to_owned(),
         });
-        let grants = stand_by(&store, id).await;
-        readiness.send_replace(Readiness::Ready);
-        match lead(&bus, &subjects, grants, schema, plan).await {
+        let grants = tokio::select! {
+            grants = stand_by(&store, id, &mut first) => grants,
+            () = course_ended(&mut course) => return Ok(()),
+        };
+        match lead(&reach, grants, schema, plan, &readiness).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
             }
@@ -89,21 +104,26 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
     }
 }
 
-/// Waits until the term has not changed for [`SILENCE`], then takes it (rule D1).
-async fn stand_by(store: &Store, id: ProcessId) -> Grants {
+/// Waits until the term has not changed for [`SILENCE`], then takes it (rule D1). When the realm is found stopped in order
+/// by the `first` look of a process nobody leads it: then it waits for nobody (rule D6).
+async fn stand_by(store: &Store, id: ProcessId, first: &mut bool) -> Grants {
+    let mut closed = false;
     let mut seen = None;
     let mut since = clock::mono();
     loop {
+        if *first && let Ok(found) = Grants::is_closed(store).await {
+            (*first, closed) = (false, found);
+        }
         match Grants::watch(store).await {
             Err(error) => tracing::info!(%error, "waiting for the store"),
-            Ok(term) if seen != Some(term) => (seen, since) = (Some(term), clock::mono()),
+            Ok(term) if seen != Some(term) && !closed => (seen, since) = (Some(term), clock::mono()),
             // A realm that never had a director waits for nobody.
-            Ok(term) if term.number == 0 || clock::mono().since(since) >= SILENCE => {
+            Ok(term) if closed || term.number == 0 || clock::mono().since(since) >= SILENCE => {
                 match Grants::lead(store.clone(), id, term).await {
                     Ok(grants) => return grants,
                     Err(error) => tracing::info!(error = %Chain(&error), "not leading"),
                 }
-                seen = None;
+                (seen, closed) = (None, false);
             }
             Ok(_) => {}
         }
@@ -125,16 +145,29 @@ struct Leader {
     unheld: BTreeMap<OwnerId, Duration>,
     loads: BTreeMap<OwnerId, u64>,
     map: SpaceMap,
+    course: Course,
+    /// Whether the stage that hangs was named.
+    named: bool,
+    /// Whether the store says that the realm is stopped in order.
+    closed: bool,
+}
+
+/// What a director reaches the realm by.
+struct Reach<'a> {
+    bus: &'a Bus,
+    subjects: &'a Subjects,
+    store: &'a Store,
 }
 
 async fn lead(
-    bus: &Bus,
-    subjects: &Subjects,
+    reach: &Reach<'_>,
     grants: Grants,
     schema: &Arc<Schema>,
     plan: &Plan,
+    readiness: &watch::Sender<Readiness>,
 ) -> Result<(), DirectorError> {
-    let mut requests = bus.client().subscribe(subjects.service("director")).await?;
+    let bus = reach.bus;
+    let mut requests = bus.client().subscribe(reach.subjects.service("director")).await?;
     let mut leader = Leader::begin(grants, schema, plan.clone()).await?;
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut beat = tokio::time::interval(BEAT);
@@ -150,17 +183,60 @@ async fn lead(
                     tracing::warn!(%error, "an answer was not sent");
                 }
             }
-            _ = beat.tick() => leader.beat().await?,
+            _ = beat.tick() => {
+                if leader.course.stage() == Stage::EndingDb {
+                    if !end_db(reach).await {
+                        tracing::info!("the realm is stopped");
+                        return Ok(());
+                    }
+                } else {
+                    leader.beat().await?;
+                }
+                if leader.course.stage() > Stage::Running {
+                    beat.reset_after(STOPPING_BEAT);
+                }
+                readiness.send_replace(leader.readiness());
+            }
         }
     }
 }
 
+/// Resolves when the realm is stopped and nobody needs a director any more.
+pub(crate) async fn course_ended(course: &mut async_nats::Subscriber) {
+    while let Some(message) = course.next().await {
+        let news = control::decode::<CourseNews>(&message.payload).unwrap_or_default();
+        if Stage::of_number(news.stage) >= Stage::EndingDb {
+            return;
+        }
+    }
+    // The connection is closed for good: whoever works over it finds that out.
+    std::future::pending::<()>().await;
+}
+
+/// Tells db, and directors that stand by, to end. Whether db is still there.
+async fn end_db(reach: &Reach<'_>) -> bool {
+    let Reach { bus, subjects, store } = reach;
+    let stage = Stage::EndingDb.number();
+    let news = control::encode(&CourseNews { stage });
+    if let Err(error) = bus.client().publish(subjects.news("course"), news.into()).await {
+        tracing::warn!(%error, "db was not told to end; it is tried again");
+    }
+    store.begin().read_version().await.is_ok()
+}
+
 impl Leader {
     async fn begin(grants: Grants, schema: &Arc<Schema>, plan: Plan) -> Result<Self, GrantError> {
+        let closed = grants.open_realm(clock::wall()).await?;
+        if closed {
+            tracing::info!(
+                "the realm was stopped in order: it goes on where it stopped, and nobody's silence is waited for"
+            );
+        }
         let realm = grants
             .begin_realm(clock::wall(), schema.fingerprint(), &schema.encode())
             .await?;
         let owners = grants.owners().await?;
+        // Of a realm that was stopped in order nobody holds anything: no silence need be waited for.
         let held = owners
             .iter()
             .map(|(owner, record)| (*owner, (record.kind, record.process)))
@@ -186,23 +262,88 @@ impl Leader {
             (*owner, (order(&grant), record.process))
         });
         Ok(Self {
-            plan,
             schema: schema.fingerprint(),
             realm,
-            roster: Roster::new(monotonic(), held),
+            roster: if closed {
+                Roster::reopened(held)
+            } else {
+                Roster::new(monotonic(), held)
+            },
+            course: Course::new(plan.desired, closed || owners.is_empty()),
             orders: orders.collect(),
             unheld: BTreeMap::new(),
             loads: BTreeMap::new(),
+            named: false,
+            closed: false,
             map,
             grants,
+            plan,
         })
     }
 
     async fn beat(&mut self) -> Result<(), GrantError> {
         self.grants.beat().await?;
+        self.go_on().await?;
+        if !self.course.grants() {
+            return Ok(());
+        }
         self.decide().await?;
         self.grant_unheld().await?;
         self.draw().await
+    }
+
+    /// Goes on with a stop, as far as it goes. The realm is closed in the store while db is there, and when nothing of it is
+    /// held any more.
+    async fn go_on(&mut self) -> Result<(), GrantError> {
+        if let Some(stage) = self.course.advance(monotonic()) {
+            tracing::info!(%stage, "the realm stops");
+        } else if self.course.is_overdue(monotonic()) && !self.named {
+            for waiting in self.course.waiting() {
+                tracing::error!(stage = %self.course.stage(), %waiting, "the stop hangs");
+            }
+        }
+        self.named = self.course.is_overdue(monotonic());
+        if self.course.stage() >= Stage::EndingLogin && !self.closed {
+            self.grants.close_realm(clock::wall()).await?;
+            self.closed = true;
+        }
+        Ok(())
+    }
+
+    /// Whether it does its work, for monitors.
+    fn readiness(&self) -> Readiness {
+        if self.course.stage() > Stage::Running {
+            return Readiness::Draining;
+        }
+        match self.course.missing() {
+            Some(reason) => Readiness::Waiting { reason },
+            None => Readiness::Ready,
+        }
+    }
+
+    /// An operator stops the realm, or asks how far that is.
+    fn stop(&mut self, ask: &StopRealm) -> StopStage {
+        let now = monotonic();
+        if ask.stop {
+            let before = self.course.stage();
+            let stage = self.course.stop(now, Duration::from_millis(ask.delay));
+            if before == Stage::Running {
+                tracing::info!(%stage, delay = ask.delay, "the realm is asked to stop");
+            }
+        }
+        if ask.go_on > 0 {
+            let stage = Stage::of_number(ask.go_on);
+            if stage == self.course.stage() {
+                tracing::warn!(%stage, "going on without those that are waited for: the operator said so");
+            }
+            self.course.go_on(now, stage);
+        }
+        let waiting = self.course.waiting();
+        StopStage {
+            stage: self.course.stage().number(),
+            waiting: waiting.iter().map(ToString::to_string).collect(),
+            overdue: self.course.is_overdue(now),
+        }
     }
 
     /// Founds and grants what the roster says.
@@ -251,7 +392,7 @@ impl Leader {
         let mapped = |owner: &OwnerId| drawn.is_some_and(|space| space.cells.iter().any(|cell| cell.owner == *owner));
         let bootstrap = self.map.bootstrap.or_else(|| self.roster.first_owner(OwnerKind::Base));
         let is_drawn = cells.iter().all(mapped) && bootstrap == self.map.bootstrap;
-        if cells.len() < self.plan.cells || is_drawn {
+        if cells.len() < self.plan.desired.cells || is_drawn {
             return Ok(());
         }
         // An owner whose holder has just died keeps its area: it will be granted to another.
@@ -284,8 +425,11 @@ impl Leader {
                 let process = ProcessId(beat.process);
                 tracing::info!(%process, service = beat.service, "left");
                 self.roster.leave(process);
+                self.course.left(process);
                 // Nobody need wait for it to be silent.
-                self.decide().await?;
+                if self.course.grants() {
+                    self.decide().await?;
+                }
                 Some(control::encode(&Orders::default()))
             }
             Some(DirectorAsk::Beat(beat)) => Some(control::encode(&self.hear(&beat))),
@@ -305,6 +449,7 @@ impl Leader {
                 Some(control::encode(&self.locate(owner)))
             }
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
+            Some(DirectorAsk::Stop(ask)) => Some(control::encode(&self.stop(&ask))),
             None => {
                 tracing::warn!("a request of a newer kind was not answered: upgrade the director first");
                 None
@@ -353,6 +498,12 @@ impl Leader {
                 draining: beat.draining,
             },
         );
+        let progress = Progress {
+            told: Stage::of_number(beat.told),
+            done: Stage::of_number(beat.done),
+            waits: beat.waits.clone(),
+        };
+        self.course.hear(monotonic(), process, &beat.service, progress);
         for held in &beat.holds {
             self.loads.insert(OwnerId(held.owner), held.entities);
         }
@@ -370,7 +521,8 @@ impl Leader {
             grants.push(order.clone());
         }
         let map = (self.map.version > beat.map).then(|| WireMap::from(&self.map));
-        Orders { grants, map }
+        let stage = self.course.stage().number();
+        Orders { grants, map, stage }
     }
 
     fn locate(&self, owner: Option<OwnerId>) -> Place {

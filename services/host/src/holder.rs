@@ -17,7 +17,7 @@ use annals_node::{
     writer::{self, Action, Durability, Opening, Stop, Tip},
 };
 use annals_store::{
-    Store, StoreError,
+    Store, StoreError, Transaction,
     layout::owners::{self, OpeningRecord},
 };
 use annals_wire::{
@@ -41,6 +41,9 @@ const _: () = assert!(annals_node::journal::BATCH_LIMIT < crate::nats::MAX_PAYLO
 
 /// How long to wait before a take-over that could not be completed is tried again.
 const PAUSE: Duration = Duration::from_millis(300);
+
+/// How often a holder that closes looks whether its log is folded.
+const FOLD_LOOK: Duration = Duration::from_millis(50);
 
 /// Messages handled before outputs are sent: amortises the sending, bounds how long anybody waits.
 const BURST: usize = 64;
@@ -114,6 +117,9 @@ pub enum Command<I> {
     Refill(Range<u64>),
     /// It is to end in order: what has happened is logged and shown, and nothing more happens.
     Finish,
+    /// As [`Command::Finish`], and then it waits until db has folded all of it: nobody takes it over before the realm starts
+    /// again.
+    Close,
 }
 
 /// How far a holder is.
@@ -137,6 +143,8 @@ pub struct Wires<I> {
     pub notices: Notices,
     /// How many entities are real here, for the director.
     pub entities: Arc<AtomicU64>,
+    /// How many moments of the realm's course everybody here was told of.
+    pub moments: Arc<AtomicU64>,
     /// How far the holder is.
     pub stage: watch::Sender<Stage>,
 }
@@ -233,6 +241,7 @@ pub async fn hold<R>(
             .send_if_modified(|known| std::mem::replace(known, stage) != stage);
         let real = driver.core().owner.state().entities.len() as u64;
         wires.entities.store(real, Ordering::Relaxed);
+        wires.moments.store(driver.core().owner.moments(), Ordering::Relaxed);
         let deadline = driver.core().owner.deadline(process.clock.now());
         tokio::select! {
             message = heard.next() => match message {
@@ -242,7 +251,16 @@ pub async fn hold<R>(
             command = wires.commands.recv() => match command {
                 Some(Command::Core(input)) => driver.core_mut().handle(input),
                 Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
-                Some(Command::Finish) => return finish(&process, driver, wires).await,
+                Some(Command::Finish) => {
+                    finish(&process, &mut driver, &mut wires).await;
+                    return;
+                }
+                Some(Command::Close) => {
+                    if let Some(tip) = finish(&process, &mut driver, &mut wires).await {
+                        folded(&process, owner, tip).await;
+                    }
+                    return;
+                }
                 None => return,
             },
             () = driver.step() => {}
@@ -252,8 +270,13 @@ pub async fn hold<R>(
     }
 }
 
-/// Ends in order: gets what has happened into the log and shows it, and takes nothing more but what the log has to say.
-async fn finish<R>(process: &Arc<Process>, mut driver: Driver<Held<R>>, mut wires: Wires<R::Input>)
+/// Ends in order: gets what has happened into the log and shows it, and takes nothing more but what the log has to say. The
+/// last batch, if it came to that.
+async fn finish<R>(
+    process: &Arc<Process>,
+    driver: &mut Driver<Held<R>>,
+    wires: &mut Wires<R::Input>,
+) -> Option<BatchNumber>
 where
     R: Role,
     R::Input: Send + 'static,
@@ -261,20 +284,41 @@ where
     let owner = driver.core().owner.state().owner;
     loop {
         while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
-            send(process, owner, output, &wires).await;
+            send(process, owner, output, wires).await;
         }
-        if driver.core().owner.is_at_rest() || driver.core().owner.stopped().is_some() {
-            return;
+        if driver.core().owner.is_at_rest() {
+            return Some(driver.core().owner.writer().tip().number);
+        }
+        if driver.core().owner.stopped().is_some() {
+            return None;
         }
         tokio::select! {
             () = driver.step() => {}
             command = wires.commands.recv() => match command {
                 Some(Command::Core(input @ Input::Log(_))) => driver.core_mut().handle(input),
                 // Calls come again, to whoever holds the owner next; the rest is not worth keeping.
-                Some(Command::Core(_) | Command::Refill(_) | Command::Finish) => {}
-                None => return,
+                Some(Command::Core(_) | Command::Refill(_) | Command::Finish | Command::Close) => {}
+                None => return None,
             },
         }
+    }
+}
+
+/// Waits until db has folded a log up to `tip`. The store is asked rather than db's news, which may be lost.
+async fn folded(process: &Process, owner: OwnerId, tip: BatchNumber) {
+    loop {
+        let read = |transaction: Transaction| async move { transaction.get(&owners::cursor_key(owner)).await };
+        let cursor = process
+            .store
+            .read(read)
+            .await
+            .and_then(|value| owners::Cursor::decode(value.as_deref()));
+        match cursor {
+            Ok(cursor) if cursor.batch >= tip => return,
+            Ok(_) => {}
+            Err(error) => tracing::info!(%owner, %error, "waiting for the store"),
+        }
+        tokio::time::sleep(FOLD_LOOK).await;
     }
 }
 

@@ -1,5 +1,7 @@
 //! Keeping what the director orders: a holder per owner, begun and ended as grants come and go.
 
+mod closing;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{
     Arc, PoisonError, RwLock,
@@ -7,10 +9,11 @@ use std::sync::{
 };
 use std::time::Duration;
 
+use annals_director::Stage as CourseStage;
 use annals_event::OwnerState;
 use annals_ids::{Epoch, OwnerId};
 use annals_node::{
-    Behaviour, Input, Role,
+    Behaviour, Input, Moment, Role,
     time::Mono,
     writer::{self, Durability, Tip},
 };
@@ -28,6 +31,9 @@ use crate::process::{self, BEAT, Presence, Process};
 
 /// How long what is held may take to be ended in order. A log that works needs milliseconds.
 const DRAIN_WITHIN: Duration = Duration::from_secs(4);
+
+/// How often a process speaks with the director while the realm stops: each stage takes about two of these.
+const STOPPING_BEAT: Duration = Duration::from_millis(50);
 
 /// How often ending holders are looked at.
 const LOOK: Duration = Duration::from_millis(5);
@@ -103,6 +109,8 @@ pub struct Keeper<R: Role> {
     /// Grants that were held and ended by themselves: only a new epoch begins them again.
     ended: BTreeSet<(OwnerId, Epoch)>,
     map: SpaceMap,
+    /// How far the realm's stop is, as the director says.
+    stage: CourseStage,
 }
 
 struct Held<I> {
@@ -113,6 +121,11 @@ struct Held<I> {
     task: JoinHandle<()>,
     /// The version of the map that it was told.
     map: u64,
+    /// How many moments of the realm's course it was sent, and how many everybody there was told of.
+    moments_sent: u64,
+    moments: Arc<AtomicU64>,
+    /// Up to which stage of a stop it was sent everything.
+    stage_told: CourseStage,
 }
 
 impl<R> Keeper<R>
@@ -133,6 +146,7 @@ where
             held: BTreeMap::new(),
             ended: BTreeSet::new(),
             map: SpaceMap::default(),
+            stage: CourseStage::Running,
         }
     }
 
@@ -156,6 +170,12 @@ where
                 () = &mut stopped => break,
                 _ = beat.tick() => {
                     self.beat().await;
+                    if self.ends() {
+                        break;
+                    }
+                    if self.stage > CourseStage::Running {
+                        beat.reset_after(STOPPING_BEAT);
+                    }
                     self.process.readiness.send_replace(self.readiness());
                 }
                 item = news.next() => self.spread(item),
@@ -234,6 +254,7 @@ where
     /// One beat: tells the director what is held, and does what it orders.
     async fn beat(&mut self) {
         self.sweep().await;
+        self.follow_stop();
         let (holds, presence) = (self.holds(), Presence::Stays);
         let beat = self
             .process
@@ -246,6 +267,7 @@ where
                 return;
             }
         };
+        self.enter(CourseStage::of_number(orders.stage));
         if let Some(map) = &orders.map {
             self.map = SpaceMap::from(map);
         }
@@ -269,7 +291,7 @@ where
         for (owner, grant) in granted {
             let begun = self.held.contains_key(&owner) || self.ended.contains(&(owner, Epoch(grant.epoch)));
             // Without ids it was granted in an earlier term of the director: whoever lost it gets it anew.
-            if !begun && grant.ids_to > grant.ids_from {
+            if !begun && grant.ids_to > grant.ids_from && self.stage < CourseStage::Closing {
                 self.begin(owner, grant);
             }
         }
@@ -307,6 +329,7 @@ where
         };
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let entities = Arc::new(AtomicU64::new(0));
+        let moments = Arc::new(AtomicU64::new(0));
         let (says, stage) = watch::channel(Stage::Taking);
         let (behaviour, durability) = (Arc::clone(&self.trade.behaviour), self.trade.durability);
         let terms = Terms {
@@ -323,6 +346,7 @@ where
             own: commands.clone(),
             notices: self.notices.clone(),
             entities: Arc::clone(&entities),
+            moments: Arc::clone(&moments),
             stage: says,
         };
         let task = tokio::spawn(hold(Arc::clone(&self.process), terms, self.trade.make, wires));
@@ -335,6 +359,9 @@ where
                 stage,
                 task,
                 map: 0,
+                moments_sent: 0,
+                moments,
+                stage_told: CourseStage::Running,
             },
         );
     }
@@ -366,6 +393,13 @@ where
         for (owner, held) in uninformed {
             let input = Input::Role((self.trade.map)(self.map.clone()));
             if held.commands.try_send(Command::Core(input)).is_ok() {
+                if held.map == 0 {
+                    let is_bootstrap = self.map.bootstrap == Some(*owner);
+                    let ready = Input::Moment(Moment::Ready { is_bootstrap });
+                    // Room is there: the map was the first that it was told.
+                    let sent = held.commands.try_send(Command::Core(ready)).is_ok();
+                    held.moments_sent += u64::from(sent);
+                }
                 held.map = self.map.version;
                 self.holders.set(*owner, Some(held.commands.clone()));
             }

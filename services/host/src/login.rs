@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use annals_db::accounts;
 use annals_def::Schema;
+use annals_director::{Progress, Stage};
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_login::{Checkout, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
 use annals_store::StoreError;
@@ -22,7 +23,7 @@ use annals_wire::{
 use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier, password_hash::SaltString};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::{
     clock,
@@ -93,7 +94,9 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Res
         account_types,
         name_key,
         comparing: Arc::new(Semaphore::new(COMPARED_AT_ONCE)),
+        stage: watch::Sender::new(Stage::Running),
     });
+    let mut stages = asker.stage.subscribe();
     let (answers, mut answered) = mpsc::channel(ANSWERS);
     let mut service = Service {
         core: Login::new(),
@@ -102,6 +105,7 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Res
         answers,
     };
     let mut beat = tokio::time::interval(process::BEAT);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let stopped = process::stopped(stop);
     tokio::pin!(stopped);
     loop {
@@ -111,12 +115,24 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Res
             Some(input) = answered.recv() => service.handle(input),
             () = clock::until(deadline) => service.handle(Input::Time),
             _ = beat.tick() => asker.beat(),
+            Ok(()) = stages.changed() => {
+                let stage = *stages.borrow_and_update();
+                if stage > Stage::Running {
+                    service.handle(Input::ShutDown);
+                }
+                // Refusing is all that there is to do, up to the end.
+                asker.process.progress.send_replace(Progress { told: stage, done: stage, waits: String::new() });
+                if asker.process.ends_at().is_some_and(|end| stage >= end) {
+                    break;
+                }
+            }
             () = &mut stopped => break,
         }
     }
     asker.process.readiness.send_replace(Readiness::Draining);
     service.handle(Input::ShutDown);
     edge.shut_down().await;
+    asker.leave().await;
     Ok(())
 }
 
@@ -187,6 +203,8 @@ struct Asker {
     /// Names are looked up by a hash under this key, which all logins of the realm have from the store.
     name_key: [u8; 32],
     comparing: Arc<Semaphore>,
+    /// How far the realm's stop is, as the director says.
+    stage: watch::Sender<Stage>,
 }
 
 impl Asker {
@@ -194,14 +212,33 @@ impl Asker {
     fn beat(self: &Arc<Self>) {
         let asker = Arc::clone(self);
         tokio::spawn(async move {
-            if let Err(error) = asker
+            match asker
                 .process
                 .beat(Presence::Stays, &BTreeMap::new(), "", u64::MAX)
                 .await
             {
-                tracing::debug!(%error, "the director was not heard");
+                Ok(orders) => asker.enter(Stage::of_number(orders.stage)),
+                Err(error) => tracing::debug!(%error, "the director was not heard"),
             }
         });
+    }
+
+    /// Takes the stage of the realm's stop that the director says; it never goes back.
+    fn enter(&self, stage: Stage) {
+        self.stage.send_if_modified(|known| {
+            let later = stage > *known;
+            *known = stage.max(*known);
+            later
+        });
+    }
+
+    /// Tells the director that the process ends.
+    async fn leave(&self) {
+        let nothing = BTreeMap::new();
+        let said = self.process.beat(Presence::Leaves, &nothing, "", u64::MAX).await;
+        if let Err(error) = said {
+            tracing::debug!(%error, "the director was not heard");
+        }
     }
 
     async fn ask(&self, question: Output) -> Option<Input> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_def::Schema;
+use annals_director::{Progress, Stage};
 use annals_event::Trace;
 use annals_ids::{OwnerId, ProcessId, Shard, WallTime};
 use annals_store::{Store, remote::RemoteStore};
@@ -116,6 +117,8 @@ pub struct Process {
     pub metrics: Arc<Metrics>,
     /// What it answers when it is asked whether it does its work.
     pub readiness: watch::Sender<Readiness>,
+    /// How far it is when the realm stops.
+    pub progress: watch::Sender<Progress>,
     service: &'static str,
     /// Makes the process known to service discovery for as long as it lives.
     _announcement: Announcement,
@@ -162,9 +165,15 @@ impl Process {
             schema,
             metrics,
             readiness,
+            progress: watch::Sender::new(Progress::default()),
             service,
             _announcement: announcement,
         })
+    }
+
+    /// In which stage of a stop this process ends.
+    pub fn ends_at(&self) -> Option<Stage> {
+        Stage::ending(self.service)
     }
 
     /// Asks the director something.
@@ -186,6 +195,7 @@ impl Process {
         address: &str,
         map: u64,
     ) -> Result<Orders, AskError> {
+        let progress = self.progress.borrow().clone();
         let beat = ProcessBeat {
             process: self.id.0,
             service: self.service.to_owned(),
@@ -194,6 +204,9 @@ impl Process {
             draining: presence == Presence::Drains,
             map,
             leaving: presence == Presence::Leaves,
+            told: progress.told.number(),
+            done: progress.done.number(),
+            waits: progress.waits,
         };
         self.ask(DirectorAsk::Beat(beat)).await
     }

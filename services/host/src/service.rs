@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use annals_def::Schema;
-use annals_director::SpacePlan;
+use annals_director::{Desired, SpacePlan};
 use annals_ids::SpaceId;
 use annals_node::{Behaviour, typed::OtherSchema, writer::Durability};
 use clap::Parser;
@@ -46,7 +46,10 @@ struct Plain {
 struct ForDirector {
     #[command(flatten)]
     flags: Flags,
-    /// How many cells there must be before the first space is divided among them
+    /// How many base processes a start waits for
+    #[arg(long, default_value_t = 1)]
+    bases: usize,
+    /// How many cell processes a start waits for; the first space is divided among so many cells
     #[arg(long, default_value_t = 1)]
     cells: usize,
 }
@@ -60,7 +63,8 @@ struct Begun {
 
 /// The director's process.
 pub fn director() -> ExitCode {
-    let ForDirector { flags, cells } = ForDirector::parse();
+    let ForDirector { flags, bases, cells } = ForDirector::parse();
+    let desired = Desired { bases, cells };
     run(&flags, async |begun| {
         let space = SpacePlan {
             space: FIRST_SPACE,
@@ -68,7 +72,7 @@ pub fn director() -> ExitCode {
             aoi_radius: AOI_RADIUS,
             aoi_hysteresis: AOI_HYSTERESIS,
         };
-        director::run(&begun.settings, &begun.schema, &Plan { space, cells }).await
+        director::run(&begun.settings, &begun.schema, &Plan { space, desired }).await
     })
 }
 

@@ -137,6 +137,19 @@ pub trait Behaviour: Send + Sync {
     /// what is different, as a change of the whole property.
     fn ghost_changed(&self, _ghost: &GhostView<'_>, _property: MemberId, _replaced: &Replaced) {}
 
+    /// The part is ready to serve (`onAppReady(isBootstrap)`): its owner has just been told how the spaces are divided, after
+    /// the realm's start as after a take-over. Called for every part that is there then, with `is_bootstrap` on the base
+    /// owner on which the realm begins.
+    fn app_ready(&self, _context: &mut Context<'_>, _is_bootstrap: bool) {}
+
+    /// The realm is about to stop (`onAppShuttingDown`): time to tell players, to end what takes long, and to begin nothing
+    /// that does.
+    fn app_shutting_down(&self, _context: &mut Context<'_>) {}
+
+    /// The realm stops (`onAppShutDown(stage)`): 0 before clients are sent away, 1 before entities of the database are
+    /// written, 2 after that and for the last time. What is changed at 2 is in the log, but not in the database.
+    fn app_shut_down(&self, _context: &mut Context<'_>, _stage: u8) {}
+
     /// The receiver of one-way calls is gone; the newest of them may not have been taken.
     fn calls_lost(&self, _context: &mut Context<'_>, _to: Address) {}
 }

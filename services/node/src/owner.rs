@@ -23,6 +23,7 @@ use crate::{
     ids::IdBlocks,
     journal::Journal,
     links::Arrival,
+    moments::{Moment, Moments},
     output::{Output, Request},
     schedule::Due,
     time::{Mono, Now},
@@ -66,6 +67,9 @@ pub trait Role {
     /// Handles what passes between a witness and a proxy.
     fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage);
 
+    /// Does its own part about a moment, after an entity's behaviour was told of it.
+    fn told(&mut self, _desk: &mut Desk, _entity: EntityId, _moment: Moment) {}
+
     /// Passes on to a client what became of its calls.
     fn to_client(&mut self, desk: &mut Desk, message: ClientNews);
 
@@ -106,6 +110,8 @@ pub enum Input<R> {
     Ids(Range<u64>),
     /// For the role.
     Role(R),
+    /// A moment in the course of the realm.
+    Moment(Moment),
     /// Time has passed.
     Time,
 }
@@ -135,6 +141,7 @@ pub struct Owner<R: Role> {
     desk: Desk,
     role: R,
     writer: Writer,
+    moments: Moments,
 }
 
 impl<R: Role> Owner<R> {
@@ -162,7 +169,13 @@ impl<R: Role> Owner<R> {
             ids: IdBlocks::new(ids),
             dice,
         });
-        let mut owner = Self { desk, role, writer };
+        let moments = Moments::default();
+        let mut owner = Self {
+            desk,
+            role,
+            writer,
+            moments,
+        };
         owner.begin(now);
         for entity in restored {
             owner.desk.run(entity, |behaviour, context| behaviour.restored(context));
@@ -177,6 +190,7 @@ impl<R: Role> Owner<R> {
         match input {
             Input::Log(input) => self.writer.handle(now.mono, input),
             Input::Ids(granted) => self.desk.ids.add(granted),
+            Input::Moment(moment) => self.moments.come(moment),
             // While it is full the owner stands still, as a process that is frozen does, and catches up as one that wakes.
             Input::Time if self.is_full() => {}
             Input::Time => self.pass_time(),
@@ -206,6 +220,9 @@ impl<R: Role> Owner<R> {
     pub fn deadline(&self, now: Now) -> Option<Mono> {
         if self.is_full() {
             return self.writer.deadline(now.mono);
+        }
+        if self.moments.is_busy() {
+            return Some(now.mono);
         }
         let world = self.desk.schedule.next().map(|due| in_mono(now, due));
         let due = [
@@ -246,6 +263,12 @@ impl<R: Role> Owner<R> {
     pub fn is_at_rest(&self) -> bool {
         let acknowledged = self.writer.acknowledged() >= self.writer.tip().number;
         self.desk.journal.is_empty() && acknowledged && self.desk.gate.waiting() == 0
+    }
+
+    /// How many moments of the realm's course every part here was told of.
+    #[must_use]
+    pub fn moments(&self) -> u64 {
+        self.moments.over()
     }
 
     /// The desk, for inspection.
@@ -349,6 +372,12 @@ impl<R: Role> Owner<R> {
     /// Does what is due. Each thing is an input of its own, so that the log can hold any number of them.
     fn pass_time(&mut self) {
         for _ in 0..TURNS {
+            if self.is_full() || !self.tell_next() {
+                break;
+            }
+            self.turn();
+        }
+        for _ in 0..TURNS {
             if self.is_full() || !self.lose_next() {
                 break;
             }
@@ -368,6 +397,21 @@ impl<R: Role> Owner<R> {
             self.role.tick(&mut self.desk);
             self.turn();
         }
+    }
+
+    /// Tells the next part of a moment, if one is to be told.
+    fn tell_next(&mut self) -> bool {
+        let state = self.desk.state();
+        let Some((moment, entity)) = self.moments.next(|| state.entities.keys().copied().collect()) else {
+            return false;
+        };
+        // It may have ended since the moment came.
+        if self.desk.image(entity).is_some() {
+            self.desk
+                .run(entity, |behaviour, context| moment.tell(behaviour, context));
+            self.role.told(&mut self.desk, entity, moment);
+        }
+        true
     }
 
     /// Sends again what is due, and gives up the first link whose receiver does not exist, if there is one.

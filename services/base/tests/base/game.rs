@@ -123,6 +123,18 @@ impl Behaviour for Game {
         Self::mark(context, 'l');
     }
 
+    fn app_ready(&self, context: &mut Context<'_>, is_bootstrap: bool) {
+        Self::mark(context, if is_bootstrap { 'B' } else { 'R' });
+    }
+
+    fn app_shutting_down(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'S');
+    }
+
+    fn app_shut_down(&self, context: &mut Context<'_>, stage: u8) {
+        Self::mark(context, char::from(b'0' + stage));
+    }
+
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {

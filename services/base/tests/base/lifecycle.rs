@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The last trail that was logged of an entity, also after its end.
-fn trail(host: &Host, entity: EntityId) -> String {
+pub(crate) fn trail(host: &Host, entity: EntityId) -> String {
     let bodies = host.batches().flat_map(|batch| batch.events);
     let trails = bodies.filter(|event| event.subject == annals_event::Subject::Entity(entity, Part::Base));
     let last = trails.filter_map(|event| match event.body {

@@ -11,4 +11,5 @@ mod game;
 mod host;
 mod lifecycle;
 mod player;
+mod stopping;
 mod views;

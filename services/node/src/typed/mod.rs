@@ -68,6 +68,18 @@ pub enum Occasion<'a> {
     CellGained,
     /// It has no cell part any more.
     CellLost,
+    /// It is ready to serve.
+    AppReady {
+        /// Whether the realm begins on its owner.
+        is_bootstrap: bool,
+    },
+    /// The realm is about to stop.
+    AppShuttingDown,
+    /// The realm stops.
+    AppShutDown {
+        /// 0 before clients are sent away, 1 before entities are written, 2 after that.
+        stage: u8,
+    },
     /// The receiver of one-way calls is gone.
     CallsLost {
         /// Which.

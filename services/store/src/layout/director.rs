@@ -82,6 +82,26 @@ pub fn term_key() -> Vec<u8> {
     key(0x10, &[])
 }
 
+/// Key of the moment at which the realm was stopped in order. While there is one nobody holds anything.
+#[must_use]
+pub fn closed_key() -> Vec<u8> {
+    key(0x28, &[])
+}
+
+/// The stored form of that moment.
+#[must_use]
+pub fn encode_closed(at: WallTime) -> [u8; 8] {
+    at.0.to_be_bytes()
+}
+
+/// Reads it.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn decode_closed(value: &[u8]) -> Result<WallTime, StoreError> {
+    number("the moment of a stop", value).map(WallTime)
+}
+
 /// Key of the map of spaces.
 #[must_use]
 pub fn map_key() -> Vec<u8> {

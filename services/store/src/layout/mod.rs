@@ -40,6 +40,7 @@
 //! | `20` | shard:u16, last leaf:u64, chunk:u16 | [the index of a segment](crate::segment) | db |
 //! | `21` | shard:u16, last leaf:u64, block:u32, chunk:u16 | a block of that segment | db |
 //! | `22` | leaf:u64 | [`lineage::Lineage`] | whoever restores a realm |
+//! | `28` | – | when the realm was [stopped in order](director::closed_key), wall clock ms:u64; not there while it runs | director |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 

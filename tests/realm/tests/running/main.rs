@@ -11,4 +11,5 @@ mod disks;
 mod draining;
 mod mending;
 mod played;
+mod stopping;
 mod strangers;

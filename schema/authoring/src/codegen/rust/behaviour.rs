@@ -11,7 +11,7 @@ type Callback = (
     &'static str,
 );
 
-const CALLBACKS: [Callback; 6] = [
+const CALLBACKS: [Callback; 9] = [
     ("created", "Created", &[], "The part has begun to exist."),
     (
         "restored",
@@ -31,6 +31,24 @@ const CALLBACKS: [Callback; 6] = [
         "Timer",
         &[("timer", "TimerId"), ("tag", "u32")],
         "A timer fired.",
+    ),
+    (
+        "app_ready",
+        "AppReady",
+        &[("is_bootstrap", "bool")],
+        "The part is ready to serve, after the realm's start as after a take-over.",
+    ),
+    (
+        "app_shutting_down",
+        "AppShuttingDown",
+        &[],
+        "The realm is about to stop: begin nothing that takes long.",
+    ),
+    (
+        "app_shut_down",
+        "AppShutDown",
+        &[("stage", "u8")],
+        "The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.",
     ),
     (
         "calls_lost",

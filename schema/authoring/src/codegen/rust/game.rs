@@ -4,7 +4,7 @@ use super::{Named, Side};
 use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
 /// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
-const NEWS: [(&str, &str, &str); 10] = [
+const NEWS: [(&str, &str, &str); 13] = [
     ("created", "", "Created"),
     ("restored", "", "Restored"),
     ("destroyed", "", "Destroyed"),
@@ -18,6 +18,9 @@ const NEWS: [(&str, &str, &str); 10] = [
     ("client_lost", "", "ClientLost"),
     ("cell_gained", "", "CellGained"),
     ("cell_lost", "", "CellLost"),
+    ("app_ready", "is_bootstrap: bool", "AppReady { is_bootstrap }"),
+    ("app_shutting_down", "", "AppShuttingDown"),
+    ("app_shut_down", "stage: u8", "AppShutDown { stage }"),
     ("calls_lost", "to: Address", "CallsLost { to }"),
 ];
 

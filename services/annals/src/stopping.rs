@@ -1,0 +1,143 @@
+//! Stopping a realm in order, from outside: asks its director, and follows the stages to the end.
+
+use std::time::Duration;
+
+use annals_director::Stage;
+use annals_host::{
+    nats::{Bus, ConnectError},
+    process::{AskError, request},
+};
+use annals_wire::{
+    Subjects,
+    control::{DirectorAsk, DirectorRequest, StopRealm, StopStage},
+};
+use thiserror::Error;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// After so many looks without an answer in a row there is no director any more. Each waits up to two seconds for it, but
+/// none where nobody listens.
+const SILENT_LOOKS: usize = 5;
+
+/// Why a realm was not stopped, or not seen to be.
+#[derive(Debug, Error)]
+pub enum StopError {
+    /// No connection.
+    #[error("the realm's bus could not be joined")]
+    Connect(#[from] ConnectError),
+    /// The director is not there to be asked.
+    #[error("the realm's director was not reached; a realm without one is stopped by stopping its processes")]
+    NoDirector(#[source] AskError),
+    /// The realm runs, and is not to go on with anything.
+    #[error("the realm does not stop, so there is no stage to go on from")]
+    NotStopping,
+}
+
+/// A realm that is to stop.
+pub struct Stopping {
+    bus: Bus,
+    subjects: Subjects,
+    /// The last stage that the director said, and whether it was said that it hangs.
+    seen: Option<(Stage, bool)>,
+}
+
+impl Stopping {
+    /// Of the realm with these subjects.
+    #[must_use]
+    pub fn new(bus: Bus, subjects: Subjects) -> Self {
+        Self {
+            bus,
+            subjects,
+            seen: None,
+        }
+    }
+
+    /// How far the realm's stop is.
+    ///
+    /// # Errors
+    /// When the director does not answer.
+    pub async fn stage(&self) -> Result<Stage, StopError> {
+        let look = self.ask(StopRealm::default()).await.map_err(StopError::NoDirector)?;
+        Ok(Stage::of_number(look.stage))
+    }
+
+    /// Begins to stop it, leaving the game so long before clients are sent away. Changes nothing where it stops already.
+    ///
+    /// # Errors
+    /// When the director does not answer.
+    pub async fn begin(&mut self, delay: Duration) -> Result<(), StopError> {
+        let begin = StopRealm {
+            stop: true,
+            delay: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            go_on: 0,
+        };
+        self.ask(begin).await.map(drop).map_err(StopError::NoDirector)
+    }
+
+    /// Goes on to the next stage without those for which the present one waits.
+    ///
+    /// # Errors
+    /// When the director does not answer, or the realm does not stop.
+    pub async fn go_on(&mut self) -> Result<(), StopError> {
+        let stage = self.stage().await?;
+        if stage == Stage::Running {
+            return Err(StopError::NotStopping);
+        }
+        let go_on = StopRealm {
+            go_on: stage.number(),
+            ..StopRealm::default()
+        };
+        self.ask(go_on).await.map(drop).map_err(StopError::NoDirector)
+    }
+
+    /// Says each stage, and who holds it up when it takes too long, until the director has ended too.
+    ///
+    /// # Errors
+    /// When the director does not answer although the realm has not come so far.
+    pub async fn follow(&mut self, mut say: impl FnMut(String)) -> Result<(), StopError> {
+        let mut silent = 0;
+        loop {
+            match self.ask(StopRealm::default()).await {
+                Ok(look) => {
+                    silent = 0;
+                    self.tell(&look, &mut say);
+                }
+                // Whoever has come so far ends by itself.
+                Err(_) if self.seen.is_some_and(|(stage, _)| stage >= Stage::EndingLogin) => return Ok(()),
+                Err(error) => {
+                    silent += 1;
+                    if silent == SILENT_LOOKS {
+                        return Err(StopError::NoDirector(error));
+                    }
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn tell(&mut self, look: &StopStage, say: &mut impl FnMut(String)) {
+        let stage = Stage::of_number(look.stage);
+        let (known, named) = self.seen.unwrap_or_default();
+        let is_new = self.seen.is_none() || known != stage;
+        if is_new {
+            say(stage.to_string());
+        }
+        let named = named && !is_new;
+        if look.overdue && !named {
+            say("that takes too long; it waits for".to_owned());
+            for waiting in &look.waiting {
+                say(format!("  {waiting}"));
+            }
+            say("it goes on by itself when they do; `annals realm stop --go-on` goes on without them".to_owned());
+        }
+        self.seen = Some((stage, named || look.overdue));
+    }
+
+    async fn ask(&self, stop: StopRealm) -> Result<StopStage, AskError> {
+        let ask = DirectorRequest {
+            ask: Some(DirectorAsk::Stop(stop)),
+        };
+        request(&self.bus, "director", self.subjects.service("director"), &ask).await
+    }
+}

@@ -1,0 +1,86 @@
+//! What a base does when its realm starts and stops: the game is told, clients are sent away, entities are written.
+
+use annals_event::{Body, Subject};
+use annals_ids::{EntityId, Part};
+use annals_node::{Input, Moment, ShutDown};
+use annals_wire::client::CloseReason;
+
+use crate::{
+    host::Host,
+    lifecycle::trail,
+    player::{log_in, with_ticket},
+};
+
+const STOP: [Moment; 4] = [
+    Moment::ShuttingDown,
+    Moment::ShutDown(ShutDown::Parting),
+    Moment::ShutDown(ShutDown::Writing),
+    Moment::ShutDown(ShutDown::Written),
+];
+
+fn come(host: &mut Host, moment: Moment) {
+    let before = host.owner.moments();
+    host.owner.handle(host.now(), Input::Moment(moment));
+    host.settle();
+    assert_eq!(host.owner.moments(), before + 1, "{moment:?}: everybody was told");
+}
+
+/// After how many changes of its trail an entity was written, for each time that it was.
+fn written(host: &Host, entity: EntityId) -> Vec<usize> {
+    let mut changes = 0;
+    let mut written = Vec::new();
+    for event in host.batches().flat_map(|batch| batch.events) {
+        match event.body {
+            _ if event.subject != Subject::Entity(entity, Part::Base) => {}
+            Body::Changed { .. } => changes += 1,
+            Body::Stored { .. } => written.push(changes),
+            _ => {}
+        }
+    }
+    written
+}
+
+#[test]
+fn a_stop_tells_the_game_and_sends_clients_away_and_writes_entities_in_the_documented_order() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    // Somebody who has a ticket and has not come yet is told as well.
+    let early = with_ticket(&mut host, 6, 2);
+    let entity = player.entity.expect("it controls its account").0;
+    let before = written(&host, entity).len();
+    for moment in STOP {
+        come(&mut host, moment);
+        player.listen(&mut host);
+        let expected = match moment {
+            Moment::ShuttingDown => None,
+            _ => Some(CloseReason::ShuttingDown),
+        };
+        assert_eq!(player.closed, expected, "after {moment:?}");
+    }
+    assert_eq!(trail(&host, entity), "bAS0L12");
+    // Behind the change that the game made when it was told, and before the last one.
+    assert_eq!(written(&host, entity)[before..], ["bAS0L1".len()]);
+    assert_eq!(
+        host.owner.role().sessions(),
+        0,
+        "nobody can come back: {early:?}",
+        early = early.session
+    );
+}
+
+#[test]
+fn every_part_is_told_however_many_there_are_and_those_that_come_later_are_not() {
+    const MANY: u64 = 200;
+    let mut host = Host::new();
+    for account in 1..=MANY {
+        let _ = with_ticket(&mut host, account, account);
+    }
+    let entities: Vec<EntityId> = host.owner.state().entities.keys().copied().collect();
+    assert_eq!(entities.len() as u64, MANY);
+    come(&mut host, Moment::Ready { is_bootstrap: true });
+    let late = log_in(&mut host, MANY + 1, MANY + 1).entity.expect("it has one").0;
+    for entity in [entities[0], entities[entities.len() / 2], entities[entities.len() - 1]] {
+        assert_eq!(trail(&host, entity), "bB");
+    }
+    assert_eq!(trail(&host, late), "bA");
+}

@@ -1,0 +1,206 @@
+//! A realm that is stopped in order, as an operator stops it, and started again.
+
+use std::{fs, path::Path, time::Duration};
+
+use annals::{
+    stopping::Stopping,
+    up::{Realm, RealmPlan},
+};
+use annals_director::{Grants, Stage};
+use annals_host::process::{Settings, connect};
+use annals_store::{
+    Store,
+    embedded::EmbeddedStore,
+    layout::director::{Realm as Record, realm_key},
+};
+use tokio::process::Command;
+
+use crate::{
+    bad_input::skipped,
+    disks::SmallDisk,
+    played::{are_built, binary, repository, run, turn, until, within},
+};
+
+/// The realm's name.
+const REALM: &str = "stopped";
+
+/// How long a stop may take, on a machine that is busy with tests.
+const STOPS: Duration = Duration::from_secs(30);
+
+/// How long the realm stands still between its stop and its start.
+const STANDS: Duration = Duration::from_millis(1_500);
+
+async fn start(data: &Path) -> Realm {
+    let plan = RealmPlan::new(REALM, &repository().join("defs"), data);
+    let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+    for name in ["base-1", "base-2", "cell-1", "cell-2"] {
+        until(STOPS, "owners to be held", || log_of(data, name).contains("taken over")).await;
+    }
+    realm
+}
+
+async fn stopping(realm: &Realm) -> Stopping {
+    let settings = Settings {
+        realm: REALM.parse().expect("a name"),
+        nats: realm.nats(),
+        replicas: 1,
+    };
+    let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
+    Stopping::new(bus, subjects)
+}
+
+fn stop_command(realm: &Realm) -> Command {
+    let mut command = Command::new(binary("annals").expect("it is built"));
+    command.args(["realm", "stop", "--realm", REALM, "--nats", &realm.nats()]);
+    command
+}
+
+fn log_of(data: &Path, name: &str) -> String {
+    fs::read_to_string(data.join("logs").join(format!("{name}.log"))).unwrap_or_default()
+}
+
+/// The store of a realm that does not run.
+fn store(data: &Path) -> Store {
+    EmbeddedStore::open(&data.join("store"))
+        .expect("nobody holds it any more")
+        .store()
+}
+
+async fn began(store: &Store) -> u64 {
+    let value = store.begin().get(&realm_key()).await.expect("readable");
+    Record::decode(&value.expect("there is a realm"))
+        .expect("readable")
+        .began
+        .0
+}
+
+/// Which of these words stand on a line, in the order of the lines.
+fn order_of<'a>(log: &str, words: &[&'a str]) -> Vec<&'a str> {
+    let said = log
+        .lines()
+        .filter_map(|line| words.iter().find(|word| line.contains(*word)));
+    said.copied().collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
+    if !are_built() {
+        return;
+    }
+    let _turn = turn().await;
+    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let data = folder.path();
+    let mut realm = start(data).await;
+    // Two operators at once: one of them stops it, and both are told how far it is.
+    let (mut one, mut two) = (stop_command(&realm), stop_command(&realm));
+    let (one, two) = tokio::join!(run(&mut one), run(&mut two));
+    for (status, said) in [&one, &two] {
+        assert!(status.success(), "{said}");
+        assert!(said.trim_end().ends_with("stopped"), "{said}");
+    }
+    let stages: Vec<String> = Stage::ALL[1..].iter().map(ToString::to_string).collect();
+    let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
+    let ended = within(STOPS, "all processes to end", async {
+        while !realm.is_closing().await.expect("looked at") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    ended.await;
+    realm
+        .close(|line| println!("{line}"))
+        .await
+        .expect("the rest is stopped");
+
+    let director = log_of(data, "director");
+    assert_eq!(
+        director.matches("is asked to stop").count(),
+        1,
+        "the second changed nothing: {director}"
+    );
+    let passed: Vec<&str> = director
+        .lines()
+        .filter(|line| line.contains("the realm stops"))
+        .map(|line| *stages.iter().find(|stage| line.contains(*stage)).expect("a stage"))
+        .collect();
+    assert_eq!(passed, stages[1..], "every stage, once, in order");
+    let left = order_of(
+        &director,
+        &["service=\"login\"", "service=\"base\"", "service=\"cell\""],
+    );
+    let left = &left[left.len() - 5..];
+    let services = ["login", "base", "base", "cell", "cell"].map(|service| format!("service=\"{service}\""));
+    assert_eq!(left, services, "{director}");
+    assert!(log_of(data, "db").contains("the realm is stopped"));
+    for name in ["base-1", "base-2", "cell-1", "cell-2"] {
+        let log = log_of(data, name);
+        assert!(log.contains("given up") && !log.contains("WARN"), "{name}: {log}");
+    }
+
+    // Everything is folded, and the store says that nobody holds anything.
+    let mut verify = Command::new(binary("annals").expect("it is built"));
+    let (status, said) = run(verify.args(["log", "verify", "--data"]).arg(data)).await;
+    assert!(status.success() && said.contains(" 0 batches beyond"), "{said}");
+    let closed = store(data);
+    assert!(Grants::is_closed(&closed).await.expect("readable"));
+    let before = began(&closed).await;
+    drop(closed);
+
+    tokio::time::sleep(STANDS).await;
+    let realm = start(data).await;
+    let director = log_of(data, "director");
+    assert!(director.contains("was stopped in order"), "{director}");
+    let begins = order_of(&director, &["service=\"base\"", "service=\"cell\"", "granted"]);
+    let first = begins.iter().position(|word| *word == "granted").expect("granted");
+    // One that heard no answer on a busy machine registers again.
+    assert!(first >= 4, "the start waits for two bases and two cells: {director}");
+    // SIGTERM of `annals up` is the same as the command.
+    realm.close(|line| println!("{line}")).await.expect("stopped");
+    let stood = began(&store(data)).await - before;
+    assert!(
+        stood >= STANDS.as_millis() as u64,
+        "game time has not passed while nothing ran: the realm counts {stood} ms less"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_that_hangs_is_named_and_goes_on_when_somebody_says_so() {
+    if !are_built() {
+        return;
+    }
+    let _turn = turn().await;
+    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let data = folder.path().join("realm");
+    fs::create_dir_all(&data).expect("a folder for the realm");
+    let Some(disk) = SmallDisk::mount(&data.join("nats")) else {
+        return skipped();
+    };
+    let realm = start(&data).await;
+    disk.fill();
+    let mut stopping = stopping(&realm).await;
+    stopping.begin(Duration::ZERO).await.expect("the director answers");
+    let waits = || log_of(&data, "director").contains("the stop hangs");
+    until(STOPS, "the hanging stage to be named", waits).await;
+    let director = log_of(&data, "director");
+    let named = director
+        .lines()
+        .find(|line| line.contains("the stop hangs"))
+        .expect("named");
+    assert!(named.contains("the log of owner"), "{named}");
+    // The operator decides, stage by stage.
+    for stage in Stage::ALL {
+        let at = stopping.stage().await.expect("the director answers");
+        if at >= Stage::EndingLogin {
+            break;
+        }
+        println!("{stage:?}: going on from {at}");
+        stopping.go_on().await.expect("the director answers");
+    }
+    within(
+        STOPS,
+        "the stop to come to its end",
+        stopping.follow(|line| println!("{line}")),
+    )
+    .await
+    .expect("the director led it to the end");
+    realm.close(|line| println!("{line}")).await.expect("stopped");
+}
