@@ -61,10 +61,12 @@ impl Realm {
         };
         let looking = match self.command {
             Commands::Stop(stop) => return stop.run(&settings).await,
-            Commands::AuditLedger(audit) => async {
-                let source = open(self.data.as_deref(), &settings).await?;
-                audit.run(&source).await
-            },
+            Commands::AuditLedger(audit) => {
+                async {
+                    let source = open(self.data.as_deref(), &settings).await?;
+                    audit.run(&source).await
+                }
+            }
         };
         match looking.await {
             Ok(code) => code,

@@ -82,35 +82,10 @@ fn order_of<'a>(log: &str, words: &[&'a str]) -> Vec<&'a str> {
     said.copied().collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
-    if !are_built() {
-        return;
-    }
-    let _turn = turn().await;
-    let folder = tempfile::tempdir().expect("a folder for the realm");
-    let data = folder.path();
-    let mut realm = start(data).await;
-    // Two operators at once: one of them stops it, and both are told how far it is.
-    let (mut one, mut two) = (stop_command(&realm), stop_command(&realm));
-    let (one, two) = tokio::join!(run(&mut one), run(&mut two));
-    for (status, said) in [&one, &two] {
-        assert!(status.success(), "{said}");
-        assert!(said.trim_end().ends_with("stopped"), "{said}");
-    }
+/// What the logs of a realm say that was stopped in order.
+fn ended_in_order(data: &Path) {
     let stages: Vec<String> = Stage::ALL[1..].iter().map(ToString::to_string).collect();
     let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
-    let ended = within(STOPS, "all processes to end", async {
-        while !realm.is_closing().await.expect("looked at") {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    });
-    ended.await;
-    realm
-        .close(|line| println!("{line}"))
-        .await
-        .expect("the rest is stopped");
-
     let director = log_of(data, "director");
     assert_eq!(
         director.matches("is asked to stop").count(),
@@ -135,6 +110,36 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
         let log = log_of(data, name);
         assert!(log.contains("given up") && !log.contains("WARN"), "{name}: {log}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
+    if !are_built() {
+        return;
+    }
+    let _turn = turn().await;
+    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let data = folder.path();
+    let mut realm = start(data).await;
+    // Two operators at once: one of them stops it, and both are told how far it is.
+    let (mut one, mut two) = (stop_command(&realm), stop_command(&realm));
+    let (one, two) = tokio::join!(run(&mut one), run(&mut two));
+    for (status, said) in [&one, &two] {
+        assert!(status.success(), "{said}");
+        assert!(said.trim_end().ends_with("stopped"), "{said}");
+    }
+    let ended = within(STOPS, "all processes to end", async {
+        while !realm.is_closing().await.expect("looked at") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    ended.await;
+    realm
+        .close(|line| println!("{line}"))
+        .await
+        .expect("the rest is stopped");
+
+    ended_in_order(data);
 
     // Everything is folded, and the store says that nobody holds anything.
     let mut verify = Command::new(binary("annals").expect("it is built"));
