@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use annals_ids::{Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
 use annals_store::{
@@ -18,6 +19,9 @@ use thiserror::Error;
 
 /// How many entity ids come with a grant; what `annals-node` takes for a block.
 pub const ID_BLOCK: u64 = 1 << 20;
+
+/// No owner has this number: they count up from 1.
+const NONE_TRIED: u32 = 0;
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -229,7 +233,8 @@ impl Grants {
     }
 
     /// Makes an owner and grants it. Where a realm has [one of its kind](OwnerKind::is_single) and has it already (the
-    /// answer to an earlier try was lost), that one is granted with a new epoch.
+    /// answer to an earlier try was lost), that one is granted with a new epoch. So is one that this call has made without
+    /// hearing of it: nobody else would know that there is such an owner, and nobody hold it.
     ///
     /// # Errors
     /// When this director does not lead or the store cannot be used.
@@ -240,14 +245,21 @@ impl Grants {
         process: ProcessId,
     ) -> Result<Grant, GrantError> {
         let kind = kind.into();
+        // The owner of the run before, of which it is not known whether it was made.
+        let tried = AtomicU32::new(NONE_TRIED);
+        let tried = &tried;
         let work = |transaction: Transaction| async move {
-            if kind.is_single()
-                && let Some((owner, held)) = find_single(&transaction, kind).await?
-            {
+            let made = match tried.load(Ordering::Relaxed) {
+                _ if kind.is_single() => find_single(&transaction, kind).await?,
+                NONE_TRIED => None,
+                tried => find_made(&transaction, OwnerId(tried), kind, process).await?,
+            };
+            if let Some((owner, held)) = made {
                 return write_grant(&transaction, owner, held.passed_to(process)).await;
             }
             let owner = take(&transaction, Counter::Owners, 1).await?.start;
             let owner = OwnerId(u32::try_from(owner).expect("invariant: fewer than 2^32 owners are ever founded"));
+            tried.store(owner.0, Ordering::Relaxed);
             let record = OwnerRecord {
                 kind,
                 shard,
@@ -360,6 +372,19 @@ async fn find_single(transaction: &Transaction, kind: OwnerKind) -> Result<Optio
     Ok(owners.into_iter().find(|(_, record)| record.kind == kind))
 }
 
+/// The owner of this number, if it was made for this process.
+async fn find_made(
+    transaction: &Transaction,
+    owner: OwnerId,
+    kind: OwnerKind,
+    process: ProcessId,
+) -> Result<Option<(OwnerId, OwnerRecord)>, StoreError> {
+    let value = transaction.get(&owners::owner_key(owner)).await?;
+    let record = value.map(|value| OwnerRecord::decode(&value)).transpose()?;
+    let is_mine = |record: &OwnerRecord| record.kind == kind && record.process == process;
+    Ok(record.filter(is_mine).map(|record| (owner, record)))
+}
+
 async fn read_term(transaction: &Transaction) -> Result<Term, StoreError> {
     Term::decode(transaction.get(&director::term_key()).await?.as_deref())
 }
@@ -381,4 +406,46 @@ async fn take(transaction: &Transaction, counter: Counter, count: u64) -> Result
     let next = director::decode_counter(transaction.get(&key).await?.as_deref())?;
     transaction.set(&key, &director::encode_counter(next + count))?;
     Ok(next..next + count)
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_store::{
+        MemoryStore,
+        faults::{Call, Fault, FaultyStore},
+        immediate,
+    };
+
+    use super::*;
+
+    #[test]
+    fn an_owner_whose_making_was_not_answered_is_the_one_that_is_granted() {
+        for fault in [
+            Fault::AnswerLost,
+            Fault::RequestLost,
+            Fault::LandsBeforeNext,
+            Fault::LandsAfterNext,
+        ] {
+            let memory = MemoryStore::new();
+            let seen = immediate(Grants::watch(&memory.store())).expect("the store answers");
+            let lead = immediate(Grants::lead(memory.store(), ProcessId(1), seen));
+            let term = lead.expect("nobody else leads").term;
+            let mut commits = 0;
+            let store = FaultyStore::wrap(&memory.store(), move |call| {
+                commits += u32::from(call == Call::Commit);
+                if call == Call::Commit && commits <= 2 {
+                    fault
+                } else {
+                    Fault::None
+                }
+            });
+            let grants = Grants { store, term };
+            let base = immediate(grants.found(OwnerKind::Base, Shard(0), ProcessId(2))).expect("it gets through");
+            let cell = immediate(grants.found(OwnerKind::Cell, Shard(0), ProcessId(3))).expect("it gets through");
+            let owners = immediate(read_owners(&memory.store())).expect("the store answers");
+            let granted = BTreeMap::from([(base.owner, base.epoch), (cell.owner, cell.epoch)]);
+            let stored = owners.iter().map(|(owner, record)| (*owner, record.epoch)).collect();
+            assert_eq!(granted, stored, "{fault:?}");
+        }
+    }
 }
