@@ -26,8 +26,8 @@ pub struct Removed {
 /// Why none was.
 #[derive(Debug, Error)]
 pub enum TamperError {
-    /// There is none that anybody could have been shown.
-    #[error("the archive holds no event that anybody could have been shown")]
+    /// There is none that anybody could have been shown, before and after others.
+    #[error("the archive holds no event between two others that anybody could have been shown")]
     Nothing,
     /// The archive cannot be read.
     #[error("the archive cannot be read")]
@@ -37,7 +37,8 @@ pub enum TamperError {
     Store(#[from] StoreError),
 }
 
-/// Takes the batch with the middle one of all events that others may see out of the archive.
+/// Takes a batch out of the archive: of all events that others may see and that stand between two others of their part, in
+/// other batches, the one with the middle one. What nothing follows leaves no hole that anybody could see in its part.
 ///
 /// # Errors
 /// When there is none, or the store does not answer.
@@ -69,7 +70,14 @@ pub async fn remove_one_event(store: &Store) -> Result<Removed, TamperError> {
             }
         }
     }
-    let removed = *visible.get(visible.len() / 2).ok_or(TamperError::Nothing)?;
+    visible.sort_by_key(|event| (event.entity, event.part, event.number));
+    let is_between = |three: &&[Removed]| {
+        let of = |event: &Removed| (event.entity, event.part);
+        let [before, event, after] = three else { return false };
+        of(before) == of(event) && of(event) == of(after) && before.at != event.at && event.at != after.at
+    };
+    let between: Vec<Removed> = visible.windows(3).filter(is_between).map(|three| three[1]).collect();
+    let removed = *between.get(between.len() / 2).ok_or(TamperError::Nothing)?;
     let (owner, batch) = (removed.at.owner, removed.at.batch);
     let place = archive::place_key(owner, batch);
     let shard = owners
