@@ -60,19 +60,19 @@ impl Carrier {
         let last = self.last.entry(batch.owner).or_default();
         let bytes = Bytes::copy_from_slice(&batch.bytes);
         for _ in 0..TRIES {
-            match self.history.append(batch.owner, *last, bytes.clone()).await {
-                Verdict::Appended(sequence) => *last = sequence,
-                Verdict::Rejected => panic!("batch {} of owner {} is rejected", batch.number, batch.owner),
-                // Silence is no verdict: a machine that is busy answers late.
-                Verdict::Unknown(fault) => {
-                    eprintln!("batch {} of owner {}: {fault}", batch.number, batch.owner);
-                    match self.history.last(batch.owner).await {
-                        Ok(Some(entry)) if entry.bytes == bytes => *last = entry.sequence,
-                        _ => continue,
-                    }
-                }
+            let verdict = self.history.append(batch.owner, *last, bytes.clone()).await;
+            if let Verdict::Appended(sequence) = verdict {
+                *last = sequence;
+                return sequence;
             }
-            return *last;
+            // Silence is no verdict, nor is conflict: a machine that is busy answers late, and appends late.
+            eprintln!("batch {} of owner {}: {verdict:?}", batch.number, batch.owner);
+            if let Ok(Some(entry)) = self.history.last(batch.owner).await
+                && entry.bytes == bytes
+            {
+                *last = entry.sequence;
+                return entry.sequence;
+            }
         }
         panic!("batch {} of owner {} is not appended", batch.number, batch.owner)
     }
