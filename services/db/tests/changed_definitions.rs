@@ -1,6 +1,8 @@
 //! Entities that were stored under one schema and are read under another: what is said of a change to stored data holds for
 //! what this crate writes and reads. The schemas and their edits are those of the comparison's own tests.
 
+#[path = "../../../schema/authoring/tests/diff/renamed.rs"]
+mod renamed;
 #[path = "../../../schema/authoring/tests/diff/worlds.rs"]
 mod worlds;
 
@@ -11,6 +13,7 @@ use annals_db::StoredEntity;
 use annals_def::{DataType, EntityType, Property, Schema, Value, split_mix};
 use annals_event::{BaseImage, Image, PartImage};
 use annals_ids::{OwnerId, Part};
+use renamed::property_now;
 use worlds::{Pair, pair, sample};
 
 /// Pairs of schemas tried.
@@ -35,7 +38,7 @@ fn a_stored_property_is_read_as_the_class_of_its_change_says() {
                 continue;
             };
             let new = pair.new.type_named(&name).expect("what the plan names");
-            for property in old.properties.iter().filter(|property| is_stored(property)) {
+            for property in old.properties.iter().filter(|property| property.is_stored()) {
                 let about = format!("seed {seed}, {}.{}\n{}", old.name, property.name, found.to_text());
                 let reading = Reading::of((&pair, &found), (old, new), property);
                 *seen.entry(reading.class.word()).or_insert(0) += 1;
@@ -49,10 +52,6 @@ fn a_stored_property_is_read_as_the_class_of_its_change_says() {
         ["breaking", "compatible", "migration", "unaffected"],
         "{seen:?}"
     );
-}
-
-fn is_stored(property: &Property) -> bool {
-    property.persistent && (property.distribution.on_base() || property.distribution.on_cell())
 }
 
 /// What the database keeps of an entity of which one property is set, after it was written and read.
@@ -102,18 +101,8 @@ impl<'a> Reading<'a> {
         (old, new): (&'a EntityType, &'a EntityType),
         property: &'a Property,
     ) -> Self {
-        let renamed = found
-            .changes
-            .iter()
-            .find_map(|change| match (&change.subject, &change.kind) {
-                (Subject::Property(on, to), ChangeKind::PropertyRenamed { from })
-                    if *on == new.name && *from == property.name =>
-                {
-                    Some(to)
-                }
-                _ => None,
-            });
-        let name = renamed.unwrap_or(&property.name);
+        let now = property_now(found, new, property);
+        let name = now.map_or(&property.name, |now| &now.name);
         let concerns = |subject: &Subject, kind: &ChangeKind| match (subject, kind) {
             // The index is not part of what is loaded.
             (_, ChangeKind::IdentifierChanged { .. } | ChangeKind::PartsChanged { .. }) => false,
@@ -145,7 +134,7 @@ impl<'a> Reading<'a> {
             found,
             old,
             property,
-            target: new.property_named(name).filter(|now| is_stored(now)),
+            target: now.filter(|now| now.is_stored()),
             class,
             has_witness: class >= Class::NeedsMigration && !has_unstored_field,
         }

@@ -2,13 +2,15 @@
 
 mod living;
 mod oracle;
+mod renamed;
 mod stored;
 mod worlds;
 
 use annals_authoring::{Audience, ChangeKind, Class, Diff, Subject, diff};
-use annals_def::{EntityType, Form, MethodKind, MigrationError, Property, Value, check, decode_all, encode, split_mix};
+use annals_def::{Form, MethodKind, MigrationError, Value, check, decode_all, encode, split_mix};
 use annals_ids::{Part, TypeId};
 use living::held;
+use renamed::property_now;
 use worlds::{Pair, pair, sample};
 
 /// Pairs of schemas tried.
@@ -46,31 +48,11 @@ fn numbers<'a>(pair: &'a Pair, found: &'a Diff) -> impl Fn(TypeId) -> Option<Typ
     }
 }
 
-/// The new property of an old one.
-fn property_now<'a>(found: &Diff, new: &'a EntityType, old: &Property) -> Option<&'a Property> {
-    let renamed = found
-        .changes
-        .iter()
-        .find_map(|change| match (&change.subject, &change.kind) {
-            (Subject::Property(on, to), ChangeKind::PropertyRenamed { from })
-                if *on == new.name && *from == old.name =>
-            {
-                Some(to)
-            }
-            _ => None,
-        });
-    new.property_named(renamed.unwrap_or(&old.name))
-}
-
 /// The gravest class of the changes that concern a property, on its own or by way of its type.
 fn class_of(found: &Diff, audience: Audience, on: impl Fn(&Subject, &ChangeKind) -> bool) -> Class {
     let changes = found.changes.iter().filter(|change| on(&change.subject, &change.kind));
     let classes = changes.map(|change| change.effects.of(audience).class);
     classes.max().unwrap_or(Class::Unaffected)
-}
-
-fn is_stored(property: &Property) -> bool {
-    property.persistent && (property.distribution.on_base() || property.distribution.on_cell())
 }
 
 #[test]

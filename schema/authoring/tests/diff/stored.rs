@@ -7,7 +7,7 @@ use annals_def::{DataType, EntityType, MigrationError, Property, Schema, Value, 
 use annals_ids::TypeId;
 
 use crate::{
-    TRIES, class_of, is_stored, numbers,
+    TRIES, class_of, numbers,
     oracle::crossed,
     property_now, with_pairs,
     worlds::{Pair, sample},
@@ -16,7 +16,7 @@ use crate::{
 /// A row as the database reads it (`services/db/src/stored.rs`): by name; one with a value that does not fit is not read.
 fn read_row(schema: &Schema, (name, row): (&str, &BTreeMap<String, Value>)) -> Option<BTreeMap<String, Value>> {
     let entity_type = schema.type_named(name).filter(|found| found.parts.base)?;
-    let stored = entity_type.properties.iter().filter(|property| is_stored(property));
+    let stored = entity_type.properties.iter().filter(|property| property.is_stored());
     let read = stored.map(|property| {
         let value = row.get(&property.name).unwrap_or(&property.default);
         let fits = check(&property.data_type, value).is_ok();
@@ -31,7 +31,7 @@ fn a_stored_value_is_read_as_its_class_says() {
         let numbers = numbers(pair, found);
         for old in pair.old.types().iter().filter(|old| old.parts.base) {
             let new = numbers(old.id).and_then(|id| pair.new.entity_type(id));
-            for property in old.properties.iter().filter(|property| is_stored(property)) {
+            for property in old.properties.iter().filter(|property| property.is_stored()) {
                 let about = format!("{}.{}\n{about}", old.name, property.name);
                 match new {
                     None => {
@@ -96,7 +96,7 @@ impl<'a> Reading<'a> {
             old,
             new,
             property,
-            target: now.filter(|now| is_stored(now)),
+            target: now.filter(|now| now.is_stored()),
             class,
             beside,
         }

@@ -71,36 +71,32 @@ pub static FIELD: Content = Content::tags(&[
 ]);
 
 /// A method of the base part.
-pub static BASE_METHOD: Content = Content::tags(&[
-    ARGS,
-    RETURNS,
-    Tag::once("Exposed", &EXPOSED_BASE, "The own client may call it."),
-    UTYPE.home(KBENGINE),
-    POSITIONAL,
-    REPLAY_LEVEL,
-    HEADER_SIZE,
-    LATEST_ONLY.misplaced(),
-    RELIABLE.misplaced(),
-    DETAIL_DISTANCE.misplaced(),
-]);
+pub static BASE_METHOD: Content = Content::tags(&BASE_TAGS);
+static BASE_TAGS: [Tag; 10] = server_method(Tag::once("Exposed", &EXPOSED_BASE, "The own client may call it."));
 
 /// A method of the cell part.
-pub static CELL_METHOD: Content = Content::tags(&[
-    ARGS,
-    RETURNS,
-    Tag::once(
-        "Exposed",
-        &EXPOSED_CELL,
-        "Clients may call it: all that see the entity, or its own.",
-    ),
-    UTYPE.home(KBENGINE),
-    POSITIONAL,
-    REPLAY_LEVEL,
-    HEADER_SIZE,
-    LATEST_ONLY.misplaced(),
-    RELIABLE.misplaced(),
-    DETAIL_DISTANCE.misplaced(),
-]);
+pub static CELL_METHOD: Content = Content::tags(&CELL_TAGS);
+static CELL_TAGS: [Tag; 10] = server_method(Tag::once(
+    "Exposed",
+    &EXPOSED_CELL,
+    "Clients may call it: all that see the entity, or its own.",
+));
+
+/// The tags of a method that runs on a server, which differ in who may call it.
+const fn server_method(exposed: Tag) -> [Tag; 10] {
+    [
+        ARGS,
+        RETURNS,
+        exposed,
+        UTYPE.home(KBENGINE),
+        POSITIONAL,
+        REPLAY_LEVEL,
+        HEADER_SIZE,
+        LATEST_ONLY.misplaced(),
+        RELIABLE.misplaced(),
+        DETAIL_DISTANCE.misplaced(),
+    ]
+}
 
 /// A method of the clients.
 pub static CLIENT_METHOD: Content = Content::tags(&[

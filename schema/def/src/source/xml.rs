@@ -4,12 +4,6 @@
 //! CDATA; comments are noted, processing instructions passed over. Document types with declarations are refused, so nothing
 //! can expand. The tests hold the outcome against another parser's.
 
-fn too_deep(span: Span) -> Finding {
-    let message = format!("elements are nested more than {MAX_XML_DEPTH} levels deep");
-    let help = format!("close what is left open above; a type is nested at most {MAX_TYPE_DEPTH} levels deep");
-    Finding::new(Rule::TooDeep, span, message).help(help)
-}
-
 #[cfg(test)]
 mod oracle;
 
@@ -505,6 +499,12 @@ impl<'s> Parser<'s, '_> {
 }
 
 /// The value behind an attribute's name, between its quotes, and what follows.
+fn too_deep(span: Span) -> Finding {
+    let message = format!("elements are nested more than {MAX_XML_DEPTH} levels deep");
+    let help = format!("close what is left open above; a type is nested at most {MAX_TYPE_DEPTH} levels deep");
+    Finding::new(Rule::TooDeep, span, message).help(help)
+}
+
 fn quoted(rest: &str) -> Option<(&str, &str)> {
     let quote = opening_quote(rest)?;
     let (_, value) = rest.split_once(quote)?;

@@ -1,7 +1,7 @@
 //! What a game implements for a part, and how it is called.
 
-use super::{Named, Side, about_method, allow_many, ghost, mailbox::parameters};
-use crate::{codegen::naming::Scope, codegen::text::Text};
+use super::{Named, Side, about_method, allow_many, changed::Callbacks, ghost, mailbox::parameters};
+use crate::codegen::{naming::Scope, text::Text};
 
 /// What a part is told: the callback, the variant of `Occasion`, its fields with their types, and the documentation.
 type Callback = (
@@ -79,7 +79,7 @@ fn callbacks(side: Side) -> impl Iterator<Item = &'static Callback> {
 }
 
 /// The methods' names in the trait, and those of what is told of ghosts.
-fn method_names<'n>(named: &'n Named<'_>, side: Side) -> (Vec<String>, Vec<ghost::Callbacks<'n>>) {
+fn method_names<'n>(named: &'n Named<'_>, side: Side) -> (Vec<String>, Vec<Callbacks<'n>>) {
     let taken: Vec<&str> = callbacks(side).map(|(name, ..)| *name).collect();
     let mut scope = Scope::with(&taken);
     let methods = named.methods(side).iter();
@@ -107,7 +107,7 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     }
 }
 
-fn write_trait(text: &mut Text, named: &Named<'_>, (side, names): (Side, &[String]), ghosts: &[ghost::Callbacks<'_>]) {
+fn write_trait(text: &mut Text, named: &Named<'_>, (side, names): (Side, &[String]), ghosts: &[Callbacks<'_>]) {
     let name = side.name();
     text.gap();
     text.doc(&format!(

@@ -1,9 +1,21 @@
 //! A part as clients see it: its properties, its exposed methods, and what a client does when it is told something.
 
-use annals_def::{DataType, Method, Property};
+use annals_def::{Method, Property};
 
-use super::{Named, Side, about_method, about_property, allow_many, mailbox::parameters};
-use crate::{codegen::naming::Scope, codegen::text::Text};
+use super::{
+    Named, Side, about_method, about_property, allow_many,
+    changed::{Callbacks, Listener},
+    mailbox::parameters,
+};
+use crate::codegen::{naming::Scope, text::Text};
+
+/// What a client is told of.
+const LISTENER: Listener = Listener {
+    receiver: "&mut self",
+    seen: "seen",
+    seen_type: "&Client<'_>",
+    of: "",
+};
 
 /// Whether clients ever see an entity as this type.
 pub(super) fn is_seen(named: &Named<'_>) -> bool {
@@ -14,16 +26,6 @@ pub(super) fn is_seen(named: &Named<'_>) -> bool {
 fn properties<'n>(named: &'n Named<'_>) -> Vec<&'n Property> {
     let properties = named.entity_type.properties.iter();
     properties.filter(|property| property.client_id.is_some()).collect()
-}
-
-/// Whether parts of the property change by themselves, and whether slices do.
-pub(super) fn changes(data_type: &DataType) -> (bool, bool) {
-    match data_type {
-        DataType::Array(_) => (true, true),
-        // There may be an array within it.
-        DataType::FixedDict(_) => (true, data_type.any(&mut |inner| matches!(inner, DataType::Array(_)))),
-        _ => (false, false),
-    }
 }
 
 /// Writes everything for the client part.
@@ -115,30 +117,15 @@ fn calls(text: &mut Text, named: &Named<'_>, side: Side) {
     text.close("}");
 }
 
-/// A property with the names of its callbacks.
-struct Callbacks<'p> {
-    property: &'p Property,
-    set: String,
-    nested: Option<String>,
-    slice: Option<String>,
-}
-
 /// The names in the trait: of the methods, and of the properties' callbacks.
 fn names<'n>(named: &'n Named<'_>) -> (Vec<String>, Vec<Callbacks<'n>>) {
     let mut scope = Scope::with(&["entered"]);
     let methods = &named.entity_type.client_methods;
     let methods = methods.iter().map(|method| scope.snake(&method.name)).collect();
-    let callbacks = properties(named).into_iter().map(|property| {
-        let (nested, slice) = changes(&property.data_type);
-        let mut name = |verb: &str| scope.snake(&format!("{verb}_{}", property.name));
-        Callbacks {
-            property,
-            set: name("set"),
-            nested: nested.then(|| name("set_nested")),
-            slice: slice.then(|| name("set_slice")),
-        }
-    });
-    let callbacks = callbacks.collect();
+    let callbacks = properties(named).into_iter();
+    let callbacks = callbacks
+        .map(|property| Callbacks::of(property, "", &mut scope))
+        .collect();
     (methods, callbacks)
 }
 
@@ -163,46 +150,8 @@ fn behaviour(text: &mut Text, named: &Named<'_>) {
         allow_many(text, all.len());
         text.function(&format!("fn {name}"), &all, "", ';');
     }
-    for Callbacks {
-        property,
-        set,
-        nested,
-        slice,
-    } in callbacks
-    {
-        let name = &property.name;
-        text.gap();
-        text.doc(&format!(
-            "`{name}` has changed; the old value is None if only a part of it has."
-        ));
-        let old = format!("_old: Option<{}>", named.spelled(&property.data_type));
-        let all = ["&mut self".into(), "_seen: &Client<'_>".into(), old];
-        text.function(&format!("fn {set}"), &all, "", '{');
-        text.undo_open("{}");
-        if let Some(nested) = nested {
-            text.gap();
-            text.doc(&format!("A part of `{name}` has changed."));
-            let all = ["&mut self", "seen: &Client<'_>", "_path: &[Step]", "_old: &Value"].map(str::to_owned);
-            text.function(&format!("fn {nested}"), &all, "", '{');
-            text.line(&format!("self.{set}(seen, None);"));
-            text.close("}");
-        }
-        if let Some(slice) = slice {
-            text.gap();
-            text.doc(&format!(
-                "Elements of an array in `{name}` have changed; the new ones are in the range."
-            ));
-            let all = [
-                "&mut self",
-                "seen: &Client<'_>",
-                "_path: &[Step]",
-                "_range: Range<u32>",
-                "_old: &[Value]",
-            ];
-            text.function(&format!("fn {slice}"), &all.map(str::to_owned), "", '{');
-            text.line(&format!("self.{set}(seen, None);"));
-            text.close("}");
-        }
+    for callbacks in callbacks {
+        callbacks.write(text, named, &LISTENER);
     }
     text.close("}");
 }

@@ -3,7 +3,7 @@
 use annals_def::{EntityType, Property};
 
 use super::{Components, Named, Side, about_property};
-use crate::{codegen::naming::Scope, codegen::text::Text};
+use crate::codegen::{naming::Scope, text::Text};
 
 /// Whether a part holds a property.
 fn is_held(property: &Property, side: Side) -> bool {

@@ -1,33 +1,26 @@
 //! A cell part as other cells have it: what can be read of it, and what a game does when something of it changes.
 
-use annals_def::Property;
+use super::{
+    Named, about_property,
+    changed::{Callbacks, Listener},
+};
+use crate::codegen::{naming::Scope, text::Text};
 
-use super::{Named, about_property, client::changes};
-use crate::{codegen::naming::Scope, codegen::text::Text};
-
-/// A ghosted property with the names of its callbacks.
-pub(super) struct Callbacks<'p> {
-    property: &'p Property,
-    set: String,
-    nested: Option<String>,
-    slice: Option<String>,
-}
+/// What a game is told of ghosts.
+const LISTENER: Listener = Listener {
+    receiver: "&self",
+    seen: "ghost",
+    seen_type: "&Ghost<'_>",
+    of: " of a ghost",
+};
 
 /// The ghosted properties with their callbacks; `scope` has the other names in the trait.
 pub(super) fn callbacks<'n>(named: &'n Named<'_>, scope: &mut Scope) -> Vec<Callbacks<'n>> {
     let properties = named.entity_type.properties.iter();
     let ghosted = properties.filter(|property| property.distribution.to_ghosts());
-    let callbacks = ghosted.map(|property| {
-        let (nested, slice) = changes(&property.data_type);
-        let mut name = |verb: &str| scope.snake(&format!("ghost_{verb}_{}", property.name));
-        Callbacks {
-            property,
-            set: name("set"),
-            nested: nested.then(|| name("set_nested")),
-            slice: slice.then(|| name("set_slice")),
-        }
-    });
-    callbacks.collect()
+    ghosted
+        .map(|property| Callbacks::of(property, "ghost_", scope))
+        .collect()
 }
 
 /// Writes what can be read of a ghost.
@@ -59,50 +52,8 @@ pub(super) fn write_view(text: &mut Text, named: &Named<'_>, callbacks: &[Callba
 
 /// Writes the callbacks into the trait.
 pub(super) fn write_callbacks(text: &mut Text, named: &Named<'_>, callbacks: &[Callbacks<'_>]) {
-    for Callbacks {
-        property,
-        set,
-        nested,
-        slice,
-    } in callbacks
-    {
-        let name = &property.name;
-        text.gap();
-        text.doc(&format!(
-            "`{name}` of a ghost has changed; the old value is None if only a part of it has."
-        ));
-        let old = format!("_old: Option<{}>", named.spelled(&property.data_type));
-        text.function(
-            &format!("fn {set}"),
-            &["&self".into(), "_ghost: &Ghost<'_>".into(), old],
-            "",
-            '{',
-        );
-        text.undo_open("{}");
-        if let Some(nested) = nested {
-            text.gap();
-            text.doc(&format!("A part of `{name}` of a ghost has changed."));
-            let all = ["&self", "ghost: &Ghost<'_>", "_path: &[Step]", "_old: &Value"].map(str::to_owned);
-            text.function(&format!("fn {nested}"), &all, "", '{');
-            text.line(&format!("self.{set}(ghost, None);"));
-            text.close("}");
-        }
-        if let Some(slice) = slice {
-            text.gap();
-            text.doc(&format!(
-                "Elements of an array in `{name}` of a ghost have changed; the new ones are in the range."
-            ));
-            let all = [
-                "&self",
-                "ghost: &Ghost<'_>",
-                "_path: &[Step]",
-                "_range: Range<u32>",
-                "_old: &[Value]",
-            ];
-            text.function(&format!("fn {slice}"), &all.map(str::to_owned), "", '{');
-            text.line(&format!("self.{set}(ghost, None);"));
-            text.close("}");
-        }
+    for callbacks in callbacks {
+        callbacks.write(text, named, &LISTENER);
     }
 }
 

@@ -3,7 +3,7 @@
 use annals_def::{Argument, Method};
 
 use super::{Named, Side, about_method, allow_many, own};
-use crate::{codegen::naming::Scope, codegen::text::Text};
+use crate::codegen::{naming::Scope, text::Text};
 
 /// Names that parameters of generated functions have, beside those that were declared.
 const PARAMETERS: [&str; 12] = [

@@ -4,6 +4,7 @@
 //! its text mentions.
 
 mod behaviour;
+mod changed;
 mod client;
 mod component;
 mod dicts;

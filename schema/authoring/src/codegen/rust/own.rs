@@ -3,7 +3,7 @@
 use annals_def::Property;
 
 use super::{Named, Side, about_property, spelling::editor};
-use crate::{codegen::naming::Scope, codegen::text::Text};
+use crate::codegen::{naming::Scope, text::Text};
 
 /// Writes the part's own type, and what its properties are when it begins.
 pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {

@@ -1,0 +1,20 @@
+//! What became of a property, as a comparison tells it.
+
+use annals_authoring::{ChangeKind, Diff, Subject};
+use annals_def::{EntityType, Property};
+
+/// The new property of an old one.
+pub(crate) fn property_now<'a>(found: &Diff, new: &'a EntityType, old: &Property) -> Option<&'a Property> {
+    let renamed = found
+        .changes
+        .iter()
+        .find_map(|change| match (&change.subject, &change.kind) {
+            (Subject::Property(on, to), ChangeKind::PropertyRenamed { from })
+                if *on == new.name && *from == old.name =>
+            {
+                Some(to)
+            }
+            _ => None,
+        });
+    new.property_named(renamed.unwrap_or(&old.name))
+}
