@@ -38,7 +38,10 @@ use tokio::{
 use crate::disks::SmallDisk;
 
 /// Realms that run at a time: most of what one does is wait.
-static TURNS: Semaphore = Semaphore::const_new(2);
+const AT_ONCE: u32 = 2;
+
+/// A permit for each of them.
+static TURNS: Semaphore = Semaphore::const_new(AT_ONCE as usize);
 
 /// The realm's name.
 const REALM: &str = "played";
@@ -123,7 +126,16 @@ impl Played {
     /// Starts a realm of the sample world, and bots in it. Below its folder small disks are mounted under these names, where
     /// that is allowed.
     pub(crate) async fn start(servers: ServerCount, disks: &[&'static str]) -> Self {
-        let turn = turn().await;
+        Self::start_in(turn().await, servers, disks).await
+    }
+
+    /// The same, with no other realm beside it: for what is told apart by how long it takes.
+    pub(crate) async fn start_alone(servers: ServerCount, disks: &[&'static str]) -> Self {
+        let turn = TURNS.acquire_many(AT_ONCE).await.expect("nobody closes it");
+        Self::start_in(turn, servers, disks).await
+    }
+
+    async fn start_in(turn: SemaphorePermit<'static>, servers: ServerCount, disks: &[&'static str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the realm");
         let data = folder.path().join("realm");
         let files = folder.path().join("shown");
