@@ -322,7 +322,9 @@ fn fitness(info: &async_nats::ServerInfo) -> Result<(), Unfit> {
             });
         }
     }
-    if !info.jetstream {
+    // In a cluster another server may keep the log, and this one leads requests there: it may have none of its own, or have
+    // lost it to a full disk.
+    if !info.jetstream && info.cluster.is_none() {
         return Err(Unfit::NoJetStream { server });
     }
     if info.max_payload < MAX_PAYLOAD {
@@ -359,6 +361,11 @@ mod tests {
             let text = fitness(&unfit).unwrap_err().to_string();
             assert!(text.contains(advice), "{text}");
         }
+        let one_of_several = async_nats::ServerInfo {
+            cluster: Some("annals".to_owned()),
+            ..info("2.15.1", false, MAX_PAYLOAD)
+        };
+        assert_eq!(fitness(&one_of_several), Ok(()), "others may keep the log");
     }
 
     #[test]

@@ -209,7 +209,7 @@ async fn noise_on_ports(realm: &mut Played) {
 }
 
 async fn noise_on_the_bus(realm: &mut Played) {
-    let (bus, subjects, store) = realm.bus().await;
+    let (bus, subjects, store) = realm.bus();
     let mut dice = split_mix(8);
     let mut to: Vec<String> = ["director", "db", "store"].map(|name| subjects.service(name)).into();
     to.extend(["cursors", "wants"].map(|topic| subjects.news(topic)));
@@ -420,7 +420,7 @@ fn annals(realm: &Played, program: &str) -> Command {
 
 /// Where clients reach the realm: the login service, then each base.
 async fn ports(realm: &Played) -> Vec<(SocketAddr, &'static [u8])> {
-    let (bus, subjects, store) = realm.bus().await;
+    let (bus, subjects, store) = realm.bus();
     let mut ports: Vec<(SocketAddr, &'static [u8])> = vec![(realm.realm.login.0, LOGIN_ALPN)];
     let records = annals_director::read_owners(&store).await.expect("the store answers");
     for (owner, _) in records.into_iter().filter(|(_, record)| record.kind == OwnerKind::Base) {

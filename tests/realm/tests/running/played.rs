@@ -65,6 +65,9 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) struct Played {
     pub(crate) realm: Realm,
     pub(crate) schema: Arc<Schema>,
+    /// Opened while everything works: a server that has lost its log to a full disk takes no new process.
+    bus: Bus,
+    subjects: Subjects,
     /// Unmounted before their folders are removed.
     disks: BTreeMap<&'static str, SmallDisk>,
     folder: TempDir,
@@ -150,6 +153,12 @@ impl Played {
             ..RealmPlan::new(REALM, &world, &data)
         };
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+        let settings = Settings {
+            realm: REALM.parse().expect("the realm's name is one"),
+            nats: realm.nats(),
+            replicas: 1,
+        };
+        let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
         let (until, playing_until) = watch::channel(Instant::now() + LONG);
         let (login, certificate) = realm.login;
         let plan = BotPlan {
@@ -167,6 +176,8 @@ impl Played {
         let mut played = Self {
             realm,
             schema,
+            bus,
+            subjects,
             disks,
             folder,
             until,
@@ -236,14 +247,14 @@ impl Played {
 
     /// Waits until so many processes of a service say that they are in such a state.
     pub(crate) async fn say(&self, service: &str, count: usize, is_so: impl Fn(&Readiness) -> bool) {
-        let (bus, _, _) = self.bus().await;
+        let bus = &self.bus;
         let name = REALM.parse().expect("the realm's name is one");
         let saying = |found: &[Instance]| {
             let of_it = found.iter().filter(|instance| instance.service == service);
             of_it.filter(|instance| is_so(&instance.report.readiness)).count() == count
         };
         within(PATIENCE, service, async {
-            while !saying(&discover(&bus, &name, LOOK * 4, saying).await.expect("the bus is there")) {}
+            while !saying(&discover(bus, &name, LOOK * 4, saying).await.expect("the bus is there")) {}
         })
         .await;
     }
@@ -271,16 +282,10 @@ impl Played {
         )
     }
 
-    /// A connection to the realm's bus.
-    pub(crate) async fn bus(&self) -> (Bus, Subjects, Store) {
-        let settings = Settings {
-            realm: REALM.parse().expect("the realm's name is one"),
-            nats: self.realm.nats(),
-            replicas: 1,
-        };
-        let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
-        let store = remote_store(&bus, &subjects);
-        (bus, subjects, store)
+    /// The test's own connection to the realm's bus, and the store that it asks.
+    pub(crate) fn bus(&self) -> (Bus, Subjects, Store) {
+        let store = remote_store(&self.bus, &self.subjects);
+        (self.bus.clone(), self.subjects.clone(), store)
     }
 
     /// Has the bots take their leave, and proves that nothing they were shown is lost, and that the archive replays to what
@@ -291,7 +296,7 @@ impl Played {
         let report = playing.expect("bots do not panic").expect("bots can write");
         println!("{report}");
         assert_eq!(report.total(|bot| bot.malformed), 0, "frames that could not be read");
-        let (bus, subjects, store) = self.bus().await;
+        let (bus, subjects, store) = self.bus();
         for owner in owners(&store).await.expect("the store answers") {
             let live = inspect(&bus, &subjects, owner).await;
             let replayed = replay_to(&store, owner, BatchNumber(live.batch)).await;
