@@ -1,11 +1,10 @@
-//! The model of calls: nothing fails with all rules, and something does without any one of them.
+//! The model of calls: nothing fails with all rules.
 
-use annals_model::calls::exhibits::exhibits;
 use annals_model::calls::{CallsBounds, CallsModel};
 use annals_model::exhibit::assert_exhausted;
 use annals_model::explorer::search_with_progress;
 use annals_model::faults::Faults;
-use annals_model::rule::{Rule, Rules};
+use annals_model::rule::Rules;
 
 const PLAIN: CallsBounds = CallsBounds {
     calls: 2,
@@ -104,36 +103,4 @@ fn the_receiver_is_destroyed_on_its_way() {
         ..PLAIN
     };
     assert_holds("the_receiver_is_destroyed_on_its_way", bounds);
-}
-
-fn fails_without(rule: Rule) {
-    let exhibit = exhibits()
-        .into_iter()
-        .find(|exhibit| exhibit.rule == rule)
-        .expect("every rule here has an exhibit");
-    exhibit.assert_documented();
-}
-
-macro_rules! fails_without {
-    ($($name:ident: $rule:ident),+ $(,)?) => {$(
-        #[test]
-        fn $name() {
-            fails_without(Rule::$rule);
-        }
-    )+};
-}
-
-fails_without! {
-    c1_logged_first: C1LoggedFirst,
-    c1_sender_moves: C1SenderMoves,
-    c2_in_order: C2InOrder,
-    c2_once: C2Once,
-    c2_with_effects: C2WithEffects,
-    c2_receiver_moves: C2ReceiverMoves,
-    c3_through_gate: C3ThroughGate,
-    c4_resent: C4Resent,
-    c5_queued: C5Queued,
-    c6_gone_from_home: C6GoneFromHome,
-    c7_awaiting: C7Awaiting,
-    c9_calls_outlive: C9CallsOutlive,
 }

@@ -1,11 +1,10 @@
-//! The model of hand-over: nothing fails with all rules, and something does without any one of them.
+//! The model of hand-over: nothing fails with all rules.
 
 use annals_model::exhibit::assert_exhausted;
 use annals_model::explorer::search_with_progress;
 use annals_model::faults::Faults;
-use annals_model::handover::exhibits::exhibits;
 use annals_model::handover::{HandoverBounds, HandoverModel};
-use annals_model::rule::{Rule, Rules};
+use annals_model::rule::Rules;
 
 const NONE: Faults = Faults {
     crashes: 0,
@@ -84,33 +83,4 @@ fn around_three_owners() {
         faults: NONE,
     };
     assert_holds("around_three_owners", bounds);
-}
-
-fn fails_without(rule: Rule) {
-    let exhibit = exhibits()
-        .into_iter()
-        .find(|exhibit| exhibit.rule == rule)
-        .expect("every rule here has an exhibit");
-    exhibit.assert_documented();
-}
-
-macro_rules! fails_without {
-    ($($name:ident: $rule:ident),+ $(,)?) => {$(
-        #[test]
-        fn $name() {
-            fails_without(Rule::$rule);
-        }
-    )+};
-}
-
-fails_without! {
-    h1_logged: H1Logged,
-    h1_one_input: H1OneInput,
-    h2_resent: H2Resent,
-    h3_answer_is_call: H3AnswerIsCall,
-    h3_once: H3Once,
-    h4_that_one: H4ThatOne,
-    h4_returned: H4Returned,
-    h4_only_refused: H4OnlyRefused,
-    h6_ordered: H6Ordered,
 }

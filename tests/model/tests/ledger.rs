@@ -1,11 +1,10 @@
-//! The model of the ledger: nothing fails with all rules, and something does without any one of them.
+//! The model of the ledger: nothing fails with all rules.
 
 use annals_model::exhibit::assert_exhausted;
 use annals_model::explorer::search_with_progress;
 use annals_model::faults::Faults;
-use annals_model::ledger::exhibits::exhibits;
 use annals_model::ledger::{LedgerBounds, LedgerModel};
-use annals_model::rule::{Rule, Rules};
+use annals_model::rule::Rules;
 
 const NONE: Faults = Faults {
     crashes: 0,
@@ -31,29 +30,4 @@ fn two_dbs_fold_transfers_that_are_asked_for_twice() {
         bounds,
     });
     assert_exhausted("two_dbs_fold_transfers_that_are_asked_for_twice", &found);
-}
-
-fn fails_without(rule: Rule) {
-    let exhibit = exhibits()
-        .into_iter()
-        .find(|exhibit| exhibit.rule == rule)
-        .expect("every rule here has an exhibit");
-    exhibit.assert_documented();
-}
-
-macro_rules! fails_without {
-    ($($name:ident: $rule:ident),+ $(,)?) => {$(
-        #[test]
-        fn $name() {
-            fails_without(Rule::$rule);
-        }
-    )+};
-}
-
-fails_without! {
-    f1_conditional: F1Conditional,
-    f3_one_transaction: F3OneTransaction,
-    f7_keyed: F7Keyed,
-    f7_outbox_in_fold: F7OutboxInFold,
-    f7_taken_once: F7TakenOnce,
 }

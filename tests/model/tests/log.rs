@@ -1,11 +1,10 @@
-//! The model of one log: nothing fails with all rules, and something does without any one of them.
+//! The model of one log: nothing fails with all rules.
 
 use annals_model::exhibit::assert_exhausted;
 use annals_model::explorer::{search, search_with_progress};
 use annals_model::faults::Faults;
-use annals_model::log::exhibits::exhibits;
 use annals_model::log::{Acknowledged, LogBounds, LogModel};
-use annals_model::rule::{Rule, Rules};
+use annals_model::rule::Rules;
 
 const NONE: Faults = Faults {
     crashes: 0,
@@ -152,52 +151,4 @@ fn acknowledged_by_the_archive_nothing_is_excused() {
         "acknowledged_by_the_archive_nothing_is_excused",
         &search(&model(Acknowledged::Archive, bounds)),
     );
-}
-
-fn fails_without(rule: Rule) {
-    let exhibit = exhibits()
-        .into_iter()
-        .find(|exhibit| exhibit.rule == rule)
-        .expect("every rule here has an exhibit");
-    exhibit.assert_documented();
-}
-
-macro_rules! fails_without {
-    ($($name:ident: $rule:ident),+ $(,)?) => {$(
-        #[test]
-        fn $name() {
-            fails_without(Rule::$rule);
-        }
-    )+};
-}
-
-fails_without! {
-    l2_chain: L2Chain,
-    l3_one_in_flight: L3OneInFlight,
-    l3_frozen: L3Frozen,
-    l4_fence: L4Fence,
-    l5_silence: L5Silence,
-    l5_replaced: L5Replaced,
-    l5_earlier_try: L5EarlierTry,
-    l6_kept: L6Kept,
-    l7_beat: L7Beat,
-    g1_log_before_show: G1LogBeforeShow,
-    g2_fresh: G2Fresh,
-    g4_emptied: G4Emptied,
-    e1_replaced: E1Replaced,
-    e3_recorded: E3Recorded,
-    e3_granted: E3Granted,
-    e3_cursor: E3Cursor,
-    e3_second_look: E3SecondLook,
-    e3_whole_chain: E3WholeChain,
-    e4_gate_after_record: E4GateAfterRecord,
-    e5_void: E5Void,
-    e6_confirmed: E6Confirmed,
-    f2_openings_in_fold: F2OpeningsInFold,
-    f2_only_recorded: F2OnlyRecorded,
-    f4_filled: F4Filled,
-    f4_hash: F4Hash,
-    f6_newest_stays: F6NewestStays,
-    f6_behind_archive: F6BehindArchive,
-    f6_looked_up: F6LookedUp,
 }

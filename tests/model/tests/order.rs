@@ -3,9 +3,9 @@
 use annals_model::exhibit::assert_exhausted;
 use annals_model::explorer::{Verdict, search_with_progress};
 use annals_model::faults::Faults;
-use annals_model::order::exhibits::{cut_broken_by_a_loss, exhibits};
+use annals_model::order::exhibits::cut_broken_by_a_loss;
 use annals_model::order::{OrderBounds, OrderModel};
-use annals_model::rule::{Rule, Rules};
+use annals_model::rule::Rules;
 
 const NONE: Faults = Faults {
     crashes: 0,
@@ -63,25 +63,4 @@ fn a_prefix_is_no_cut_when_a_batch_was_put_back() {
         schedule.steps.last().map(String::as_str),
         Some("db reads R1, and folds R1")
     );
-}
-
-fn fails_without(rule: Rule) {
-    let exhibit = exhibits()
-        .into_iter()
-        .find(|exhibit| exhibit.rule == rule)
-        .expect("every rule here has an exhibit");
-    exhibit.assert_documented();
-}
-
-macro_rules! fails_without {
-    ($($name:ident: $rule:ident),+ $(,)?) => {$(
-        #[test]
-        fn $name() {
-            fails_without(Rule::$rule);
-        }
-    )+};
-}
-
-fails_without! {
-    f1_in_order: F1InOrder,
 }
