@@ -145,6 +145,15 @@ pub struct Shift {
     pub to: u16,
 }
 
+impl Shift {
+    /// What has a number for clients on both sides, and not the same.
+    pub(super) fn for_clients(name: &str, from: Option<u16>, to: Option<u16>) -> Option<Self> {
+        let (from, to) = (from?, to?);
+        let name = name.to_owned();
+        (from != to).then_some(Self { name, from, to })
+    }
+}
+
 impl ChangeKind {
     /// The words of all kinds.
     pub const WORDS: [&str; 55] = [

@@ -180,15 +180,8 @@ fn renumbered(pair: &Pair<'_>, lists: &Lists<'_>, facts: Facts, changes: &mut Ve
 fn renumbered_for_clients(pair: &Pair<'_>, lists: &Lists<'_>, changes: &mut Vec<SchemaChange>) {
     let mut shifts = Vec::new();
     for (old, plan) in lists.old.iter().zip(lists.plans) {
-        if let (Some(from), Some(new)) = (old.client_id, lists.new_of(plan))
-            && let Some(to) = new.client_id.filter(|to| *to != from)
-        {
-            shifts.push(Shift {
-                name: new.name.clone(),
-                from,
-                to,
-            });
-        }
+        let new = lists.new_of(plan);
+        shifts.extend(new.and_then(|new| Shift::for_clients(&new.name, old.client_id, new.client_id)));
     }
     let Some(first) = shifts.first() else { return };
     let before = first.from.max(first.to);

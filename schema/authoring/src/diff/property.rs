@@ -157,15 +157,7 @@ fn renumbered_for_clients(pair: &Pair<'_>, plans: &[PropertyPlan], changes: &mut
     let mut shifts = Vec::new();
     for (old, plan) in pair.old.properties.iter().zip(plans) {
         let new = plan.new.and_then(|id| pair.new.property(id));
-        if let (Some(from), Some(new)) = (old.client_id, new)
-            && let Some(to) = new.client_id.filter(|to| *to != from)
-        {
-            shifts.push(Shift {
-                name: new.name.clone(),
-                from,
-                to,
-            });
-        }
+        shifts.extend(new.and_then(|new| Shift::for_clients(&new.name, old.client_id, new.client_id)));
     }
     let Some(first) = shifts.first() else { return };
     let (mut added, mut removed, mut resized) = (Vec::new(), Vec::new(), Vec::new());

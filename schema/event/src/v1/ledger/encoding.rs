@@ -11,6 +11,8 @@
 //! Everything else is its fields in the order of their declaration; keys of maps ascend. Amounts that may be negative are
 //! zigzag numbers.
 
+use std::collections::BTreeMap;
+
 use annals_ids::{
     AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, OfferVersion, OwnerId,
     Serial, Slot, TradeId, TransferId, TransferNumber, WallTime,
@@ -138,11 +140,7 @@ impl Place {
 
 impl Assets {
     fn write(&self, out: &mut Vec<u8>) {
-        put_number(out, self.units.len() as u64);
-        for (kind, amount) in &self.units {
-            put_number(out, u64::from(kind.0));
-            put_number(out, *amount);
-        }
+        put_units(out, &self.units);
         put_number(out, self.items.len() as u64);
         for (serial, kind) in &self.items {
             put_number(out, serial.0);
@@ -153,7 +151,7 @@ impl Assets {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let serial = |reader: &mut Reader<'_>| Ok(Serial(reader.number("serial")?));
         Ok(Assets {
-            units: reader.map(2, "units", take_kind, |reader| reader.number("amount"))?,
+            units: take_units(reader)?,
             items: reader.map(2, "items", serial, take_kind)?,
         })
     }
@@ -161,11 +159,7 @@ impl Assets {
 
 impl Goods {
     fn write(&self, out: &mut Vec<u8>) {
-        put_number(out, self.units.len() as u64);
-        for (kind, amount) in &self.units {
-            put_number(out, u64::from(kind.0));
-            put_number(out, *amount);
-        }
+        put_units(out, &self.units);
         put_number(out, self.items.len() as u64);
         for (kind, count) in &self.items {
             put_number(out, u64::from(kind.0));
@@ -175,10 +169,22 @@ impl Goods {
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Goods {
-            units: reader.map(2, "units", take_kind, |reader| reader.number("amount"))?,
+            units: take_units(reader)?,
             items: reader.map(2, "items", take_kind, |reader| reader.narrow("count"))?,
         })
     }
+}
+
+fn put_units(out: &mut Vec<u8>, units: &BTreeMap<AssetKind, u64>) {
+    put_number(out, units.len() as u64);
+    for (kind, amount) in units {
+        put_number(out, u64::from(kind.0));
+        put_number(out, *amount);
+    }
+}
+
+fn take_units(reader: &mut Reader<'_>) -> Result<BTreeMap<AssetKind, u64>, Malformed> {
+    reader.map(2, "units", take_kind, |reader| reader.number("amount"))
 }
 
 fn put_slots(out: &mut Vec<u8>, slots: &Slots) {
