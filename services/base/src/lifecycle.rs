@@ -213,8 +213,11 @@ fn is_ending(image: &Image, entity: EntityId) -> bool {
     sent.is_some_and(|sent| sent.unconfirmed.values().any(|call| *call == Call::DestroyCell))
 }
 
-/// Has an entity of the database written.
+/// Has an entity of the database written, if its type's are stored at all: an account may be of any type.
 pub(crate) fn store(desk: &mut Desk, entity: EntityId) {
+    if desk.entity_type(entity).is_none_or(|found| !found.persistent) {
+        return;
+    }
     let base = desk.image(entity).and_then(Image::base);
     if let Some(database) = base.map(|base| base.database).filter(|database| database.0 != 0) {
         desk.record_for(entity, false, Body::Stored { database });

@@ -4,6 +4,7 @@
 //! The state in memory is only ever ahead of the store within a commit; when one fails, or nobody knows whether it did, it
 //! is read anew. A log that cannot go on (a hole, an `Open` that is not recorded, a defect) waits by itself.
 
+mod archiving;
 mod attempt;
 mod effects;
 mod log;
@@ -23,6 +24,8 @@ use annals_store::{
 use thiserror::Error;
 
 use crate::ledger::Breach;
+pub use archiving::Archived;
+use archiving::Archiving;
 use attempt::Attempt;
 use log::Log;
 
@@ -213,6 +216,7 @@ pub struct Folder {
     unfinished: VecDeque<OwnerId>,
     /// Logs of which a snapshot is being written, in their turn.
     snapshots: VecDeque<OwnerId>,
+    archiving: Archiving,
     alarms: Vec<Alarm>,
 }
 
@@ -242,6 +246,7 @@ impl Folder {
             pending_bytes: 0,
             unfinished: VecDeque::new(),
             snapshots: VecDeque::new(),
+            archiving: Archiving::default(),
             alarms: Vec::new(),
         })
     }

@@ -15,7 +15,7 @@ mod sealing;
 mod stored;
 
 pub use cut::Cuts;
-pub use fold::{Alarm, FoldError, Folded, Folder, Missing};
+pub use fold::{Alarm, Archived, FoldError, Folded, Folder, Missing};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
 pub use restoring::{Extent, RestoreError, Restoring, Row, read_unlogged, schemas};

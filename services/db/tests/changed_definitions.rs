@@ -105,7 +105,12 @@ impl<'a> Reading<'a> {
         let name = now.map_or(&property.name, |now| &now.name);
         let concerns = |subject: &Subject, kind: &ChangeKind| match (subject, kind) {
             // The index is not part of what is loaded.
-            (_, ChangeKind::IdentifierChanged { .. } | ChangeKind::PartsChanged { .. }) => false,
+            (
+                _,
+                ChangeKind::IdentifierChanged { .. }
+                | ChangeKind::IndexChanged { .. }
+                | ChangeKind::PartsChanged { .. },
+            ) => false,
             // Mailboxes of the samples are of the first type.
             (Subject::Types, _) => {
                 let moved = pair.new.types().first().map(|first| &first.name)

@@ -12,6 +12,7 @@
 //! certificate = "/etc/annals/play.pem" # ANNALS_CERTIFICATE   --certificate
 //! key = "/etc/annals/play.key"         # ANNALS_KEY           --key
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
+//! archive_period = 300                 # ANNALS_ARCHIVE_PERIOD  --archive-period
 //! log = "info"                         # ANNALS_LOG           --log
 //! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
 //! ```
@@ -23,6 +24,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use values::{Acknowledged, Advice, CertificateFiles, LogFilter, LogFormat, Realm};
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub certificate: Option<CertificateFiles>,
     /// What counts as acknowledged in this realm.
     pub acknowledged: Acknowledged,
+    /// Within what time db writes stored entities that live and have changed; `None` for never unasked.
+    pub archive_period: Option<Duration>,
     /// What is logged.
     pub log: LogFilter,
     /// How it is written.
@@ -92,6 +96,9 @@ pub struct Flags {
     /// What counts as acknowledged: log or archive [default: log]
     #[arg(long, value_name = "WHERE")]
     pub acknowledged: Option<String>,
+    /// Within how many seconds db writes living entities that have changed to the database; 0 for never unasked [default: 300]
+    #[arg(long, value_name = "SECONDS")]
+    pub archive_period: Option<String>,
     /// What is logged: a level, or levels by module such as info,annals_host=debug [default: info,async_nats=warn]
     #[arg(long, value_name = "LEVELS")]
     pub log: Option<String>,

@@ -43,7 +43,7 @@ use crate::{
 /// Bytes of batches that are read before they are folded: one transaction's worth.
 const READ_AHEAD: usize = 3 << 20;
 
-/// How often holes are looked at.
+/// How often holes are looked at, and turns of archiving are taken.
 const UPKEEP: Duration = Duration::from_millis(500);
 
 /// How long a hole may last before it is named (rule F4).
@@ -75,11 +75,17 @@ pub enum DbError {
     Fold(#[from] FoldError),
 }
 
-/// Runs db on the store in `directory`.
+/// Runs db on the store in `directory`. Stored entities that live are written within `archive_period` of a change, if it is
+/// given.
 ///
 /// # Errors
 /// When the store or the bus cannot be used, or folding has to stop.
-pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) -> Result<(), DbError> {
+pub async fn run(
+    settings: &Settings,
+    schema: &Arc<Schema>,
+    directory: &Path,
+    archive_period: Option<Duration>,
+) -> Result<(), DbError> {
     let store = EmbeddedStore::open(directory)?.store();
     let (bus, subjects) = process::connect(settings, "db").await?;
     let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
@@ -89,7 +95,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, directory: &Path) ->
     let (_announcement, readiness) = process::announce(&bus, settings, "db", &metrics).await?;
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
     let answering = answer_all(bus.client(), subjects.service("db"), &store, schema);
-    let folding = fold_all(&bus, &subjects, &history, &store, schema, &metrics);
+    let folding = fold_all(&bus, &subjects, &history, (&store, schema), archive_period, &metrics);
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
     readiness.send_replace(Readiness::Ready);
     tracing::info!(directory = %directory.display(), "serving the store");
@@ -130,8 +136,8 @@ async fn fold_all(
     bus: &Bus,
     subjects: &Subjects,
     history: &History,
-    store: &Store,
-    schema: &Arc<Schema>,
+    (store, schema): (&Store, &Arc<Schema>),
+    archive_period: Option<Duration>,
     metrics: &Arc<Metrics>,
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
@@ -148,6 +154,7 @@ async fn fold_all(
         holes: BTreeMap::new(),
         metrics: Arc::clone(metrics),
     };
+    let turns = archive_period.map(|period| u32::try_from(period.as_millis() / UPKEEP.as_millis()).unwrap_or(u32::MAX));
     let mut upkeep = tokio::time::interval(UPKEEP);
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -166,7 +173,12 @@ async fn fold_all(
                     fold.announce(&folded).await;
                 }
             }
-            _ = upkeep.tick() => fold.keep_up().await,
+            _ = upkeep.tick() => {
+                fold.keep_up().await;
+                if let Some(turns) = turns {
+                    fold.archive(turns).await?;
+                }
+            }
         }
     }
 }
@@ -225,6 +237,27 @@ impl Fold {
         self.holes.retain(|place, _| present.contains(place));
         for hole in missing {
             self.ask_for(hole).await;
+        }
+    }
+
+    /// A turn of archiving. A store that does not answer now is asked again.
+    async fn archive(&mut self, turns: u32) -> Result<(), DbError> {
+        match self.folder.archive(turns).await {
+            Ok(archived) => {
+                for alarm in &archived.alarms {
+                    tracing::error!(%alarm, "the database is not as it should be");
+                }
+                if archived.written > 0 {
+                    let (looked_at, written) = (archived.looked_at, archived.written);
+                    tracing::debug!(looked_at, written, "archived");
+                }
+                Ok(())
+            }
+            Err(error @ FoldError::Superseded { .. }) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, "changed entities were not written; they are tried again");
+                Ok(())
+            }
         }
     }
 

@@ -80,7 +80,8 @@ pub fn director() -> ExitCode {
 pub fn db() -> ExitCode {
     let Plain { flags } = Plain::parse();
     run(&flags, async |begun| {
-        db::run(&begun.settings, &begun.schema, &begun.config.data.join("store")).await
+        let (directory, period) = (begun.config.data.join("store"), begun.config.archive_period);
+        db::run(&begun.settings, &begun.schema, &directory, period).await
     })
 }
 

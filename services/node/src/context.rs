@@ -194,11 +194,16 @@ impl<'a> Context<'a> {
     /// the database's entities becomes a new one there.
     ///
     /// # Errors
-    /// When this is the cell part, or no id is left for a new entity.
+    /// When this is the cell part, the type's entities are not to be stored, or no id is left for a new entity.
     pub fn store(&mut self) -> Result<DatabaseId, Denied> {
         let Some(base) = self.image().base() else {
             return Err(Denied::BaseOnly { what: "store" });
         };
+        let entity_type = self.entity_type();
+        if !entity_type.persistent {
+            let entity_type = entity_type.name.clone();
+            return Err(Denied::NotPersistent { entity_type });
+        }
         self.desk.needs(0)?;
         let database = match base.database {
             DatabaseId(0) => DatabaseId(self.desk.new_entity().ok_or(Denied::NoIds)?.0),

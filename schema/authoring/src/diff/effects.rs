@@ -53,7 +53,7 @@ fn stored(kind: &ChangeKind, facts: Facts) -> Effect {
             migration("each stored entity names its type, and the old name finds none")
         }
         ChangeKind::TypesRenumbered { .. } if was_stored => {
-            migration("the index of identifiers, and mailboxes in stored values, name types by number")
+            migration("mailboxes in stored values name types by number")
         }
         ChangeKind::PartsChanged { from, to } if from.base && !to.base => {
             breaking("a stored entity is loaded as its base part, which the type has no more")
@@ -77,12 +77,13 @@ fn stored(kind: &ChangeKind, facts: Facts) -> Effect {
         ChangeKind::DefaultChanged { .. } if both => {
             compatible("stored values stay; entities whose row has none begin with the new default")
         }
-        ChangeKind::IdentifierChanged { .. } if was_stored || is_stored => {
-            migration("an entity enters or leaves the index of identifiers only when it is written again")
+        ChangeKind::IdentifierChanged { .. } | ChangeKind::IndexChanged { .. } if was_stored || is_stored => {
+            migration("an entity enters or leaves the index only when it is written again")
         }
-        ChangeKind::IndexChanged { .. } => unaffected("the store keeps no index but that of identifiers"),
         ChangeKind::DatabaseLengthChanged { .. } => unaffected("the store makes room for whatever comes"),
-        ChangeKind::TypePersistentChanged { .. } => unaffected("behaviour says what is stored; nothing looks at this"),
+        ChangeKind::TypePersistentChanged { .. } => {
+            unaffected("rows stay as they are; it says whether entities are written from here on")
+        }
         _ => unaffected(NOTHING_STORED),
     }
 }

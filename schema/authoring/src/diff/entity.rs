@@ -117,11 +117,11 @@ fn renumbered(plan: &Plan, shown: &[BTreeSet<TypeId>; 2], changes: &mut Vec<Sche
     );
 }
 
-/// Whether rows of stored entities, or an index of them, have numbers of types in them.
+/// Whether rows of stored entities have numbers of types in them.
 fn names_types(entity_type: &EntityType) -> bool {
     let has_mailbox = |data_type: &DataType| data_type.any(&mut |part| matches!(part, DataType::Mailbox));
     let mut stored = entity_type.properties.iter().filter(|property| property.is_stored());
-    entity_type.parts.base && stored.any(|property| property.identifier || has_mailbox(&property.data_type))
+    entity_type.parts.base && stored.any(|property| has_mailbox(&property.data_type))
 }
 
 /// What came or went before the first that moved.

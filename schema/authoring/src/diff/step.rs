@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use annals_def::{Difference, EntityType, Fit, MethodKind, Plan, Property, PropertyPlan, Value, place_below};
+use annals_def::{Difference, EntityType, Fit, Index, MethodKind, Plan, Property, PropertyPlan, Value, place_below};
 use annals_ids::Part;
 
 use super::Class;
@@ -43,7 +43,7 @@ pub enum Step {
         property: String,
         value: Value,
     },
-    /// The index of identifiers, and mailboxes in stored values, are written anew.
+    /// The index, and mailboxes in stored values, are written anew.
     WriteIndex,
     /// Living parts of a type are converted at the end of their logs.
     Living {
@@ -172,23 +172,30 @@ impl Steps<'_> {
         }
     }
 
-    /// Whether an identifier or a mailbox is found under another number, or another property is the identifier.
+    /// Whether a mailbox has another number in it, or the index has another name or property.
     fn changes_index(&self) -> bool {
-        let identifier = |entity_type: &EntityType| entity_type.identifier().map(|found| found.index);
-        let is_renumbered = |old: &EntityType| self.0.new_type(old.id).map(|new| new.id) != Some(old.id);
+        let indexed = |entity_type: &EntityType| -> Vec<(String, Index, bool)> {
+            let kept = entity_type.properties.iter().filter(|property| property.is_stored());
+            let kept = kept.filter(|property| property.indexed != Index::None);
+            kept.map(|property| (property.name.clone(), property.indexed, property.identifier))
+                .collect()
+        };
         self.0.old().types().iter().any(|old| {
             let Some(new) = self.0.new_type(old.id).filter(|_| old.parts.base) else {
                 return false;
             };
+            let (mut before, mut now) = (indexed(old), indexed(new));
+            before.sort_unstable();
+            now.sort_unstable();
+            let is_named_so = old.name == new.name || now.is_empty();
             let plans = &self.0.of_type(old.id).properties;
-            let same = identifier(old).and_then(|id| plans[usize::from(id.0)].new) == identifier(new);
             let stored = old
                 .properties
                 .iter()
                 .zip(plans)
                 .filter(|(property, _)| property.is_stored());
             let mut addresses = stored.map(|(_, plan)| plan.renumbers_mailboxes());
-            !same || identifier(old).is_some() && is_renumbered(old) || addresses.any(|has| has)
+            before != now || !is_named_so || addresses.any(|has| has)
         })
     }
 
@@ -360,7 +367,7 @@ impl fmt::Display for Step {
             } => {
                 write!(f, "stored {entity_type}: {property} begins as {value}, by itself")
             }
-            Self::WriteIndex => f.write_str("write the index of identifiers anew, and mailboxes in stored values"),
+            Self::WriteIndex => f.write_str("write the index anew, and mailboxes in stored values"),
             Self::Living { entity_type, stops, .. } => {
                 write!(f, "living {entity_type}: {}{}", self.living_parts(), stopping(*stops))
             }

@@ -86,9 +86,12 @@ impl<'a> Reading<'a> {
             Subject::Property(on, member) => *on == new.name && member == name,
             _ => false,
         });
-        let beside = class_of(found, Audience::Stored, |subject, kind| {
-            *subject == Subject::Type(new.name.clone()) && matches!(kind, ChangeKind::PartsChanged { .. })
-                || matches!(kind, ChangeKind::IdentifierChanged { .. })
+        let beside = class_of(found, Audience::Stored, |subject, kind| match (subject, kind) {
+            (Subject::Type(on), ChangeKind::PartsChanged { .. }) => *on == new.name,
+            (Subject::Property(on, member), ChangeKind::IdentifierChanged { .. } | ChangeKind::IndexChanged { .. }) => {
+                *on == new.name && member == name
+            }
+            _ => false,
         });
         Self {
             pair,

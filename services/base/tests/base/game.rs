@@ -9,6 +9,8 @@ use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Request};
 
 pub(crate) const ACCOUNT: TypeId = TypeId(0);
 pub(crate) const AVATAR: TypeId = TypeId(1);
+/// As an avatar, but its definition says that it is not stored.
+pub(crate) const TORCH: TypeId = TypeId(2);
 
 /// The motto of an entity that asks for a cell part as soon as it is created.
 pub(crate) const ROOTED: &str = "rooted";
@@ -44,6 +46,7 @@ pub(crate) fn schema() -> Arc<Schema> {
             exposed("quit", Vec::new()),
             exposed("grow", Vec::new()),
             Method::new("secret", vec![Argument::new("number", DataType::UInt32)]),
+            Method::new("keep", Vec::new()),
         ];
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
     }
@@ -51,7 +54,10 @@ pub(crate) fn schema() -> Arc<Schema> {
         .properties
         .push(Property::new("hp", DataType::Int32, Distribution::AllClients));
     avatar.cell_methods = vec![exposed("hit", vec![Argument::new("number", DataType::UInt32)])];
-    Arc::new(Schema::new(vec![account, avatar], Vec::new(), Vec::new()))
+    let mut torch = avatar.clone();
+    torch.name = "Torch".into();
+    torch.persistent = false;
+    Arc::new(Schema::new(vec![account, avatar, torch], Vec::new(), Vec::new()))
 }
 
 fn numbers() -> DataType {
@@ -156,6 +162,10 @@ impl Behaviour for Game {
             ("become", [Value::UInt(times)]) => become_avatar(context, *times),
             ("leave", []) => context.request(Request::Destroy { entity }),
             ("shed", []) => context.request(Request::DestroyCell { entity }),
+            ("keep", []) => {
+                let letter = if context.store().is_ok() { 'k' } else { 'x' };
+                Self::mark(context, letter);
+            }
             ("grow", []) => context.request(create_cell(entity)),
             ("quit", []) => context.request(Request::CloseClient {
                 entity,

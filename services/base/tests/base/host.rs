@@ -112,6 +112,15 @@ impl Host {
 
     /// Has an entity of another owner call a method without arguments.
     pub(crate) fn call(&mut self, entity: EntityId, method: MemberId) {
+        self.call_numbered(entity, method, CallNumber(1));
+    }
+
+    /// As [`Host::call`], after it.
+    pub(crate) fn call_again(&mut self, entity: EntityId, method: MemberId) {
+        self.call_numbered(entity, method, CallNumber(2));
+    }
+
+    fn call_numbered(&mut self, entity: EntityId, method: MemberId, number: CallNumber) {
         let caller = OwnerId(11);
         let call = CallMessage {
             link: Link {
@@ -120,7 +129,7 @@ impl Host {
             },
             from_home: caller,
             to_home: BASE,
-            number: CallNumber(1),
+            number,
             trace: [0; 16],
             call: Call::Method {
                 method,

@@ -105,6 +105,36 @@ fn an_entity_of_the_database_is_stored_before_it_ends() {
 }
 
 #[test]
+fn entities_of_a_type_that_is_not_persistent_are_not_written() {
+    for (type_id, letter) in [(crate::game::AVATAR, 'k'), (crate::game::TORCH, 'x')] {
+        let mut host = Host::new();
+        let ticket = host.secret();
+        let mut wanted = open(&host, 1, 5, 1, &ticket);
+        wanted.type_id = type_id;
+        host.role(BaseInput::OpenSession(wanted));
+        host.settle();
+        let entity = host.owner.state().databases[&annals_ids::DatabaseId(5)];
+        let method = |name: &str| {
+            let entity_type = host.schema.entity_type(type_id).unwrap();
+            entity_type.base_method_named(name).unwrap().index
+        };
+        let (keep, leave) = (method("keep"), method("leave"));
+        host.call(entity, keep);
+        host.settle();
+        assert_eq!(trail(&host, entity), format!("b{letter}"));
+        host.call_again(entity, leave);
+        host.settle();
+        let events = host.batches().flat_map(|batch| batch.events);
+        let stored = events.filter(|event| matches!(event.body, Body::Stored { .. })).count();
+        assert_eq!(
+            stored,
+            if letter == 'k' { 2 } else { 0 },
+            "when it is asked for, and at the end"
+        );
+    }
+}
+
+#[test]
 fn a_cell_part_begins_with_what_is_stored_of_it() {
     for crashes in [false, true] {
         let (mut host, mut cell) = (Host::new(), Cell::new(CELL));

@@ -213,6 +213,7 @@ impl Folder {
             });
             return Ok(());
         }
+        self.archiving.note(&found.batch);
         attempt.archive(self.shard, found)?;
         let (at, wall) = place_of(found);
         let expired = attempt.ledger.expire(&attempt.transaction, at, wall).await;
@@ -293,7 +294,7 @@ impl Folder {
 
     /// The cell part of an entity that its base takes to be at `at`: where it is real, or else on its way. Around a hole it
     /// may seem to be real twice: then the newer one counts.
-    async fn find_cell(&mut self, entity: EntityId, at: OwnerId) -> Result<Option<Image>, FoldError> {
+    pub(super) async fn find_cell(&mut self, entity: EntityId, at: OwnerId) -> Result<Option<Image>, FoldError> {
         self.load_all().await?;
         let real = self
             .cells()
@@ -310,7 +311,7 @@ impl Folder {
     }
 
     /// Reads every log of the shard that is not in memory.
-    async fn load_all(&mut self) -> Result<(), FoldError> {
+    pub(super) async fn load_all(&mut self) -> Result<(), FoldError> {
         if !self.listed {
             for owner in read_owners(&self.store, self.shard).await? {
                 self.log(owner);

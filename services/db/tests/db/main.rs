@@ -5,6 +5,7 @@ mod accounts;
 mod acts;
 mod agreement;
 mod alarms;
+mod archiving;
 mod database;
 mod game;
 mod generated;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use annals_def::nearest;
 use toml::{Table, Value};
@@ -12,7 +13,7 @@ use super::values::{Advice, CertificateFiles, advertised, listened, nats_url};
 use super::{Config, Flags, Mistake, Mistakes, Origin};
 
 /// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 13] = [
     "realm",
     "nats",
     "replicas",
@@ -23,6 +24,7 @@ pub(super) const KEYS: [&str; 12] = [
     "certificate",
     "key",
     "acknowledged",
+    "archive_period",
     "log",
     "log_format",
 ];
@@ -70,6 +72,7 @@ impl Layers {
             ("data", "data"),
             ("listen", "127.0.0.1:7700"),
             ("acknowledged", "log"),
+            ("archive_period", "300"),
             ("log", "info,async_nats=warn"),
             ("log_format", "text"),
         ];
@@ -135,6 +138,7 @@ impl Layers {
             ("certificate", &flags.certificate),
             ("key", &flags.key),
             ("acknowledged", &flags.acknowledged),
+            ("archive_period", &flags.archive_period),
             ("log", &flags.log),
             ("log_format", &flags.log_format),
         ];
@@ -164,6 +168,7 @@ impl Layers {
             advertise: self.read_optional("advertise", advertised),
             certificate: self.certificate(),
             acknowledged: self.read("acknowledged", |text| text.parse()),
+            archive_period: self.read("archive_period", period),
             log: self.read("log", |text| text.parse()),
             log_format: self.read("log_format", |text| text.parse()),
         };
@@ -293,6 +298,15 @@ fn replicas(text: &str) -> Result<usize, Advice> {
     match text.parse() {
         Ok(count @ (1 | 3 | 5)) => Ok(count),
         _ => Err(Advice("write 1, 3 or 5".to_owned())),
+    }
+}
+
+/// Seconds; a day is longer than anybody means.
+fn period(text: &str) -> Result<Option<Duration>, Advice> {
+    match text.parse() {
+        Ok(0) => Ok(None),
+        Ok(seconds @ 1..=86_400) => Ok(Some(Duration::from_secs(seconds))),
+        _ => Err(Advice("write seconds, 1 to 86400, or 0 for never".to_owned())),
     }
 }
 

@@ -73,6 +73,12 @@ pub enum Denied {
         /// What was wanted.
         what: &'static str,
     },
+    /// The definition says that entities of this type are not stored.
+    #[error("entities of {entity_type} are not stored, as its definition says <Persistent> false </Persistent>")]
+    NotPersistent {
+        /// The entity's type.
+        entity_type: String,
+    },
     /// The present input has recorded as much as one may.
     #[error(
         "one input cannot record {bytes} bytes more, only {room}: do the rest later, when a timer fires or in another call"

@@ -42,6 +42,14 @@ pub fn entities() -> KeyRange {
     KeyRange::prefix(&[0x0c])
 }
 
+/// The entity that a chunk is of, by the chunk's key.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn entity_of(key: &[u8]) -> Result<DatabaseId, StoreError> {
+    decode_id(key.get(1..9).unwrap_or_default())
+}
+
 /// A value as the index orders it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum IndexedValue<'a> {
