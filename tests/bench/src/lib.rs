@@ -12,6 +12,7 @@ pub mod log;
 pub mod round_trip;
 pub mod store;
 pub mod tick;
+pub mod trade;
 
 /// A folder on the disk that is measured, gone when it is dropped; below `target`, so that what a killed run leaves is in
 /// nobody's way.
@@ -93,6 +94,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("definitions", definitions::run),
     ("log", log::run),
     ("store", store::run),
+    ("trade", trade::run),
     ("tick", tick::run),
     ("round_trip", round_trip::run),
 ];

@@ -10,7 +10,7 @@ use annals_store::{Store, StoreError};
 use crate::{Figure, Percentiles};
 
 /// Transactions in flight at a time.
-const IN_FLIGHT: usize = 64;
+pub(crate) const IN_FLIGHT: usize = 64;
 
 /// How long each part runs before it is measured, and is measured. They take turns, so that a busy moment of the disk falls
 /// on all.
@@ -62,6 +62,13 @@ pub fn run() -> Vec<Figure> {
             format!("the same, one in flight, p50 {:.2} ms, p99 {:.2} ms", one.p50, one.p99),
         ),
     ]
+}
+
+/// Durable commits per second in one turn, [`IN_FLIGHT`] at a time.
+pub(crate) async fn commits_per_second(embedded: &EmbeddedStore) -> f64 {
+    let mut commits = Commits::default();
+    commits.run(embedded, IN_FLIGHT).await;
+    commits.rate().per_second
 }
 
 /// Appends and syncs, one after the other; gives how many in a second.
