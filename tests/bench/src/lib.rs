@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub mod backup;
 pub mod definitions;
 pub mod log;
 pub mod round_trip;
@@ -95,6 +96,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("log", log::run),
     ("store", store::run),
     ("trade", trade::run),
+    ("backup", backup::run),
     ("tick", tick::run),
     ("round_trip", round_trip::run),
 ];

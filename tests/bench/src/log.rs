@@ -1,4 +1,5 @@
-//! The log: appending through the whole path against publishing the same bytes, and replaying against reading them.
+//! The log: appending through the whole path against publishing the same bytes, replaying against reading them, and taking a
+//! log over against replaying it.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -10,12 +11,13 @@ use std::time::{Duration, Instant};
 use annals_def::{Located, Value};
 use annals_event::{BaseCreation, Batch, Body, Cause, Event, FrozenBatch, Imprint, OwnerState, Subject};
 use annals_host::clock;
-use annals_host::log::{Driver, History, Holding, Recording, Registry};
+use annals_host::log::{Driver, History, Holding, Reading, Recording, Registry, Verdict};
 use annals_host::nats::{Bus, Server, ServerOptions};
 use annals_ids::{DatabaseId, EntityId, Epoch, Hash, MemberId, OwnerId, Part, Shard, Tick, TypeId, WallTime};
+use annals_node::chain::assemble;
 use annals_node::gate::Gate;
 use annals_node::journal::Journal;
-use annals_node::writer::{Chain, Durability, Opening, Wanted, Writer};
+use annals_node::writer::{Chain, Durability, Opening, Tip, Wanted, Writer};
 use annals_wire::Subjects;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -47,7 +49,10 @@ const TURNS: u32 = 12;
 /// Batches that are replayed: about 45 MB, more than any cache of a processor holds.
 const REPLAYED: usize = 8_192;
 
-/// Measures both.
+/// Batches that a holder finds in the log of one that died: much more than a db that keeps up leaves there.
+const LEFT: usize = 2_048;
+
+/// Measures all.
 ///
 /// # Panics
 /// When there is no nats-server, or the disk fails: then there is nothing to measure.
@@ -58,6 +63,7 @@ pub fn run() -> Vec<Figure> {
     vec![
         runtime.block_on(append_vs_raw(directory.path())),
         replay_vs_read(directory.path()),
+        runtime.block_on(recovery_vs_replay(directory.path())),
     ]
 }
 
@@ -338,6 +344,67 @@ fn replay_vs_read(directory: &Path) -> Figure {
             "{REPLAYED} batches of {EVENTS_PER_BATCH} events of {EVENT_BYTES} B, {:.2} M events/s: decode, verify hashes, fold; \
              baseline: reading the same bytes from the file cache",
             (REPLAYED * EVENTS_PER_BATCH) as f64 * 1e-6 / replay
+        ),
+    )
+}
+
+/// Takes the log of an owner over whose snapshot is at its beginning, and folds the same batches from memory.
+async fn recovery_vs_replay(directory: &Path) -> Figure {
+    let server = Server::start(&ServerOptions::new(directory.join("recovery")))
+        .await
+        .expect("a nats-server");
+    let bus = Bus::connect(&server.url(), "bench").await.expect("it answers");
+    let history = History::ensure(&bus, "bench", Shard(0), 1).await.expect("a stream");
+    let owner = OwnerId(1);
+    let mut core = Core::new(owner);
+    let first = core.close(true);
+    let opening = Opening {
+        epoch: first.epoch,
+        number: first.number,
+        hash: first.hash,
+    };
+    let batches: Vec<Vec<u8>> = std::iter::once(first)
+        .chain((0..LEFT).map(|_| core.next_batch()))
+        .map(|batch| batch.bytes)
+        .collect();
+    let mut last = 0;
+    for bytes in &batches {
+        match history.append(owner, last, bytes.clone().into()).await {
+            Verdict::Appended(sequence) => last = sequence,
+            other => panic!("it is not appended: {other:?}"),
+        }
+    }
+    let fold = |state: &mut OwnerState, bytes: &[u8]| {
+        let batch = Batch::read(bytes).expect("what was written is a batch");
+        state.fold(&batch).expect("it follows");
+    };
+    let (mut recovery, mut replay) = (Duration::MAX, Duration::MAX);
+    for _ in 0..3 {
+        let began = Instant::now();
+        let mut reading = Reading::default();
+        history.read(owner, &mut reading).await.expect("the server answers");
+        let chain = assemble(owner, Tip::default(), &[opening], reading.batches, reading.last);
+        let mut state = OwnerState::new(owner, Part::Base);
+        for batch in chain.expect("it has no hole").beyond {
+            fold(&mut state, &batch.bytes);
+        }
+        recovery = recovery.min(began.elapsed());
+        assert_eq!(state.tail.batch, core.journal.state().tail.batch, "all was recovered");
+        let began = Instant::now();
+        let mut state = OwnerState::new(owner, Part::Base);
+        batches.iter().for_each(|bytes| fold(&mut state, bytes));
+        replay = replay.min(began.elapsed());
+    }
+    let events = (LEFT * EVENTS_PER_BATCH) as f64 * 1e-6;
+    Figure::against(
+        "recovery_vs_replay",
+        events / recovery.as_secs_f64(),
+        events / replay.as_secs_f64(),
+        "M events/s",
+        format!(
+            "{LEFT} batches of {EVENTS_PER_BATCH} events, {:.0} ms: read from the nats-server, the chain looked for, fold; \
+             baseline: decode, verify hashes and fold the same batches from memory",
+            recovery.as_secs_f64() * 1e3
         ),
     )
 }
