@@ -17,7 +17,7 @@ use annals_store::{Store, embedded::EmbeddedStore, layout::owners::OpeningRecord
 
 use crate::Figure;
 
-/// Batches of the realm: some 40 MB.
+/// Batches of the realm: some 16 MB.
 const BATCHES: u64 = 8_192;
 
 /// Events in a batch, each a change of one property.
