@@ -1,6 +1,7 @@
 //! `annals realm`: look into a realm's database, whether the realm runs or not, and stop one. One file per command.
 
 mod audit_ledger;
+mod query;
 mod stop;
 
 use std::{
@@ -36,6 +37,8 @@ enum Commands {
     /// Check every invariant of the ledger, or say where assets come from; exit code 1 names what is wrong, 2 is that nothing
     /// can be said
     AuditLedger(audit_ledger::AuditLedger),
+    /// Find stored entities by their type and what they hold; changes nothing
+    Query(query::QueryStored),
     /// Stop a realm in order, and say how far that is; asked again, it says so and changes nothing
     Stop(stop::Stop),
 }
@@ -47,6 +50,8 @@ enum RealmError {
     Source(#[from] SourceError),
     #[error("the store could not be read")]
     Store(#[from] StoreError),
+    #[error("nothing was looked for")]
+    Query(#[from] query::QueryFailed),
     #[error("nobody takes what is printed")]
     Print(#[from] io::Error),
 }
@@ -59,16 +64,15 @@ impl Realm {
             nats: self.nats,
             replicas: 1,
         };
-        let looking = match self.command {
-            Commands::Stop(stop) => return stop.run(&settings).await,
-            Commands::AuditLedger(audit) => {
-                async {
-                    let source = open(self.data.as_deref(), &settings).await?;
-                    audit.run(&source).await
-                }
+        let source = open(self.data.as_deref(), &settings);
+        let done = async {
+            match self.command {
+                Commands::AuditLedger(audit) => audit.run(&source.await?).await,
+                Commands::Query(query) => query.run(&source.await?).await,
+                Commands::Stop(stop) => Ok(stop.run(&settings).await),
             }
         };
-        match looking.await {
+        match done.await {
             Ok(code) => code,
             // Whoever reads has seen enough.
             Err(RealmError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -80,10 +84,10 @@ impl Realm {
     }
 }
 
-/// What is looked into: the folder of a realm that does not run, or a realm that does.
+/// The store is all that is read: what the log of a realm that does not run holds beyond is not in its database yet.
 async fn open(data: Option<&Path>, settings: &Settings) -> Result<Source, SourceError> {
     match data {
-        Some(data) => Source::directory(data, &settings.realm).await,
+        Some(data) => Source::stored(data),
         None => Source::running(settings).await,
     }
 }

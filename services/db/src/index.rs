@@ -167,6 +167,17 @@ fn is_indexed(property: &Property) -> bool {
     property.persistent && property.indexed != Index::None
 }
 
+/// Whether the index names all entities that have this value in this property. It knows nothing of what was never stored and
+/// so has its default, nor of an empty text where only one entity may have it; and it tells 0.0 from -0.0.
+pub(crate) fn names_all(property: &Property, value: &Value) -> bool {
+    let is_named = match indexed_value(value) {
+        None => false,
+        Some(IndexedValue::Float(number)) => number != 0.0,
+        Some(value) => property.indexed != Index::Unique || !value.is_empty(),
+    };
+    is_indexed(property) && is_named && property.default != *value
+}
+
 fn is_cut(value: &Value) -> bool {
     match value {
         Value::Unicode(text) => text.len() > INDEXED_BYTES,

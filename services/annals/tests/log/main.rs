@@ -1,10 +1,11 @@
-//! `annals log` on generated realms: whole ones, and ones that somebody or something has damaged.
+//! `annals log` and `annals realm query` on generated realms: whole ones, and ones that somebody or something has damaged.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
 mod carrier;
 mod directory;
 mod live;
+mod query;
 mod tail;
 mod verify;
 mod world;

@@ -13,6 +13,7 @@ mod index;
 mod ledger;
 mod ledger_oracle;
 mod oracle;
+mod query;
 mod realm;
 mod restoring;
 mod scribe;

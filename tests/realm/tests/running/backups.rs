@@ -1,6 +1,7 @@
 //! Backups of a realm while people play in it, and the realms that come of them.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::Path,
     sync::Arc,
@@ -54,6 +55,11 @@ async fn a_realm_that_is_played_in_is_backed_up_and_goes_on_elsewhere() {
     let nats = realm.realm.nats();
     let create = ["backup", "create", "--realm", "played", "--nats", &nats];
     annals(here, &create).await;
+    let playing = accounts(here, &["--realm", "played", "--nats", &nats]).await;
+    assert!(
+        playing.len() >= BOTS && playing.values().all(|in_use| *in_use),
+        "{playing:?}"
+    );
     realm.plays_on("a backup").await;
     let moment = format!("@{}", UNIX_EPOCH.elapsed().expect("a clock").as_secs());
     realm.plays_on("a moment").await;
@@ -70,6 +76,19 @@ async fn a_realm_that_is_played_in_is_backed_up_and_goes_on_elsewhere() {
 
     annals(here, &["backup", "restore", "--data", "played"]).await;
     goes_on(here, "played", &schema).await;
+    let restored = accounts(here, &["--data", "played"]).await;
+    assert!(playing.keys().all(|id| restored.contains_key(id)), "{restored:?}");
+}
+
+/// The accounts that an operator finds in a realm's database, and whether each is in use.
+async fn accounts(folder: &Path, of: &[&str]) -> BTreeMap<u64, bool> {
+    let query = ["realm", "query", "Account", "--select", "logIns", "--format", "json"];
+    let said = annals(folder, &[&query, of].concat()).await;
+    let answer: serde_json::Value = serde_json::from_str(&said).expect("one object");
+    let found = answer["found"].as_array().expect("a list").iter();
+    found
+        .map(|found| (found["id"].as_u64().expect("an id"), !found["inUse"].is_null()))
+        .collect()
 }
 
 /// Runs a restored realm: people log in and play on, nothing that they are shown is lost, and all of its log is as it should

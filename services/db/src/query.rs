@@ -1,0 +1,233 @@
+//! Questions about stored entities: read-only, bounded, page by page.
+
+use annals_def::{Schema, Value};
+use annals_event::Malformed;
+use annals_ids::DatabaseId;
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::database::{self, Checkout},
+};
+use thiserror::Error;
+
+use crate::{
+    index::{self, FindError},
+    stored::{self, StoredEntity},
+};
+
+/// Rows read in one transaction: a few milliseconds' worth, far within the 5 s that one may last.
+const PAGE: usize = 256;
+
+/// Stored entities that are read in one transaction where an index names them.
+const NAMED_AT_ONCE: usize = 64;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The name of the type.
+    pub entity_type: String,
+    /// Properties and what they must hold. One that has never been stored holds its default.
+    pub conditions: Vec<(String, Value)>,
+    /// Most entities that are named.
+    pub limit: usize,
+    /// Most entities, of any type, that are looked at where no index helps.
+    pub scanned: usize,
+}
+
+/// An entity that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its id.
+    pub database: DatabaseId,
+    /// What is stored of it.
+    pub entity: StoredEntity,
+    /// Who has it in use, if it is in use.
+    pub checkout: Option<Checkout>,
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Those found, by their ids.
+    pub found: Vec<Found>,
+    /// How many were looked at.
+    pub scanned: usize,
+    /// Whether there may be more.
+    pub more: bool,
+    /// The indexed property by which they were found, if one was asked for.
+    pub index: Option<String>,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Error)]
+pub enum QueryError {
+    /// There is no such type.
+    #[error("the realm has no entity type {0}")]
+    UnknownType(String),
+    /// The type has no such stored property.
+    #[error("{entity_type} stores no property {property}")]
+    NotStored {
+        /// The type.
+        entity_type: String,
+        /// What was named.
+        property: String,
+    },
+    /// The index cannot be used.
+    #[error("the index could not be read")]
+    Index(#[from] FindError),
+    /// The store did not answer.
+    #[error("the stored entities could not be read")]
+    Store(#[from] StoreError),
+}
+
+/// Answers a question. Each page is one transaction: what is written meanwhile may be in the answer or not.
+///
+/// # Errors
+/// When type or properties are not those of the schema, or the store cannot be read.
+pub async fn query(store: &Store, schema: &Schema, query: &Query) -> Result<Answer, QueryError> {
+    let entity_type = schema.type_named(&query.entity_type);
+    let entity_type = entity_type.ok_or_else(|| QueryError::UnknownType(query.entity_type.clone()))?;
+    for (property, _) in &query.conditions {
+        if entity_type
+            .property_named(property)
+            .is_none_or(|found| !found.persistent)
+        {
+            return Err(QueryError::NotStored {
+                entity_type: entity_type.name.clone(),
+                property: property.clone(),
+            });
+        }
+    }
+    let fits = |entity: &StoredEntity| {
+        let holds = |(property, wanted): &(String, Value)| {
+            let default = entity_type.property_named(property).map(|found| &found.default);
+            entity.properties.get(property).or(default) == Some(wanted)
+        };
+        entity.entity_type == entity_type.name && query.conditions.iter().all(holds)
+    };
+    let indexed = |(property, value): &&(String, Value)| {
+        let found = entity_type.property_named(property);
+        found.is_some_and(|found| index::names_all(found, value))
+    };
+    let mut answer = Answer::default();
+    let mut after = DatabaseId(0);
+    if let Some((property, value)) = query.conditions.iter().find(indexed) {
+        answer.index = Some(property.clone());
+        loop {
+            let place = (after, NAMED_AT_ONCE);
+            let ids = index::find_indexed(&store.begin(), entity_type, property, value, place).await?;
+            let Some(last) = ids.last().copied() else {
+                return Ok(answer);
+            };
+            for id in ids {
+                if let Some(entity) = read_one(store, id).await? {
+                    answer.take(store, (id, entity), &fits).await?;
+                }
+                if answer.is_full(query) {
+                    answer.more = true;
+                    return Ok(answer);
+                }
+            }
+            after = last;
+        }
+    }
+    loop {
+        let page = scan(store, after).await?;
+        let Some((last, _)) = page.last() else {
+            return Ok(answer);
+        };
+        after = *last;
+        for found in page {
+            if answer.is_full(query) {
+                answer.more = true;
+                return Ok(answer);
+            }
+            answer.take(store, found, &fits).await?;
+        }
+    }
+}
+
+impl Answer {
+    fn is_full(&self, query: &Query) -> bool {
+        self.found.len() >= query.limit || self.scanned >= query.scanned
+    }
+
+    async fn take(
+        &mut self,
+        store: &Store,
+        (database, entity): (DatabaseId, StoredEntity),
+        fits: &impl Fn(&StoredEntity) -> bool,
+    ) -> Result<(), StoreError> {
+        self.scanned += 1;
+        if fits(&entity) {
+            let checkout = read_checkout(store, database).await?;
+            self.found.push(Found {
+                database,
+                entity,
+                checkout,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The stored entities after `after`, by their ids: a page of them, empty where there are none.
+///
+/// # Errors
+/// When the store cannot be read, or holds something else there.
+pub(crate) async fn scan(store: &Store, after: DatabaseId) -> Result<Vec<(DatabaseId, StoredEntity)>, StoreError> {
+    let first = database::entity_key(DatabaseId(after.0.saturating_add(1)));
+    let range = &KeyRange::new(first, database::entities().end);
+    let read = |transaction: Transaction| async move {
+        let transaction = transaction.snapshot();
+        let mut entities: Vec<(DatabaseId, Vec<u8>)> = Vec::new();
+        let page = transaction.get_range(range, PAGE, Order::Forward).await?;
+        for (key, value) in &page.rows {
+            let id = database::entity_of(key)?;
+            match entities.last_mut().filter(|(last, _)| *last == id) {
+                Some((_, bytes)) => bytes.extend_from_slice(value),
+                None => entities.push((id, value.to_vec())),
+            }
+        }
+        // The rest of the last one may be on the next page.
+        let Some((last, _)) = page.rows.last().filter(|_| page.more) else {
+            return Ok::<_, StoreError>(entities);
+        };
+        let mut rest = KeyRange::new(key_after(last), range.end.clone());
+        let id = database::entity_of(last)?;
+        loop {
+            let page = transaction.get_range(&rest, PAGE, Order::Forward).await?;
+            for (key, value) in &page.rows {
+                match entities.last_mut() {
+                    Some((_, bytes)) if database::entity_of(key)? == id => bytes.extend_from_slice(value),
+                    _ => return Ok(entities),
+                }
+            }
+            match page.rows.last().filter(|_| page.more) {
+                Some((last, _)) => rest = KeyRange::new(key_after(last), range.end.clone()),
+                None => return Ok(entities),
+            }
+        }
+    };
+    let rows = store.read(read).await?;
+    let corrupt = |id, error: Malformed| StoreError::Corrupt(format!("entity {id} of the database: {error}").into());
+    rows.into_iter()
+        .map(|(id, bytes)| {
+            let entity = StoredEntity::decode(&bytes).map_err(|error| corrupt(id, error))?;
+            Ok((id, entity))
+        })
+        .collect()
+}
+
+async fn read_one(store: &Store, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
+    store
+        .read(|transaction| async move { stored::read(&transaction, id).await })
+        .await
+}
+
+async fn read_checkout(store: &Store, id: DatabaseId) -> Result<Option<Checkout>, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let value = transaction.get(&database::checkout_key(id)).await?;
+        value.map(|value| Checkout::decode(&value)).transpose()
+    };
+    store.read(read).await
+}
