@@ -1,4 +1,4 @@
-//! `annals log`: look into a realm's log, whether the realm runs or not.
+//! `annals log`: look into a realm's log, whether the realm runs or not, and accept what is lost of it.
 
 use std::{
     io::{self, Write, stdout},
@@ -6,9 +6,15 @@ use std::{
     process::ExitCode,
 };
 
-use annals_host::{config::Realm, process::Settings, telemetry::Chain};
+use annals_db::{AcceptError, accept_hole};
+use annals_host::{
+    config::Realm,
+    process::{Settings, request},
+    telemetry::Chain,
+};
 use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, WallTime};
 use annals_store::StoreError;
+use annals_wire::control::Inspected;
 use thiserror::Error;
 
 use crate::{
@@ -56,6 +62,12 @@ enum Commands {
     },
     /// List the sealed segments of the archive
     Segments,
+    /// Give up what is lost in a named hole and what was logged behind it, so that the owner can go on before it
+    AcceptHole {
+        /// The owner and the first missing batch, OWNER@BATCH, as `annals log verify` names them
+        #[arg(value_parser = position)]
+        at: LogPosition,
+    },
     /// Fold the whole log anew, in this process, and print each owner's state hash
     Replay {
         /// Stop at this position, OWNER@BATCH; all owners to their ends if none is given
@@ -76,6 +88,10 @@ enum LogError {
     Verify(#[from] VerifyError),
     #[error("the log was not replayed")]
     Replay(#[from] ReplayError),
+    #[error("the hole was not accepted")]
+    Accept(#[from] AcceptError),
+    #[error("the hole was not accepted: a process holds owner {0} and may still fill it; stop that process first")]
+    Held(OwnerId),
     #[error("the log was not printed")]
     Tail(#[from] TailError),
     #[error("the store could not be read")]
@@ -147,6 +163,10 @@ impl Log {
                 writeln!(stdout(), "{}", Segments::list(&source.store, began).await?)?;
                 ExitCode::SUCCESS
             }
+            Commands::AcceptHole { at } => {
+                accept(&source, at).await?;
+                ExitCode::SUCCESS
+            }
             Commands::Replay { at, beyond } => {
                 let extent = if beyond || self.data.is_some() {
                     Extent::Log
@@ -177,6 +197,27 @@ async fn print_tail(source: &Source, plan: TailPlan, follow: bool) -> Result<(),
             writeln!(stdout(), "{line}")?;
         }
     }
+}
+
+/// Accepts a hole in the log of an owner that nobody holds.
+async fn accept(source: &Source, at: LogPosition) -> Result<(), LogError> {
+    if let Some((bus, subjects)) = &source.live
+        && request::<Inspected>(bus, "the owner's holder", subjects.inspect(at.owner), &())
+            .await
+            .is_ok()
+    {
+        return Err(LogError::Held(at.owner));
+    }
+    let accepted = accept_hole(&source.store, at.owner, at.batch).await?;
+    writeln!(
+        stdout(),
+        "owner {}: the log stands up to batch {}; what was logged from there on, batch {} and those behind it, is void. The \
+         director grants the owner anew, and it goes on from there",
+        at.owner,
+        accepted.stands,
+        accepted.until
+    )?;
+    Ok(())
 }
 
 async fn replay_all(source: &Source, at: Vec<LogPosition>, extent: Extent) -> Result<(), LogError> {

@@ -7,6 +7,7 @@
 pub mod accounts;
 mod cut;
 mod fold;
+mod holes;
 mod index;
 pub mod ledger;
 mod query;
@@ -17,6 +18,7 @@ mod stored;
 
 pub use cut::Cuts;
 pub use fold::{Alarm, Archived, FoldError, Folded, Folder, Missing};
+pub use holes::{AcceptError, Accepted, accept_hole};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};

@@ -75,6 +75,7 @@ impl Log {
                 bytes: 0,
                 beyond: 0,
                 epochs: 0,
+                accepted: Vec::new(),
                 state: None,
                 compared: false,
             },
@@ -144,8 +145,16 @@ impl Log {
     /// Everything was looked at.
     pub(super) async fn finish(mut self, store: &Store, report: &mut VerifyReport) -> Result<OwnerReport, StoreError> {
         self.openings = openings(store, self.owner).await?;
-        let absent =
-            |opening: &&OpeningRecord| opening.number <= self.end.batch && !self.opened.contains(&opening.epoch);
+        let closing = |opening: &&OpeningRecord| opening.closes_a_hole();
+        self.summary.accepted = self
+            .openings
+            .values()
+            .filter(closing)
+            .map(|opening| opening.number)
+            .collect();
+        let absent = |opening: &&OpeningRecord| {
+            opening.number <= self.end.batch && !self.opened.contains(&opening.epoch) && !opening.closes_a_hole()
+        };
         for opening in self.openings.values().filter(absent).filter(|_| !self.faulty) {
             report.find(Finding::Opening {
                 at: self.at(opening.number),

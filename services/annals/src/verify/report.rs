@@ -187,6 +187,8 @@ pub struct OwnerReport {
     pub beyond: u64,
     /// Epochs that were opened.
     pub epochs: u64,
+    /// The batches at which a hole was accepted (rule F4): what was logged there is lost, and what lay behind it.
+    pub accepted: Vec<BatchNumber>,
     /// What the log replays to, and where; `None` where something stands against it.
     pub state: Option<(BatchNumber, Hash)>,
     /// Whether the state of whoever holds the owner was compared.
@@ -266,6 +268,7 @@ impl fmt::Display for OwnerReport {
             bytes,
             beyond,
             epochs,
+            accepted,
             ..
         } = self;
         write!(
@@ -274,6 +277,9 @@ impl fmt::Display for OwnerReport {
         )?;
         if *beyond > 0 {
             write!(f, ", {beyond} batches beyond the archive")?;
+        }
+        for first in accepted {
+            write!(f, ", a hole accepted at batch {first}")?;
         }
         match self.state {
             Some((batch, hash)) => write!(f, "; state at batch {batch}: {hash}")?,
@@ -331,7 +337,8 @@ impl fmt::Display for Finding {
             ),
             Self::NamedHole { owner, first, until } => write!(
                 f,
-                "batches {first} to {} of owner {owner} were lost by the log, and nobody had them any more",
+                "batches {first} to {} of owner {owner} were lost by the log, and nobody had them any more; \
+                 `annals log accept-hole {owner}@{first}` gives them up, and what lies behind them",
                 until.0.saturating_sub(1)
             ),
             _ => self.fmt_across(f),

@@ -1,12 +1,19 @@
 //! What db makes of what should not be: an alarm, and the rest goes on.
 
-use annals_db::{Alarm, FoldError, Folded, Missing};
+use annals_db::{AcceptError, Alarm, FoldError, Folded, Missing, accept_hole};
 use annals_def::Value;
-use annals_event::{Body, Cause, Event, FrozenBatch, Gathering, Imprint, Subject};
-use annals_ids::{BatchNumber, EntityId, Hash, OwnerId, Part, Tick, WallTime};
+use annals_event::{Batch, Body, Cause, Event, FrozenBatch, Gathering, Imprint, Subject};
+use annals_ids::{BatchNumber, EntityId, Epoch, Hash, OwnerId, Part, Tick, WallTime};
+use annals_node::{
+    chain::assemble,
+    writer::{Opening, Tip},
+};
 use annals_store::{
     Order, Row, Transaction, immediate,
-    layout::archive::{self, Hole},
+    layout::{
+        archive::{self, Hole},
+        owners::{self, OpeningRecord},
+    },
 };
 
 use crate::{
@@ -236,6 +243,63 @@ fn a_hole_that_was_named_again_as_it_closed_leaves_no_name() {
     }
     assert_eq!(realm.archived_count(one), realm.owners[&one].chain.len());
     assert_eq!(named(&realm, one), []);
+}
+
+#[test]
+fn an_accepted_hole_voids_what_lies_behind_it_and_the_log_goes_on_before_it() {
+    let (mut realm, one, two) = realm();
+    realm.write(one, false);
+    fold_all(&mut realm);
+    let stands = Batch::read(&realm.owners[&one].chain.last().expect("it was written").batch.bytes);
+    let stands = stands.expect("an intact batch").tail();
+    let first = stands.batch.next();
+    realm.write(one, true);
+    [one, one].into_iter().for_each(|owner| realm.write(owner, false));
+    assert_eq!(fold_all(&mut realm).batches, 0);
+    let accept = |realm: &Realm, first| immediate(accept_hole(&realm.store, one, first));
+    let refused = accept(&realm, first);
+    assert!(matches!(refused, Err(AcceptError::NotNamed { .. })), "{refused:?}");
+    let missing = realm.db.missing().next().expect("a hole");
+    immediate(realm.db.name_hole(missing)).expect("the store answers");
+    let accepted = accept(&realm, first).expect("it is named");
+    assert_eq!((accepted.stands, accepted.until), (stands.batch, first.next()));
+
+    // Who held the owner before cannot open it any more, and who writes on behind the hole writes what is void.
+    realm.write(one, false);
+    let open = realm.go_on_behind(one, stands);
+    assert_eq!(open.number, first);
+    realm.write(two, false);
+    let folded = fold_all(&mut realm);
+    assert_eq!(
+        (folded.batches, &folded.alarms[..]),
+        (2, &[][..]),
+        "the Open, and the other log"
+    );
+    assert_eq!((realm.db.missing().count(), named(&realm, one)), (0, Vec::new()));
+    // A fill that comes too late is void as well.
+    realm.fill(one, first);
+    let folded = fold_all(&mut realm);
+    assert_eq!((folded.batches, &folded.alarms[..]), (0, &[][..]));
+    let again = accept(&realm, first);
+    assert!(matches!(again, Err(AcceptError::NotNamed { .. })), "{again:?}");
+
+    // Another db, and a taker, find the same.
+    realm.begin_db();
+    assert_eq!(fold_all(&mut realm).batches, 0);
+    let tip = |tail: annals_event::Tail| Tip {
+        number: tail.batch,
+        hash: tail.hash,
+    };
+    let recorded = immediate(
+        realm
+            .store
+            .read(|transaction: Transaction| async move { owners::read_openings(&transaction, one, Epoch(0)).await }),
+    );
+    let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
+    let openings: Vec<Opening> = recorded.expect("the store answers").into_iter().map(opening).collect();
+    let log = realm.stream.iter().filter(|(owner, _)| *owner == one);
+    let chain = assemble(one, tip(stands), &openings, log.map(|(_, bytes)| bytes.clone()), 1);
+    assert_eq!(chain.expect("there is no hole any more").beyond, [open]);
 }
 
 #[test]

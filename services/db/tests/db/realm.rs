@@ -151,6 +151,24 @@ impl Realm {
         self.append_open(owner);
     }
 
+    /// The director grants the owner anew, and its taker goes on behind `tail`, whatever the log holds beyond: its `Open` is
+    /// in the stream and recorded.
+    pub(crate) fn go_on_behind(&mut self, owner: OwnerId, mut tail: Tail) -> FrozenBatch {
+        let grant = immediate(self.grants.grant(owner, PROCESS)).expect("the director leads");
+        let mark = self.mark();
+        let open = empty(owner, grant.epoch, &mut tail, true, mark);
+        self.stream.push((owner, open.bytes.clone()));
+        let record = OpeningRecord {
+            epoch: open.epoch,
+            number: open.number,
+            hash: open.hash,
+        };
+        let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
+        let recorded = immediate(openings::record(&self.store, SHARD, owner, &[record], hash_of));
+        assert_eq!(recorded, Ok(Recorded::Yes), "seed {}: owner {owner}", self.seed);
+        open
+    }
+
     /// A taker appends its `Open`; an earlier one that was not recorded is given up.
     fn append_open(&mut self, owner: OwnerId) {
         let held = self.owner(owner);

@@ -149,6 +149,22 @@ impl OwnerRecord {
 }
 
 impl OpeningRecord {
+    /// The record that closes a log before a hole that was accepted: of an epoch that nobody held, and that no batch opens.
+    #[must_use]
+    pub fn closing(epoch: Epoch, first: BatchNumber) -> Self {
+        Self {
+            epoch,
+            number: first,
+            hash: Hash::ZERO,
+        }
+    }
+
+    /// Whether it is such a record: no batch has the hash zero.
+    #[must_use]
+    pub fn closes_a_hole(&self) -> bool {
+        self.hash == Hash::ZERO
+    }
+
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
