@@ -3,7 +3,8 @@
 
 CARGO ?= cargo
 
-# How many seeds the simulation runs, in `make test` and in `make sim`. SEED=n repeats a single one.
+# How many seeds the simulation runs, in `make test` and in `make sim`, from FIRST (0) on. SEED=n repeats a single one, with
+# ONLY=a,b those of its faults that shrinking left.
 TEST_SEEDS ?= 50
 SIM_SEEDS  ?= 1000
 
@@ -14,8 +15,8 @@ DEMO_FLAGS = $(if $(WORLD),--world $(WORLD)) $(if $(DURATION),--duration $(DURAT
 # The libclang that `make setup` has unpacked where the system gives none.
 PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard $(CURDIR)/target/tools/libclang)))
 
-# Suites that start servers or search for long; `make quick` leaves them to `make test`.
-SLOW = annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
+# Suites that start servers or search for long; `make quick` leaves them to `make test`, which names none and so runs all.
+SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
 .PHONY: help setup quick test demo chaos sim fuzz bench lint lint-fdb lint-deps fmt clean
@@ -40,9 +41,10 @@ quick: fmt-check lint ## formatting, lints and the tests that start no servers: 
 	@$(CARGO) test --locked --quiet --no-fail-fast --workspace --lib --bins --tests $(addprefix --exclude ,$(SLOW))
 	@$(CARGO) test --locked --quiet --no-fail-fast --lib $(addprefix -p ,$(SLOW))
 
-sim: ## run 1,000 simulated realms under faults (SEED=n repeats one)
+sim: ## run 1,000 simulated realms under faults (SIM_SEEDS=n FIRST=n; SEED=n repeats one, ONLY=a,b with these of its faults)
 	@echo "sim: $(if $(SEED),seed $(SEED),$(SIM_SEEDS) seeds)"
-	@$(if $(SEED),ANNALS_SIM_SEED=$(SEED),ANNALS_SIM_SEEDS=$(SIM_SEEDS)) $(CARGO) test --locked --release -p annals-sim -- --nocapture
+	@$(if $(SEED),ANNALS_SIM_SEED=$(SEED) ANNALS_SIM_ONLY=$(ONLY),ANNALS_SIM_SEEDS=$(SIM_SEEDS) ANNALS_SIM_FIRST=$(FIRST)) \
+		$(CARGO) test --locked --release -p annals-sim -- --nocapture
 
 chaos: setup ## kill, freeze and damage realms of bots, round after round, and print how they recover (ROUNDS=200 SEED=1 BOTS=200)
 	@echo "chaos: building (release)"

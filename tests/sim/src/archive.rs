@@ -28,7 +28,8 @@ impl Archive {
     /// When it cannot be read or does not fold.
     #[must_use]
     pub fn read(world: &World) -> Self {
-        let owners = immediate(annals_director::read_owners(&world.store)).expect("the simulated store answers");
+        let store = world.truth();
+        let owners = immediate(annals_director::read_owners(&store)).expect("the simulated store answers");
         let mut archive = Self {
             logs: BTreeMap::new(),
             leaves: BTreeMap::new(),
@@ -38,7 +39,7 @@ impl Archive {
         for (owner, record) in owners {
             let mut state = OwnerState::new(owner, record.kind);
             loop {
-                let read = immediate(read_archived(&world.store, SHARD, owner, state.tail.batch, usize::MAX));
+                let read = immediate(read_archived(&store, SHARD, owner, state.tail.batch, usize::MAX));
                 let batches = read.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
                 if batches.is_empty() {
                     break;
@@ -51,7 +52,7 @@ impl Archive {
                     archive.take(owner, leaf, batch);
                 }
             }
-            let recovered = immediate(recover(&world.store, SHARD, owner, record.kind));
+            let recovered = immediate(recover(&store, SHARD, owner, record.kind));
             let recovered = recovered.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
             assert_eq!(
                 recovered.state.hash(),

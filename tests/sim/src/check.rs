@@ -7,6 +7,8 @@ pub mod numbers;
 pub mod one_real;
 pub mod replay;
 pub mod shown;
+pub mod succession;
+pub mod views;
 
 use crate::{archive::Archive, world::World};
 
@@ -14,12 +16,14 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 7] = [
+pub const ALL: [(&str, Check); 9] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
     ("one real per entity", one_real::check),
     ("ghosts converge", ghosts::check),
+    ("views converge", views::check),
     ("replay equals live", replay::check),
+    ("who was succeeded does no harm", succession::check),
     ("the realm begins once", bootstrap::check),
 ];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_def::{Schema, Severity, Tree, Value, compile};
+use annals_def::{Change, Schema, Severity, Tree, Value, compile, generate_change, generate_nested, generate_slice};
 use annals_event::{Audience, Place};
 use annals_ids::{MemberId, Part, Position, SpaceId, TimerId, TypeId};
 use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Request};
@@ -28,25 +28,47 @@ const AVATAR: &str = r"<root>
     <secret> <Type> INT32 </Type> <Flags> CELL_PRIVATE </Flags> </secret>
     <title> <Type> UINT32 </Type> <Flags> BASE_AND_CLIENT </Flags> <Persistent> true </Persistent> </title>
     <notes> <Type> UINT32 </Type> <Flags> BASE </Flags> </notes>
+    <bag> <Type> ARRAY <of> ITEM </of> </Type> <Flags> ALL_CLIENTS </Flags> <Persistent> true </Persistent> </bag>
+    <journal> <Type> PAGES </Type> <Flags> BASE_AND_CLIENT </Flags> </journal>
   </Properties>
   <ClientMethods>
     <onMark> <Arg> UINT32 </Arg> </onMark>
     <onNote> <Arg> UINT32 </Arg> </onNote>
     <onNudge> <Arg> UINT32 </Arg> </onNudge>
     <onEcho> <Arg> UINT32 </Arg> </onEcho>
+    <onStash> <Arg> UINT32 </Arg> </onStash>
+    <onJot> <Arg> UINT32 </Arg> </onJot>
   </ClientMethods>
   <CellMethods>
     <mark> <Exposed/> <Arg> UINT32 </Arg> </mark>
     <passOn> <Exposed/> <Arg> UINT32 </Arg> </passOn>
     <nudge> <Arg> UINT32 </Arg> </nudge>
     <askBase> <Exposed/> <Arg> UINT32 </Arg> </askBase>
+    <stash> <Exposed/> <Arg> UINT32 </Arg> </stash>
   </CellMethods>
   <BaseMethods>
     <rename> <Exposed/> <Arg> UINT32 </Arg> </rename>
+    <jot> <Exposed/> <Arg> UINT32 </Arg> </jot>
     <note> <Arg> UINT32 </Arg> </note>
     <echo> <Args> <id> UINT32 </id> </Args> <ReturnValues> <id> UINT32 </id> </ReturnValues> </echo>
   </BaseMethods>
 </root>";
+
+/// What properties with parts are made of: elements that are dictionaries, and a dictionary with an array in it.
+const ALIASES: &str = r"<root>
+  <ITEM> FIXED_DICT <Properties>
+    <id> <Type> UINT32 </Type> </id>
+    <count> <Type> UINT8 </Type> </count>
+    <marks> <Type> ARRAY <of> INT8 </of> </Type> </marks>
+  </Properties> </ITEM>
+  <PAGES> FIXED_DICT <Properties>
+    <title> <Type> UNICODE_STRING </Type> </title>
+    <lines> <Type> ARRAY <of> UINT16 </of> </Type> </lines>
+  </Properties> </PAGES>
+</root>";
+
+/// Bytes beyond which a property with parts begins anew, so that it does not grow for ever.
+const LARGE: usize = 2_000;
 
 /// The one type.
 const AVATAR_TYPE: TypeId = TypeId(0);
@@ -59,7 +81,7 @@ const AVATAR_TYPE: TypeId = TypeId(0);
 pub fn schema() -> Arc<Schema> {
     let mut files = Tree::new();
     files.insert("entities.xml", "<root><Avatar/></root>");
-    files.insert("entity_defs/alias.xml", "<root></root>");
+    files.insert("entity_defs/alias.xml", ALIASES);
     files.insert("entity_defs/Avatar.def", AVATAR);
     let compiled = compile(&files);
     let errors: Vec<String> = compiled
@@ -101,6 +123,28 @@ impl Game {
         context.set(property, sum).unwrap_or_else(|denied| panic!("{denied}"));
     }
 
+    /// Changes a property that has parts: a part or a slice of it, mostly.
+    fn change(context: &mut Context<'_>, property: &str) {
+        let data_type = context.entity_type().property_named(property);
+        let data_type = data_type.map(|found| found.data_type.clone()).expect("it is ours");
+        let held = context
+            .get(property)
+            .cloned()
+            .unwrap_or_else(|denied| panic!("{denied}"));
+        let mut dice = annals_def::split_mix(context.roll());
+        let is_large = annals_event::latest::value::value_length(&held) > LARGE;
+        let change = match dice() % 4 {
+            _ if is_large => None,
+            0 | 1 => generate_slice(&data_type, &held, &mut dice),
+            2 => generate_nested(&data_type, &held, &mut dice),
+            _ => Some(generate_change(&data_type, &held, &mut dice)),
+        };
+        let change = change.unwrap_or_else(|| Change::whole(data_type.default_value()));
+        context
+            .change(property, change)
+            .unwrap_or_else(|denied| panic!("{denied}"));
+    }
+
     fn cell(context: &mut Context<'_>, method: &str, id: u32) -> Answer {
         let me = context.mailbox(Part::Base);
         let args = vec![Value::UInt(u64::from(id))];
@@ -119,6 +163,10 @@ impl Game {
             "nudge" => {
                 Self::add(context, "gold", 1);
                 Self::tell(context, Audience::Others, "onNudge", id);
+            }
+            "stash" => {
+                Self::change(context, "bag");
+                Self::tell(context, Audience::All, "onStash", id);
             }
             "askBase" => {
                 let note = id.to_le_bytes().to_vec();
@@ -140,6 +188,10 @@ impl Game {
                     .set("title", Value::UInt(u64::from(id)))
                     .unwrap_or_else(|denied| panic!("{denied}"));
                 context.store().unwrap_or_else(|denied| panic!("{denied}"));
+            }
+            "jot" => {
+                Self::change(context, "journal");
+                Self::tell(context, Audience::Own, "onJot", id);
             }
             "note" => {
                 Self::add(context, "notes", 1);

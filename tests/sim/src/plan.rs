@@ -1,4 +1,15 @@
 //! What is simulated, and what goes wrong in it: all drawn from the seed.
+//!
+//! A plan is a configuration and a list of faults. The configuration differs from seed to seed (a *swarm*): each kind of
+//! fault is on in about half of the seeds, rare in some and frequent in others, so that no kind hides behind another. The
+//! faults are a list of elements that do not depend on one another: without some of them the others still strike at the
+//! same moments, with dice of their own. So a failing plan can be [shrunk](crate::shrink).
+
+use std::fmt;
+
+use annals_node::writer::{Durability, PATIENCE};
+
+use crate::fault::{Blow, Kind, Trouble};
 
 /// A share of chances, in parts of ten thousand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -6,14 +17,31 @@ pub struct Odds(pub u64);
 
 impl Odds {
     /// Whether it happens this time.
+    #[must_use]
     pub fn hit(self, roll: u64) -> bool {
         roll % 10_000 < self.0
     }
 }
 
+/// How long troubles last at a time, milliseconds: short enough that a shrunk plan says when a trouble matters.
+const SLICE_MS: u64 = 2_500;
+
 /// One realm and its faults.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// The seed that it was drawn from, and from which everything else is rolled.
+    pub seed: u64,
+    /// What is simulated.
+    pub shape: Shape,
+    /// What goes wrong.
+    pub faults: Vec<Planned>,
+    /// Whether holes in logs are filled (rule F4). Off only to see that the checkers notice.
+    pub fills: bool,
+}
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
     /// Base processes.
     pub bases: u64,
     /// Cell processes.
@@ -24,84 +52,190 @@ pub struct Plan {
     pub play_ms: u64,
     /// Milliseconds without new calls and faults, at the end of which everything must have come to rest.
     pub settle_ms: u64,
-    /// Messages that the bus loses.
-    pub drop: Odds,
-    /// Messages that the bus delivers twice.
-    pub duplicate: Odds,
-    /// Messages that the bus holds back for long, so that others overtake them.
-    pub delay: Odds,
-    /// Answers of the log that are lost.
-    pub lost_answer: Odds,
-    /// Appends that are lost before the log has them.
-    pub lost_append: Odds,
-    /// Milliseconds between two larger faults; 0 for none.
-    pub fault_every_ms: u64,
-    /// Which larger faults there are.
-    pub faults: Vec<Fault>,
+    /// When something may be shown.
+    pub durability: Durability,
+    /// Longest time that the log takes for an append, microseconds: the slower, the larger batches are.
+    pub append_us: u64,
+    /// How long a holder waits for an answer of log or store, microseconds.
+    pub patience_us: u64,
+    /// Between two looks of db at the stream, microseconds.
+    pub look_us: u64,
+    /// Looks of db between two trims of the stream.
+    pub trim_every: u64,
+    /// Between two beats of the director, microseconds.
+    pub beat_us: u64,
+    /// Longest pause of a client between two acts, microseconds.
+    pub pace_us: u64,
+    /// How far a witness sees, metres.
+    pub sight: f32,
 }
 
-/// A larger fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
-    /// A cell process dies; another is started in its place a little later.
-    CrashCell,
-    /// A base process dies.
-    CrashBase,
-    /// A cell or base process stops for longer than the director waits, and wakes up not knowing it.
-    Pause,
-    /// The director dies; a standby takes over.
-    CrashDirector,
-    /// db dies and comes back.
-    CrashDb,
-    /// The stream loses an acknowledged message from its middle.
-    LoseMessage,
-    /// The stream loses its newest messages.
-    LoseTail,
-    /// A client's connection breaks.
-    Disconnect,
-    /// The log takes and answers nothing for longer than anything stays fresh.
-    LogAway,
+/// An element of what goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// A blow at this moment.
+    Strike {
+        /// When, in milliseconds.
+        at_ms: u64,
+        /// What.
+        blow: Blow,
+        /// The seed of its own dice.
+        dice: u64,
+    },
+    /// A trouble that lasts.
+    Spell {
+        /// From when, in milliseconds.
+        from_ms: u64,
+        /// Until when.
+        until_ms: u64,
+        /// What.
+        trouble: Trouble,
+        /// To which share of what passes by.
+        odds: Odds,
+    },
+}
+
+impl Planned {
+    /// What it is.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Strike { blow, .. } => Kind::Blow(blow),
+            Self::Spell { trouble, .. } => Kind::Trouble(trouble),
+        }
+    }
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |ms: u64| ms as f64 / 1e3;
+        match self {
+            Self::Strike { at_ms, .. } => write!(f, "{:.3} s: {}", seconds(*at_ms), self.kind()),
+            Self::Spell {
+                from_ms,
+                until_ms,
+                odds,
+                ..
+            } => write!(
+                f,
+                "{:.3} s to {:.3} s: {}, {} times in 10,000",
+                seconds(*from_ms),
+                seconds(*until_ms),
+                self.kind(),
+                odds.0
+            ),
+        }
+    }
 }
 
 impl Plan {
-    /// The plan that a seed stands for. Every fifth seed has no large faults, every seventh a perfect bus: what fails there
-    /// is simpler to understand.
+    /// The plan that a seed stands for. Every fifth seed has no blows, every seventh no troubles: what fails there is simpler
+    /// to understand.
     #[must_use]
-    pub fn of(seed: u64, roll: &mut dyn FnMut() -> u64) -> Self {
-        let mut between = |least: u64, most: u64| least + roll() % (most - least + 1);
-        let every = [
-            Fault::CrashCell,
-            Fault::CrashBase,
-            Fault::Pause,
-            Fault::CrashDirector,
-            Fault::CrashDb,
-            Fault::LoseMessage,
-            Fault::LoseTail,
-            Fault::Disconnect,
-            Fault::LogAway,
-        ];
-        let calm = seed.is_multiple_of(5);
-        let perfect = seed.is_multiple_of(7);
-        let odds = |value: u64| if perfect { Odds(0) } else { Odds(value) };
-        let chosen = between(1, (1 << every.len()) - 1);
+    pub fn of(seed: u64) -> Self {
+        let mut dice = annals_def::split_mix(seed);
+        let shape = Shape::of(&mut dice);
+        let mut faults = Vec::new();
+        if !seed.is_multiple_of(5) {
+            strikes(shape.play_ms, &mut dice, &mut faults);
+        }
+        if !seed.is_multiple_of(7) {
+            spells(shape.play_ms, &mut dice, &mut faults);
+        }
         Self {
-            bases: between(1, 2),
-            cells: between(1, 3),
-            clients: between(2, 6),
+            seed,
+            shape,
+            faults,
+            fills: true,
+        }
+    }
+
+    /// The same realm with these of its faults, by their place in the list.
+    #[must_use]
+    pub fn only(&self, places: &[usize]) -> Self {
+        let kept = places.iter().filter_map(|&place| self.faults.get(place).copied());
+        Self {
+            faults: kept.collect(),
+            ..self.clone()
+        }
+    }
+
+    /// How often a trouble befalls what passes by at a moment.
+    #[must_use]
+    pub fn odds(&self, wanted: Trouble, now_ms: u64) -> Odds {
+        let spell = self.faults.iter().find_map(|fault| match *fault {
+            Planned::Spell {
+                from_ms,
+                until_ms,
+                trouble,
+                odds,
+            } if trouble == wanted && (from_ms..until_ms).contains(&now_ms) => Some(odds),
+            _ => None,
+        });
+        spell.unwrap_or_default()
+    }
+}
+
+impl Shape {
+    fn of(dice: &mut dyn FnMut() -> u64) -> Self {
+        let mut between = |least: u64, most: u64| least + dice() % (most - least + 1);
+        let append_us = [1_500, 6_000, 40_000, 150_000][between(0, 3) as usize];
+        Self {
+            bases: between(1, 3),
+            cells: between(1, 4),
+            clients: between(2, 7),
             play_ms: between(8_000, 20_000),
             settle_ms: 45_000,
-            drop: odds(between(0, 300)),
-            duplicate: odds(between(0, 300)),
-            delay: odds(between(0, 300)),
-            lost_answer: odds(between(0, 200)),
-            lost_append: odds(between(0, 200)),
-            fault_every_ms: if calm { 0 } else { between(1_500, 6_000) },
-            faults: every
-                .into_iter()
-                .enumerate()
-                .filter(|(bit, _)| chosen >> bit & 1 == 1)
-                .map(|(_, fault)| fault)
-                .collect(),
+            durability: match between(0, 3) {
+                0 => Durability::Archive,
+                _ => Durability::Log,
+            },
+            append_us,
+            patience_us: [120_000, 300_000, PATIENCE.as_micros() as u64][between(0, 2) as usize],
+            look_us: [2_000, 20_000, 100_000][between(0, 2) as usize],
+            trim_every: [1, 16, 200][between(0, 2) as usize],
+            beat_us: [100_000, 300_000, 700_000][between(0, 2) as usize],
+            pace_us: [60_000, 250_000, 900_000][between(0, 2) as usize],
+            sight: [30.0, 60.0, 150.0][between(0, 2) as usize],
+        }
+    }
+}
+
+fn strikes(play_ms: u64, dice: &mut dyn FnMut() -> u64, faults: &mut Vec<Planned>) {
+    let on = dice();
+    let kinds: Vec<Blow> = (0..)
+        .zip(Blow::ALL)
+        .filter(|(bit, _)| on >> bit & 1 == 1)
+        .map(|(_, blow)| blow)
+        .collect();
+    let pause = [700, 1_500, 3_000, 6_000][(dice() % 4) as usize];
+    let mut at_ms = 2_000 + pause;
+    while at_ms < play_ms && !kinds.is_empty() {
+        faults.push(Planned::Strike {
+            at_ms,
+            blow: kinds[(dice() % kinds.len() as u64) as usize],
+            dice: dice(),
+        });
+        at_ms += pause / 2 + dice() % pause;
+    }
+}
+
+fn spells(play_ms: u64, dice: &mut dyn FnMut() -> u64, faults: &mut Vec<Planned>) {
+    for trouble in Trouble::ALL {
+        if dice().is_multiple_of(2) {
+            continue;
+        }
+        let odds = Odds([20, 100, 300, 800][(dice() % 4) as usize]);
+        let mut from_ms = 0;
+        while from_ms < play_ms {
+            let until_ms = (from_ms + SLICE_MS).min(play_ms);
+            faults.push(Planned::Spell {
+                from_ms,
+                until_ms,
+                trouble,
+                odds,
+            });
+            from_ms = until_ms;
         }
     }
 }

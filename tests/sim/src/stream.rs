@@ -24,23 +24,45 @@ pub struct Message {
     pub bytes: Vec<u8>,
 }
 
+/// What became of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// The message has this sequence.
+    At(u64),
+    /// The log ends elsewhere.
+    Rejected,
+    /// Power failed: nothing is there, and there is no answer.
+    Torn,
+}
+
 /// The stream of one shard.
 #[derive(Debug, Default)]
 pub struct Stream {
     messages: BTreeMap<u64, Message>,
     last: u64,
+    /// Whether the next record is cut off while it is written.
+    tearing: bool,
 }
 
 impl Stream {
-    /// Appends to a log if its last sequence is `expect`; the sequence it got.
-    pub fn append(&mut self, owner: OwnerId, expect: u64, bytes: Vec<u8>) -> Option<u64> {
-        (self.last_of(owner) == expect).then(|| {
-            self.push(Message {
-                owner,
-                lane: Lane::Log,
-                bytes,
-            })
-        })
+    /// Appends to a log if its last sequence is `expect`.
+    pub fn append(&mut self, owner: OwnerId, expect: u64, bytes: Vec<u8>) -> Appended {
+        if self.last_of(owner) != expect {
+            return Appended::Rejected;
+        }
+        if std::mem::take(&mut self.tearing) {
+            return Appended::Torn;
+        }
+        Appended::At(self.push(Message {
+            owner,
+            lane: Lane::Log,
+            bytes,
+        }))
+    }
+
+    /// The next record is cut off while it is written, so that it is gone when the log is back, and nobody is told.
+    pub fn tear(&mut self) {
+        self.tearing = true;
     }
 
     /// Publishes a refill.

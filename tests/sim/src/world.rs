@@ -8,8 +8,13 @@ mod directing;
 mod faults;
 mod folding;
 mod hosting;
+mod partitions;
+mod storing;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use annals_client::Input as ClientInput;
 use annals_def::Schema;
@@ -23,14 +28,16 @@ use annals_store::{MemoryStore, Store};
 use annals_wire::SpaceMap;
 
 use crate::{
+    fault::{Blow, Kind, Trouble},
     game,
-    plan::{Fault, Plan},
+    plan::{Plan, Planned},
     stream::Stream,
 };
 pub use clients::{Connection, SimClient};
 pub use directing::Directing;
 pub use folding::Folding;
 pub use hosting::{Core, Hold, Process, SHARD, Service};
+use storing::Storing;
 
 /// The realm's name.
 pub const REALM: &str = "sim";
@@ -45,9 +52,21 @@ const STEP_LIMIT: u64 = 20_000_000;
 #[derive(Debug)]
 pub(crate) enum Step {
     /// An envelope arrives at whoever listens for an owner.
-    Deliver { to: OwnerId, bytes: Vec<u8> },
+    Deliver {
+        from: ProcessId,
+        to: OwnerId,
+        bytes: Vec<u8>,
+    },
     /// A question of a holder reaches the log or the store.
     Ask { hold: Hold, question: hosting::Question },
+    /// An append that its writer has given up reaches the log after all.
+    LateAppend {
+        owner: OwnerId,
+        expect: u64,
+        bytes: Vec<u8>,
+    },
+    /// A holder that wanted ids is given some.
+    GiveIds { hold: Hold },
     /// An answer reaches a holder.
     Answer { hold: Hold, input: writer::Input },
     /// db announces a cursor to a holder.
@@ -81,15 +100,21 @@ pub(crate) enum Step {
     /// A client does something.
     Play { client: usize },
     /// Something goes wrong.
-    Fault,
+    Strike { blow: Blow, dice: u64 },
     /// A process is started.
     Start { service: Service },
     /// A stopped process goes on.
     Resume { process: ProcessId },
+    /// A process and the others reach each other again.
+    Reconnect { process: ProcessId },
     /// db comes back.
     StartDb,
+    /// A db that was stopped goes on.
+    ResumeDb,
     /// A director comes back.
     StartDirector,
+    /// A director that was stopped goes on.
+    ResumeDirector,
 }
 
 /// See the module.
@@ -110,17 +135,27 @@ pub struct World {
     pub stream: Stream,
     /// Until when the stream takes and answers nothing.
     log_away: u64,
+    /// Until when its disk is slow.
+    disk_slow: u64,
+    /// Until when what was lost is being put right: nobody may die meanwhile who alone could.
+    healing: u64,
     /// The store's memory.
     pub memory: MemoryStore,
-    /// The store.
+    /// The store, as everybody who takes part has it.
     pub store: Store,
+    /// What is the matter with it.
+    storing: Arc<Mutex<Storing>>,
     /// The processes that were started and have not died.
     pub processes: BTreeMap<ProcessId, Process>,
     holds: u64,
     /// The director that leads, if one does.
     pub director: Option<Directing>,
+    /// A director that is stopped.
+    stopped_director: Option<Directing>,
     /// db, if it runs.
     pub db: Option<Folding>,
+    /// A db that is stopped.
+    stopped_db: Option<Folding>,
     /// The map as it was last drawn.
     pub map: SpaceMap,
     /// The clients.
@@ -133,18 +168,22 @@ pub struct World {
     next_call: u32,
     /// What went wrong, in order, for the reader.
     pub events: Vec<String>,
-    /// How often each large fault happened.
-    pub faults: BTreeMap<Fault, u64>,
+    /// How often each kind of fault struck.
+    pub struck: BTreeMap<Kind, u64>,
+    /// What was seen to be wrong while it happened.
+    pub broken: Vec<String>,
 }
 
 impl World {
     /// A realm that is about to begin.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
-        let mut dice: Box<dyn FnMut() -> u64> = Box::new(annals_def::split_mix(seed));
-        let plan = Plan::of(seed, &mut dice);
+    pub fn new(plan: Plan) -> Self {
+        let seed = plan.seed;
+        // The plan took the dice from their beginning; what is left out of it changes nothing of these.
+        let dice: Box<dyn FnMut() -> u64> = Box::new(annals_def::split_mix(!seed));
         let memory = MemoryStore::new();
-        let store = memory.store();
+        let storing = Arc::new(Mutex::new(Storing::of(&plan)));
+        let store = storing::wrap(&memory.store(), &storing);
         let mut world = Self {
             seed,
             plan,
@@ -156,12 +195,17 @@ impl World {
             schema: game::schema(),
             stream: Stream::default(),
             log_away: 0,
+            disk_slow: 0,
+            healing: 0,
             memory,
             store,
+            storing,
             processes: BTreeMap::new(),
             holds: 0,
             director: None,
+            stopped_director: None,
             db: None,
+            stopped_db: None,
             map: SpaceMap::default(),
             clients: Vec::new(),
             connections: BTreeMap::new(),
@@ -170,7 +214,8 @@ impl World {
             next_login: 1,
             next_call: 1,
             events: Vec::new(),
-            faults: BTreeMap::new(),
+            struck: BTreeMap::new(),
+            broken: Vec::new(),
         };
         world.begin();
         world
@@ -181,13 +226,14 @@ impl World {
     /// # Panics
     /// When a core does, or the run does not end.
     pub fn run(&mut self) {
-        let end = (self.plan.play_ms + self.plan.settle_ms) * 1_000;
+        let end = (self.plan.shape.play_ms + self.plan.shape.settle_ms) * 1_000;
         while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= end) {
             let ((at, _), step) = entry.remove_entry();
             assert!(at >= self.now, "time does not go back");
             let passed = at - self.now;
             self.memory.advance(std::time::Duration::from_micros(passed));
             self.now = at;
+            self.tell_store_the_time();
             self.steps += 1;
             assert!(
                 self.steps < STEP_LIMIT,
@@ -201,18 +247,30 @@ impl World {
     /// Whether clients still play and things still go wrong.
     #[must_use]
     pub fn is_playing(&self) -> bool {
-        self.now < self.plan.play_ms * 1_000
+        self.now < self.play_us()
     }
 
-    /// The moment, as cores are told it.
+    /// Microseconds during which clients play and things go wrong.
+    fn play_us(&self) -> u64 {
+        self.plan.shape.play_ms * 1_000
+    }
+
+    /// The store as it is, for checkers.
     #[must_use]
-    pub fn moment(&self) -> Now {
+    pub fn truth(&self) -> Store {
+        self.memory.store()
+    }
+
+    /// The moment, as the cores of a process are told it, whose clock on the wall may be wrong.
+    #[must_use]
+    pub fn moment(&self, process: ProcessId) -> Now {
+        let wrong_ms = self.processes.get(&process).map_or(0, |process| process.wrong_ms);
         // The measuring clock did not begin with the realm.
         let mono = Mono(self.now + 1_000_000_000);
         let millis = self.now / 1_000;
         Now {
             mono,
-            wall: WallTime(BEGAN.0 + millis),
+            wall: WallTime((BEGAN.0 + millis).saturating_add_signed(wrong_ms)),
             world: WorldTime(millis),
         }
     }
@@ -225,6 +283,20 @@ impl World {
     /// A number of microseconds from `least` to `most`.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.roll() % (most - least + 1)
+    }
+
+    /// Whether a trouble befalls what passes by.
+    fn befalls(&mut self, trouble: Trouble) -> bool {
+        let roll = self.roll();
+        let hit = self.plan.odds(trouble, self.now / 1_000).hit(roll);
+        if hit {
+            self.count(Kind::Trouble(trouble));
+        }
+        hit
+    }
+
+    fn count(&mut self, kind: Kind) {
+        *self.struck.entry(kind).or_default() += 1;
     }
 
     /// Puts something on the agenda, so many microseconds from now.
@@ -241,25 +313,30 @@ impl World {
     fn begin(&mut self) {
         self.after(0, Step::StartDb);
         self.after(1_000, Step::StartDirector);
-        for number in 0..self.plan.bases {
+        for number in 0..self.plan.shape.bases {
             self.after(10_000 + number, Step::Start { service: Service::Base });
         }
-        for number in 0..self.plan.cells {
+        for number in 0..self.plan.shape.cells {
             self.after(11_000 + number, Step::Start { service: Service::Cell });
         }
-        for client in 0..self.plan.clients {
+        for client in 0..self.plan.shape.clients {
             self.add_client(client);
         }
-        if self.plan.fault_every_ms > 0 {
-            let first = self.plan.fault_every_ms * 1_000 + 2_000_000;
-            self.after(first, Step::Fault);
+        for fault in self.plan.faults.clone() {
+            if let Planned::Strike { at_ms, blow, dice } = fault {
+                self.after(at_ms * 1_000, Step::Strike { blow, dice });
+            }
         }
     }
 
     fn take(&mut self, step: Step) {
         match step {
-            Step::Deliver { to, bytes } => self.deliver(to, &bytes),
+            Step::Deliver { from, to, bytes } => self.deliver(from, to, &bytes),
             Step::Ask { hold, question } => self.ask(hold, question),
+            Step::LateAppend { owner, expect, bytes } => {
+                self.stream.append(owner, expect, bytes);
+            }
+            Step::GiveIds { hold } => self.give_ids(hold),
             Step::Answer { hold, input } => self.answer(hold, input),
             Step::Announce { hold, input } => self.announce(hold, input),
             Step::Wake { hold } => self.wake(hold),
@@ -278,11 +355,14 @@ impl World {
             Step::Datagram { connection, bytes } => self.datagram(connection, &bytes),
             Step::Hangup { connection } => self.hangup(connection),
             Step::Play { client } => self.play(client),
-            Step::Fault => self.fault(),
+            Step::Strike { blow, dice } => self.strike(blow, dice),
             Step::Start { service } => self.start(service),
             Step::Resume { process } => self.resume(process),
+            Step::Reconnect { process } => self.reconnect(process),
             Step::StartDb => self.start_db(),
+            Step::ResumeDb => self.resume_db(),
             Step::StartDirector => self.start_director(),
+            Step::ResumeDirector => self.resume_director(),
         }
     }
 }

@@ -1,58 +1,141 @@
-//! Seeds: `ANNALS_SIM_SEEDS` of them (10 if it is not set), or the one that `ANNALS_SIM_SEED` names.
+//! Seeds: `ANNALS_SIM_SEEDS` of them (10 if it is not set) from `ANNALS_SIM_FIRST` on, or the one that `ANNALS_SIM_SEED`
+//! names, with the faults that `ANNALS_SIM_ONLY` lists by their places in its plan.
 
-use std::panic::catch_unwind;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
 
-use annals_sim::run;
+use annals_sim::{Report, coverage::Coverage, minimal, plan::Plan, run};
 
 /// How many seeds run when nobody says.
 const DEFAULT_SEEDS: u64 = 10;
+
+/// From so many seeds on a kind of fault that never struck is a failure: then the run says nothing of it.
+const LONG_RUN: u64 = 500;
+
+/// Failing seeds that are shrunk and told at length; the others are only named.
+const MOST_SHRUNK: usize = 3;
+
+/// Threads at most: a run takes some ten megabytes.
+const MOST_THREADS: usize = 8;
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok().filter(|text| !text.is_empty())?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-#[test]
-fn every_promise_is_kept() {
-    let seeds = match number("ANNALS_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ANNALS_SIM_SEEDS").unwrap_or(DEFAULT_SEEDS),
+/// The plan of a seed, or the part of it that was asked for.
+fn plan(seed: u64) -> Plan {
+    let plan = Plan::of(seed);
+    let only = std::env::var("ANNALS_SIM_ONLY").ok().filter(|text| !text.is_empty());
+    let Some(only) = only else { return plan };
+    let place = |text: &str| {
+        let place = text.trim().parse();
+        place.unwrap_or_else(|_| panic!("ANNALS_SIM_ONLY={only} is no list of places"))
     };
-    let mut failed = Vec::new();
-    let (mut batches, mut shown, mut calls, mut hand_overs, mut faults) = (0, 0, 0, 0, 0);
-    for seed in seeds.clone() {
-        match catch_unwind(|| run(seed)) {
-            Ok(Ok(report)) => {
-                batches += report.batches;
-                shown += report.shown;
-                calls += report.calls;
-                hand_overs += report.hand_overs;
-                faults += report.faults;
-            }
-            Ok(Err(wrong)) => {
-                println!("{wrong}\nrepeat it with: make sim SEED={seed}\n");
-                failed.push(seed);
-            }
-            Err(_) => {
-                println!("seed {seed} panicked\nrepeat it with: make sim SEED={seed}\n");
-                failed.push(seed);
-            }
-        }
-    }
-    println!(
-        "{} seeds: {batches} batches, {shown} things shown, {calls} calls, {hand_overs} hand-overs, {faults} large faults",
-        seeds.end - seeds.start
-    );
-    assert!(
-        failed.is_empty(),
-        "seeds {failed:?} failed; repeat one with: make sim SEED={}",
-        failed[0]
-    );
+    let places: Vec<usize> = match only.as_str() {
+        "none" => Vec::new(),
+        list => list.split(',').map(place).collect(),
+    };
+    plan.only(&places)
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run() {
-    let once = run(3).expect("seed 3 passes");
-    let again = run(3).expect("seed 3 passes");
-    assert_eq!(format!("{once:?}"), format!("{again:?}"));
+fn every_promise_is_kept() {
+    let first = number("ANNALS_SIM_FIRST").unwrap_or(0);
+    let seeds = match number("ANNALS_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first..first + number("ANNALS_SIM_SEEDS").unwrap_or(DEFAULT_SEEDS),
+    };
+    let (mut failed, mut coverage, mut sum) = (Vec::new(), Coverage::default(), Report::default());
+    for (seed, ran) in run_all(seeds.clone()) {
+        match ran {
+            Ok(report) => {
+                coverage.add(&report.struck);
+                add(&mut sum, &report);
+            }
+            Err(failure) => failed.push((seed, failure)),
+        }
+    }
+    println!(
+        "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs",
+        seeds.end - seeds.start,
+        sum.batches,
+        sum.shown,
+        sum.parts,
+        sum.calls,
+        sum.hand_overs
+    );
+    println!("{coverage}");
+    for (seed, failure) in failed.iter().take(MOST_SHRUNK) {
+        let (shrunk, failure) = minimal(failure);
+        let places: Vec<String> = shrunk.kept.iter().map(ToString::to_string).collect();
+        let only = if places.is_empty() {
+            "none".to_owned()
+        } else {
+            places.join(",")
+        };
+        println!(
+            "\n{failure}{} in {} runs; repeat it with: make sim SEED={seed} ONLY={only}",
+            if shrunk.is_minimal {
+                "this is minimal, found"
+            } else {
+                "shrunk so far"
+            },
+            shrunk.tries
+        );
+    }
+    let names: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
+    assert!(
+        failed.is_empty(),
+        "seeds {names:?} failed; repeat one with: make sim SEED={}",
+        names[0]
+    );
+    let never: Vec<String> = coverage.never().iter().map(ToString::to_string).collect();
+    assert!(
+        seeds.end - seeds.start < LONG_RUN || never.is_empty(),
+        "these faults never struck: {never:?}"
+    );
+}
+
+/// What each seed came to, in their order.
+fn run_all(seeds: std::ops::Range<u64>) -> Vec<(u64, Result<Report, Box<annals_sim::Failure>>)> {
+    let next = AtomicU64::new(seeds.start);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return done;
+            }
+            done.push((seed, run(&plan(seed))));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let mut done: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("a run's panics are caught"));
+        joined.flatten().collect()
+    });
+    done.sort_by_key(|(seed, _)| *seed);
+    done
+}
+
+fn add(sum: &mut Report, report: &Report) {
+    sum.batches += report.batches;
+    sum.shown += report.shown;
+    sum.parts += report.parts;
+    sum.calls += report.calls;
+    sum.hand_overs += report.hand_overs;
+}
+
+#[test]
+fn the_same_plan_gives_the_same_run() {
+    let once = run(&Plan::of(3)).unwrap_or_else(|failure| panic!("{failure}"));
+    let again = run(&Plan::of(3)).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(once, again);
+    assert!(once.parts > 0, "seed 3 shows no change of a part: {once:?}");
 }

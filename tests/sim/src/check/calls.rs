@@ -16,6 +16,9 @@ fn marks(method: &str) -> &'static [&'static str] {
         "passOn" => &["onNote", "onNudge"],
         // A question and its answer.
         "askBase" => &["onEcho"],
+        // Changes of parts and slices, on cell and base.
+        "stash" => &["onStash"],
+        "jot" => &["onJot"],
         _ => &[],
     }
 }

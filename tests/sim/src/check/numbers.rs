@@ -6,7 +6,11 @@ use std::collections::BTreeSet;
 use annals_event::{Body, Link, Subject};
 use annals_ids::{Address, LeafIndex};
 
-use crate::{archive::Archive, plan::Fault, world::World};
+use crate::{
+    archive::Archive,
+    fault::{Blow, Kind},
+    world::World,
+};
 
 /// See the module.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
@@ -40,9 +44,9 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             wrong.push(format!("leaf {leaf} where {expected} belongs"));
         }
     }
-    let lost = [Fault::LoseTail, Fault::LoseMessage]
+    let lost = [Blow::LoseTail, Blow::LoseMessage, Blow::TornWrite]
         .iter()
-        .any(|fault| world.faults.contains_key(fault));
+        .any(|blow| world.struck.contains_key(&Kind::Blow(*blow)));
     wrong.extend(taken_before_made(archive, lost));
     wrong
 }

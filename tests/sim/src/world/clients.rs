@@ -134,12 +134,14 @@ impl World {
         let now = self.millis();
         self.clients[client].core.start(now);
         if self.clients[client].core.is_playing() {
-            match self.roll() % 10 {
+            match self.roll() % 13 {
                 0..=4 => self.walk(client),
                 5 => self.call(client, "mark", Part::Cell),
                 6 => self.call(client, "passOn", Part::Cell),
                 7 => self.call(client, "rename", Part::Base),
                 8 => self.call(client, "askBase", Part::Cell),
+                9 | 10 => self.call(client, "stash", Part::Cell),
+                11 => self.call(client, "jot", Part::Base),
                 _ => {
                     let x = self.roll() % (2 * EXTENT as u64);
                     self.clients[client].heading = Position {
@@ -151,7 +153,7 @@ impl World {
             }
         }
         self.drain_client(client);
-        let pause = self.between(20_000, 250_000);
+        let pause = self.between(20_000, self.plan.shape.pace_us);
         self.after(pause, Step::Play { client });
     }
 
@@ -487,11 +489,16 @@ impl World {
             ..StoredEntity::default()
         };
         let schema = std::sync::Arc::clone(&self.schema);
-        let account = immediate(accounts::create(&self.store, name.as_bytes(), "", &entity, &schema)).ok()?;
+        let created = immediate(accounts::create(&self.store, name.as_bytes(), "", &entity, &schema));
+        let Ok(account) = created else {
+            return Some(LoginRefusal::Busy);
+        };
         let Some(preferred) = self.any_base() else {
             return Some(LoginRefusal::Busy);
         };
-        let checkout = immediate(accounts::check_out(&self.store, account.database, preferred)).ok()?;
+        let Ok(checkout) = immediate(accounts::check_out(&self.store, account.database, preferred)) else {
+            return Some(LoginRefusal::Busy);
+        };
         let Some((base, hold)) = self.located(checkout.owner) else {
             return Some(LoginRefusal::Busy);
         };
@@ -514,7 +521,7 @@ impl World {
 
     fn wanted(&self, request: u64, epoch: Epoch, account: DatabaseId, checkout: u64, secret: &Secret) -> OpenSession {
         let entity_type = self.schema.type_named("Avatar").expect("the game has avatars");
-        let stored = immediate(accounts::load(&self.store, account)).expect("the simulated store answers");
+        let stored = immediate(accounts::load(&self.truth(), account)).expect("the store in memory answers");
         let properties = stored
             .map(|stored| {
                 [Part::Base, Part::Cell]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use annals_director::{Beat, Decision, Grant, Grants, Roster, SILENCE, SpacePlan, divide};
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
-use annals_store::immediate;
+use annals_store::{immediate, layout::owners::OwnerRecord};
 use annals_wire::SpaceMap;
 
 use super::{
@@ -13,11 +13,8 @@ use super::{
 };
 use crate::game::{EXTENT, SPACE};
 
-/// Between two beats, microseconds.
-const BEAT: u64 = 300_000;
-
-/// How far a witness sees in the simulated space, metres: enough to see across a boundary, not enough to see everything.
-const AOI_RADIUS: f32 = 60.0;
+/// Until somebody tries again to lead, microseconds.
+const LEAD_AGAIN: u64 = 500_000;
 
 /// A director that leads.
 pub struct Directing {
@@ -33,11 +30,15 @@ pub struct Directing {
 
 impl World {
     pub(super) fn start_director(&mut self) {
+        if self.director.is_some() {
+            return;
+        }
         let process = ProcessId(1 << 63 | self.now);
         let now = Duration::from_micros(self.now);
-        let seen = immediate(Grants::watch(&self.store)).expect("the simulated store answers");
-        let grants = immediate(Grants::lead(self.store.clone(), process, seen)).expect("nobody else leads");
-        let owners = immediate(grants.owners()).expect("the simulated store answers");
+        let Some((grants, owners)) = self.lead(process) else {
+            self.after(LEAD_AGAIN, Step::StartDirector);
+            return;
+        };
         let held = owners
             .iter()
             .map(|(owner, record)| (*owner, (record.kind, record.process)))
@@ -62,12 +63,49 @@ impl World {
         self.after(0, Step::Direct);
     }
 
+    fn lead(&self, process: ProcessId) -> Option<(Grants, BTreeMap<OwnerId, OwnerRecord>)> {
+        let seen = immediate(Grants::watch(&self.store)).ok()?;
+        let grants = immediate(Grants::lead(self.store.clone(), process, seen)).ok()?;
+        let owners = immediate(grants.owners()).ok()?;
+        Some((grants, owners))
+    }
+
+    /// A director that was stopped tries to go on. It may do so only if nobody took the lead meanwhile.
+    pub(super) fn resume_director(&mut self) {
+        let Some(mut stopped) = self.stopped_director.take() else {
+            return;
+        };
+        match immediate(stopped.grants.beat()) {
+            Ok(()) if self.director.is_some() => {
+                self.broken
+                    .push("a director that had been succeeded went on leading".to_owned());
+            }
+            Ok(()) => {
+                self.director = Some(stopped);
+                self.after(0, Step::Direct);
+            }
+            // It stands by again.
+            Err(_) => {}
+        }
+    }
+
     pub(super) fn direct(&mut self) {
         let Some(mut director) = self.director.take() else {
             return;
         };
+        if self.direct_as(&mut director) {
+            self.director = Some(director);
+            self.after(self.plan.shape.beat_us, Step::Direct);
+        } else {
+            self.note("the store does not answer the director, which stands back");
+            self.after(LEAD_AGAIN, Step::StartDirector);
+        }
+    }
+
+    /// A beat; whether it could do what it decided.
+    fn direct_as(&mut self, director: &mut Directing) -> bool {
         let now = Duration::from_micros(self.now);
-        for (process, host) in self.processes.iter().filter(|(_, host)| host.paused.is_none()) {
+        for (process, host) in self.processes.iter().filter(|(_, host)| host.hears_director()) {
             let holds = Some(match host.service {
                 Service::Base => OwnerKind::Base,
                 Service::Cell => OwnerKind::Cell,
@@ -93,22 +131,23 @@ impl World {
                     immediate(director.grants.grant(owner, process)).map(|grant| (grant, process))
                 }
             };
-            let (grant, process) = done.expect("the simulated store answers");
+            let Ok((grant, process)) = done else { return false };
             director.roster.granted(grant.owner, grant.kind, process);
             director.granted.insert(grant.owner, (grant, process));
         }
-        self.regrant(&mut director);
-        self.give_orders(&director);
-        self.draw(&director);
-        self.director = Some(director);
-        self.after(BEAT, Step::Direct);
+        if !self.regrant(director) {
+            return false;
+        }
+        self.give_orders(director);
+        self.draw(director);
+        true
     }
 
     /// What a live process does not hold for too long is granted to it anew.
-    fn regrant(&mut self, director: &mut Directing) {
+    fn regrant(&mut self, director: &mut Directing) -> bool {
         let silence = u64::try_from(SILENCE.as_micros()).expect("silence is short");
         for (owner, (grant, process)) in &mut director.granted {
-            let Some(host) = self.processes.get(process).filter(|host| host.paused.is_none()) else {
+            let Some(host) = self.processes.get(process).filter(|host| host.hears_director()) else {
                 continue;
             };
             if host.owners.get(owner).is_some_and(|held| held.epoch == grant.epoch) {
@@ -117,16 +156,20 @@ impl World {
             }
             let since = *director.unheld.entry(*owner).or_insert(self.now);
             if self.now - since >= silence {
-                *grant = immediate(director.grants.grant(*owner, *process)).expect("the simulated store answers");
+                let Ok(again) = immediate(director.grants.grant(*owner, *process)) else {
+                    return false;
+                };
+                *grant = again;
                 director.unheld.remove(owner);
             }
         }
+        true
     }
 
     /// What the answers to beats do: holders begin and end.
     fn give_orders(&mut self, director: &Directing) {
         let (mut begin, mut ended) = (Vec::new(), Vec::new());
-        for (process, host) in self.processes.iter_mut().filter(|(_, host)| host.paused.is_none()) {
+        for (process, host) in self.processes.iter_mut().filter(|(_, host)| host.hears_director()) {
             host.owners.retain(|owner, held| {
                 let granted = director.granted.get(owner);
                 let keep = granted.is_some_and(|(grant, holder)| holder == process && grant.epoch == held.epoch);
@@ -161,7 +204,7 @@ impl World {
             .get(&SPACE)
             .map(|space| space.cells.iter().map(|cell| cell.owner).collect())
             .unwrap_or_default();
-        let enough = cells.len() as u64 >= self.plan.cells;
+        let enough = cells.len() as u64 >= self.plan.shape.cells;
         let bootstrap = self
             .map
             .bootstrap
@@ -175,7 +218,7 @@ impl World {
         let plan = SpacePlan {
             space: SPACE,
             extent: EXTENT,
-            aoi_radius: AOI_RADIUS,
+            aoi_radius: self.plan.shape.sight,
             aoi_hysteresis: 5.0,
         };
         self.map = SpaceMap {
@@ -185,6 +228,7 @@ impl World {
         let holds: Vec<Hold> = self
             .processes
             .values()
+            .filter(|host| host.hears_director())
             .flat_map(|host| host.owners.values().map(|held| held.hold))
             .collect();
         for hold in holds {
@@ -195,7 +239,7 @@ impl World {
     /// Who holds an owner with a core that has opened its epoch, and is not stopped.
     pub(super) fn holder(&self, owner: OwnerId) -> Option<Hold> {
         let (grant, process) = self.director.as_ref()?.granted.get(&owner)?;
-        let host = self.processes.get(process).filter(|host| host.paused.is_none())?;
+        let host = self.processes.get(process).filter(|host| host.hears_director())?;
         let held = host
             .owners
             .get(&owner)

@@ -1,81 +1,128 @@
-//! Large faults, one at a time: enough to take everything apart, never two that the fault budget does not allow together.
+//! Blows: enough to take everything apart, never two together that would take away what nobody could put back.
 
 use annals_client::Input as ClientInput;
 use annals_ids::{OwnerId, ProcessId};
 use annals_wire::client::CloseReason;
 
-use super::{Step, World, hosting::Service};
-use crate::plan::Fault;
+use super::{Step, World, hosting::Service, partitions::Cut};
+use crate::fault::{Blow, Kind};
 
-/// How long a paused process sleeps: longer than the director waits and the gate is fresh.
+/// How long a paused process sleeps, microseconds: longer than the director waits and the gate is fresh.
 const PAUSE: (u64, u64) = (3_500_000, 8_000_000);
+
+/// How long a process is cut off: from what nobody notices to what the director does not wait for.
+const CUT: (u64, u64) = (300_000, 9_000_000);
 
 /// How long the log is away, unless all faults end before: longer than a client waits for its connection.
 const OUTAGE: (u64, u64) = (2_000_000, 20_000_000);
 
+/// How long the store is away, and how long the log's disk is slow.
+const SPELL: (u64, u64) = (200_000, 6_000_000);
+
+/// How long log and store are away after a power cut.
+const RESTART: (u64, u64) = (50_000, 2_000_000);
+
+/// Two days, milliseconds: as far as a clock jumps.
+const FAR: i64 = 2 * 86_400_000;
+
+/// How long what was lost takes to be put back: whatever could prevent it waits.
+const HEALING: u64 = 5_000_000;
+
+/// The dice of one blow.
+type Dice<'d> = dyn FnMut() -> u64 + 'd;
+
+fn between((least, most): (u64, u64), dice: &mut Dice<'_>) -> u64 {
+    least + dice() % (most - least + 1)
+}
+
+fn pick<T: Copy>(from: &[T], dice: &mut Dice<'_>) -> Option<T> {
+    let choice = dice() % (from.len().max(1) as u64);
+    from.get(usize::try_from(choice).ok()?).copied()
+}
+
 impl World {
-    pub(super) fn fault(&mut self) {
+    pub(super) fn strike(&mut self, blow: Blow, seed: u64) {
         if !self.is_playing() {
             return;
         }
-        let choice = self.roll();
-        let faults = self.plan.faults.clone();
-        if let Some(&fault) = faults.get(usize::try_from(choice % faults.len().max(1) as u64).expect("few faults")) {
-            *self.faults.entry(fault).or_default() += 1;
-            self.strike(fault);
+        if self.now < self.healing && blow != Blow::Disconnect {
+            self.after(self.healing - self.now, Step::Strike { blow, dice: seed });
+            return;
         }
-        let pause = self.plan.fault_every_ms * 1_000;
-        let next = self.between(pause / 2, pause * 3 / 2);
-        self.after(next, Step::Fault);
+        let mut dice = annals_def::split_mix(seed);
+        if self.hit(blow, &mut dice).is_some() {
+            self.count(Kind::Blow(blow));
+        }
     }
 
-    fn strike(&mut self, fault: Fault) {
-        match fault {
-            Fault::CrashCell => self.crash(Service::Cell),
-            Fault::CrashBase => self.crash(Service::Base),
-            Fault::Pause => self.pause(),
-            Fault::CrashDirector => {
-                if self.director.take().is_some() {
-                    self.note("the director dies");
-                    let delay = self.between(100_000, 4_000_000);
-                    self.after(delay, Step::StartDirector);
-                }
+    /// Does it; `None` if there is nothing to strike.
+    fn hit(&mut self, blow: Blow, dice: &mut Dice<'_>) -> Option<()> {
+        match blow {
+            Blow::CrashCell => self.crash(Service::Cell, dice),
+            Blow::CrashBase => self.crash(Service::Base, dice),
+            Blow::Pause => self.pause(dice),
+            Blow::CutOff => self.cut_one(Cut::OFF, "everything", dice),
+            Blow::CutFromPeers => self.cut_one(Cut::FROM_PEERS, "its peers", dice),
+            Blow::CutFromDirector => self.cut_one(Cut::FROM_DIRECTOR, "the director", dice),
+            Blow::ClockJump => self.jump(dice),
+            Blow::CrashDirector => {
+                self.director.take()?;
+                self.note("the director dies");
+                self.after(between((100_000, 4_000_000), dice), Step::StartDirector);
+                Some(())
             }
-            Fault::CrashDb => {
-                if self.db.take().is_some() {
-                    self.note("db dies");
-                    let delay = self.between(100_000, 3_000_000);
-                    self.after(delay, Step::StartDb);
-                }
+            Blow::PauseDirector => self.pause_director(dice),
+            Blow::CrashDb => {
+                self.db.take()?;
+                self.note("db dies");
+                self.after(between((100_000, 3_000_000), dice), Step::StartDb);
+                Some(())
             }
-            Fault::LoseMessage => self.lose_message(),
-            Fault::LoseTail => self.lose_tail(),
-            Fault::Disconnect => self.disconnect(),
-            Fault::LogAway => {
-                let length = self.between(OUTAGE.0, OUTAGE.1);
+            Blow::PauseDb => self.pause_db(dice),
+            Blow::LoseMessage => self.lose_message(dice),
+            Blow::LoseTail => self.lose_tail(dice),
+            Blow::TornWrite => self.tear(dice),
+            Blow::SlowDisk => {
+                let length = between(SPELL, dice);
+                self.note(format_args!("the log's disk is slow for {} ms", length / 1_000));
+                self.disk_slow = self.disk_slow.max(self.ending(length));
+                Some(())
+            }
+            Blow::LogAway => {
+                let length = between(OUTAGE, dice);
                 self.note(format_args!("the log is away for {} ms", length / 1_000));
-                let until = (self.now + length).min(self.plan.play_ms * 1_000);
-                self.log_away = self.log_away.max(until);
+                self.log_away = self.log_away.max(self.ending(length));
+                Some(())
             }
+            Blow::StoreAway => {
+                let length = between(SPELL, dice);
+                self.note(format_args!("the store is away for {} ms", length / 1_000));
+                self.send_store_away(self.ending(length));
+                Some(())
+            }
+            Blow::Disconnect => self.disconnect(dice),
         }
     }
 
-    fn any_process(&mut self, service: Option<Service>) -> Option<ProcessId> {
+    /// When something that lasts ends: with the playing at the latest.
+    fn ending(&self, length: u64) -> u64 {
+        (self.now + length).min(self.play_us())
+    }
+
+    /// A process that runs and reaches everything.
+    fn any_process(&self, service: Option<Service>, dice: &mut Dice<'_>) -> Option<ProcessId> {
         let able: Vec<ProcessId> = self
             .processes
             .iter()
-            .filter(|(_, host)| host.paused.is_none() && service.is_none_or(|service| service == host.service))
+            .filter(|(_, host)| host.paused.is_none() && !host.cut.is_any())
+            .filter(|(_, host)| service.is_none_or(|service| service == host.service))
             .map(|(process, _)| *process)
             .collect();
-        let choice = self.roll();
-        able.get(usize::try_from(choice % able.len().max(1) as u64).ok()?)
-            .copied()
+        pick(&able, dice)
     }
 
-    fn crash(&mut self, service: Service) {
-        let Some(process) = self.any_process(Some(service)) else {
-            return;
-        };
+    fn crash(&mut self, service: Service, dice: &mut Dice<'_>) -> Option<()> {
+        let process = self.any_process(Some(service), dice)?;
         self.note(format_args!("{service:?} process {process} dies"));
         self.processes.remove(&process);
         let broken: Vec<_> = self
@@ -87,77 +134,146 @@ impl World {
         for connection in broken {
             self.close(connection, CloseReason::Lost);
         }
-        let delay = self.between(50_000, 5_000_000);
-        self.after(delay, Step::Start { service });
+        self.after(between((50_000, 5_000_000), dice), Step::Start { service });
+        Some(())
     }
 
-    fn pause(&mut self) {
-        let Some(process) = self.any_process(None) else { return };
-        let length = self.between(PAUSE.0, PAUSE.1);
+    fn pause(&mut self, dice: &mut Dice<'_>) -> Option<()> {
+        let process = self.any_process(None, dice)?;
+        let length = between(PAUSE, dice);
         self.note(format_args!("process {process} stops for {} ms", length / 1_000));
         let until = self.now + length;
-        if let Some(host) = self.processes.get_mut(&process) {
-            host.paused = Some(until);
-        }
+        self.processes.get_mut(&process)?.paused = Some(until);
         self.after(length, Step::Resume { process });
+        Some(())
+    }
+
+    fn cut_one(&mut self, cut: Cut, from: &str, dice: &mut Dice<'_>) -> Option<()> {
+        let process = self.any_process(None, dice)?;
+        let length = between(CUT, dice);
+        self.note(format_args!(
+            "process {process} is cut off from {from} for {} ms",
+            length / 1_000
+        ));
+        self.cut(process, cut, length);
+        Some(())
+    }
+
+    fn jump(&mut self, dice: &mut Dice<'_>) -> Option<()> {
+        let process = self.any_process(None, dice)?;
+        let reach = [1_000, 60_000, FAR][(dice() % 3) as usize];
+        let wrong_ms = (dice() % (2 * reach as u64)).cast_signed() - reach;
+        self.note(format_args!(
+            "the wall clock of process {process} is {wrong_ms} ms wrong"
+        ));
+        self.processes.get_mut(&process)?.wrong_ms = wrong_ms;
+        Some(())
+    }
+
+    fn pause_director(&mut self, dice: &mut Dice<'_>) -> Option<()> {
+        if self.stopped_director.is_some() {
+            return None;
+        }
+        self.stopped_director = Some(self.director.take()?);
+        let (length, successor) = (between(PAUSE, dice), between((100_000, 3_000_000), dice));
+        self.note(format_args!("the director stops for {} ms", length / 1_000));
+        self.after(successor, Step::StartDirector);
+        self.after(length, Step::ResumeDirector);
+        Some(())
+    }
+
+    fn pause_db(&mut self, dice: &mut Dice<'_>) -> Option<()> {
+        if self.stopped_db.is_some() {
+            return None;
+        }
+        self.stopped_db = Some(self.db.take()?);
+        let (length, successor) = (between(PAUSE, dice), between((100_000, 3_000_000), dice));
+        self.note(format_args!("db stops for {} ms", length / 1_000));
+        self.after(successor, Step::StartDb);
+        self.after(length, Step::ResumeDb);
+        Some(())
     }
 
     /// Whether somebody who runs keeps what an owner's log may lose: the fault budget.
     fn is_kept(&self, owner: OwnerId) -> bool {
-        let live = self.processes.values().filter(|host| host.paused.is_none());
+        let live = self
+            .processes
+            .values()
+            .filter(|host| host.paused.is_none() && !host.cut.is_any());
         let mut cores = live.filter_map(|host| host.owners.get(&owner)?.core.as_ref());
         cores.any(|core| core.stopped().is_none() && core.writer().opening().is_some())
     }
 
     /// A loss is within the budget while the writer of what is lost lives, or once db has archived it. Writers die in this
-    /// world, so that nothing is lost while there is anything that only a dead writer could replace.
+    /// world, so that nothing is lost while there is anything that only a dead writer could replace, and nobody dies while
+    /// what was lost is being put back.
     fn may_lose(&self) -> bool {
         let settled = self.director.is_some() && self.db.is_some();
-        let owners = annals_store::immediate(annals_director::read_owners(&self.store));
-        settled && owners.is_ok_and(|owners| owners.keys().all(|owner| self.is_kept(*owner)))
+        let reached = self.log_away <= self.now && self.disk_slow <= self.now && !self.is_store_away();
+        let owners = annals_store::immediate(annals_director::read_owners(&self.truth()));
+        settled && reached && owners.is_ok_and(|owners| owners.keys().all(|owner| self.is_kept(*owner)))
     }
 
-    fn lose_message(&mut self) {
-        if self.may_lose() {
-            let choice = self.roll();
-            if let Some(owner) = self.stream.lose_one(choice) {
-                self.note(format_args!(
-                    "the stream loses a batch from the middle of owner {owner}'s log"
-                ));
-            }
+    /// Gives what was lost the time to be put back. Where nobody puts it back there is nothing to wait for.
+    fn heal(&mut self) {
+        if self.plan.fills {
+            self.healing = self.now + HEALING;
         }
     }
 
-    fn lose_tail(&mut self) {
-        if self.may_lose() {
-            let count = self.between(1, 4);
-            let lost = self.stream.lose_tail(usize::try_from(count).expect("few"));
-            self.note(format_args!("the stream loses its newest messages, of owners {lost:?}"));
+    fn lose_message(&mut self, dice: &mut Dice<'_>) -> Option<()> {
+        if !self.may_lose() {
+            return None;
         }
+        let owner = self.stream.lose_one(dice())?;
+        self.note(format_args!(
+            "the stream loses a batch from the middle of owner {owner}'s log"
+        ));
+        self.heal();
+        Some(())
     }
 
-    fn disconnect(&mut self) {
+    fn lose_tail(&mut self, dice: &mut Dice<'_>) -> Option<()> {
+        if !self.may_lose() {
+            return None;
+        }
+        let count = between((1, 4), dice);
+        let lost = self.stream.lose_tail(usize::try_from(count).ok()?);
+        self.note(format_args!("the stream loses its newest messages, of owners {lost:?}"));
+        self.heal();
+        Some(())
+    }
+
+    fn tear(&mut self, dice: &mut Dice<'_>) -> Option<()> {
+        let (length, unsynced) = (between(RESTART, dice), between((0, 3), dice));
+        self.note(format_args!(
+            "power fails; log and store are back in {} ms",
+            length / 1_000
+        ));
+        if self.may_lose() && unsynced > 0 {
+            let lost = self.stream.lose_tail(usize::try_from(unsynced).ok()?);
+            self.note(format_args!("what was not synced is gone, of owners {lost:?}"));
+            self.heal();
+        }
+        self.stream.tear();
+        self.tear_commits(1);
+        self.log_away = self.log_away.max(self.ending(length));
+        self.send_store_away(self.ending(length));
+        Some(())
+    }
+
+    fn disconnect(&mut self, dice: &mut Dice<'_>) -> Option<()> {
         let open: Vec<_> = self.connections.keys().copied().collect();
-        let choice = self.roll();
-        let Some(&connection) = open.get(usize::try_from(choice % open.len().max(1) as u64).expect("few")) else {
-            return;
-        };
-        let Some(found) = self.connections.get(&connection).copied() else {
-            return;
-        };
+        let connection = pick(&open, dice)?;
+        let found = self.connections.get(&connection).copied()?;
         self.note(format_args!("client {}'s connection breaks", found.client));
         let input = ClientInput::Disconnected {
             attempt: found.attempt,
             reason: CloseReason::Lost,
         };
-        self.after(
-            0,
-            Step::ToClient {
-                client: found.client,
-                input,
-            },
-        );
-        let delay = self.between(1_000, 2_000_000);
-        self.after(delay, Step::Hangup { connection });
+        let client = found.client;
+        self.after(0, Step::ToClient { client, input });
+        self.after(between((1_000, 2_000_000), dice), Step::Hangup { connection });
+        Some(())
     }
 }

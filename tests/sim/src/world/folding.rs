@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use annals_db::{Alarm, Folder};
+use annals_db::{Alarm, FoldError, Folded, Folder};
 use annals_event::Header;
 use annals_ids::{BatchNumber, OwnerId};
 use annals_node::writer::{self, Tip};
@@ -14,8 +14,11 @@ use super::{
 };
 use crate::stream::Lane;
 
-/// Between two looks at the stream, microseconds.
-const LOOK: u64 = 20_000;
+/// Until db is started again that could not begin or go on, microseconds.
+const BEGIN_AGAIN: u64 = 400_000;
+
+/// Looks between two questions for what is missing.
+const ASK_EVERY: u64 = 10;
 
 /// A db that runs.
 pub struct Folding {
@@ -29,8 +32,14 @@ pub struct Folding {
 
 impl World {
     pub(super) fn start_db(&mut self) {
+        if self.db.is_some() {
+            return;
+        }
         let begun = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
-        let folder = immediate(begun).expect("the simulated store answers");
+        let Ok(folder) = immediate(begun) else {
+            self.after(BEGIN_AGAIN, Step::StartDb);
+            return;
+        };
         self.db = Some(Folding {
             folder,
             position: 1,
@@ -40,8 +49,55 @@ impl World {
         self.after(0, Step::Fold);
     }
 
+    /// A db that was stopped goes on. Once another has begun, nothing that it does counts.
+    pub(super) fn resume_db(&mut self) {
+        let Some(mut stopped) = self.stopped_db.take() else {
+            return;
+        };
+        if self.db.is_none() {
+            self.db = Some(stopped);
+            self.after(0, Step::Fold);
+            return;
+        }
+        self.read_stream(&mut stopped);
+        while stopped.folder.has_work() {
+            match immediate(stopped.folder.commit()) {
+                Ok(folded) if folded.cursors.is_empty() => break,
+                Ok(_) => self
+                    .broken
+                    .push("a db that had been succeeded went on folding".to_owned()),
+                Err(_) => break,
+            }
+        }
+    }
+
     pub(super) fn fold(&mut self) {
         let Some(mut db) = self.db.take() else { return };
+        self.read_stream(&mut db);
+        while db.folder.has_work() {
+            match immediate(db.folder.commit()) {
+                Ok(folded) => self.announce_folded(&mut db, folded),
+                Err(error) => {
+                    let is_superseded = matches!(error, FoldError::Superseded { .. });
+                    assert!(is_superseded || self.is_store_troubled(), "db cannot fold: {error}");
+                    self.note(format_args!("db begins anew: {error}"));
+                    self.after(BEGIN_AGAIN, Step::StartDb);
+                    return;
+                }
+            }
+        }
+        db.looks += 1;
+        if db.looks.is_multiple_of(ASK_EVERY) && self.plan.fills {
+            self.ask_for_missing(&db);
+        }
+        self.db = Some(db);
+        self.after(self.plan.shape.look_us, Step::Fold);
+    }
+
+    fn read_stream(&self, db: &mut Folding) {
+        if self.now < self.log_away {
+            return;
+        }
         if self.stream.end() + 1 < db.position {
             // The stream has lost its tail: sequences are given out again.
             db.position = 1;
@@ -56,35 +112,29 @@ impl World {
             }
             db.folder.offer(message.owner, message.bytes.clone());
         }
-        while db.folder.has_work() {
-            let folded = immediate(db.folder.commit()).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
-            for alarm in folded.alarms {
-                self.judge_alarm(&alarm);
-            }
-            for (owner, cursor) in folded.cursors {
-                let tip = Tip {
-                    number: cursor.batch,
-                    hash: cursor.hash,
+    }
+
+    fn announce_folded(&mut self, db: &mut Folding, folded: Folded) {
+        for alarm in folded.alarms {
+            self.judge_alarm(&alarm);
+        }
+        for (owner, cursor) in folded.cursors {
+            let tip = Tip {
+                number: cursor.batch,
+                hash: cursor.hash,
+            };
+            for hold in self.holds_of(owner) {
+                let input = writer::Input::Archived {
+                    upto: tip,
+                    epoch: cursor.epoch,
                 };
-                for hold in self.holds_of(owner) {
-                    let input = writer::Input::Archived {
-                        upto: tip,
-                        epoch: cursor.epoch,
-                    };
-                    let delay = self.between(100, 2_000);
-                    self.after(delay, Step::Announce { hold, input });
-                }
-                if db.looks.is_multiple_of(16) {
-                    self.trim(&mut db, owner, cursor.batch);
-                }
+                let delay = self.between(100, 2_000);
+                self.after(delay, Step::Announce { hold, input });
+            }
+            if db.looks.is_multiple_of(self.plan.shape.trim_every) {
+                self.trim(db, owner, cursor.batch);
             }
         }
-        db.looks += 1;
-        if db.looks.is_multiple_of(10) {
-            self.ask_for_missing(&db);
-        }
-        self.db = Some(db);
-        self.after(LOOK, Step::Fold);
     }
 
     fn trim(&mut self, db: &mut Folding, owner: OwnerId, batch: BatchNumber) {
@@ -112,7 +162,8 @@ impl World {
     }
 
     fn holds_of(&self, owner: OwnerId) -> Vec<Hold> {
-        let live = self.processes.values().filter(|host| host.paused.is_none());
+        let live = self.processes.values();
+        let live = live.filter(|host| host.paused.is_none() && !host.cut.log);
         live.filter_map(|host| host.owners.get(&owner))
             .map(|held| held.hold)
             .collect()

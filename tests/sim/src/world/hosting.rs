@@ -1,6 +1,9 @@
 //! Processes and the owners they hold: what the host's holder does, without waiting.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use annals_base::{BaseInput, BaseRole};
 use annals_cell::{CellInput, CellRole};
@@ -10,7 +13,7 @@ use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId, Shard};
 use annals_node::{
     Beginning, Input, Output, Owner,
     chain::assemble,
-    writer::{self, Action, Durability, Opening, OpeningRefused, PATIENCE, Tip},
+    writer::{self, Action, Opening, OpeningRefused, Tip},
 };
 use annals_store::{
     immediate,
@@ -18,8 +21,8 @@ use annals_store::{
 };
 use annals_wire::bus::Envelope;
 
-use super::{REALM, Step, World};
-use crate::game::Game;
+use super::{REALM, Step, World, partitions::Cut};
+use crate::{fault::Trouble, game::Game, stream::Appended};
 
 /// The one shard.
 pub const SHARD: Shard = Shard(0);
@@ -50,10 +53,22 @@ pub struct Process {
     pub service: Service,
     /// Until when it is stopped, if it is.
     pub paused: Option<u64>,
+    /// What it does not reach.
+    pub cut: Cut,
+    /// How far its clock on the wall is ahead, milliseconds.
+    pub wrong_ms: i64,
     /// What happened to it meanwhile.
     pub(crate) missed: Vec<Step>,
     /// What it holds.
     pub owners: BTreeMap<OwnerId, Held>,
+}
+
+impl Process {
+    /// Whether the director and it reach each other.
+    #[must_use]
+    pub fn hears_director(&self) -> bool {
+        self.paused.is_none() && !self.cut.director
+    }
 }
 
 /// An owner that a process holds or is taking over.
@@ -66,6 +81,8 @@ pub struct Held {
     pub ids: std::ops::Range<u64>,
     /// The core, once it is taken over.
     pub core: Option<Core>,
+    /// What waits until it takes inputs again.
+    waiting: VecDeque<Given>,
     /// Whether a question of it is under way.
     asking: bool,
     /// When it will be woken.
@@ -112,7 +129,31 @@ impl Question {
     }
 }
 
+impl Held {
+    fn is_full(&self) -> bool {
+        self.core.as_ref().is_some_and(Core::is_full)
+    }
+
+    fn wait(&mut self, given: Given) {
+        // That time has passed is news once.
+        let is_said = matches!((&given, self.waiting.back()), (Given::Time, Some(Given::Time)));
+        if !is_said {
+            self.waiting.push_back(given);
+        }
+    }
+
+    fn next_waiting(&mut self) -> Option<Given> {
+        if self.is_full() { None } else { self.waiting.pop_front() }
+    }
+}
+
 impl Core {
+    /// Whether it takes no inputs but from the log, and no time passes for it.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        either!(self, owner => owner.is_full())
+    }
+
     /// Its state.
     #[must_use]
     pub fn state(&self) -> &OwnerState {
@@ -143,6 +184,8 @@ impl World {
                 let started = Process {
                     service,
                     paused: None,
+                    cut: Cut::default(),
+                    wrong_ms: 0,
                     missed: Vec::new(),
                     owners: BTreeMap::new(),
                 };
@@ -170,6 +213,7 @@ impl World {
                 epoch,
                 ids,
                 core: None,
+                waiting: VecDeque::new(),
                 asking: false,
                 waking: None,
             },
@@ -180,8 +224,12 @@ impl World {
 
     /// Rule E1.
     pub(super) fn take_over(&mut self, hold: Hold) {
-        let now = self.moment();
+        let now = self.moment(hold.process);
         if self.defer(hold.process, |_| Step::TakeOver { hold }) {
+            return;
+        }
+        if self.cut_of(hold.process).log {
+            self.after(300_000, Step::TakeOver { hold });
             return;
         }
         let Some(held) = self.held(hold) else { return };
@@ -206,7 +254,7 @@ impl World {
             state,
             chain,
             imprint,
-            durability: Durability::Log,
+            durability: self.plan.shape.durability,
             ids,
             schema: Arc::clone(&self.schema),
             behaviour: Arc::new(Game),
@@ -231,9 +279,12 @@ impl World {
             .ok()?
             .get(&owner)
             .copied()?;
-        let recovered = immediate(recover(&self.store, SHARD, owner, record.kind))
-            .unwrap_or_else(|error| panic!("seed {}: owner {owner} cannot be recovered: {error}", self.seed));
-        let openings = self.openings(owner);
+        let recovered = match immediate(recover(&self.store, SHARD, owner, record.kind)) {
+            Ok(recovered) => recovered,
+            Err(_) if self.is_store_troubled() => return None,
+            Err(error) => panic!("seed {}: owner {owner} cannot be recovered: {error}", self.seed),
+        };
+        let openings = self.openings(owner)?;
         let (batches, last) = self.stream.read(owner);
         let archived = Tip {
             number: recovered.cursor.batch,
@@ -250,15 +301,13 @@ impl World {
         Some((state, chain))
     }
 
-    fn openings(&self, owner: OwnerId) -> Vec<Opening> {
+    fn openings(&self, owner: OwnerId) -> Option<Vec<Opening>> {
         let read = self
             .store
             .read(|transaction| async move { owners::read_openings(&transaction, owner, Epoch(0)).await });
-        let records = immediate(read).expect("the simulated store answers");
-        records
-            .into_iter()
-            .map(|OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash })
-            .collect()
+        let records = immediate(read).ok()?.into_iter();
+        let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
+        Some(records.map(opening).collect())
     }
 
     /// Everything for a stopped process waits for it to go on.
@@ -297,7 +346,7 @@ impl World {
             .filter(|held| held.hold == hold)
     }
 
-    pub(super) fn deliver(&mut self, to: OwnerId, bytes: &[u8]) {
+    pub(super) fn deliver(&mut self, from: ProcessId, to: OwnerId, bytes: &[u8]) {
         let Ok(envelope) = Envelope::decode(bytes) else {
             panic!("seed {}: an envelope does not come back", self.seed)
         };
@@ -306,9 +355,11 @@ impl World {
             .values()
             .filter_map(|host| host.owners.get(&to))
             .map(|held| held.hold)
+            .filter(|hold| self.reach_each_other(from, hold.process))
             .collect();
         for hold in holds {
             if !self.defer(hold.process, |_| Step::Deliver {
+                from,
                 to,
                 bytes: bytes.to_vec(),
             }) {
@@ -318,6 +369,11 @@ impl World {
     }
 
     pub(super) fn answer(&mut self, hold: Hold, input: writer::Input) {
+        let input = match self.cut_of(hold.process).log {
+            // What was asked is done; its answer does not get through.
+            true => writer::Input::Silent,
+            false => input,
+        };
         let kept = input.clone();
         if self.defer(hold.process, |_| Step::Answer { hold, input: kept }) {
             return;
@@ -333,7 +389,7 @@ impl World {
         if self
             .processes
             .get(&hold.process)
-            .is_some_and(|host| host.paused.is_none())
+            .is_some_and(|host| host.paused.is_none() && !host.cut.log)
         {
             self.give(hold, Given::Log(input));
         }
@@ -357,9 +413,24 @@ impl World {
         self.give(hold, Given::Time);
     }
 
-    /// Gives a core an input and does all it says.
+    /// Gives a core an input, once it takes any, and does all it says.
     pub(super) fn give(&mut self, hold: Hold, given: Given) {
-        let now = self.moment();
+        let waits = !matches!(given, Given::Log(_) | Given::Ids(_));
+        match self.held(hold) {
+            Some(held) if waits && held.is_full() => {
+                held.wait(given);
+                // Its log goes on all the same.
+                self.drain(hold);
+            }
+            _ => self.hand(hold, given),
+        }
+        while let Some(next) = self.held(hold).and_then(Held::next_waiting) {
+            self.hand(hold, next);
+        }
+    }
+
+    fn hand(&mut self, hold: Hold, given: Given) {
+        let now = self.moment(hold.process);
         let Some(core) = self.held(hold).and_then(|held| held.core.as_mut()) else {
             return;
         };
@@ -376,7 +447,7 @@ impl World {
     }
 
     fn drain(&mut self, hold: Hold) {
-        let now = self.moment();
+        let now = self.moment(hold.process);
         let Some(held) = self.held(hold) else { return };
         let Some(core) = held.core.as_mut() else { return };
         let question = if held.asking {
@@ -392,7 +463,11 @@ impl World {
         let stopped = core.stopped().cloned();
         held.asking |= question.is_some();
         if let Some(question) = question {
-            let delay = self.between(200, 2_500);
+            let most = match question {
+                Question::Append { .. } => self.plan.shape.append_us,
+                _ => 2_500,
+            };
+            let delay = self.between(200, most);
             self.after(delay, Step::Ask { hold, question });
         }
         for output in outputs {
@@ -431,33 +506,34 @@ impl World {
 
     fn emit(&mut self, hold: Hold, output: Output) {
         match output {
-            Output::Send { to, envelope } => self.publish(to, &envelope),
-            Output::WantIds => {
-                let granted = self
-                    .director
-                    .as_ref()
-                    .map(|director| immediate(director.grants.more_ids()));
-                if let Some(Ok(ids)) = granted {
-                    self.give(hold, Given::Ids(ids));
-                }
-            }
+            Output::Send { to, envelope } => self.publish(hold.process, to, &envelope),
+            Output::WantIds => self.give_ids(hold),
             other => self.emit_to_client(other),
         }
     }
 
-    /// The bus: it may lose, repeat, hold back and so reorder.
-    fn publish(&mut self, to: OwnerId, envelope: &Envelope) {
-        let bytes = envelope.encode();
-        let faulty = self.is_playing();
-        let roll = self.roll();
-        if faulty && self.plan.drop.hit(roll) {
+    /// Ids for a holder that wants some, as soon as a director can be reached that grants them.
+    pub(super) fn give_ids(&mut self, hold: Hold) {
+        if self.defer(hold.process, |_| Step::GiveIds { hold }) {
             return;
         }
-        let roll = self.roll();
-        let copies = if faulty && self.plan.duplicate.hit(roll) { 2 } else { 1 };
+        let reached = self.director.as_ref().filter(|_| !self.cut_of(hold.process).director);
+        match reached.map(|director| immediate(director.grants.more_ids())) {
+            Some(Ok(ids)) => self.give(hold, Given::Ids(ids)),
+            _ if self.held(hold).is_some() => self.after(300_000, Step::GiveIds { hold }),
+            _ => {}
+        }
+    }
+
+    /// The bus: it may lose, repeat, hold back and so reorder.
+    fn publish(&mut self, from: ProcessId, to: OwnerId, envelope: &Envelope) {
+        let bytes = envelope.encode();
+        if self.befalls(Trouble::Drop) {
+            return;
+        }
+        let copies = if self.befalls(Trouble::Duplicate) { 2 } else { 1 };
         for _ in 0..copies {
-            let roll = self.roll();
-            let late = faulty && self.plan.delay.hit(roll);
+            let late = self.befalls(Trouble::Delay);
             let delay = if late {
                 self.between(10_000, 2_000_000)
             } else {
@@ -466,6 +542,7 @@ impl World {
             self.after(
                 delay,
                 Step::Deliver {
+                    from,
                     to,
                     bytes: bytes.clone(),
                 },
@@ -475,25 +552,38 @@ impl World {
 
     /// A question reaches log or store; the answer may be lost.
     pub(super) fn ask(&mut self, hold: Hold, question: Question) {
-        let faulty = self.is_playing();
-        let patience = u64::try_from(PATIENCE.as_micros()).expect("patience is short");
-        let roll = self.roll();
+        let patience = self.plan.shape.patience_us;
+        let silent = Step::Answer {
+            hold,
+            input: writer::Input::Silent,
+        };
         let away = question.is_for_log() && self.now < self.log_away;
-        if away || (faulty && self.plan.lost_append.hit(roll)) {
-            self.after(
-                patience,
-                Step::Answer {
-                    hold,
-                    input: writer::Input::Silent,
-                },
-            );
+        if away || self.cut_of(hold.process).log || self.befalls(Trouble::LostAppend) {
+            self.after(patience, silent);
+            return;
+        }
+        let slow = question.is_for_log() && self.now < self.disk_slow;
+        let mut pause = if slow { self.between(0, 3 * patience) } else { 0 };
+        if matches!(question, Question::Append { .. }) && self.befalls(Trouble::LateAppend) {
+            pause = patience + self.between(0, 2_000_000);
+        }
+        if pause >= patience {
+            if let Question::Append { expect, bytes } = question {
+                let owner = hold.owner;
+                self.after(pause, Step::LateAppend { owner, expect, bytes });
+            }
+            self.after(patience, silent);
             return;
         }
         let Some(epoch) = self.epoch_of(hold) else { return };
         let input = match question {
             Question::Append { expect, bytes } => match self.stream.append(hold.owner, expect, bytes) {
-                Some(sequence) => writer::Input::Appended { sequence },
-                None => writer::Input::Rejected,
+                Appended::At(sequence) => writer::Input::Appended { sequence },
+                Appended::Rejected => writer::Input::Rejected,
+                Appended::Torn => {
+                    self.after(patience, silent);
+                    return;
+                }
             },
             Question::ReadLast => writer::Input::Last(self.stream.last(hold.owner)),
             Question::Look => writer::Input::Looked {
@@ -507,17 +597,10 @@ impl World {
                 Err(_) => writer::Input::Silent,
             },
         };
-        let roll = self.roll();
-        if faulty && self.plan.lost_answer.hit(roll) {
-            self.after(
-                patience,
-                Step::Answer {
-                    hold,
-                    input: writer::Input::Silent,
-                },
-            );
+        if self.befalls(Trouble::LostAnswer) {
+            self.after(patience, silent);
         } else {
-            let delay = self.between(200, 1_500);
+            let delay = pause + self.between(200, 1_500);
             self.after(delay, Step::Answer { hold, input });
         }
     }
