@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::{Body, Subject};
+use annals_event::{Batch, Body, Event, Subject};
 use annals_ids::{CallNumber, EntityId, OwnerId, Part};
 
-use crate::{archive::Archive, world::World};
+use crate::{
+    archive::Archive,
+    fault::{Blow, Kind},
+    world::World,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -14,55 +18,20 @@ enum Place {
     Gone,
 }
 
+/// Where each part is, as far as events were gone through.
+type Places = BTreeMap<(EntityId, Part), Place>;
+
 /// See the module.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut places: BTreeMap<(EntityId, Part), Place> = BTreeMap::new();
-    for (owner, number) in archive.leaves.values() {
-        let Some(batch) = archive.logs[owner].iter().find(|batch| batch.header.number == *number) else {
-            continue;
-        };
-        for event in &batch.events {
-            let Subject::Entity(entity, part) = event.subject else {
-                continue;
-            };
-            let key = (entity, part);
-            let place = places.get(&key).copied();
-            let next = match (&event.body, place) {
-                (Body::BaseCreated(_) | Body::CellCreated(_), None) => Place::Real(*owner),
-                (Body::Offloaded { to, number }, Some(Place::Real(at))) if at == *owner => {
-                    Place::UnderWay(at, *to, *number)
-                }
-                (Body::Onloaded { from, number, .. }, Some(Place::UnderWay(was, to, sent)))
-                    if *from == was && to == *owner && *number == sent =>
-                {
-                    Place::Real(*owner)
-                }
-                (Body::Returned { to, number }, Some(Place::UnderWay(was, sent_to, sent)))
-                    if was == *owner && *to == sent_to && *number == sent =>
-                {
-                    Place::Real(*owner)
-                }
-                (Body::Destroyed, Some(Place::Real(at))) if at == *owner => Place::Gone,
-                (
-                    Body::Offloaded { .. }
-                    | Body::Onloaded { .. }
-                    | Body::Returned { .. }
-                    | Body::Destroyed
-                    | Body::BaseCreated(_)
-                    | Body::CellCreated(_),
-                    place,
-                ) => {
-                    wrong.push(format!(
-                        "{part} of entity {entity}: \"{}\" on owner {owner} while {place:?}",
-                        event.body.name()
-                    ));
-                    continue;
-                }
-                _ => continue,
-            };
-            places.insert(key, next);
-        }
+    let mut places = Places::new();
+    let has_lost = [Blow::LoseTail, Blow::LoseMessage, Blow::TornWrite]
+        .iter()
+        .any(|blow| world.struck.contains_key(&Kind::Blow(*blow)));
+    if has_lost {
+        in_causal_order(archive, &mut places, &mut wrong);
+    } else {
+        in_archived_order(archive, &mut places, &mut wrong);
     }
     unsettled(archive, &places, &mut wrong);
     if world.clients.iter().all(|client| client.told.is_empty()) {
@@ -71,8 +40,92 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
+/// As long as the log loses nothing, the archive's order is one in which it happened (rule F5).
+fn in_archived_order(archive: &Archive, places: &mut Places, wrong: &mut Vec<String>) {
+    for (owner, number) in archive.leaves.values() {
+        let batch = archive.logs[owner].iter().find(|batch| batch.header.number == *number);
+        for event in batch.into_iter().flat_map(|batch| &batch.events) {
+            wrong.extend(follow(*owner, event, places).err());
+        }
+    }
+}
+
+/// What was put back after a loss stands behind what followed from it: then the logs are gone through side by side, each in
+/// its own order, and one waits while its next event would follow from what no other has come to.
+fn in_causal_order(archive: &Archive, places: &mut Places, wrong: &mut Vec<String>) {
+    let events = |log: &'_ Vec<Batch>| {
+        log.iter()
+            .flat_map(|batch| batch.events.clone())
+            .collect::<Vec<Event>>()
+    };
+    let mut logs: Vec<(OwnerId, Vec<Event>, usize)> = archive
+        .logs
+        .iter()
+        .map(|(owner, log)| (*owner, events(log), 0))
+        .collect();
+    let mut goes_on = true;
+    while goes_on {
+        goes_on = false;
+        for (owner, events, at) in &mut logs {
+            while events
+                .get(*at)
+                .is_some_and(|event| follow(*owner, event, places).is_ok())
+            {
+                *at += 1;
+                goes_on = true;
+            }
+        }
+    }
+    for (owner, events, at) in logs {
+        if let Some(event) = events.get(at) {
+            wrong.extend(follow(owner, event, places).err());
+        }
+    }
+}
+
+/// Takes an event into account, if it can follow what went before.
+fn follow(owner: OwnerId, event: &Event, places: &mut Places) -> Result<(), String> {
+    let Subject::Entity(entity, part) = event.subject else {
+        return Ok(());
+    };
+    let key = (entity, part);
+    let place = places.get(&key).copied();
+    let next = match (&event.body, place) {
+        (Body::BaseCreated(_) | Body::CellCreated(_), None) => Place::Real(owner),
+        (Body::Offloaded { to, number }, Some(Place::Real(at))) if at == owner => Place::UnderWay(at, *to, *number),
+        (Body::Onloaded { from, number, .. }, Some(Place::UnderWay(was, to, sent)))
+            if *from == was && to == owner && *number == sent =>
+        {
+            Place::Real(owner)
+        }
+        (Body::Returned { to, number }, Some(Place::UnderWay(was, sent_to, sent)))
+            if was == owner && *to == sent_to && *number == sent =>
+        {
+            Place::Real(owner)
+        }
+        (Body::Destroyed, Some(Place::Real(at))) if at == owner => Place::Gone,
+        (
+            Body::Offloaded { .. }
+            | Body::Onloaded { .. }
+            | Body::Returned { .. }
+            | Body::Destroyed
+            | Body::BaseCreated(_)
+            | Body::CellCreated(_),
+            place,
+        ) => {
+            return Err(format!(
+                "{part} of entity {entity}: \"{}\" on owner {owner} while {place:?}",
+                event.body.name()
+            ));
+        }
+        _ => return Ok(()),
+    };
+    places.insert(key, next);
+    Ok(())
+}
+
 /// At the end of a run nothing is under way, and each real part is held by one owner.
-fn unsettled(archive: &Archive, places: &BTreeMap<(EntityId, Part), Place>, wrong: &mut Vec<String>) {
+fn unsettled(archive: &Archive, places: &Places, wrong: &mut Vec<String>) {
     let underway = places.iter().filter(|(_, place)| matches!(place, Place::UnderWay(..)));
     wrong.extend(
         underway.map(|((entity, part), place)| format!("{part} of entity {entity} ended up nowhere: {place:?}")),
