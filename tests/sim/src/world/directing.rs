@@ -140,6 +140,7 @@ impl World {
         }
         self.give_orders(director);
         self.draw(director);
+        self.spread_map();
         true
     }
 
@@ -225,13 +226,18 @@ impl World {
             bootstrap,
             ..divide(plan, &owners, &self.map)
         };
-        let holds: Vec<Hold> = self
-            .processes
-            .values()
-            .filter(|host| host.hears_director())
-            .flat_map(|host| host.owners.values().map(|held| held.hold))
-            .collect();
-        for hold in holds {
+    }
+
+    /// The answer to the beat of a process that knows an older map holds the newest one.
+    fn spread_map(&mut self) {
+        let mut uninformed = Vec::new();
+        for host in self.processes.values_mut().filter(|host| host.hears_director()) {
+            if host.map.version < self.map.version {
+                host.map = self.map.clone();
+            }
+            uninformed.extend(host.owners.values().map(|held| held.hold));
+        }
+        for hold in uninformed {
             self.tell_map(hold);
         }
     }

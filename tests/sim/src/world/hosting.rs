@@ -19,7 +19,7 @@ use annals_store::{
     immediate,
     layout::owners::{self, OpeningRecord},
 };
-use annals_wire::bus::Envelope;
+use annals_wire::{SpaceMap, bus::Envelope};
 
 use super::{REALM, Step, World, partitions::Cut};
 use crate::{fault::Trouble, game::Game, stream::Appended};
@@ -57,6 +57,8 @@ pub struct Process {
     pub cut: Cut,
     /// How far its clock on the wall is ahead, milliseconds.
     pub wrong_ms: i64,
+    /// The map of spaces as the director told it last.
+    pub(super) map: SpaceMap,
     /// What happened to it meanwhile.
     pub(crate) missed: Vec<Step>,
     /// What it holds.
@@ -81,6 +83,8 @@ pub struct Held {
     pub ids: std::ops::Range<u64>,
     /// The core, once it is taken over.
     pub core: Option<Core>,
+    /// The version of the map that it was told.
+    map: u64,
     /// What waits until it takes inputs again.
     waiting: VecDeque<Given>,
     /// Whether a question of it is under way.
@@ -186,6 +190,7 @@ impl World {
                     paused: None,
                     cut: Cut::default(),
                     wrong_ms: 0,
+                    map: SpaceMap::default(),
                     missed: Vec::new(),
                     owners: BTreeMap::new(),
                 };
@@ -213,6 +218,7 @@ impl World {
                 epoch,
                 ids,
                 core: None,
+                map: 0,
                 waiting: VecDeque::new(),
                 asking: false,
                 waking: None,
@@ -622,14 +628,22 @@ impl World {
         }
     }
 
+    /// Tells a core the map that its process knows, unless it was told that one already.
     pub(super) fn tell_map(&mut self, hold: Hold) {
-        let map = self.map.clone();
-        let service = self.processes.get(&hold.process).map(|host| host.service);
-        match service {
-            Some(Service::Base) => self.give(hold, Given::Base(BaseInput::Map(map))),
-            Some(Service::Cell) => self.give(hold, Given::Cell(CellInput::Map(map))),
-            None => {}
-        }
+        let Some(host) = self.processes.get_mut(&hold.process) else {
+            return;
+        };
+        let (service, map) = (host.service, host.map.clone());
+        let held = host.owners.get_mut(&hold.owner);
+        let Some(held) = held.filter(|held| held.hold == hold && held.core.is_some() && held.map < map.version) else {
+            return;
+        };
+        held.map = map.version;
+        let given = match service {
+            Service::Base => Given::Base(BaseInput::Map(map)),
+            Service::Cell => Given::Cell(CellInput::Map(map)),
+        };
+        self.give(hold, given);
     }
 }
 
