@@ -1,16 +1,17 @@
 //! Accounts: who logs in, which avatars they have, and which one they play.
 
+use annals_event::ledger::{Booking, Order};
 use annals_ids::{Position, TimerId};
 use annals_node::{Caller, Denied, Request, typed::Failure};
 
 use crate::{
     PLAZA, Sample,
     defs::{
-        Appearance,
+        Appearance, Wish,
         account::{Base, BaseBehaviour},
         avatar,
     },
-    near,
+    near, trade,
 };
 
 /// Whoever has not chosen an avatar after so long is given one, milliseconds.
@@ -84,6 +85,23 @@ impl BaseBehaviour for Sample {
         }
     }
 
+    fn holdings_known(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
+        trade::endow(own)?;
+        trade::show_all(own)
+    }
+
+    fn booked(&self, own: &mut Base<'_, '_>, booking: &Booking, order: Option<&Order>) -> Result<(), Denied> {
+        trade::show(own, booking, order)
+    }
+
+    fn wish(&self, own: &mut Base<'_, '_>, _caller: &Caller, wish: Wish) -> Result<(), Failure> {
+        trade::grant(own, &wish)
+    }
+
+    fn show_purse(&self, own: &mut Base<'_, '_>, _caller: &Caller) -> Result<(), Failure> {
+        Ok(trade::show_all(own)?)
+    }
+
     fn avatar_left(&self, own: &mut Base<'_, '_>, _caller: &Caller) -> Result<(), Failure> {
         own.set_avatar(None)?;
         match own.context.client() {
@@ -133,6 +151,7 @@ fn enter(own: &mut Base<'_, '_>, name: String, appearance: Option<Appearance>) -
     let of_cell = avatar::NewCell {
         name: Some(name),
         appearance,
+        trader: own.context.database().map(|database| database.0),
         ..avatar::NewCell::default()
     };
     let place = near(own.context, Position::default(), PLAZA);

@@ -11,12 +11,13 @@ use annals_node::{
 use crate::{
     Sample, called_by, combat,
     defs::{
-        Effect, Home, account,
+        Assets, Deal, Effect, Holdings, Home, Table, Wish, account,
         avatar::{
             AddGoldReply, Base, BaseBehaviour, Cell, CellBehaviour, CellMailbox, RemoteTakeDamageReply,
             TakeDamageReply, WhoIsReply,
         },
     },
+    wishes,
 };
 
 /// How often the base part counts what was played, milliseconds. An avatar that nobody plays by then leaves.
@@ -50,6 +51,14 @@ impl BaseBehaviour for Sample {
         }
         let played = own.played_seconds()?;
         own.set_played_seconds(played.saturating_add(PLAYED_EVERY))
+    }
+
+    /// What it holds the account knows, and its client does not.
+    fn client_attached(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
+        match own.account()? {
+            Some(account) => account::BaseMailbox(account).show_purse(own.context),
+            None => Ok(()),
+        }
     }
 
     fn client_lost(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
@@ -89,6 +98,125 @@ impl BaseBehaviour for Sample {
         Ok(())
     }
 
+    fn propose_trade(&self, own: &mut Base<'_, '_>, _caller: &Caller, partner: u64) -> Result<(), Failure> {
+        let what = wishes::PROPOSE;
+        wish(
+            own,
+            Wish {
+                what,
+                partner,
+                ..Wish::default()
+            },
+        )
+    }
+
+    fn offer(&self, own: &mut Base<'_, '_>, _caller: &Caller, trade: Deal, assets: Assets) -> Result<(), Failure> {
+        let what = wishes::OFFER;
+        wish(
+            own,
+            Wish {
+                what,
+                trade,
+                assets,
+                ..Wish::default()
+            },
+        )
+    }
+
+    fn withdraw(&self, own: &mut Base<'_, '_>, _caller: &Caller, trade: Deal, assets: Assets) -> Result<(), Failure> {
+        let what = wishes::WITHDRAW;
+        wish(
+            own,
+            Wish {
+                what,
+                trade,
+                assets,
+                ..Wish::default()
+            },
+        )
+    }
+
+    fn accept_trade(&self, own: &mut Base<'_, '_>, _caller: &Caller, trade: Deal, version: u64) -> Result<(), Failure> {
+        let what = wishes::ACCEPT;
+        wish(
+            own,
+            Wish {
+                what,
+                trade,
+                version,
+                ..Wish::default()
+            },
+        )
+    }
+
+    fn cancel_trade(&self, own: &mut Base<'_, '_>, _caller: &Caller, trade: Deal) -> Result<(), Failure> {
+        let what = wishes::CANCEL;
+        wish(
+            own,
+            Wish {
+                what,
+                trade,
+                ..Wish::default()
+            },
+        )
+    }
+
+    fn give(&self, own: &mut Base<'_, '_>, _caller: &Caller, partner: u64, assets: Assets) -> Result<(), Failure> {
+        let what = wishes::GIVE;
+        wish(
+            own,
+            Wish {
+                what,
+                partner,
+                assets,
+                ..Wish::default()
+            },
+        )
+    }
+
+    fn wear(&self, own: &mut Base<'_, '_>, _caller: &Caller, assets: Assets) -> Result<(), Failure> {
+        let what = wishes::WEAR;
+        wish(
+            own,
+            Wish {
+                what,
+                assets,
+                ..Wish::default()
+            },
+        )
+    }
+
+    fn take_off(&self, own: &mut Base<'_, '_>, _caller: &Caller, assets: Assets) -> Result<(), Failure> {
+        let what = wishes::TAKE_OFF;
+        wish(
+            own,
+            Wish {
+                what,
+                assets,
+                ..Wish::default()
+            },
+        )
+    }
+
+    fn show_holdings(&self, own: &mut Base<'_, '_>, _caller: &Caller, holdings: Holdings) -> Result<(), Failure> {
+        Ok(own.to_own_client().on_holdings(holdings)?)
+    }
+
+    fn show_trade(&self, own: &mut Base<'_, '_>, _caller: &Caller, table: Table) -> Result<(), Failure> {
+        Ok(own.to_own_client().on_trade(table)?)
+    }
+
+    fn show_outcome(
+        &self,
+        own: &mut Base<'_, '_>,
+        _caller: &Caller,
+        what: u8,
+        done: u8,
+        said: String,
+    ) -> Result<(), Failure> {
+        Ok(own.to_own_client().on_outcome(what, done, said)?)
+    }
+
     fn log_off(&self, own: &mut Base<'_, '_>, _caller: &Caller) -> Result<(), Failure> {
         leave(own);
         Ok(())
@@ -109,6 +237,14 @@ impl BaseBehaviour for Sample {
     fn who_is(&self, own: &mut Base<'_, '_>, _caller: &Caller) -> Result<Reply<WhoIsReply>, Failure> {
         let (name, played_seconds) = (own.known_as()?, own.played_seconds()?);
         Ok(Reply::Now(WhoIsReply { name, played_seconds }))
+    }
+}
+
+/// Passes on what the player wants.
+fn wish(own: &mut Base<'_, '_>, wish: Wish) -> Result<(), Failure> {
+    match own.account()? {
+        Some(account) => Ok(account::BaseMailbox(account).wish(own.context, wish)?),
+        None => Ok(()),
     }
 }
 

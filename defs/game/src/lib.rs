@@ -14,6 +14,7 @@ pub mod defs;
 mod monster;
 mod puppet;
 mod space;
+mod trade;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use defs::{Dispatcher, Game};
 
 pub use account::CHOICE_MS;
 pub use puppet::{BODY_EVERY, EXTRA_MS, EXTRA_TURNS, Puppet, PuppetCounters, ROUND, TURN_MS};
+pub use trade::{CARRIED, COIN, FIRST_COINS, FIRST_SWORDS, SWORD, TRADE_MS, WORN, wishes};
 
 /// The space in which everything happens.
 pub const WORLD: SpaceId = SpaceId(1);

@@ -269,7 +269,10 @@ fn events_of_the_ledger_are_read_back_and_changed_bytes_are_other_events() {
 #[test]
 fn calls_and_notices_are_read_back() {
     for (seed, mut dice) in cases() {
-        let call = Call::Ledger(dice.news());
+        let call = Call::Ledger {
+            to: EntityId(4),
+            news: dice.news(),
+        };
         let mut bytes = Vec::new();
         call.write(&mut bytes);
         assert_eq!(Call::read(&mut Reader::new(&bytes)), Ok(call), "seed {seed}");

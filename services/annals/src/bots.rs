@@ -8,6 +8,7 @@ mod bot;
 mod repertoire;
 mod report;
 mod session;
+mod trader;
 mod walk;
 
 use std::{
@@ -27,7 +28,7 @@ use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use crate::progress::Progress;
-pub use report::{BotReport, BotsReport, Driven, Gap, Interruption, Recovery};
+pub use report::{BotReport, BotsReport, Driven, Gap, Interruption, Recovery, TradeEnd};
 pub use walk::REACH;
 
 /// Log-ins per second: with many at once handshakes are lost and tried again, which takes longer.

@@ -26,7 +26,7 @@ use thiserror::Error;
 use tokio::{process::Command, sync::watch};
 
 use crate::{
-    bots::{self, BotPlan, BotsError, BotsReport, Recovery},
+    bots::{self, BotPlan, BotsError, BotsReport, Recovery, TradeEnd},
     progress::{Progress, ProgressView},
     replay::owners,
     tamper::{Removed, TamperError, remove_one_event},
@@ -271,6 +271,7 @@ impl Demo {
             println!("demo: taken out of the archive: batch {at}, with event {number} of entity {entity} ({part})");
         }
         let checked = self.check(&realm.nats(), files).await?;
+        let balanced = audit_ledger(&store, report).await?;
         let played = report.total(|bot| bot.log_ins) >= self.bots as u64
             && report.total(|bot| bot.malformed + bot.rate_warnings) == 0
             && report.bots.iter().all(|bot| bot.ended.is_empty());
@@ -288,7 +289,7 @@ impl Demo {
         if !driven {
             println!("  not everything was driven: let the bots play for longer, with DURATION=seconds (--duration)");
         }
-        let kept = replayed && checked && played && back && driven;
+        let kept = replayed && checked && balanced && played && back && driven;
         println!("demo: {}", if kept { "every promise was kept" } else { "FAILED" });
         Ok(kept)
     }
@@ -416,6 +417,25 @@ fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
         "  exposed methods driven {} of {exposed}{missing}",
         report.driven().len()
     );
+}
+
+/// Audits the ledger: what there is of each kind is what was made, and every item is in one place.
+async fn audit_ledger(store: &Store, report: &BotsReport) -> Result<bool, DemoError> {
+    println!(
+        "  trades settled {}, cancelled {}, left to themselves {}; wishes granted {}, refused {}",
+        report.trades(TradeEnd::Settled),
+        report.trades(TradeEnd::Cancelled),
+        report.trades(TradeEnd::Expired),
+        report.total(|bot| bot.granted),
+        report.total(|bot| bot.denied)
+    );
+    let audited = annals_db::ledger::audit(store).await?;
+    for finding in &audited.findings {
+        println!("  the ledger is WRONG: {finding:?}");
+    }
+    let verdict = if audited.found == 0 { "balanced" } else { "NOT BALANCED" };
+    println!("  the ledger, {} entries: {verdict}", audited.entries);
+    Ok(audited.found == 0)
 }
 
 fn print_recovery(name: &str, recovery: &Recovery) {

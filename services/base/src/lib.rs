@@ -10,6 +10,7 @@
 
 mod admission;
 mod input;
+mod ledger;
 mod lifecycle;
 mod marks;
 mod role;

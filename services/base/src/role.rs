@@ -140,8 +140,10 @@ impl Role for BaseRole {
     }
 
     fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call) {
-        if let (Call::Placed(at), Address::Cell(entity)) = (call, caller.link.from) {
-            self.placed(desk, entity, at, caller.home);
+        match (call, caller.link.from) {
+            (Call::Placed(at), Address::Cell(entity)) => self.placed(desk, entity, at, caller.home),
+            (Call::Ledger { to, news }, Address::Owner(_)) => self.booked(desk, to, news),
+            _ => {}
         }
     }
 

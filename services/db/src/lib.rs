@@ -13,6 +13,7 @@ pub mod ledger;
 mod query;
 mod recovery;
 mod restoring;
+mod returns;
 mod sealing;
 mod stored;
 
@@ -23,5 +24,6 @@ pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
 pub use restoring::{Extent, RestoreError, Restoring, Row, read_unlogged, schemas};
+pub use returns::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 pub use sealing::{Sealer, leaf};
 pub use stored::{StoredEntity, Unfit, read as read_stored};

@@ -2,6 +2,7 @@
 
 mod answers;
 mod auditing;
+mod ledger;
 mod sealing;
 mod trimming;
 
@@ -36,8 +37,8 @@ use crate::{
     health::{DiscoveryError, Readiness},
     log::{Entry, History, Reader},
     nats::{Bus, ConnectError, StreamError},
-    process::{self, SHARD, Settings},
-    telemetry::Metrics,
+    process::{self, Process, Reached, SHARD, Settings},
+    telemetry::{Chain, Metrics},
 };
 
 /// Bytes of batches that are read before they are folded: one transaction's worth.
@@ -90,9 +91,24 @@ pub async fn run(
     let (bus, subjects) = process::connect(settings, "db").await?;
     let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
     let course = bus.client().subscribe(subjects.news("course")).await?;
-    let stopping = stopping(process::stop_signal(), course);
+    let stop = process::stop_signal();
     let metrics = Arc::new(Metrics::default());
     let (_announcement, readiness) = process::announce(&bus, settings, "db", &metrics).await?;
+    let reached = Reached {
+        bus: bus.clone(),
+        subjects: subjects.clone(),
+        store: store.clone(),
+        history: history.clone(),
+        metrics: Arc::clone(&metrics),
+    };
+    let holding = tokio::spawn(hold_ledger(settings.clone(), Arc::clone(schema), reached, stop.clone()));
+    let stopping = async {
+        stopping(stop, course).await;
+        // What the ledger's owner did last is to be in the store.
+        if let Err(error) = holding.await {
+            tracing::error!(%error, "holding the ledger's owner ended badly");
+        }
+    };
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
     let answering = answer_all(bus.client(), subjects.service("db"), &store, schema);
     let folding = fold_all(&bus, &subjects, &history, (&store, schema), archive_period, &metrics);
@@ -112,6 +128,25 @@ async fn stopping(stop: watch::Receiver<bool>, mut course: async_nats::Subscribe
     tokio::select! {
         () = process::stopped(stop) => {}
         () = course_ended(&mut course) => tracing::info!("the realm is stopped"),
+    }
+}
+
+/// Holds the ledger's owner, if it is to, until the process is asked to stop. Without it what the ledger does is told later,
+/// so nothing that goes wrong here ends db.
+async fn hold_ledger(settings: Settings, schema: Arc<Schema>, reached: Reached, stop: watch::Receiver<bool>) {
+    let enlisting = Process::enlist(&settings, "db", schema, reached);
+    let process = tokio::select! {
+        enlisted = enlisting => match enlisted {
+            Ok(process) => process,
+            Err(error) => {
+                tracing::error!(error = %Chain(&error), "this db cannot hold the ledger's owner");
+                return;
+            }
+        },
+        () = process::stopped(stop.clone()) => return,
+    };
+    if let Err(error) = ledger::hold(process, stop).await {
+        tracing::error!(%error, "this db does not hold the ledger's owner any more");
     }
 }
 

@@ -90,6 +90,12 @@ impl<I> Holders<I> {
             })
     }
 
+    /// The owners that are held here and know the map.
+    pub fn owners(&self) -> Vec<OwnerId> {
+        let commands = self.commands.read().unwrap_or_else(PoisonError::into_inner);
+        commands.keys().copied().collect()
+    }
+
     fn set(&self, owner: OwnerId, commands: Option<mpsc::Sender<Command<I>>>) {
         let mut held = self.commands.write().unwrap_or_else(PoisonError::into_inner);
         match commands {

@@ -101,7 +101,7 @@ pub struct Process {
     pub bus: Bus,
     /// The realm's subjects.
     pub subjects: Subjects,
-    /// The realm's store, through db.
+    /// The realm's store: through db, unless this is db.
     pub store: Store,
     /// The stream of the logs.
     pub history: History,
@@ -120,8 +120,22 @@ pub struct Process {
     /// How far it is when the realm stops.
     pub progress: watch::Sender<Progress>,
     service: &'static str,
-    /// Makes the process known to service discovery for as long as it lives.
-    _announcement: Announcement,
+    /// Makes the process known to service discovery for as long as it lives, unless its service does.
+    _announcement: Option<Announcement>,
+}
+
+/// What of its realm a process has reached.
+pub struct Reached {
+    /// The bus.
+    pub bus: Bus,
+    /// The realm's subjects.
+    pub subjects: Subjects,
+    /// The realm's store.
+    pub store: Store,
+    /// The stream of the logs.
+    pub history: History,
+    /// The process's figures.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Process {
@@ -132,29 +146,59 @@ impl Process {
     pub async fn join(settings: &Settings, service: &'static str, schema: Arc<Schema>) -> Result<Self, JoinError> {
         let (bus, subjects) = connect(settings, service).await?;
         let store = remote_store(&bus, &subjects);
-        let registered = loop {
-            let register = Register {
-                service: service.to_owned(),
-                schema: schema.fingerprint().0.to_vec(),
-            };
-            match ask_director::<Registered>(&bus, &subjects, DirectorAsk::Register(register)).await {
-                Ok(answer) => break answer,
-                Err(error) => {
-                    tracing::info!(%error, "waiting for the director");
-                    tokio::time::sleep(BEAT).await;
-                }
-            }
-        };
-        if !registered.refused.is_empty() {
-            return Err(JoinError::Refused(registered.refused));
-        }
+        let registered = register(&bus, &subjects, service, &schema).await?;
         let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
-        let clock = Clock::new(WallTime(registered.began));
-        let (id, realm) = (registered.process(), settings.realm.to_string());
         let metrics = Arc::new(Metrics::default());
         let (announcement, readiness) = announce(&bus, settings, service, &metrics).await?;
-        tracing::info!(process = %id, realm, "joined");
+        let reached = Reached {
+            bus,
+            subjects,
+            store,
+            history,
+            metrics,
+        };
+        let process = Self::new(settings, service, schema, reached, &registered);
         Ok(Self {
+            readiness,
+            _announcement: Some(announcement),
+            ..process
+        })
+    }
+
+    /// Registers a process that serves already and is known to service discovery, so that it can hold owners besides;
+    /// waits for the director as long as it takes. What it says of its readiness then nobody hears.
+    ///
+    /// # Errors
+    /// When the director refuses it.
+    pub async fn enlist(
+        settings: &Settings,
+        service: &'static str,
+        schema: Arc<Schema>,
+        reached: Reached,
+    ) -> Result<Self, JoinError> {
+        let registered = register(&reached.bus, &reached.subjects, service, &schema).await?;
+        Ok(Self::new(settings, service, schema, reached, &registered))
+    }
+
+    fn new(
+        settings: &Settings,
+        service: &'static str,
+        schema: Arc<Schema>,
+        reached: Reached,
+        registered: &Registered,
+    ) -> Self {
+        let (readiness, _) = watch::channel(Readiness::Starting);
+        let clock = Clock::new(WallTime(registered.began));
+        let (id, realm) = (registered.process(), settings.realm.to_string());
+        tracing::info!(process = %id, realm, "joined");
+        let Reached {
+            bus,
+            subjects,
+            store,
+            history,
+            metrics,
+        } = reached;
+        Self {
             bus,
             subjects,
             store,
@@ -167,8 +211,8 @@ impl Process {
             readiness,
             progress: watch::Sender::new(Progress::default()),
             service,
-            _announcement: announcement,
-        })
+            _announcement: None,
+        }
     }
 
     /// In which stage of a stop this process ends.
@@ -234,6 +278,32 @@ pub async fn announce(
     let (says, readiness) = watch::channel(Readiness::Starting);
     let announcement = Announcement::start(bus, &settings.realm, service, readiness, Arc::clone(metrics)).await?;
     Ok((announcement, says))
+}
+
+async fn register(
+    bus: &Bus,
+    subjects: &Subjects,
+    service: &'static str,
+    schema: &Schema,
+) -> Result<Registered, JoinError> {
+    let registered = loop {
+        let register = Register {
+            service: service.to_owned(),
+            schema: schema.fingerprint().0.to_vec(),
+        };
+        match ask_director::<Registered>(bus, subjects, DirectorAsk::Register(register)).await {
+            Ok(answer) => break answer,
+            Err(error) => {
+                tracing::info!(%error, "waiting for the director");
+                tokio::time::sleep(BEAT).await;
+            }
+        }
+    };
+    if registered.refused.is_empty() {
+        Ok(registered)
+    } else {
+        Err(JoinError::Refused(registered.refused))
+    }
 }
 
 /// The realm's store, through whoever serves it.

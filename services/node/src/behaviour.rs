@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Replaced, Value};
-use annals_event::{CallError, Link, Outcome, Place};
+use annals_event::{
+    CallError, Link, Outcome, Place,
+    ledger::{Booking, Order},
+};
 use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, SessionId, TimerId, TypeId};
 
 use crate::context::Context;
@@ -130,6 +133,15 @@ pub trait Behaviour: Send + Sync {
 
     /// The entity has no cell part any more (`onLoseCell`, base part).
     fn cell_lost(&self, _context: &mut Context<'_>) {}
+
+    /// What the entity holds in the ledger is known from now on, with its open trades and what it has reserved for others
+    /// (base part of an entity of the database, once in each life). [`Context::ledger`] has all of it.
+    fn holdings_known(&self, _context: &mut Context<'_>) {}
+
+    /// The ledger did something that concerns the entity: one of its orders was executed or refused, somebody gave it
+    /// something, a trade of its changed or a deadline came (base part). [`Context::ledger`] is as it is after that; `order` is
+    /// the order of this life that it answers.
+    fn booked(&self, _context: &mut Context<'_>, _booking: &Booking, _order: Option<&Order>) {}
 
     /// A property of a ghost has changed; the ghost holds the new value already (`callableOnGhost`). `replaced` tells the
     /// whole property (`set_x`), a part (`setNested_x`) and a slice (`setSlice_x`) from one another, and what was there. It is

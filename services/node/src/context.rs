@@ -2,6 +2,7 @@
 
 mod creation;
 mod denied;
+mod ledger;
 mod properties;
 
 use annals_def::{EntityType, Method, Property, Value, check};

@@ -17,7 +17,7 @@ use annals_sample::{
 
 use crate::{
     defs::{
-        ClientDispatcher, ClientGame, account as account_client, avatar, chest as chest_client,
+        self, ClientDispatcher, ClientGame, account as account_client, avatar, chest as chest_client,
         monster as monster_client,
     },
     schema,
@@ -300,6 +300,14 @@ impl avatar::ClientBehaviour for Noting {
     fn on_emote(&mut self, _seen: &avatar::Client<'_>, _emote: u8) {}
 
     fn on_wave(&mut self, _seen: &avatar::Client<'_>, _from: u64) {}
+
+    fn on_holdings(&mut self, _seen: &avatar::Client<'_>, _holdings: defs::Holdings) {}
+
+    fn on_trade(&mut self, _seen: &avatar::Client<'_>, _table: defs::Table) {}
+
+    fn on_outcome(&mut self, _seen: &avatar::Client<'_>, _what: u8, _done: u8, said: String) {
+        self.told.push(format!("told {said}"));
+    }
 
     fn on_pong(&mut self, _seen: &avatar::Client<'_>, number: u32) {
         self.told.push(format!("pong {number}"));

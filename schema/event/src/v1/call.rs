@@ -132,8 +132,14 @@ pub enum Call {
         /// Why, for the log's reader.
         reason: String,
     },
-    /// From the ledger's owner to a base part: what the ledger did that concerns it.
-    Ledger(News),
+    /// From the ledger's owner to the home of a base part: what the ledger did that concerns that part. If it has ended, it
+    /// concerns nobody.
+    Ledger {
+        /// Whose base part.
+        to: EntityId,
+        /// What it is told.
+        news: News,
+    },
 }
 
 impl Call {
@@ -187,8 +193,9 @@ impl Call {
                 put_number(out, of.0);
                 put_bytes(out, reason.as_bytes());
             }
-            Call::Ledger(news) => {
+            Call::Ledger { to, news } => {
                 out.push(13);
+                put_number(out, to.0);
                 news.write(out);
             }
         }
@@ -230,7 +237,10 @@ impl Call {
             12 => Call::Exposed {
                 message: reader.bytes("message")?.to_vec(),
             },
-            13 => Call::Ledger(News::read(reader)?),
+            13 => Call::Ledger {
+                to: EntityId(reader.number("entity")?),
+                news: News::read(reader)?,
+            },
             _ => return Err(wrong),
         })
     }

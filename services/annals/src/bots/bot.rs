@@ -14,6 +14,7 @@ use super::{
     BotPlan, BotsError, Tally,
     report::{BotReport, Interruption},
     session::{After, Session},
+    trader::Trader,
 };
 use crate::showings::EXTENSION;
 
@@ -51,6 +52,7 @@ pub(super) async fn play(
         tally,
         report: BotReport::new(config.name.clone(), path.clone()),
         dice: Box::new(split_mix(seed)),
+        trader: Trader::default(),
         turn: number,
         first_log_in: None,
         interrupted: None,
@@ -78,6 +80,7 @@ pub(super) struct Bot<'p> {
     pub(super) tally: &'p Tally,
     pub(super) report: BotReport,
     pub(super) dice: Box<dyn FnMut() -> u64 + Send>,
+    pub(super) trader: Trader,
     /// Which of the methods is called next.
     pub(super) turn: usize,
     pub(super) first_log_in: Option<Instant>,
@@ -89,6 +92,8 @@ impl Bot<'_> {
     fn finished(mut self) -> BotReport {
         let endless = self.interrupted.map(|from| Interruption { from, to: None });
         self.report.interruptions.extend(endless);
+        self.report.trades = self.trader.ended;
+        (self.report.granted, self.report.denied) = (self.trader.granted, self.trader.refused);
         self.report.played = self.first_log_in.map_or(Duration::ZERO, |first| first.elapsed());
         self.report
     }

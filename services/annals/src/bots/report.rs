@@ -1,7 +1,7 @@
 //! What bots did and saw.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     path::PathBuf,
     time::{Duration, Instant},
@@ -54,6 +54,17 @@ pub enum Gap {
     Endless,
 }
 
+/// How a trade ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TradeEnd {
+    /// Both had what the other had offered.
+    Settled,
+    /// Somebody had ended it.
+    Cancelled,
+    /// Its time was over.
+    Expired,
+}
+
 /// What one bot did and saw.
 #[derive(Clone, Debug)]
 pub struct BotReport {
@@ -101,6 +112,12 @@ pub struct BotReport {
     pub resumed: u64,
     /// Warnings of sending too much: must be 0.
     pub rate_warnings: u64,
+    /// How the trades ended that it was shown the end of, by who proposed each and which of its wishes that was.
+    pub trades: BTreeMap<(u64, u64), TradeEnd>,
+    /// Wishes about what it holds that were granted.
+    pub granted: u64,
+    /// Such wishes that were refused.
+    pub denied: u64,
     /// Sessions that ended before the bot wanted it.
     pub ended: Vec<EndReason>,
     /// When it heard nothing for a while.
@@ -156,6 +173,9 @@ impl BotReport {
             resent: 0,
             resumed: 0,
             rate_warnings: 0,
+            trades: BTreeMap::new(),
+            granted: 0,
+            denied: 0,
             ended: Vec::new(),
             interruptions: Vec::new(),
             round_trips: round_trips(),
@@ -184,6 +204,14 @@ impl BotReport {
 }
 
 impl BotsReport {
+    /// How many trades ended in such a way, as those who took part were shown it.
+    #[must_use]
+    pub fn trades(&self, end: TradeEnd) -> usize {
+        let seen = self.bots.iter().flat_map(|bot| &bot.trades);
+        let all: BTreeMap<_, _> = seen.collect();
+        all.values().filter(|found| ***found == end).count()
+    }
+
     /// The sum of one figure over all bots.
     pub fn total(&self, figure: impl Fn(&BotReport) -> u64) -> u64 {
         self.bots.iter().map(figure).sum()

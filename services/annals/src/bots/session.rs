@@ -10,7 +10,7 @@ use std::{
 
 use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What};
 use annals_ids::{EntityId, MemberId, Part, Position, TypeId};
-use annals_wire::client::LoginRefusal;
+use annals_wire::client::{ClientMember, LoginRefusal};
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval, timeout_at},
@@ -20,6 +20,7 @@ use super::{
     bot::{BACK_WITHIN, Bot},
     repertoire::{Planned, Repertoire},
     report::{Driven, Interruption},
+    trader::Trader,
     walk::Walk,
 };
 use crate::showings::Line;
@@ -38,6 +39,12 @@ const OTHERS_EVERY: usize = 8;
 
 /// How often a bot measures a round trip.
 const ECHO_EVERY: Duration = Duration::from_secs(1);
+
+/// How often a bot looks whether there is something to trade.
+const TRADE_EVERY: Duration = Duration::from_millis(300);
+
+/// Bytes of the arguments of what a trader wishes, at most.
+const WISH_BYTES: usize = 64;
 
 /// Echoes that are waited for at most.
 const MAX_ECHOES: usize = 64;
@@ -79,6 +86,7 @@ pub(super) struct Session<'b, 'p> {
     next_call: Instant,
     next_echo: Instant,
     next_saying: Instant,
+    next_trade: Instant,
     echoes: BTreeMap<u32, Instant>,
     /// Since when there has been no connection.
     away: Option<Instant>,
@@ -109,6 +117,7 @@ impl<'b, 'p> Session<'b, 'p> {
             next_call: now + bot.about(CALL_EVERY),
             next_echo: now + bot.about(ECHO_EVERY),
             next_saying: now + bot.about(SAY_EVERY),
+            next_trade: now + bot.about(TRADE_EVERY),
             bot,
             client,
             file,
@@ -264,6 +273,7 @@ impl<'b, 'p> Session<'b, 'p> {
                     self.interruptions.push(Interruption { from, to: Some(now) });
                 }
                 self.bot.tally.connected.fetch_add(1, Ordering::Relaxed);
+                self.bot.trader.forget();
                 self.controls(entity, type_id, now);
             }
             &Event::Controls { entity, type_id } => self.controls(entity, type_id, now),
@@ -332,6 +342,12 @@ impl<'b, 'p> Session<'b, 'p> {
                 report.invocations += 1;
                 report.methods_seen.extend(type_id.map(|type_id| (type_id, *method)));
                 let own = self.role.as_ref().filter(|role| role.entity == showing.entity);
+                if own.is_some()
+                    && let Some(entity_type) = type_id.and_then(|type_id| self.bot.schema.entity_type(type_id))
+                    && let Some(called) = entity_type.client_methods.get(usize::from(method.0))
+                {
+                    self.bot.trader.hear(&called.name, args);
+                }
                 let echoed = own.and_then(|role| role.repertoire.echoed(*method, args));
                 if let Some(asked) = echoed.and_then(|number| self.echoes.remove(&number)) {
                     let taken = u64::try_from((now - asked).as_micros()).unwrap_or(u64::MAX);
@@ -358,6 +374,10 @@ impl<'b, 'p> Session<'b, 'p> {
         if now >= self.next_saying {
             self.next_saying = now + self.bot.about(SAY_EVERY);
             self.say();
+        }
+        if now >= self.next_trade {
+            self.next_trade = now + self.bot.about(TRADE_EVERY);
+            self.trade();
         }
         if now >= self.next_echo {
             self.next_echo = now + ECHO_EVERY;
@@ -436,6 +456,32 @@ impl<'b, 'p> Session<'b, 'p> {
         let (entity, type_id) = (role.entity, role.type_id);
         if self.call(entity, type_id, &planned) {
             self.echoes.insert(number, now);
+        }
+    }
+
+    /// Does what a trader does next, with those who are near.
+    fn trade(&mut self) {
+        let Some(role) = &self.role else { return };
+        let (own, type_id, schema) = (role.entity, role.type_id, self.bot.schema);
+        let Some(entity_type) = schema.entity_type(type_id).filter(|found| Trader::can(found)) else {
+            return;
+        };
+        let near = self.client.core().view(Part::Cell).entities().iter();
+        let others = near.filter(|(entity, seen)| **entity != own && seen.type_id == type_id);
+        let partners: Vec<u64> = others
+            .filter_map(|(_, seen)| Trader::partner(entity_type, |place| seen.property(ClientMember(place))))
+            .collect();
+        let Some(wish) = self.bot.trader.turn(&partners, &mut self.bot.dice) else {
+            return;
+        };
+        if let Some(method) = entity_type.base_method_named(wish.method) {
+            let planned = Planned {
+                part: Part::Base,
+                method,
+                args: wish.args,
+                bytes: WISH_BYTES,
+            };
+            self.try_call(own, type_id, planned);
         }
     }
 

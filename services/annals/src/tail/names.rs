@@ -162,7 +162,11 @@ impl Names {
             Call::Witness(None) => "serve no client".to_owned(),
             Call::Onload { entity, .. } => format!("take over {}", self.subject(Subject::Entity(*entity, Part::Cell))),
             Call::Arrived { of } => format!("what came in call {of} is real here"),
-            Call::Ledger(news) => format!("the ledger's news: {}", super::ledger::news(news)),
+            Call::Ledger { to, news } => format!(
+                "the ledger's news for {}: {}",
+                self.subject(Subject::Entity(*to, Part::Base)),
+                super::ledger::news(news)
+            ),
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
         }
     }

@@ -105,7 +105,7 @@ fn what_is_not_exposed_is_taken_and_not_run() {
     };
     let method = good.message[0];
     let calls = [
-        spoiled(1, 7, &[]),
+        spoiled(1, 8, &[]),
         spoiled(2, u8::MAX, &[]),
         spoiled(3, method, &[1, 2, 3]),
         spoiled(4, method, &[1, 2, 3, 4, 5]),

@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Sequence, Value};
-use annals_event::{Audience, Place};
-use annals_ids::{EntityId, MemberId, Part, Position, SpaceId, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Request};
+use annals_event::{
+    Audience, Place,
+    ledger::{Assets, Booking, Order},
+};
+use annals_ids::{
+    AssetKind, DatabaseId, EntityId, MemberId, Part, Position, Slot, SpaceId, TimerId, TransferId, TypeId,
+};
+use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied, Request};
 
 pub(crate) const ACCOUNT: TypeId = TypeId(0);
 pub(crate) const AVATAR: TypeId = TypeId(1);
@@ -14,6 +19,10 @@ pub(crate) const TORCH: TypeId = TypeId(2);
 
 /// The motto of an entity that asks for a cell part as soon as it is created.
 pub(crate) const ROOTED: &str = "rooted";
+
+/// Whom an entity gives what it is told to bestow, and of which kind that is.
+pub(crate) const FRIEND: DatabaseId = DatabaseId(99);
+pub(crate) const COIN: AssetKind = AssetKind(1);
 
 /// Where avatars appear.
 pub(crate) const PLACE: Place = Place {
@@ -47,6 +56,7 @@ pub(crate) fn schema() -> Arc<Schema> {
             exposed("grow", Vec::new()),
             Method::new("secret", vec![Argument::new("number", DataType::UInt32)]),
             Method::new("keep", Vec::new()),
+            exposed("bestow", vec![Argument::new("units", DataType::UInt32)]),
         ];
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
     }
@@ -141,6 +151,14 @@ impl Behaviour for Game {
         Self::mark(context, char::from(b'0' + stage));
     }
 
+    fn holdings_known(&self, context: &mut Context<'_>) {
+        Self::mark(context, 'H');
+    }
+
+    fn booked(&self, context: &mut Context<'_>, _booking: &Booking, _order: Option<&Order>) {
+        Self::mark(context, 'B');
+    }
+
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
@@ -160,6 +178,10 @@ impl Behaviour for Game {
                 context.invoke(Audience::Own, "told", vec![text.clone()]).unwrap();
             }
             ("become", [Value::UInt(times)]) => become_avatar(context, *times),
+            ("bestow", [Value::UInt(units)]) => {
+                let given = context.give(Slot(0), FRIEND, Assets::units(COIN, *units), 60_000);
+                Self::mark(context, refusal(&given));
+            }
             ("leave", []) => context.request(Request::Destroy { entity }),
             ("shed", []) => context.request(Request::DestroyCell { entity }),
             ("keep", []) => {
@@ -174,6 +196,18 @@ impl Behaviour for Game {
             _ => panic!("{name} was called with {args:?}"),
         }
         Answer::DONE
+    }
+}
+
+/// What became of an order, as the trail has it.
+fn refusal(ordered: &Result<TransferId, Denied>) -> char {
+    match ordered {
+        Ok(_) => 'o',
+        Err(Denied::NotStored) => 's',
+        Err(Denied::HoldingsUnknown) => 'u',
+        Err(Denied::TooManyOrders) => 'm',
+        Err(Denied::Order(_)) => 'n',
+        Err(other) => panic!("{other}"),
     }
 }
 

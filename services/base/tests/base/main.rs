@@ -9,6 +9,7 @@ mod cell;
 mod faults;
 mod game;
 mod host;
+mod ledger;
 mod lifecycle;
 mod player;
 mod stopping;

@@ -31,7 +31,7 @@ struct Play {
     /// By entity of the database, who lives for it and where.
     lives: BTreeMap<u64, (EntityId, OwnerId)>,
     /// Calls of the ledger's owner that wait for their receivers.
-    under_way: Vec<(EntityId, OwnerId, Call)>,
+    under_way: Vec<(OwnerId, Call)>,
     /// Trades and gifts that anybody ever opened, at first ones that nobody did.
     known: Vec<TransferId>,
 }
@@ -252,27 +252,26 @@ impl Play {
                 entry: what.entry,
             });
             for delivery in what.deliveries {
-                let call = Call::Ledger(delivery.news);
-                self.under_way.push((delivery.to, delivery.home, call));
+                let (to, news) = (delivery.to, delivery.news);
+                self.under_way.push((delivery.home, Call::Ledger { to, news }));
             }
         }
         let lose = realm.roll(9) == 0;
         realm.write(self.ledger, lose);
     }
 
-    /// Base parts take what was told them, in order; what is for those who are gone is lost.
+    /// Homes take what is for their base parts, in order; what is for those who are gone concerns nobody.
     fn hear(&mut self, realm: &mut Realm) {
-        for (entity, home, call) in std::mem::take(&mut self.under_way) {
+        for (home, call) in std::mem::take(&mut self.under_way) {
             let from = Address::Owner(self.ledger);
             let scribe = realm.scribe(home);
-            if !scribe.state.entities.contains_key(&entity) {
-                continue;
-            }
-            scribe.consume(from, Address::Base(entity));
-            let Call::Ledger(news) = call else {
+            scribe.consume(from, Address::Owner(home));
+            let Call::Ledger { to, news } = call else {
                 unreachable!("it tells news")
             };
-            scribe.record(entity, false, Body::Booked(news));
+            if scribe.state.entities.contains_key(&to) {
+                scribe.record(to, false, Body::Booked(news));
+            }
         }
     }
 

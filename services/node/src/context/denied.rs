@@ -1,6 +1,7 @@
 //! Why behaviour is refused something.
 
 use annals_def::{ChangeError, Mismatch};
+use annals_event::ledger::{ORDERS_WAITING, RefusalReason};
 use annals_ids::Part;
 use thiserror::Error;
 
@@ -89,6 +90,18 @@ pub enum Denied {
         /// What may be.
         room: usize,
     },
+    /// The ledger knows entities of the database only.
+    #[error("the entity is none of the database's, and only those hold assets; store it first")]
+    NotStored,
+    /// What it holds is not known to the entity yet.
+    #[error("what the entity holds is not known yet; order once `holdings_known` was called")]
+    HoldingsUnknown,
+    /// The ledger would refuse the order whatever anybody holds.
+    #[error("the ledger would refuse the order: {0}")]
+    Order(RefusalReason),
+    /// Too many orders wait for what comes of them.
+    #[error("{ORDERS_WAITING} orders of the entity wait for the ledger; order again once `booked` was called")]
+    TooManyOrders,
     /// Every granted entity id is used and the director has not sent more.
     #[error("no entity id is left; the director has been asked for more, try again shortly")]
     NoIds,

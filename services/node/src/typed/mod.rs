@@ -10,7 +10,10 @@ mod edit;
 mod later;
 
 use annals_def::{Path, Schema, Step, Value, typed::Typed};
-use annals_event::Outcome;
+use annals_event::{
+    Outcome,
+    ledger::{Booking, Order},
+};
 use annals_ids::{Address, MemberId, Part, TimerId, TypeId};
 use thiserror::Error;
 
@@ -84,6 +87,15 @@ pub enum Occasion<'a> {
     CallsLost {
         /// Which.
         to: Address,
+    },
+    /// What it holds in the ledger is known from now on.
+    HoldingsKnown,
+    /// The ledger did something that concerns it.
+    Booked {
+        /// What.
+        booking: &'a Booking,
+        /// The order of this life that it answers.
+        order: Option<&'a Order>,
     },
 }
 

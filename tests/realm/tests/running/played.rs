@@ -10,7 +10,7 @@ use std::{
 };
 
 use annals::{
-    bots::{self, BotPlan, BotsError, BotsReport},
+    bots::{self, BotPlan, BotsError, BotsReport, TradeEnd},
     checker::check,
     progress::Progress,
     replay::{Extent, ReplayError, owners, replay},
@@ -18,6 +18,7 @@ use annals::{
     up::{Realm, RealmPlan},
 };
 use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_db::ledger::audit;
 use annals_def::Schema;
 use annals_host::world::compile;
 use annals_host::{
@@ -313,6 +314,17 @@ impl Played {
         println!("{checked}");
         assert!(checked.is_clean(), "something that was shown is lost:\n{checked}");
         assert!(checked.shown > 0 && checked.files == BOTS as u64);
+        let audited = audit(&store).await.expect("the ledger can be read");
+        assert!(
+            audited.findings.is_empty(),
+            "the ledger is not balanced: {:?}",
+            audited.findings
+        );
+        println!(
+            "the ledger: {} entries, {} trades settled",
+            audited.entries,
+            report.trades(TradeEnd::Settled)
+        );
         self.nothing_panicked("everything");
         self.realm.stop().await.expect("the realm stops");
         report

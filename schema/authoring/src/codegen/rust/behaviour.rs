@@ -58,7 +58,7 @@ const CALLBACKS: [Callback; 9] = [
     ),
 ];
 
-const BASE_CALLBACKS: [Callback; 4] = [
+const BASE_CALLBACKS: [Callback; 6] = [
     (
         "client_attached",
         "ClientAttached",
@@ -68,6 +68,18 @@ const BASE_CALLBACKS: [Callback; 4] = [
     ("client_lost", "ClientLost", &[], "The client is gone for good."),
     ("cell_gained", "CellGained", &[], "The entity has a cell part now."),
     ("cell_lost", "CellLost", &[], "The entity has no cell part any more."),
+    (
+        "holdings_known",
+        "HoldingsKnown",
+        &[],
+        "What the entity holds in the ledger is known from now on.",
+    ),
+    (
+        "booked",
+        "Booked",
+        &[("booking", "&Booking"), ("order", "Option<&Order>")],
+        "The ledger did something that concerns the entity.",
+    ),
 ];
 
 fn callbacks(side: Side) -> impl Iterator<Item = &'static Callback> {
@@ -179,7 +191,10 @@ fn write_tell(text: &mut Text, side: Side) {
         }
     }
     if side == Side::Cell {
-        let never = BASE_CALLBACKS.map(|(_, variant, ..)| format!("Occasion::{variant}"));
+        let never = BASE_CALLBACKS.map(|(_, variant, fields, _)| {
+            let fields = if fields.is_empty() { "" } else { " { .. }" };
+            format!("Occasion::{variant}{fields}")
+        });
         text.line(&never[0]);
         for (at, variant) in never.iter().enumerate().skip(1) {
             let end = if at + 1 == never.len() { " => Ok(())," } else { "" };

@@ -4,7 +4,7 @@ use super::{Named, Side};
 use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
 /// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
-const NEWS: [(&str, &str, &str); 13] = [
+const NEWS: [(&str, &str, &str); 15] = [
     ("created", "", "Created"),
     ("restored", "", "Restored"),
     ("destroyed", "", "Destroyed"),
@@ -22,6 +22,12 @@ const NEWS: [(&str, &str, &str); 13] = [
     ("app_shutting_down", "", "AppShuttingDown"),
     ("app_shut_down", "stage: u8", "AppShutDown { stage }"),
     ("calls_lost", "to: Address", "CallsLost { to }"),
+    ("holdings_known", "", "HoldingsKnown"),
+    (
+        "booked",
+        "booking: &Booking, order: Option<&Order>",
+        "Booked { booking, order }",
+    ),
 ];
 
 /// Writes them.

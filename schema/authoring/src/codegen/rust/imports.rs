@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::text::Text;
 
 /// What can be imported, by where it is; a name in small letters is a module and mentioned with `::` behind it.
-const SOURCES: [(&str, &[&str]); 9] = [
+const SOURCES: [(&str, &[&str]); 10] = [
     ("annals_client::typed", &["Called", "News", "OtherFace"]),
     ("annals_client", &["ClientCore", "Event", "Millis"]),
     (
@@ -28,6 +28,7 @@ const SOURCES: [(&str, &[&str]); 9] = [
     ),
     ("std::ops", &["Range"]),
     ("annals_event", &["Audience", "CallError", "Outcome", "Place"]),
+    ("annals_event::ledger", &["Booking", "Order"]),
     (
         "annals_ids",
         &[

@@ -1,0 +1,261 @@
+//! How a bot trades, in worlds that trade as the sample does: with whoever is near, with coins and items, and not always
+//! wisely. It changes its mind, accepts what is out of date, and leaves trades to themselves.
+
+use std::collections::BTreeMap;
+
+use annals_def::{Dice, EntityType, Value};
+
+use super::report::TradeEnd;
+
+/// The client methods by which a world says what there is.
+const HOLDINGS: &str = "onHoldings";
+const TRADE: &str = "onTrade";
+const OUTCOME: &str = "onOutcome";
+
+/// The base method by which a trade begins: a world without it has no trade.
+const PROPOSE: &str = "proposeTrade";
+
+/// Turns in which an answer is waited for before something else is tried.
+const PATIENCE: u32 = 10;
+
+/// Most coins that are offered at a time.
+const MOST_COINS: u64 = 5;
+
+/// A trade, by who proposed it and which of its wishes that was.
+pub(super) type TradeId = (u64, u64);
+
+/// Coins and items.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Assets {
+    coins: u64,
+    items: Vec<u64>,
+}
+
+/// An open trade as the bot was shown it.
+#[derive(Clone, Debug)]
+struct Table {
+    trade: TradeId,
+    version: u64,
+    own: Assets,
+    theirs: Assets,
+    accepted: bool,
+}
+
+/// What a bot knows of its trades.
+#[derive(Debug, Default)]
+pub(super) struct Trader {
+    carried: Option<Assets>,
+    worn: Assets,
+    open: BTreeMap<TradeId, Table>,
+    /// Turns for which an answer has been waited for.
+    waits: Option<u32>,
+    /// How the trades ended that it was shown the end of.
+    pub(super) ended: BTreeMap<TradeId, TradeEnd>,
+    /// Wishes that were granted and refused.
+    pub(super) granted: u64,
+    pub(super) refused: u64,
+}
+
+/// What a bot calls on the base part of its entity.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wish {
+    pub(super) method: &'static str,
+    pub(super) args: Vec<Value>,
+}
+
+impl Trader {
+    /// Whether entities of a type can trade.
+    pub(super) fn can(entity_type: &EntityType) -> bool {
+        let listens = [HOLDINGS, TRADE, OUTCOME]
+            .iter()
+            .all(|name| entity_type.client_method_named(name).is_some());
+        listens && entity_type.base_method_named(PROPOSE).is_some()
+    }
+
+    /// Under which number an entity trades, by what it shows of itself, if it is a bot: they leave people alone.
+    pub(super) fn partner<'v>(entity_type: &EntityType, shown: impl Fn(u16) -> Option<&'v Value>) -> Option<u64> {
+        let property = |name| {
+            let property = entity_type.property_named(name)?;
+            let mut places = entity_type.client_properties().iter();
+            let place = places.position(|member| *member == property.index)?;
+            shown(u16::try_from(place).ok()?)
+        };
+        match (property("name"), property("trader")) {
+            (Some(Value::Unicode(name)), Some(Value::UInt(trader))) if *trader > 0 && name.starts_with("bot") => {
+                Some(*trader)
+            }
+            _ => None,
+        }
+    }
+
+    /// A session begins: what is open the world will say again.
+    pub(super) fn forget(&mut self) {
+        self.carried = None;
+        self.open.clear();
+        self.waits = None;
+    }
+
+    /// A client method was called on the bot's own entity.
+    pub(super) fn hear(&mut self, method: &str, args: &[Value]) {
+        match (method, args) {
+            (HOLDINGS, [Value::Dict(holdings)]) => {
+                if let [_, carried, worn] = &holdings[..] {
+                    self.carried = assets(carried);
+                    self.worn = assets(worn).unwrap_or_default();
+                }
+            }
+            (TRADE, [Value::Dict(table)]) => self.hear_trade(table),
+            (OUTCOME, [_, Value::UInt(done), _]) => {
+                self.waits = None;
+                if *done == 0 {
+                    self.refused += 1;
+                } else {
+                    self.granted += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn hear_trade(&mut self, table: &[Value]) {
+        let [
+            trade,
+            Value::UInt(stage),
+            Value::UInt(version),
+            _,
+            own,
+            theirs,
+            Value::UInt(accepted),
+            _,
+        ] = table
+        else {
+            return;
+        };
+        let (Some(trade), Some(own), Some(theirs)) = (trade_id(trade), assets(own), assets(theirs)) else {
+            return;
+        };
+        let end = match stage {
+            0 => {
+                let (version, accepted) = (*version, *accepted != 0);
+                let table = Table {
+                    trade,
+                    version,
+                    own,
+                    theirs,
+                    accepted,
+                };
+                self.open.insert(trade, table);
+                return;
+            }
+            1 => TradeEnd::Settled,
+            2 => TradeEnd::Cancelled,
+            _ => TradeEnd::Expired,
+        };
+        self.open.remove(&trade);
+        self.ended.insert(trade, end);
+    }
+
+    /// What the bot does now, if anything, with these partners near.
+    pub(super) fn turn(&mut self, partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
+        let carried = self.carried.as_ref()?;
+        if let Some(waited) = self.waits.filter(|waited| *waited < PATIENCE) {
+            self.waits = Some(waited + 1);
+            return None;
+        }
+        let wish = match self.open.values().next_back() {
+            Some(table) => table.turn(carried, dice),
+            None => idle(carried, &self.worn, partners, dice),
+        };
+        self.waits = wish.as_ref().map(|_| 0);
+        wish
+    }
+}
+
+impl Table {
+    fn turn(&self, carried: &Assets, dice: &mut Dice<'_>) -> Option<Wish> {
+        let trade = || written_id(self.trade);
+        let on_table = self.own != Assets::default();
+        match dice() % 12 {
+            0 => Some(wish("cancelTrade", vec![trade()])),
+            1 if on_table => Some(wish("withdraw", vec![trade(), written(&self.own)])),
+            2 if self.version > 0 => {
+                let stale = Value::UInt(self.version - 1);
+                Some(wish("acceptTrade", vec![trade(), stale]))
+            }
+            _ if !on_table => Some(wish("offer", vec![trade(), written(&some_of(carried, dice))])),
+            _ if !self.accepted && self.theirs != Assets::default() => {
+                Some(wish("acceptTrade", vec![trade(), Value::UInt(self.version)]))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn idle(carried: &Assets, worn: &Assets, partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
+    let partner = partners
+        .get(dice() as usize % partners.len().max(1))
+        .copied()
+        .map(Value::UInt);
+    let item = |held: &Assets| Assets {
+        coins: 0,
+        items: held.items.first().copied().into_iter().collect(),
+    };
+    match dice() % 8 {
+        0..=3 => Some(wish(PROPOSE, vec![partner?])),
+        4 => Some(wish("give", vec![partner?, written(&some_of(carried, dice))])),
+        5 if !carried.items.is_empty() => Some(wish("wear", vec![written(&item(carried))])),
+        6 if !worn.items.is_empty() => Some(wish("takeOff", vec![written(&item(worn))])),
+        _ => None,
+    }
+}
+
+/// Some coins, or one item if there is one.
+fn some_of(carried: &Assets, dice: &mut Dice<'_>) -> Assets {
+    let items: Vec<u64> = carried.items.iter().copied().take(1).collect();
+    if dice().is_multiple_of(3) && !items.is_empty() {
+        return Assets { coins: 0, items };
+    }
+    let coins = 1 + dice() % MOST_COINS;
+    Assets {
+        coins: coins.min(carried.coins.max(1)),
+        items: Vec::new(),
+    }
+}
+
+fn wish(method: &'static str, args: Vec<Value>) -> Wish {
+    Wish { method, args }
+}
+
+fn assets(value: &Value) -> Option<Assets> {
+    let Value::Dict(fields) = value else { return None };
+    let [Value::UInt(coins), Value::Sequence(items)] = &fields[..] else {
+        return None;
+    };
+    let serial = |item: &Value| match item {
+        Value::UInt(serial) => Some(*serial),
+        _ => None,
+    };
+    Some(Assets {
+        coins: *coins,
+        items: items.iter().filter_map(serial).collect(),
+    })
+}
+
+fn written(assets: &Assets) -> Value {
+    let items = assets.items.iter().map(|serial| Value::UInt(*serial)).collect();
+    Value::Dict(vec![Value::UInt(assets.coins), Value::Sequence(items)])
+}
+
+fn trade_id(value: &Value) -> Option<TradeId> {
+    match value {
+        Value::Dict(fields) => match fields[..] {
+            [Value::UInt(asker), Value::UInt(number)] => Some((asker, number)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn written_id((asker, number): TradeId) -> Value {
+    Value::Dict(vec![Value::UInt(asker), Value::UInt(number)])
+}

@@ -1,0 +1,60 @@
+//! What the ledger tells base parts: recorded, done what follows of itself, and passed on to behaviour.
+
+use annals_event::{
+    Body,
+    ledger::{Booking, News, Order, Outcome, Stage},
+};
+use annals_ids::{EntityId, TransferId};
+use annals_node::{Desk, Trouble};
+
+use crate::role::BaseRole;
+
+impl BaseRole {
+    /// Takes news of the ledger for an entity. One that has ended needs none: its next life begins with a statement.
+    pub(crate) fn booked(&mut self, desk: &mut Desk, entity: EntityId, news: News) {
+        let Some(view) = desk.ledger(entity) else { return };
+        // What is recorded must be possible: a defect elsewhere is to cost this entity its view, and nobody the process.
+        if view.clone().book(entity, &news).is_err() {
+            let what = "the ledger's news do not follow what its base part heard before";
+            return desk.report(Trouble::Impossible { entity, what });
+        }
+        let answered = match &news {
+            News::Booking(booking) if booking.of.asker == entity => view.orders.get(&booking.of.number).cloned(),
+            _ => None,
+        };
+        desk.record_for(entity, false, Body::Booked(news.clone()));
+        for of in to_post(desk, entity, &news) {
+            desk.order(entity, Order::Post { of });
+        }
+        match news {
+            News::Statement(_) => desk.run(entity, |behaviour, context| behaviour.holdings_known(context)),
+            News::Booking(booking) => desk.run(entity, |behaviour, context| {
+                behaviour.booked(context, &booking, answered.as_ref());
+            }),
+        };
+    }
+}
+
+/// The reserved transfers that the entity completes now: that they have left it is recorded, so nobody can see their assets
+/// with it any more. A statement lists those that an earlier life left behind.
+fn to_post(desk: &Desk, entity: EntityId, news: &News) -> Vec<TransferId> {
+    match news {
+        News::Booking(booking) => reserved(booking, entity).into_iter().collect(),
+        News::Statement(statement) => {
+            let ordered = desk.ledger(entity).map(|view| &view.orders);
+            let is_posted = |of: &TransferId| {
+                let mut orders = ordered.into_iter().flat_map(|orders| orders.values());
+                orders.any(|order| matches!(order, Order::Post { of: posted } if posted == of))
+            };
+            let gifts = statement.gifts.values();
+            let open = gifts.filter(|gift| gift.stage == Stage::Open && gift.from == statement.holder);
+            open.map(|gift| gift.id).filter(|of| !is_posted(of)).collect()
+        }
+    }
+}
+
+fn reserved(booking: &Booking, entity: EntityId) -> Option<TransferId> {
+    let gift = booking.gift.as_ref()?;
+    let is_new = booking.outcome == Outcome::Pending && gift.stage == Stage::Open;
+    (is_new && booking.of == gift.id && gift.id.asker == entity).then_some(gift.id)
+}

@@ -1,0 +1,282 @@
+//! What the ledger tells base parts, and what they ask of it.
+
+use std::collections::BTreeMap;
+
+use annals_base::BaseInput;
+use annals_def::Value;
+use annals_event::{
+    Body, Call, Link,
+    ledger::{Assets, Booking, Change, Gift, Holdings, News, ORDERS_WAITING, Order, Outcome, Stage, Statement},
+};
+use annals_ids::{
+    Address, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, HoldingsVersion, MemberId, OwnerId, Part, Slot,
+    TransferId, TransferNumber, WallTime,
+};
+use annals_wire::bus::{CallMessage, Envelope, Message};
+
+use crate::{
+    game::{COIN, FRIEND, text},
+    host::{BASE, Host},
+    player::{Player, log_in},
+};
+
+const LEDGER: OwnerId = OwnerId(77);
+const ACCOUNT: DatabaseId = DatabaseId(5);
+
+/// The ledger's owner, as far as a base sees it.
+#[derive(Default)]
+struct Ledger {
+    last: CallNumber,
+    entry: EntryNumber,
+}
+
+impl Ledger {
+    fn tell(&mut self, host: &mut Host, to: EntityId, news: News) {
+        self.last = self.last.next();
+        self.say(host, to, news);
+    }
+
+    /// Says it with the number of the last call.
+    fn say(&self, host: &mut Host, to: EntityId, news: News) {
+        let call = CallMessage {
+            link: Link {
+                from: Address::Owner(LEDGER),
+                to: Address::Owner(BASE),
+            },
+            from_home: LEDGER,
+            to_home: BASE,
+            number: self.last,
+            trace: [0; 16],
+            call: Call::Ledger { to, news },
+        };
+        host.hear(Envelope {
+            from: LEDGER,
+            epoch: Epoch(1),
+            message: Message::Call(call),
+        });
+    }
+
+    fn booking(&mut self, of: TransferId, outcome: Outcome) -> Booking {
+        self.entry = self.entry.next();
+        Booking {
+            entry: self.entry,
+            of,
+            outcome,
+            change: None,
+            trade: None,
+            gift: None,
+        }
+    }
+}
+
+fn statement(coins: u64) -> Statement {
+    let slots = BTreeMap::from([(Slot(0), Assets::units(COIN, coins))]);
+    Statement {
+        holder: ACCOUNT,
+        holdings: Holdings {
+            version: HoldingsVersion(3),
+            slots,
+        },
+        ..Statement::default()
+    }
+}
+
+fn gift(id: TransferId, stage: Stage) -> Gift {
+    Gift {
+        id,
+        stage,
+        from: ACCOUNT,
+        to: FRIEND,
+        slot: Slot(0),
+        assets: Assets::units(COIN, 4),
+        expires: WallTime(u64::MAX >> 1),
+    }
+}
+
+fn leaving(version: u64) -> Change {
+    Change {
+        version: HoldingsVersion(version),
+        gone: BTreeMap::from([(Slot(0), Assets::units(COIN, 4))]),
+        come: BTreeMap::new(),
+    }
+}
+
+fn bestow(host: &mut Host, player: &mut Player, units: u64) {
+    player.call(host, Part::Base, "bestow", &[Value::UInt(units)]);
+    host.settle();
+    player.listen(host);
+}
+
+fn trail(host: &Host, entity: EntityId) -> String {
+    text(&host.image(entity).properties[&MemberId(1)])
+}
+
+fn coins(host: &Host, entity: EntityId) -> u64 {
+    let view = host.owner.desk().ledger(entity).expect("a base part");
+    let holdings = view.holdings.as_ref().expect("a statement came");
+    holdings.slots.get(&Slot(0)).map_or(0, |held| held.units[&COIN])
+}
+
+fn first(asker: EntityId) -> TransferId {
+    TransferId {
+        asker,
+        number: TransferNumber(1),
+    }
+}
+
+/// The orders in a log, by the batch that they are in.
+fn orders(host: &Host) -> Vec<(u64, Order)> {
+    let ordered = |body: &Body| match body {
+        Body::Ordered { order, .. } => Some(order.clone()),
+        _ => None,
+    };
+    let batches = host.batches();
+    let found = batches.flat_map(|batch| {
+        let number = batch.header.number.0;
+        let events: Vec<_> = batch.events.iter().filter_map(|event| ordered(&event.body)).collect();
+        events.into_iter().map(move |order| (number, order))
+    });
+    found.collect()
+}
+
+#[test]
+fn what_was_reserved_is_posted_in_the_batch_that_says_it_has_left() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, ACCOUNT.0, 1);
+    let entity = player.entity.unwrap().0;
+    let mut ledger = Ledger::default();
+    ledger.tell(&mut host, entity, News::Statement(Box::new(statement(10))));
+    bestow(&mut host, &mut player, 4);
+    assert_eq!(coins(&host, entity), 10, "nothing has left yet");
+
+    let of = first(entity);
+    let booking = Booking {
+        change: Some(leaving(4)),
+        gift: Some(gift(of, Stage::Open)),
+        ..ledger.booking(of, Outcome::Pending)
+    };
+    let news = News::Booking(Box::new(booking));
+    ledger.tell(&mut host, entity, news.clone());
+    host.settle();
+    assert_eq!(coins(&host, entity), 6);
+    let given = orders(&host);
+    let [(_, Order::Give { .. }), (posted_in, Order::Post { of: posted })] = &given[..] else {
+        panic!("{given:?}");
+    };
+    assert_eq!(*posted, of);
+    let booked_in = host.batches().find(|batch| {
+        let mut events = batch.events.iter();
+        events.any(|event| matches!(event.body, Body::Booked(News::Booking(_))))
+    });
+    assert_eq!(booked_in.map(|batch| batch.header.number.0), Some(*posted_in));
+
+    // It comes again, before and after the process was lost, and happens once.
+    ledger.say(&mut host, entity, news.clone());
+    host.crash();
+    ledger.say(&mut host, entity, news);
+    host.settle();
+    assert_eq!((coins(&host, entity), orders(&host).len()), (6, 2));
+    assert!(trail(&host, entity).contains("HoB"), "{}", trail(&host, entity));
+
+    let posted = TransferId {
+        number: TransferNumber(2),
+        ..of
+    };
+    let booking = Booking {
+        gift: Some(gift(of, Stage::Settled)),
+        ..ledger.booking(posted, Outcome::Posted)
+    };
+    ledger.tell(&mut host, entity, News::Booking(Box::new(booking)));
+    host.settle();
+    let view = host.owner.desk().ledger(entity).unwrap();
+    assert!(view.gifts.is_empty() && view.orders.is_empty());
+    assert_eq!(host.folded().hash(), host.owner.state().hash());
+}
+
+#[test]
+fn a_life_posts_what_the_one_before_left_reserved() {
+    let mut host = Host::new();
+    let player = log_in(&mut host, ACCOUNT.0, 1);
+    let entity = player.entity.unwrap().0;
+    let before = first(EntityId(entity.0 + 1_000));
+    let mut left = statement(6);
+    left.gifts.insert(before, gift(before, Stage::Open));
+    Ledger::default().tell(&mut host, entity, News::Statement(Box::new(left)));
+    host.settle();
+    let given = orders(&host);
+    assert!(
+        matches!(&given[..], [(_, Order::Post { of })] if *of == before),
+        "{given:?}"
+    );
+}
+
+#[test]
+fn who_cannot_order_is_told_why_at_once() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, ACCOUNT.0, 1);
+    let entity = player.entity.unwrap().0;
+    bestow(&mut host, &mut player, 1);
+    Ledger::default().tell(&mut host, entity, News::Statement(Box::new(statement(10))));
+    bestow(&mut host, &mut player, 0);
+    for _ in 0..=ORDERS_WAITING {
+        bestow(&mut host, &mut player, 1);
+    }
+    let expected = format!("uHn{}m", "o".repeat(ORDERS_WAITING));
+    assert!(trail(&host, entity).ends_with(&expected), "{}", trail(&host, entity));
+
+    player.call(&mut host, Part::Base, "become", &[Value::UInt(0)]);
+    host.settle();
+    player.listen(&mut host);
+    let avatar = player.entity.unwrap().0;
+    assert_ne!(avatar, entity);
+    bestow(&mut host, &mut player, 1);
+    assert!(trail(&host, avatar).ends_with('s'), "{}", trail(&host, avatar));
+}
+
+#[test]
+fn news_for_who_has_ended_are_taken_and_change_nothing() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, ACCOUNT.0, 1);
+    let entity = player.entity.unwrap().0;
+    player.call(&mut host, Part::Base, "leave", &[]);
+    host.settle();
+    assert!(host.owner.desk().image(entity).is_none());
+    host.sent.clear();
+    Ledger::default().tell(&mut host, entity, News::Statement(Box::new(statement(10))));
+    host.settle();
+    let took = host.sent.iter().any(|(to, envelope)| {
+        *to == LEDGER
+            && matches!(
+                envelope.message,
+                Message::Took {
+                    upto: CallNumber(1),
+                    ..
+                }
+            )
+    });
+    assert!(took, "whoever told it may forget it");
+    assert_eq!(host.folded().hash(), host.owner.state().hash());
+}
+
+#[test]
+fn news_that_cannot_follow_are_an_alarm_and_cost_nobody_the_process() {
+    let mut host = Host::new();
+    let player = log_in(&mut host, ACCOUNT.0, 1);
+    let entity = player.entity.unwrap().0;
+    let mut ledger = Ledger::default();
+    ledger.tell(&mut host, entity, News::Statement(Box::new(statement(2))));
+    let troubles = host.owner.desk().troubles();
+    for version in [3, 4, 5] {
+        // The wrong version, or more than it holds.
+        let booking = Booking {
+            change: Some(leaving(version)),
+            ..ledger.booking(first(EntityId(1)), Outcome::Posted)
+        };
+        ledger.tell(&mut host, entity, News::Booking(Box::new(booking)));
+    }
+    host.settle();
+    assert_eq!(host.owner.desk().troubles(), troubles + 3);
+    assert_eq!(coins(&host, entity), 2);
+    host.role(BaseInput::Map(crate::host::map()));
+    assert_eq!(host.folded().hash(), host.owner.state().hash());
+}

@@ -1,0 +1,104 @@
+//! Holding the ledger's owner: what the fold puts into the outbox is given to its role, until the fold has taken it away
+//! again (rule F7).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_db::{LedgerInput, LedgerRole, ledger::read_notices, no_behaviour};
+use annals_ids::NoticeNumber;
+use annals_node::writer::Durability;
+use annals_store::{Store, StoreError, Transaction, layout::ledger::head_key};
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    keeper::{Holders, Keeper, Trade},
+    process::Process,
+    telemetry::Chain,
+};
+
+/// How long nothing may be new in the outbox before what is in there is given to the role again: it turns away what it has
+/// no room for, and an owner that was just taken over has been given nothing.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Notices that are given at a time: nearly all are some hundred bytes.
+const AT_ONCE: usize = 256;
+
+/// Holds the ledger's owner if the director wants this process to, until it is asked to stop.
+///
+/// # Errors
+/// When the bus does not let us listen.
+pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Result<(), async_nats::SubscribeError> {
+    let store = process.store.clone();
+    // It has nothing for anybody but other owners.
+    let (notices, mut unused) = mpsc::channel(1);
+    let trade = Trade {
+        behaviour: no_behaviour(),
+        // Nobody is told of what could still be lost.
+        durability: Durability::Archive,
+        make: LedgerRole::take_over,
+        map: LedgerInput::Map,
+        address: String::new(),
+    };
+    let keeper = Keeper::new(Arc::new(process), trade, notices);
+    let holders = keeper.holders();
+    let unread = async { while unused.recv().await.is_some() {} };
+    let keeping = async { tokio::join!(keeper.run(stop), unread).0 };
+    tokio::select! {
+        kept = keeping => kept,
+        () = carry(&store, &holders) => Ok(()),
+    }
+}
+
+/// Gives the holder what is in the outbox, for as long as the process runs.
+async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
+    let mut given = NoticeNumber(0);
+    let key = head_key();
+    loop {
+        let carried = match read_head(store).await {
+            Ok(head) => carry_some(store, holders, &mut given).await.map(|any| (head, any)),
+            Err(error) => Err(error),
+        };
+        match carried {
+            Ok((_, true)) => {}
+            Ok((head, false)) => {
+                tokio::select! {
+                    // What cannot be watched is looked at again soon enough.
+                    Ok(()) = store.watch(&key, head) => {}
+                    () = tokio::time::sleep(AGAIN) => given = NoticeNumber(0),
+                }
+            }
+            Err(error) => {
+                tracing::error!(error = %Chain(&error), "what the ledger did is not told");
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Gives the holder what follows, if it is here; whether there was anything.
+async fn carry_some(
+    store: &Store,
+    holders: &Holders<LedgerInput>,
+    given: &mut NoticeNumber,
+) -> Result<bool, StoreError> {
+    let Some(owner) = holders.owners().into_iter().next() else {
+        return Ok(false);
+    };
+    let notices = read_notices(store, *given, AT_ONCE).await?;
+    let Some(last) = notices.last().map(|(number, _)| *number) else {
+        return Ok(false);
+    };
+    if holders.tell(owner, LedgerInput::Notices(notices)).is_ok() {
+        *given = last;
+        Ok(true)
+    } else {
+        // It is behind: it gets them later.
+        Ok(false)
+    }
+}
+
+async fn read_head(store: &Store) -> Result<Option<Bytes>, StoreError> {
+    let read = |transaction: Transaction| async move { transaction.get(&head_key()).await };
+    store.read(read).await
+}
