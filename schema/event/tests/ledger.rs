@@ -294,6 +294,33 @@ fn calls_and_notices_are_read_back() {
     }
 }
 
+/// A player says what an order is about: whatever that is, the log can be read afterwards.
+#[test]
+fn what_passes_for_an_order_is_read_back_whatever_it_names() {
+    let mut passed = 0;
+    for (seed, mut dice) in cases() {
+        let mut order = dice.order();
+        let mut extreme = || [0, (1 << 63) - 1, 1 << 63, u64::MAX][dice.roll(4) as usize];
+        match &mut order {
+            Order::Post { of } | Order::Void { of } => of.number.0 = extreme(),
+            Order::Accept { trade, version } => (trade.0.number.0, version.0) = (extreme(), extreme()),
+            Order::Offer { trade, .. } | Order::Withdraw { trade, .. } | Order::Cancel { trade } => {
+                (trade.0.asker.0, trade.0.number.0) = (extreme(), extreme());
+            }
+            Order::Give { to, expires, .. } => (to.0, expires.0) = (extreme(), extreme()),
+            Order::Propose { with, expires } => (with.0, expires.0) = (extreme(), extreme()),
+            Order::Mint { .. } | Order::Burn { .. } | Order::Move { .. } => {}
+        }
+        if order.check().is_ok() {
+            passed += 1;
+            let mut bytes = Vec::new();
+            order.write(&mut bytes);
+            assert_eq!(Order::read(&mut Reader::new(&bytes)), Ok(order), "seed {seed}");
+        }
+    }
+    assert!(passed > CASES / 4, "{passed} orders passed");
+}
+
 /// A base that holds entity 4, of the database's entity 9.
 fn base() -> OwnerState {
     let mut state = OwnerState::new(OwnerId(1), Part::Base);

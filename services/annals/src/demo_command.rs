@@ -31,6 +31,7 @@ use crate::{
     replay::owners,
     tamper::{Removed, TamperError, remove_one_event},
     up::{Claim, Realm, RealmPlan, UpError},
+    views::{Views, ViewsError},
 };
 
 /// The realm's name.
@@ -419,8 +420,14 @@ fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
     );
 }
 
-/// Audits the ledger: what there is of each kind is what was made, and every item is in one place.
+/// Audits the ledger: what there is of each kind is what was made, every item is in one place, and nobody knows anything else.
 async fn audit_ledger(store: &Store, report: &BotsReport) -> Result<bool, DemoError> {
+    let audited = annals_db::ledger::audit(store).await?;
+    for finding in &audited.findings {
+        println!("  the ledger is WRONG: {finding}");
+    }
+    let verdict = if audited.found == 0 { "balanced" } else { "NOT BALANCED" };
+    println!("  the ledger, {} entries: {verdict}", audited.entries);
     println!(
         "  trades settled {}, cancelled {}, left to themselves {}; wishes granted {}, refused {}",
         report.trades(TradeEnd::Settled),
@@ -429,13 +436,18 @@ async fn audit_ledger(store: &Store, report: &BotsReport) -> Result<bool, DemoEr
         report.total(|bot| bot.granted),
         report.total(|bot| bot.denied)
     );
-    let audited = annals_db::ledger::audit(store).await?;
-    for finding in &audited.findings {
-        println!("  the ledger is WRONG: {finding:?}");
+    let mut views = Views::default();
+    match views.look(store).await {
+        Ok(told) => {
+            println!("{told}");
+            Ok(audited.found == 0 && told.found == 0)
+        }
+        Err(ViewsError::Store(error)) => Err(error.into()),
+        Err(error) => {
+            println!("  what base parts know of the ledger cannot be told: {}", Chain(&error));
+            Ok(false)
+        }
     }
-    let verdict = if audited.found == 0 { "balanced" } else { "NOT BALANCED" };
-    println!("  the ledger, {} entries: {verdict}", audited.entries);
-    Ok(audited.found == 0)
 }
 
 fn print_recovery(name: &str, recovery: &Recovery) {

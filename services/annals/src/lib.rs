@@ -26,3 +26,4 @@ pub mod tamper;
 pub mod up;
 pub mod up_command;
 pub mod verify;
+pub mod views;

@@ -101,10 +101,12 @@ pub async fn run(
         history: history.clone(),
         metrics: Arc::clone(&metrics),
     };
-    let holding = tokio::spawn(hold_ledger(settings.clone(), Arc::clone(schema), reached, stop.clone()));
+    let (end, ending) = watch::channel(false);
+    let holding = tokio::spawn(hold_ledger(settings.clone(), Arc::clone(schema), reached, ending));
     let stopping = async {
         stopping(stop, course).await;
-        // What the ledger's owner did last is to be in the store.
+        end.send_replace(true);
+        // What the ledger's owner did last is to be in the store, which is served until then.
         if let Err(error) = holding.await {
             tracing::error!(%error, "holding the ledger's owner ended badly");
         }

@@ -15,6 +15,7 @@ use annals_ids::{
 };
 use thiserror::Error;
 
+use crate::encoding::ORDINALS;
 pub use view::LedgerView;
 
 /// Most assets that one order names: kinds that are counted, and items. With the limits below it keeps what one order
@@ -579,6 +580,7 @@ impl Order {
     /// # Errors
     /// Why it would be refused whatever the ledger holds.
     pub fn check(&self) -> Result<(), RefusalReason> {
+        self.check_named()?;
         let (assets, reason) = match self {
             Order::Mint { goods, reason, .. } => return goods.check().and_then(|()| check_reason(reason)),
             Order::Burn { assets, reason, .. } => (assets, reason.as_str()),
@@ -595,6 +597,31 @@ impl Order {
         };
         check_count(assets.count(), assets.units.values().any(|&amount| amount == 0))?;
         check_reason(reason)
+    }
+
+    /// Whether what it is about has a number that anything can have. Players name these, and an order with another number
+    /// would be recorded and never read again.
+    fn check_named(&self) -> Result<(), RefusalReason> {
+        let of = match self {
+            Order::Mint { .. }
+            | Order::Burn { .. }
+            | Order::Move { .. }
+            | Order::Give { .. }
+            | Order::Propose { .. } => {
+                return Ok(());
+            }
+            Order::Accept { version, .. } if version.0 >= ORDINALS => return Err(RefusalReason::Stale),
+            Order::Post { of } | Order::Void { of } => of,
+            Order::Offer { trade, .. }
+            | Order::Withdraw { trade, .. }
+            | Order::Accept { trade, .. }
+            | Order::Cancel { trade } => &trade.0,
+        };
+        if of.number.0 < ORDINALS {
+            Ok(())
+        } else {
+            Err(RefusalReason::NotOpen)
+        }
     }
 }
 

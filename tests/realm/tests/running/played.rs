@@ -10,12 +10,13 @@ use std::{
 };
 
 use annals::{
-    bots::{self, BotPlan, BotsError, BotsReport, TradeEnd},
+    bots::{self, BotPlan, BotsError, BotsReport},
     checker::check,
     progress::Progress,
     replay::{Extent, ReplayError, owners, replay},
     source::Source,
     up::{Realm, RealmPlan},
+    views::Views,
 };
 use annals_client::{Client, Config, Event, Trust, client_endpoint};
 use annals_db::ledger::audit;
@@ -230,6 +231,24 @@ impl Played {
         );
     }
 
+    /// Waits until something has changed hands in a trade of bots.
+    pub(crate) async fn trades(&self) {
+        let (_, _, store) = self.bus();
+        let mut views = Views::default();
+        within(PATIENCE * 3, "a trade to be settled", async {
+            while views
+                .look(&store)
+                .await
+                .expect("the logs of the bases replay")
+                .exchanges
+                == 0
+            {
+                tokio::time::sleep(LOOK * 10).await;
+            }
+        })
+        .await;
+    }
+
     /// SIGTERM to a process: how it ended.
     pub(crate) async fn stop(&mut self, name: &'static str) -> ExitStatus {
         self.ended.push(name);
@@ -320,11 +339,11 @@ impl Played {
             "the ledger is not balanced: {:?}",
             audited.findings
         );
-        println!(
-            "the ledger: {} entries, {} trades settled",
-            audited.entries,
-            report.trades(TradeEnd::Settled)
-        );
+        let mut views = Views::default();
+        let told = views.look(&store).await.expect("the logs of the bases replay");
+        println!("the ledger: {} entries\n{told}", audited.entries);
+        assert_eq!(told.found, 0, "somebody knows of the ledger what is not so:\n{told}");
+        assert!(told.compared > 0, "nobody was told anything by the ledger");
         self.nothing_panicked("everything");
         self.realm.stop().await.expect("the realm stops");
         report
