@@ -156,7 +156,7 @@ impl Behaviour for Game {
     }
 
     fn booked(&self, context: &mut Context<'_>, _booking: &Booking, _order: Option<&Order>) {
-        Self::mark(context, 'L');
+        Self::mark(context, 'T');
     }
 
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}

@@ -176,7 +176,7 @@ fn what_was_reserved_is_posted_in_the_batch_that_says_it_has_left() {
     ledger.say(&mut host, entity, news);
     host.settle();
     assert_eq!((coins(&host, entity), orders(&host).len()), (6, 2));
-    assert!(trail(&host, entity).contains("HoL"), "{}", trail(&host, entity));
+    assert!(trail(&host, entity).contains("HoT"), "{}", trail(&host, entity));
 
     let posted = TransferId {
         number: TransferNumber(2),
