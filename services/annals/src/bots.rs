@@ -12,11 +12,12 @@ mod trader;
 mod walk;
 
 use std::{
+    collections::BTreeSet,
     io,
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -89,6 +90,8 @@ struct Tally {
     calls: AtomicU64,
     shown: AtomicU64,
     resumed: AtomicU64,
+    /// Under which numbers they trade.
+    traders: Mutex<BTreeSet<u64>>,
 }
 
 /// Lets bots play, and tells how it goes meanwhile.
@@ -136,6 +139,16 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
 }
 
 impl Tally {
+    /// Notes that a bot trades under this number: under which the others do.
+    fn traders_beside(&self, own: u64) -> Vec<u64> {
+        let mut traders = self.traders.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whose avatar stands for no account has none.
+        if own != 0 {
+            traders.insert(own);
+        }
+        traders.iter().copied().filter(|trader| *trader != own).collect()
+    }
+
     /// How it goes, given how it went.
     fn read(&self, elapsed: Duration, bots: usize, before: &Progress) -> Progress {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);

@@ -9,8 +9,9 @@ use std::{
 };
 
 use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What};
+use annals_def::Value;
 use annals_ids::{EntityId, MemberId, Part, Position, TypeId};
-use annals_wire::client::{ClientMember, LoginRefusal};
+use annals_wire::client::LoginRefusal;
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval, timeout_at},
@@ -20,7 +21,7 @@ use super::{
     bot::{BACK_WITHIN, Bot},
     repertoire::{Planned, Repertoire},
     report::{Driven, Interruption},
-    trader::Trader,
+    trader::{TRADER, Trader},
     walk::Walk,
 };
 use crate::showings::Line;
@@ -459,18 +460,17 @@ impl<'b, 'p> Session<'b, 'p> {
         }
     }
 
-    /// Does what a trader does next, with those who are near.
+    /// Does what a trader does next, with the other bots: they leave people alone.
     fn trade(&mut self) {
         let Some(role) = &self.role else { return };
         let (own, type_id, schema) = (role.entity, role.type_id, self.bot.schema);
         let Some(entity_type) = schema.entity_type(type_id).filter(|found| Trader::can(found)) else {
             return;
         };
-        let near = self.client.core().view(Part::Cell).entities().iter();
-        let others = near.filter(|(entity, seen)| **entity != own && seen.type_id == type_id);
-        let partners: Vec<u64> = others
-            .filter_map(|(_, seen)| Trader::partner(entity_type, |place| seen.property(ClientMember(place))))
-            .collect();
+        let Some(&Value::UInt(number)) = self.client.core().property(own, TRADER) else {
+            return;
+        };
+        let partners = self.bot.tally.traders_beside(number);
         let Some(wish) = self.bot.trader.turn(&partners, &mut self.bot.dice) else {
             return;
         };

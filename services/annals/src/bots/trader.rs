@@ -1,4 +1,4 @@
-//! How a bot trades, in worlds that trade as the sample does: with whoever is near, with coins and items, and not always
+//! How a bot trades, in worlds that trade as the sample does: with one another wherever they are, with coins and items, and not always
 //! wisely. It changes its mind, accepts what is out of date, and leaves trades to themselves.
 
 use std::collections::BTreeMap;
@@ -14,6 +14,9 @@ const OUTCOME: &str = "onOutcome";
 
 /// The base method by which a trade begins: a world without it has no trade.
 const PROPOSE: &str = "proposeTrade";
+
+/// The property by which it says under which number it trades.
+pub(super) const TRADER: &str = "trader";
 
 /// Turns in which an answer is waited for before something else is tried.
 const PATIENCE: u32 = 10;
@@ -70,22 +73,6 @@ impl Trader {
             .iter()
             .all(|name| entity_type.client_method_named(name).is_some());
         listens && entity_type.base_method_named(PROPOSE).is_some()
-    }
-
-    /// Under which number an entity trades, by what it shows of itself, if it is a bot: they leave people alone.
-    pub(super) fn partner<'v>(entity_type: &EntityType, shown: impl Fn(u16) -> Option<&'v Value>) -> Option<u64> {
-        let property = |name| {
-            let property = entity_type.property_named(name)?;
-            let mut places = entity_type.client_properties().iter();
-            let place = places.position(|member| *member == property.index)?;
-            shown(u16::try_from(place).ok()?)
-        };
-        match (property("name"), property("trader")) {
-            (Some(Value::Unicode(name)), Some(Value::UInt(trader))) if *trader > 0 && name.starts_with("bot") => {
-                Some(*trader)
-            }
-            _ => None,
-        }
     }
 
     /// A session begins: what is open the world will say again.
@@ -155,7 +142,7 @@ impl Trader {
         self.ended.insert(trade, end);
     }
 
-    /// What the bot does now, if anything, with these partners near.
+    /// What the bot does now, if anything, with these to trade with.
     pub(super) fn turn(&mut self, partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
         let carried = self.carried.as_ref()?;
         if let Some(waited) = self.waits.filter(|waited| *waited < PATIENCE) {
