@@ -26,7 +26,7 @@ pub const FIRST_COINS: u64 = 100;
 pub const FIRST_SWORDS: u32 = 2;
 
 /// How long a trade stays open, milliseconds.
-pub const TRADE_MS: u64 = 20_000;
+pub const TRADE_MS: u64 = 30_000;
 
 /// How long a gift may take to arrive before it comes back, milliseconds.
 const GIFT_MS: u64 = 60_000;

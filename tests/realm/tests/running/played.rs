@@ -249,6 +249,23 @@ impl Played {
         .await;
     }
 
+    /// Waits until everybody who lives knows what the ledger says that they hold: so many accounts, beside those of bots.
+    pub(crate) async fn knows_what_it_holds(&self, others: u64) {
+        let (_, _, store) = self.bus();
+        let mut views = Views::default();
+        within(PATIENCE * 3, "everybody to know what they hold", async {
+            loop {
+                let told = views.look(&store).await.expect("the logs of the bases replay");
+                if told.behind == 0 && told.living >= others + BOTS as u64 {
+                    assert_eq!(told.found, 0, "somebody knows of the ledger what is not so:\n{told}");
+                    return println!("{told}");
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        })
+        .await;
+    }
+
     /// SIGTERM to a process: how it ended.
     pub(crate) async fn stop(&mut self, name: &'static str) -> ExitStatus {
         self.ended.push(name);

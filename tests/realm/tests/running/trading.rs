@@ -1,0 +1,439 @@
+//! Trading in a realm that runs, as players do and as those do who want to have things twice: what has been tried on other
+//! worlds, each tried on this one, with bots trading around it. Afterwards the ledger is audited: nothing was gained or lost.
+
+use std::time::{Duration, Instant};
+
+use annals::archive::LogWalk;
+use annals_def::Value;
+use annals_director::read_owners;
+use annals_event::{Body, Subject};
+use annals_host::nats::ServerCount;
+use annals_ids::{DatabaseId, EntityId, OwnerId, Part};
+use annals_sample::{FIRST_COINS, FIRST_SWORDS, TRADE_MS};
+use annals_store::{
+    Store, Transaction,
+    layout::database::{Checkout, checkout_key},
+};
+
+use crate::{
+    hands::{Assets, Hand, TradeId, written},
+    played::{Played, are_built},
+};
+
+/// On which base owner an account is.
+async fn home(realm: &Played, trader: u64) -> OwnerId {
+    let (_, _, store) = realm.bus();
+    let read = |transaction: Transaction| async move {
+        let value = transaction.get(&checkout_key(DatabaseId(trader))).await?;
+        value.map(|value| Checkout::decode(&value)).transpose()
+    };
+    let checkout = store.read(read).await.expect("the store answers");
+    checkout.expect("it is in the world").owner
+}
+
+/// A player on another base than the first. Those who come to the same one stay there until somebody does not.
+async fn on_another_base(realm: &Played, first: &Hand) -> Hand {
+    const NAMES: [&str; 16] = [
+        "bob", "ben", "bill", "bert", "bart", "boris", "barb", "bea", "bess", "beth", "babs", "bram", "bruno", "basil",
+        "baldur", "bodo",
+    ];
+    let base = home(realm, first.id()).await;
+    let mut neighbours = Vec::new();
+    for name in NAMES {
+        let hand = Hand::come(realm, name).await;
+        if home(realm, hand.id()).await != base {
+            return hand;
+        }
+        neighbours.push(hand);
+    }
+    panic!("everybody comes to {base}");
+}
+
+/// Both put something on the table, both accept, both have it.
+async fn exchange(first: &Hand, second: &Hand) {
+    let trade = first.propose(second).await;
+    let (before, theirs) = (first.carried().coins, second.carried().coins);
+    first.offer(trade, &Assets::coins(3));
+    second.offer(trade, &Assets::coins(1));
+    accept_both(first, second, trade, 2).await;
+    first
+        .until("for what it got", |hand| hand.carried().coins == before - 2)
+        .await;
+    second
+        .until("for what it got", |hand| hand.carried().coins == theirs + 2)
+        .await;
+}
+
+async fn accept_both(first: &Hand, second: &Hand, trade: TradeId, version: u64) {
+    for hand in [first, second] {
+        hand.until("for both offers", |hand| hand.tables[&trade].version >= version)
+            .await;
+        hand.accept_now(trade);
+    }
+    for hand in [first, second] {
+        hand.until("for the settlement", |hand| hand.tables[&trade].stage == 1)
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_tried_nothing_is_gained_or_lost() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start(ServerCount::One, &[]).await;
+    let mut ann = Hand::come(&realm, "ann").await;
+    assert_eq!(ann.carried().coins, FIRST_COINS);
+    assert_eq!(ann.carried().items.len(), FIRST_SWORDS as usize);
+    let mut bob = on_another_base(&realm, &ann).await;
+    let eve = Hand::come(&realm, "eve").await;
+
+    // Left to itself, and looked at again at the end.
+    let forgotten = eve.propose(&bob).await;
+    let began = Instant::now();
+    eve.offer(forgotten, &Assets::coins(7));
+    eve.until("for its offer", |hand| hand.carried().coins == FIRST_COINS - 7)
+        .await;
+
+    exchange(&ann, &bob).await;
+    said("a trade across two bases");
+    changed_after_acceptance(&ann, &bob).await;
+    said("an offer changed after it was accepted");
+    double_click(&ann, &bob).await;
+    said("the same click twice");
+    spoofed(&eve, &ann, &bob).await;
+    said("packets of somebody who is no party");
+    ann = container_swap(&realm, ann).await;
+    said("an item swapped between containers, and a new log-in");
+    bob = partner_away(&realm, &ann, bob).await;
+    said("a partner who logs out midway");
+    across_a_boundary(&realm, &ann, &bob).await;
+    said("a trade while the avatar is handed over");
+    base_killed(&mut realm, &ann, &bob).await;
+    said("all bases killed between offer and acceptance");
+    all_killed(&mut realm, &ann, &bob).await;
+    said("bases and store killed at the settlement");
+    bob = db_killed(&mut realm, &ann, bob).await;
+    said("the store killed while something is given, and a new log-in");
+
+    tokio::time::sleep(Duration::from_millis(TRADE_MS).saturating_sub(began.elapsed())).await;
+    eve.until("for what it had offered to come back", |hand| {
+        hand.tables[&forgotten].stage == 3 && hand.carried().coins == FIRST_COINS
+    })
+    .await;
+    said("a trade whose time was over");
+    let all = ann.carried().coins + bob.carried().coins + eve.carried().coins;
+    assert_eq!(all, 3 * FIRST_COINS);
+    let mut items: Vec<u64> = [&ann, &bob, &eve]
+        .iter()
+        .flat_map(|hand| [hand.carried().items, hand.look().worn.items.clone()].concat())
+        .collect();
+    items.sort_unstable();
+    let whole = items.len();
+    items.dedup();
+    assert_eq!(
+        (items.len(), whole),
+        (3 * FIRST_SWORDS as usize, 3 * FIRST_SWORDS as usize)
+    );
+    realm.knows_what_it_holds(3).await;
+    for hand in [ann, bob, eve] {
+        hand.leave().await;
+    }
+    realm.plays_on("all of it").await;
+    realm.prove().await;
+}
+
+fn said(what: &str) {
+    println!("{what}: nothing gained, nothing lost");
+}
+
+/// Whoever has accepted has not accepted what is put there, or taken away, afterwards.
+async fn changed_after_acceptance(ann: &Hand, bob: &Hand) {
+    let trade = ann.propose(bob).await;
+    let (before, theirs) = (ann.carried(), bob.carried());
+    ann.offer(trade, &Assets::item(before.items[0]));
+    bob.offer(trade, &Assets::coins(20));
+    bob.until("for both offers", |hand| hand.tables[&trade].version == 2)
+        .await;
+    bob.accept(trade, 2);
+    ann.until("for the other to accept", |hand| hand.tables[&trade].they_accepted)
+        .await;
+    // The sword goes back, and the acceptance is to stand: it does not.
+    ann.wish("withdraw", &[written(trade), Assets::item(before.items[0]).value()]);
+    ann.accept(trade, 2);
+    ann.until("to have its sword back", |hand| hand.carried().items == before.items)
+        .await;
+    ann.settle().await;
+    let table = ann.table(trade);
+    assert_eq!(
+        (table.stage, table.accepted, table.they_accepted),
+        (0, false, false),
+        "{table:?}"
+    );
+    ann.wish("cancelTrade", &[written(trade)]);
+    for (hand, before) in [(ann, before), (bob, theirs)] {
+        hand.until("for the end of the trade", |hand| {
+            hand.tables[&trade].stage == 2 && *hand.carried() == before
+        })
+        .await;
+    }
+}
+
+/// Everything twice, as fast as it goes.
+async fn double_click(ann: &Hand, bob: &Hand) {
+    let trade = ann.propose(bob).await;
+    let (before, theirs) = (ann.carried(), bob.carried());
+    let sword = before.items[0];
+    for _ in 0..2 {
+        ann.offer(trade, &Assets::item(sword));
+    }
+    let id = bob.id();
+    ann.wish("give", &[Value::UInt(id), Assets::item(sword).value()]);
+    ann.until("for three answers", |hand| hand.refusals() >= 3).await;
+    for hand in [ann, bob] {
+        hand.until("for one offer", |hand| hand.tables[&trade].version == 1)
+            .await;
+        for _ in 0..2 {
+            hand.accept(trade, 1);
+        }
+    }
+    bob.until("for the sword", |hand| hand.carried().items.contains(&sword))
+        .await;
+    ann.settle().await;
+    bob.settle().await;
+    assert_eq!(ann.carried().items.len() + 1, before.items.len());
+    assert_eq!(bob.carried().items.len(), theirs.items.len() + 1);
+    // It is given back, for what follows.
+    let id = ann.id();
+    bob.wish("give", &[Value::UInt(id), Assets::item(sword).value()]);
+    ann.until("for its sword", |hand| hand.carried().items == before.items)
+        .await;
+    bob.until("for its sword to leave", |hand| *hand.carried() == theirs)
+        .await;
+}
+
+/// Somebody who is no party, and somebody who has not what is named.
+async fn spoofed(eve: &Hand, ann: &Hand, bob: &Hand) {
+    let trade = ann.propose(bob).await;
+    let before = [eve.carried(), ann.carried(), bob.carried()];
+    let sword = before[1].items[0];
+    ann.offer(trade, &Assets::item(sword));
+    bob.until("for the offer", |hand| hand.tables[&trade].version == 1)
+        .await;
+    let refused = eve.refusals();
+    eve.offer(trade, &Assets::coins(1));
+    eve.wish("withdraw", &[written(trade), Assets::item(sword).value()]);
+    eve.accept(trade, 1);
+    eve.wish("cancelTrade", &[written(trade)]);
+    let own = eve.id();
+    eve.wish("give", &[Value::UInt(own), Assets::coins(1).value()]);
+    let id = bob.id();
+    eve.wish("give", &[Value::UInt(id), Assets::item(sword).value()]);
+    eve.wish("give", &[Value::UInt(id), Assets::coins(u64::MAX).value()]);
+    eve.wish("give", &[Value::UInt(u64::MAX), Assets::coins(1).value()]);
+    eve.wish("give", &[Value::UInt(id), Assets::default().value()]);
+    eve.wish("wear", &[Assets::item(sword).value()]);
+    // What nothing can be called.
+    eve.wish("cancelTrade", &[written((trade.0, u64::MAX))]);
+    eve.until("to be refused everything", |hand| hand.refusals() == refused + 11)
+        .await;
+    // The partner cannot take what is not its own from the table either.
+    bob.wish("withdraw", &[written(trade), Assets::item(sword).value()]);
+    bob.settle().await;
+    assert_eq!((bob.table(trade).stage, bob.table(trade).version), (0, 1));
+    assert_eq!(bob.table(trade).theirs, Assets::item(sword));
+    ann.wish("cancelTrade", &[written(trade)]);
+    for (hand, before) in [eve, ann, bob].into_iter().zip(before) {
+        hand.until("to hold what it held", |hand| *hand.carried() == before)
+            .await;
+    }
+}
+
+/// An item is put from one container into the other and back while a new log-in begins.
+async fn container_swap(realm: &Played, ann: Hand) -> Hand {
+    let before = ann.carried();
+    let sword = before.items[0];
+    for _ in 0..5 {
+        ann.wish("wear", &[Assets::item(sword).value()]);
+        ann.wish("takeOff", &[Assets::item(sword).value()]);
+        // The same out of the wrong container.
+        ann.wish("takeOff", &[Assets::item(sword).value()]);
+    }
+    ann.wish("wear", &[Assets::item(sword).value()]);
+    let ann = ann.relog(realm).await;
+    ann.until("to wear its sword", |hand| hand.worn == Assets::item(sword))
+        .await;
+    assert_eq!(ann.carried().items.len() + 1, before.items.len());
+    ann.wish("takeOff", &[Assets::item(sword).value()]);
+    ann.until("to carry it again", |hand| *hand.carried() == before).await;
+    ann
+}
+
+async fn partner_away(realm: &Played, ann: &Hand, bob: Hand) -> Hand {
+    let trade = ann.propose(&bob).await;
+    let (before, theirs) = (ann.carried().coins, bob.carried().coins);
+    bob.offer(trade, &Assets::coins(2));
+    bob.until("for its offer", |hand| hand.carried().coins == theirs - 2)
+        .await;
+    let id = bob.id();
+    let name = bob.leave().await;
+    ann.offer(trade, &Assets::coins(4));
+    // Who is away can be given something too.
+    ann.wish("give", &[Value::UInt(id), Assets::coins(1).value()]);
+    ann.until("for both offers", |hand| hand.tables[&trade].version == 2)
+        .await;
+    ann.accept(trade, 2);
+    ann.until("for its acceptance", |hand| hand.tables[&trade].accepted)
+        .await;
+    let bob = Hand::come(realm, name).await;
+    bob.until("to be shown the trade", |hand| {
+        hand.tables.get(&trade).is_some_and(|table| table.they_accepted)
+    })
+    .await;
+    assert_eq!(bob.table(trade).own, Assets::coins(2));
+    bob.accept(trade, 2);
+    ann.until("for what it got", |hand| hand.carried().coins == before - 3)
+        .await;
+    bob.until("for what it got", |hand| hand.carried().coins == theirs + 3)
+        .await;
+    bob
+}
+
+/// Runs from one cell to the other with things on the table.
+async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
+    let (avatar, _) = ann.look().avatar.expect("it is in the world");
+    let place = ann.look().client.core().entity(avatar).and_then(|seen| seen.place);
+    let (mut position, direction) = place.expect("it stands somewhere");
+    let away = if position.x < 0.0 { 4.0 } else { -4.0 };
+    let trade = ann.propose(bob).await;
+    let (before, theirs) = (ann.carried().coins, bob.carried().coins);
+    ann.offer(trade, &Assets::coins(6));
+    bob.offer(trade, &Assets::coins(6));
+    for step in 0..25 {
+        position.x += away;
+        ann.look().client.move_to(position, direction);
+        if step == 12 {
+            accept_both(ann, bob, trade, 2).await;
+        }
+        tokio::time::sleep(Duration::from_millis(40)).await;
+    }
+    for (hand, before) in [(ann, before), (bob, theirs)] {
+        hand.settle().await;
+        assert_eq!(hand.carried().coins, before);
+    }
+    let (_, _, store) = realm.bus();
+    assert!(was_handed_over(&store, avatar).await, "it never came to the other cell");
+}
+
+/// Whether an avatar's cell part went from one owner to another.
+async fn was_handed_over(store: &Store, avatar: EntityId) -> bool {
+    for (owner, record) in read_owners(store).await.expect("the store answers") {
+        let walk = LogWalk::begin(store, record.shard, owner).await;
+        let mut walk = walk.expect("the store answers");
+        while let Some(step) = walk.next().await.expect("the store answers") {
+            let batch = step.batch.expect("the archive is whole");
+            let leaves = |event: &annals_event::Event| {
+                event.subject == Subject::Entity(avatar, Part::Cell) && matches!(event.body, Body::Offloaded { .. })
+            };
+            if batch.events.iter().any(leaves) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// What was offered is on the table, and nowhere else, when the base is lost that the player is on.
+async fn base_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
+    let trade = ann.propose(bob).await;
+    let (before, theirs) = (ann.carried(), bob.carried());
+    ann.offer(trade, &Assets::item(before.items[0]));
+    bob.offer(trade, &Assets::coins(1));
+    bob.until("for both offers", |hand| hand.tables[&trade].version == 2)
+        .await;
+    let bases = ["base-1", "base-2"];
+    for name in bases {
+        assert!(realm.realm.kill(name).expect("it can be killed"));
+    }
+    // What is asked for meanwhile a client asks for whose base is gone.
+    ann.offer(trade, &Assets::item(before.items[0]));
+    for name in bases {
+        assert!(realm.realm.start_again(name).expect("it starts"));
+    }
+    realm.plays_on("all bases were killed").await;
+    ann.until("for both offers", |hand| hand.tables[&trade].version == 2)
+        .await;
+    ann.accept(trade, 2);
+    bob.accept(trade, 2);
+    let taken = before.items[0];
+    bob.until("for the sword", |hand| hand.carried().items.contains(&taken))
+        .await;
+    ann.until("for the coin", |hand| hand.carried().coins == before.coins + 1)
+        .await;
+    assert!(!ann.carried().items.contains(&taken));
+    let id = ann.id();
+    bob.wish("give", &[Value::UInt(id), Assets::item(taken).value()]);
+    ann.until("for its sword", |hand| hand.carried().items == before.items)
+        .await;
+    bob.until("for its sword to leave", |hand| hand.carried().items == theirs.items)
+        .await;
+}
+
+/// Everything dies at the moment at which both accept: both have it afterwards, not one of them.
+async fn all_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
+    let trade = ann.propose(bob).await;
+    let (before, theirs) = (ann.carried(), bob.carried());
+    let sword = before.items[0];
+    ann.offer(trade, &Assets::item(sword));
+    bob.offer(trade, &Assets::coins(9));
+    for hand in [ann, bob] {
+        hand.until("for both offers", |hand| hand.tables[&trade].version == 2)
+            .await;
+        hand.accept(trade, 2);
+    }
+    let all = ["base-1", "base-2", "db"];
+    for name in all {
+        assert!(realm.realm.kill(name).expect("it can be killed"));
+    }
+    for name in all {
+        assert!(realm.realm.start_again(name).expect("it starts"));
+    }
+    realm.plays_on("bases and store were killed").await;
+    ann.until("for the coins, and to be without the sword", |hand| {
+        let held = hand.carried();
+        held.coins == before.coins + 9 && !held.items.contains(&sword)
+    })
+    .await;
+    bob.until("for the sword, and to be without the coins", |hand| {
+        let held = hand.carried();
+        held.coins == theirs.coins - 9 && held.items.contains(&sword)
+    })
+    .await;
+    // All of it is given back, for what follows.
+    let (to_ann, to_bob) = (ann.id(), bob.id());
+    bob.wish("give", &[Value::UInt(to_ann), Assets::item(sword).value()]);
+    ann.wish("give", &[Value::UInt(to_bob), Assets::coins(9).value()]);
+    for (hand, before) in [(ann, before), (bob, theirs)] {
+        hand.until("to hold what it held", |hand| *hand.carried() == before)
+            .await;
+    }
+}
+
+/// Something is given at the moment at which nothing can be stored, and the giver logs in anew.
+async fn db_killed(realm: &mut Played, ann: &Hand, bob: Hand) -> Hand {
+    let (before, theirs) = (ann.carried().coins, bob.carried().coins);
+    let id = ann.id();
+    assert!(realm.realm.kill("db").expect("it can be killed"));
+    for _ in 0..2 {
+        bob.wish("give", &[Value::UInt(id), Assets::coins(5).value()]);
+    }
+    let name = bob.leave().await;
+    assert!(realm.realm.start_again("db").expect("it starts"));
+    realm.plays_on("a store that was killed").await;
+    let bob = Hand::come(realm, name).await;
+    ann.until("for both gifts", |hand| hand.carried().coins == before + 10)
+        .await;
+    bob.until("for both to have left", |hand| hand.carried().coins == theirs - 10)
+        .await;
+    bob
+}
