@@ -423,6 +423,43 @@ pub struct SessionOpened {
     pub refused: String,
 }
 
+/// What a base asks the holder of a base owner: let an entity of the database live. Answer: [`LifeBegun`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct BeginLife {
+    /// Which entity of the database.
+    #[prost(uint64, tag = "1")]
+    pub database: u64,
+    /// The number of its check-out.
+    #[prost(uint64, tag = "2")]
+    pub checkout: u64,
+    /// Its type.
+    #[prost(uint32, tag = "3")]
+    pub type_id: u32,
+    /// The stored properties of both parts, as the log writes properties.
+    #[prost(bytes = "vec", tag = "4")]
+    pub properties: Vec<u8>,
+    /// The epoch of the base owner, as the director named it before the check-out was made or read.
+    #[prost(uint64, tag = "5")]
+    pub epoch: u64,
+}
+
+/// The answer to [`BeginLife`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct LifeBegun {
+    /// The entity; 0 if there is none.
+    #[prost(uint64, tag = "1")]
+    pub entity: u64,
+    /// Whether it lived before it was asked for.
+    #[prost(bool, tag = "2")]
+    pub was_active: bool,
+    /// The check-out is out of date: check out again.
+    #[prost(bool, tag = "3")]
+    pub outdated: bool,
+    /// Why there is none, for the reader.
+    #[prost(string, tag = "4")]
+    pub refused: String,
+}
+
 /// The state of an owner at a batch, as its holder has it.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Inspected {

@@ -74,6 +74,18 @@ impl Subjects {
         format!("{}.sessions.*", self.prefix)
     }
 
+    /// Requests that an entity of the database live, to whoever holds a base owner.
+    #[must_use]
+    pub fn lives(&self, owner: OwnerId) -> String {
+        format!("{}.lives.{owner}", self.prefix)
+    }
+
+    /// The same, whoever the owner is.
+    #[must_use]
+    pub fn lives_of_all(&self) -> String {
+        format!("{}.lives.*", self.prefix)
+    }
+
     /// What every process of the realm hears: cursors, the map of spaces.
     #[must_use]
     pub fn news(&self, topic: &str) -> String {

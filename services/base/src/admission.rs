@@ -2,12 +2,12 @@
 
 use annals_event::{Body, ClientLink};
 use annals_ids::{EntityId, SessionId};
-use annals_node::{ConnectionId, Denied, Desk, NotOpened, Output, Stored};
+use annals_node::{ConnectionId, Desk, NotOpened, Output};
 use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Welcome, protocol_hash};
 
 use crate::{
     input::{MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
-    marks::Mark,
+    lives,
     role::BaseRole,
     session::{Phase, Session},
     view::Seen,
@@ -22,35 +22,19 @@ impl BaseRole {
     }
 
     fn try_open(&mut self, desk: &mut Desk, wanted: &OpenSession) -> Result<SessionId, NotOpened> {
-        if wanted.epoch != desk.epoch() {
-            return Err(NotOpened::Outdated);
-        }
-        let entity_type = desk.type_of(wanted.type_id);
-        let entity_type =
-            entity_type.ok_or_else(|| NotOpened::Unfit(format!("there is no type {}", wanted.type_id)))?;
-        // Without a client part its client is shown nothing of it; worlds that are all server have accounts too.
-        if !entity_type.parts.base {
-            return Err(NotOpened::Unfit(format!("{} has no base part", entity_type.name)));
-        }
+        lives::check(desk, &wanted.account)?;
         // Asked again: the answer was lost, or the request came twice.
         if let Some(session) = self.sessions.opened_with(&wanted.ticket) {
             return Ok(session);
         }
-        let live = desk.state().databases.get(&wanted.account).copied();
-        let outdated = match live {
-            Some(entity) => is_outdated(desk, entity, wanted.checkout),
-            None => wanted.checkout == 0 || desk.state().ended.contains(&wanted.checkout),
-        };
-        if outdated {
-            return Err(NotOpened::Outdated);
-        }
+        let live = lives::live(desk, &wanted.account)?;
         if self.sessions.len() >= MAX_SESSIONS {
             return Err(NotOpened::Full);
         }
         let session = SessionId(desk.new_entity().ok_or(NotOpened::Full)?.0);
         let entity = match live {
             Some(entity) => entity,
-            None => create_account(desk, wanted)?,
+            None => lives::begin(desk, &wanted.account)?,
         };
         if let Some(before) = self.session_of(desk, entity) {
             self.drop_session(desk, before, CloseReason::Replaced);
@@ -165,34 +149,6 @@ impl BaseRole {
         desk.emit(Output::Close { connection, reason });
         self.closed(desk, connection);
     }
-}
-
-/// Whether a check-out is older than the life of the entity that it is of, or that life is about to end.
-fn is_outdated(desk: &Desk, entity: EntityId, checkout: u64) -> bool {
-    desk.image(entity).is_none_or(|image| {
-        let life = image.base().map_or(0, |base| base.checkout);
-        life < checkout || Mark::CellEnds.is_set(image)
-    })
-}
-
-fn create_account(desk: &mut Desk, wanted: &OpenSession) -> Result<EntityId, NotOpened> {
-    let entity_type = desk.type_of(wanted.type_id);
-    let is_of_cell = |member| {
-        let property = entity_type.and_then(|found| found.property(member));
-        property.is_some_and(|property| property.distribution.on_cell())
-    };
-    let stored = wanted.properties.iter().cloned();
-    let (cell_properties, properties) = stored.partition(|(member, _)| is_of_cell(*member));
-    let stored = Stored {
-        database: wanted.account,
-        checkout: wanted.checkout,
-        cell_properties,
-    };
-    desk.create_base(wanted.type_id, properties, stored)
-        .map_err(|denied| match denied {
-            Denied::NoIds => NotOpened::Full,
-            denied => NotOpened::Unfit(denied.to_string()),
-        })
 }
 
 /// The digest of what the client of an entity is to show.

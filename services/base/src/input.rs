@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use annals_def::Value;
 use annals_event::Trace;
-use annals_ids::{DatabaseId, Epoch, MemberId, TypeId};
-use annals_node::ConnectionId;
+use annals_ids::{CallNumber, DatabaseId, EntityId, Epoch, MemberId, TypeId};
+use annals_node::{
+    ConnectionId,
+    inquiry::{Learned, NotLearned},
+};
 use annals_wire::{
     SpaceMap,
     client::{Hello, Secret, ToServer, ToServerDatagram},
@@ -28,6 +31,18 @@ pub enum BaseInput {
     /// The login service wants a session for an account. Answered by [`annals_node::Output::SessionOpened`]; asking again
     /// with the same ticket has the effect of once.
     OpenSession(OpenSession),
+    /// An entity of the database is to live here. Answered by [`annals_node::Output::Begun`]; asking again has the effect of
+    /// once.
+    Begin(Begin),
+    /// The answer to [`annals_node::Output::Inquire`].
+    Learned {
+        /// Who asked.
+        entity: EntityId,
+        /// The number of its wait.
+        number: CallNumber,
+        /// The answer.
+        outcome: Result<Learned, NotLearned>,
+    },
     /// A connection's first frame.
     Hello {
         /// Which connection.
@@ -65,18 +80,35 @@ pub enum BaseInput {
 pub struct OpenSession {
     /// Repeated in the answer.
     pub request: u64,
-    /// The epoch of this owner that the director named. What it says of an earlier holding is out of date.
+    /// The account's entity.
+    pub account: CheckedOut,
+    /// SHA-256 of the ticket's secret.
+    pub ticket: [u8; 32],
+}
+
+/// An entity of the database that is to live.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Begin {
+    /// Repeated in the answer.
+    pub request: u64,
+    /// The entity.
+    pub entity: CheckedOut,
+}
+
+/// An entity of the database that is checked out to this owner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckedOut {
+    /// The epoch of this owner, as the director named it before the check-out was made or read. What was found out in an
+    /// earlier holding is out of date.
     pub epoch: Epoch,
-    /// The account.
-    pub account: DatabaseId,
-    /// Its check-out, which names this owner.
+    /// Which entity.
+    pub database: DatabaseId,
+    /// The number of its check-out.
     pub checkout: u64,
-    /// Its entity's type.
+    /// Its type.
     pub type_id: TypeId,
     /// What is stored of it, of both parts.
     pub properties: Vec<(MemberId, Value)>,
-    /// SHA-256 of the ticket's secret.
-    pub ticket: [u8; 32],
 }
 
 /// What happened on one owner since it was taken over, for whoever watches it.
@@ -84,6 +116,8 @@ pub struct OpenSession {
 pub struct Counters {
     /// Sessions opened.
     pub opened: u64,
+    /// Lives of entities of the database that were asked for without a session, and began.
+    pub begun: u64,
     /// Clients that came with a ticket or a token and were taken.
     pub welcomed: u64,
     /// Clients that were turned away.

@@ -12,11 +12,12 @@ mod admission;
 mod input;
 mod ledger;
 mod lifecycle;
+mod lives;
 mod marks;
 mod role;
 mod session;
 mod traffic;
 mod view;
 
-pub use input::{BaseInput, Counters, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW};
+pub use input::{BaseInput, Begin, CheckedOut, Counters, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW};
 pub use role::BaseRole;

@@ -124,6 +124,12 @@ impl Role for BaseRole {
         match input {
             BaseInput::Map(map) => self.redraw(desk, map),
             BaseInput::OpenSession(wanted) => self.open_session(desk, &wanted),
+            BaseInput::Begin(wanted) => self.begin(desk, &wanted),
+            BaseInput::Learned {
+                entity,
+                number,
+                outcome,
+            } => desk.inform(entity, number, &outcome),
             BaseInput::Hello {
                 connection,
                 hello,

@@ -137,6 +137,30 @@ async fn confirmed(
     Ok(same)
 }
 
+/// The properties by which a stored entity is not found, because another has the value and only one may.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn taken_from(
+    transaction: &Transaction,
+    schema: &Schema,
+    database: DatabaseId,
+) -> Result<Vec<String>, StoreError> {
+    let Some(entity) = stored::read(transaction, database).await? else {
+        return Ok(Vec::new());
+    };
+    let mut taken = Vec::new();
+    for place in places(schema, database, &entity)
+        .into_iter()
+        .filter(|place| place.unique)
+    {
+        if holder(transaction, &place.key).await? != Some(database) {
+            taken.push(place.property);
+        }
+    }
+    Ok(taken)
+}
+
 /// The entity of a type with this identifier.
 ///
 /// # Errors

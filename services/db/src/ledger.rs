@@ -20,6 +20,6 @@ mod trace;
 pub use audit::{Audit, Finding, Progress, Report, Sum, audit};
 pub use books::{Books, Breach, Halt, HolderRow, Item, Life, Nature, Open, Row, Supply};
 pub(crate) use desk::{Desk, Failed};
-pub use rows::{read_entries, read_notices};
+pub use rows::{read_entries, read_life, read_notices};
 pub use rules::Ask;
 pub use trace::{Lot, Lots, Origin, Step, trace_account, trace_item};

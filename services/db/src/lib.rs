@@ -20,7 +20,7 @@ mod stored;
 pub use cut::Cuts;
 pub use fold::{Alarm, Archived, FoldError, Folded, Folder, Missing};
 pub use holes::{AcceptError, Accepted, accept_hole};
-pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed};
+pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, taken_from};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
 pub use restoring::{Extent, RestoreError, Restoring, Row, read_unlogged, schemas};

@@ -1,21 +1,25 @@
 //! The base service: holds base owners, and ends clients' connections.
 
+mod inquiries;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use annals_base::{BaseInput, BaseRole, OpenSession};
+use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, OpenSession};
 use annals_def::Schema;
 use annals_event::{Reader, latest::call::take_properties};
 use annals_ids::{DatabaseId, Epoch, OwnerId, TypeId};
-use annals_node::{Behaviour, ConnectionId, NotOpened, Output, writer::Durability};
+use annals_node::{Begun, Behaviour, ConnectionId, NotOpened, Output, writer::Durability};
 use annals_wire::{
     client::{CloseReason, Secret},
-    control::{self, SessionOpened},
+    control::{self, BeginLife, LifeBegun, SessionOpened},
 };
 use async_nats::Subject;
 use futures::StreamExt;
 use thiserror::Error;
 use tokio::sync::mpsc;
+
+use inquiries::Inquiries;
 
 use crate::{
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
@@ -31,7 +35,7 @@ const EVENTS: usize = 1_024;
 /// Notices of holders that wait.
 const NOTICES: usize = 4_096;
 
-/// Requests for sessions that wait for their answers.
+/// Requests for sessions and lives that wait for their answers.
 const REQUESTS: usize = 10_000;
 
 /// Why the service ended.
@@ -80,7 +84,9 @@ pub async fn run(
         .client()
         .subscribe(process.subjects.sessions_of_all())
         .await?;
+    let lives = process.bus.client().subscribe(process.subjects.lives_of_all()).await?;
     let service = Service {
+        inquiries: Inquiries::new(Arc::clone(&process), holders.clone()),
         process,
         edge: edge.handle(),
         holders,
@@ -88,19 +94,20 @@ pub async fn run(
         asked: BTreeMap::new(),
         next: 1,
     };
-    let (kept, ()) = tokio::join!(keeper.run(stop), service.run(arrivals, heard, requests));
+    let (kept, ()) = tokio::join!(keeper.run(stop), service.run(arrivals, heard, requests, lives));
     edge.shut_down().await;
     Ok(kept?)
 }
 
-/// What joins connections, holders and the login service.
+/// What joins connections, holders, the login service and the database.
 struct Service {
+    inquiries: Inquiries,
     process: Arc<Process>,
     edge: EdgeHandle,
     holders: Holders<BaseInput>,
     /// Whose clients the connections are, once they have said so.
     owners: BTreeMap<ConnectionId, OwnerId>,
-    /// Who waits for a session, by request.
+    /// Who waits for a session or a life, by request, and the epoch that was named.
     asked: BTreeMap<u64, (Subject, u64)>,
     next: u64,
 }
@@ -112,6 +119,7 @@ impl Service {
         mut arrivals: mpsc::Receiver<EdgeEvent>,
         mut heard: mpsc::Receiver<Notice>,
         mut requests: async_nats::Subscriber,
+        mut lives: async_nats::Subscriber,
     ) {
         loop {
             tokio::select! {
@@ -121,6 +129,7 @@ impl Service {
                     None => return,
                 },
                 Some(request) = requests.next() => self.open(request).await,
+                Some(request) = lives.next() => self.begin(request).await,
             }
         }
     }
@@ -218,6 +227,15 @@ impl Service {
                 self.edge.apply(EdgeCommand::Close { connection, reason });
             }
             Notice::Output(_, Output::SessionOpened { request, opened }) => self.answer(request, opened).await,
+            Notice::Output(_, Output::Begun { request, begun }) => self.say_begun(request, begun).await,
+            Notice::Output(
+                owner,
+                Output::Inquire {
+                    entity,
+                    number,
+                    inquiry,
+                },
+            ) => self.inquiries.answer(owner, (entity, number), inquiry),
             // The holder does these itself.
             Notice::Output(_, Output::Send { .. } | Output::WantIds) => {}
         }
@@ -226,12 +244,7 @@ impl Service {
     /// The login service wants a session.
     async fn open(&mut self, request: async_nats::Message) {
         let Some(reply) = request.reply.clone() else { return };
-        let owner = request
-            .subject
-            .rsplit('.')
-            .next()
-            .and_then(|owner| owner.parse().ok())
-            .map(OwnerId);
+        let owner = owner_of(&request);
         let wanted: control::OpenSession = match control::decode(&request.payload) {
             Ok(wanted) => wanted,
             Err(error) => {
@@ -241,38 +254,65 @@ impl Service {
         };
         let (Some(owner), Some(open)) = (owner, self.wanted(&wanted)) else {
             let refused = "the request for a session is malformed".to_owned();
-            return self
-                .send(
-                    reply,
-                    &SessionOpened {
-                        refused,
-                        ..SessionOpened::default()
-                    },
-                )
-                .await;
+            let refused = SessionOpened {
+                refused,
+                ..SessionOpened::default()
+            };
+            return self.send(reply, &refused).await;
         };
-        let number = open.request;
-        // Another base process holds the owner and answers, or will: silence is no refusal.
-        if self.holders.tell(owner, BaseInput::OpenSession(open)).is_ok() {
-            self.asked.insert(number, (reply, wanted.epoch));
+        self.pass_on(owner, (reply, wanted.epoch), open.request, BaseInput::OpenSession(open));
+    }
+
+    /// Another base wants an entity of the database to live here.
+    async fn begin(&mut self, request: async_nats::Message) {
+        let Some(reply) = request.reply.clone() else { return };
+        let wanted: BeginLife = match control::decode(&request.payload) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                tracing::warn!(%error, "a request for a life that was not understood");
+                return;
+            }
+        };
+        let entity = checked_out(
+            (wanted.database, wanted.checkout, wanted.type_id, wanted.epoch),
+            &wanted.properties,
+        );
+        let (Some(owner), Some(entity)) = (owner_of(&request), entity) else {
+            let refused = LifeBegun {
+                refused: "the request for a life is malformed".to_owned(),
+                ..LifeBegun::default()
+            };
+            return self.send(reply, &refused).await;
+        };
+        let request = self.number();
+        self.pass_on(
+            owner,
+            (reply, wanted.epoch),
+            request,
+            BaseInput::Begin(Begin { request, entity }),
+        );
+    }
+
+    /// Another base process holds the owner and answers, or will: silence is no refusal.
+    fn pass_on(&mut self, owner: OwnerId, asker: (Subject, u64), request: u64, input: BaseInput) {
+        if self.holders.tell(owner, input).is_ok() {
+            self.asked.insert(request, asker);
             if self.asked.len() > REQUESTS {
                 self.asked.pop_first();
             }
         }
     }
 
-    fn wanted(&mut self, wanted: &control::OpenSession) -> Option<OpenSession> {
-        let mut reader = Reader::new(&wanted.properties);
-        let properties = take_properties(&mut reader).ok()?;
-        let request = self.next;
+    fn number(&mut self) -> u64 {
         self.next += 1;
+        self.next - 1
+    }
+
+    fn wanted(&mut self, wanted: &control::OpenSession) -> Option<OpenSession> {
+        let numbers = (wanted.database, wanted.checkout, wanted.type_id, wanted.epoch);
         Some(OpenSession {
-            request,
-            epoch: Epoch(wanted.epoch),
-            account: DatabaseId(wanted.database),
-            checkout: wanted.checkout,
-            type_id: TypeId(u16::try_from(wanted.type_id).ok()?),
-            properties,
+            request: self.number(),
+            account: checked_out(numbers, &wanted.properties)?,
             ticket: wanted.ticket.as_slice().try_into().ok()?,
         })
     }
@@ -296,7 +336,26 @@ impl Service {
         self.send(reply, &answer).await;
     }
 
-    async fn send(&self, reply: Subject, answer: &SessionOpened) {
+    async fn say_begun(&mut self, request: u64, begun: Result<Begun, NotOpened>) {
+        let Some((reply, _)) = self.asked.remove(&request) else {
+            return;
+        };
+        let answer = match begun {
+            Ok(begun) => LifeBegun {
+                entity: begun.mailbox.entity.0,
+                was_active: begun.was_active,
+                ..LifeBegun::default()
+            },
+            Err(why) => LifeBegun {
+                outdated: why == NotOpened::Outdated,
+                refused: why.to_string(),
+                ..LifeBegun::default()
+            },
+        };
+        self.send(reply, &answer).await;
+    }
+
+    async fn send(&self, reply: Subject, answer: &impl prost::Message) {
         if let Err(error) = self
             .process
             .bus
@@ -307,4 +366,21 @@ impl Service {
             tracing::warn!(%error, "an answer was not sent");
         }
     }
+}
+
+/// Whom a request is for, by its subject.
+fn owner_of(request: &async_nats::Message) -> Option<OwnerId> {
+    let owner = request.subject.rsplit('.').next()?;
+    owner.parse().ok().map(OwnerId)
+}
+
+/// What a request says of an entity of the database.
+fn checked_out((database, checkout, type_id, epoch): (u64, u64, u32, u64), properties: &[u8]) -> Option<CheckedOut> {
+    Some(CheckedOut {
+        epoch: Epoch(epoch),
+        database: DatabaseId(database),
+        checkout,
+        type_id: TypeId(u16::try_from(type_id).ok()?),
+        properties: take_properties(&mut Reader::new(properties)).ok()?,
+    })
 }

@@ -9,7 +9,10 @@ use annals_event::{
 };
 use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, SessionId, TimerId, TypeId};
 
-use crate::context::Context;
+use crate::{
+    context::Context,
+    inquiry::{Learned, NotLearned},
+};
 
 /// Who called, and where an answer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +121,9 @@ pub trait Behaviour: Send + Sync {
 
     /// An awaited reply has come, or will not.
     fn replied(&self, _context: &mut Context<'_>, _then: u32, _note: &[u8], _outcome: &Outcome) {}
+
+    /// The database has answered what was asked with this `then` and `note`, or will not (base part).
+    fn learned(&self, _context: &mut Context<'_>, _then: u32, _note: &[u8], _outcome: &Result<Learned, NotLearned>) {}
 
     /// A timer fired.
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}

@@ -2,6 +2,7 @@
 
 mod creation;
 mod denied;
+mod inquiries;
 mod ledger;
 mod properties;
 

@@ -12,6 +12,7 @@ mod desk;
 mod exposed;
 pub mod gate;
 mod ids;
+pub mod inquiry;
 pub mod journal;
 mod links;
 mod moments;
@@ -30,7 +31,7 @@ pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, MAX_VALUE_BYTES, Stored, 
 pub use desk::Desk;
 pub use ids::{BLOCK, IdBlocks};
 pub use moments::{Moment, ShutDown};
-pub use output::{ConnectionId, NotOpened, Output, Request};
+pub use output::{Begun, ConnectionId, NotOpened, Output, Request};
 pub use owner::{Beginning, ClientNews, Input, Owner, Role};
 pub use showing::{Eyes, Frames, Showing, shown_upto};
 pub use trouble::Trouble;

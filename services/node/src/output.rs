@@ -2,9 +2,11 @@
 
 use annals_def::Value;
 use annals_event::Place;
-use annals_ids::{EntityId, MemberId, OwnerId, SessionId};
+use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, SessionId};
 use annals_wire::{bus::Envelope, client::CloseReason};
 use thiserror::Error;
+
+use crate::inquiry::Inquiry;
 
 /// A client's connection, as the shell that holds it counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,22 +50,47 @@ pub enum Output {
         /// The session, or why there is none.
         opened: Result<SessionId, NotOpened>,
     },
+    /// An entity of the database lives here, or not: whoever asked may be told.
+    Begun {
+        /// Which request it answers.
+        request: u64,
+        /// The entity, or why there is none.
+        begun: Result<Begun, NotOpened>,
+    },
+    /// Ask the database on behalf of an entity.
+    Inquire {
+        /// Who waits.
+        entity: EntityId,
+        /// The number of its wait for [`crate::inquiry::DATABASE`].
+        number: CallNumber,
+        /// What is asked.
+        inquiry: Inquiry,
+    },
     /// Ask the director for a further block of entity ids.
     WantIds,
 }
 
-/// Why no session was opened. Display is for the operator; the client is told only that the realm is busy.
+/// An entity of the database that lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Its base part.
+    pub mailbox: Mailbox,
+    /// Whether it lived before it was asked for.
+    pub was_active: bool,
+}
+
+/// Why no session was opened, or no life begun. Display is for the operator; the client is told only that the realm is busy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotOpened {
     /// The check-out belongs to a life that has ended, or to an earlier holding of this owner. The stored entity is to be
     /// looked up and checked out anew.
-    #[error("the check-out is out of date; check the account out again")]
+    #[error("the check-out is out of date; check the entity out again")]
     Outdated,
     /// There is no room, or no entity id is left at this moment.
     #[error("the base has no room for another session; try another base, or again in a moment")]
     Full,
     /// What is stored does not fit the schema, or the type cannot have a client.
-    #[error("the stored account does not fit the realm's definitions: {0}")]
+    #[error("what is stored does not fit the realm's definitions: {0}")]
     Unfit(String),
 }
 

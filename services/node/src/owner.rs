@@ -21,6 +21,7 @@ use crate::{
     desk::{Desk, DeskParts, Local},
     exposed,
     ids::IdBlocks,
+    inquiry::{DATABASE, NotLearned},
     journal::Journal,
     links::Arrival,
     moments::{Moment, Moments},
@@ -593,6 +594,9 @@ impl<R: Role> Owner<R> {
             .and_then(|image| image.links.awaiting.get(&(to, number)))
             .cloned();
         let Some(awaiting) = awaiting else { return };
+        if to == DATABASE {
+            return self.desk.inform(entity, number, &Err(NotLearned::Late));
+        }
         self.desk.record_for(entity, false, Body::Resumed { to, number });
         self.desk.run(entity, |behaviour, context| {
             behaviour.replied(context, awaiting.then, &awaiting.note, outcome);

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use annals_base::{BaseInput, BaseRole, OpenSession};
+use annals_base::{BaseInput, BaseRole, CheckedOut, OpenSession};
 use annals_cell::{CellInput, CellRole};
 use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
 use annals_def::{Schema, Value};
@@ -354,6 +354,7 @@ impl Stage {
                 }
                 Output::SessionOpened { request, opened } => self.opened(request, opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
+                Output::Begun { .. } | Output::Inquire { .. } => panic!("nobody in this game asks the database"),
             }
         }
     }
@@ -460,11 +461,13 @@ impl Stage {
         let account = DatabaseId(number as u64 + 1);
         let wanted = OpenSession {
             request: number as u64,
-            epoch: self.base.epoch,
-            account,
-            checkout: self.secrets,
-            type_id: self.account,
-            properties: Vec::new(),
+            account: CheckedOut {
+                epoch: self.base.epoch,
+                database: account,
+                checkout: self.secrets,
+                type_id: self.account,
+                properties: Vec::new(),
+            },
             ticket: ticket.digest().0,
         };
         self.players[number].pending = Some((attempt, ticket));

@@ -293,10 +293,10 @@ fn a_life_that_ended_does_not_begin_again() {
     assert!(host.opened.pop().unwrap().1.is_ok());
     // Whoever asked the director before the take-over may know of a life that this holding never heard of.
     let mut unheard_of = open(&host, 5, 8, 8, &Secret([8; 32]));
-    unheard_of.epoch = Epoch(1);
+    unheard_of.account.epoch = Epoch(1);
     outdated(&mut host, unheard_of);
     // A check-out that is newer than the life here would belong to a second one.
-    (next_life.checkout, next_life.ticket) = (7, [3; 32]);
+    (next_life.account.checkout, next_life.ticket) = (7, [3; 32]);
     outdated(&mut host, next_life);
 }
 
@@ -325,10 +325,10 @@ fn what_cannot_have_a_client_is_refused() {
     let mut host = Host::new();
     let ticket = host.secret();
     let mut wanted = open(&host, 1, 5, 5, &ticket);
-    wanted.type_id = TypeId(9);
+    wanted.account.type_id = TypeId(9);
     host.role(BaseInput::OpenSession(wanted.clone()));
-    wanted.type_id = crate::game::ACCOUNT;
-    wanted.properties = vec![(annals_ids::MemberId(2), annals_def::Value::UInt(1))];
+    wanted.account.type_id = crate::game::ACCOUNT;
+    wanted.account.properties = vec![(annals_ids::MemberId(2), annals_def::Value::UInt(1))];
     host.role(BaseInput::OpenSession(wanted));
     host.settle();
     for (_, opened) in &host.opened {

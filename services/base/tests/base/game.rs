@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Sequence, Value};
+use annals_def::{
+    Argument, DataType, Distribution, EntityType, Exposure, Index, Method, Property, Schema, Sequence, Value,
+};
 use annals_event::{
     Audience, Place,
     ledger::{Assets, Booking, Order},
@@ -10,7 +12,10 @@ use annals_event::{
 use annals_ids::{
     AssetKind, DatabaseId, EntityId, MemberId, Part, Position, Slot, SpaceId, TimerId, TransferId, TypeId,
 };
-use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied, Request};
+use annals_node::{
+    Answer, Behaviour, Bootstrap, Caller, Context, Denied, Request,
+    inquiry::{Learned, NotLearned, Wanted},
+};
 
 pub(crate) const ACCOUNT: TypeId = TypeId(0);
 pub(crate) const AVATAR: TypeId = TypeId(1);
@@ -23,6 +28,19 @@ pub(crate) const ROOTED: &str = "rooted";
 /// Whom an entity gives what it is told to bestow, and of which kind that is.
 pub(crate) const FRIEND: DatabaseId = DatabaseId(99);
 pub(crate) const COIN: AssetKind = AssetKind(1);
+
+/// How long entities wait for the database.
+pub(crate) const PATIENCE_MS: u64 = 10_000;
+
+/// Whom "summon" lets live.
+pub(crate) const SUMMONED: DatabaseId = DatabaseId(77);
+
+const NOTE: &[u8] = b"for later";
+
+/// What an entity has asked: the answers come back with these.
+const KEPT: u32 = 1;
+const LOOKED: u32 = 2;
+const CALLED: u32 = 3;
 
 /// Where avatars appear.
 pub(crate) const PLACE: Place = Place {
@@ -46,6 +64,7 @@ pub(crate) fn schema() -> Arc<Schema> {
             Property::new("motto", DataType::Unicode, Distribution::BaseAndClient),
         ];
         entity_type.properties[2].persistent = true;
+        entity_type.properties[2].indexed = Index::Plain;
         entity_type.base_methods = vec![
             exposed("hear", vec![Argument::new("number", DataType::UInt32)]),
             exposed("say", vec![Argument::new("text", DataType::Unicode)]),
@@ -57,6 +76,9 @@ pub(crate) fn schema() -> Arc<Schema> {
             Method::new("secret", vec![Argument::new("number", DataType::UInt32)]),
             Method::new("keep", Vec::new()),
             exposed("bestow", vec![Argument::new("units", DataType::UInt32)]),
+            Method::new("keep_surely", Vec::new()),
+            Method::new("look", Vec::new()),
+            Method::new("summon", Vec::new()),
         ];
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
     }
@@ -159,6 +181,19 @@ impl Behaviour for Game {
         Self::mark(context, 'T');
     }
 
+    fn learned(&self, context: &mut Context<'_>, then: u32, note: &[u8], outcome: &Result<Learned, NotLearned>) {
+        assert_eq!(note, NOTE);
+        let letter = match (then, outcome) {
+            (_, Err(NotLearned::Late)) => 't',
+            (_, Err(_)) => 'n',
+            (KEPT, Ok(Learned::Written { .. })) => 'w',
+            (LOOKED, Ok(Learned::Found(_))) => 'f',
+            (CALLED, Ok(Learned::Begun { .. })) => 's',
+            other => panic!("nobody asked for {other:?}"),
+        };
+        Self::mark(context, letter);
+    }
+
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
@@ -187,6 +222,19 @@ impl Behaviour for Game {
             ("keep", []) => {
                 let letter = if context.store().is_ok() { 'k' } else { 'x' };
                 Self::mark(context, letter);
+            }
+            ("keep_surely", []) => drop(context.store_then(PATIENCE_MS, (KEPT, NOTE.to_vec())).unwrap()),
+            ("look", []) => {
+                let motto = Value::Unicode("gone".into());
+                let asked = (motto, DatabaseId(0));
+                let looked = context.find_stored(("Avatar", "motto"), asked, PATIENCE_MS, (LOOKED, NOTE.to_vec()));
+                looked.unwrap();
+            }
+            ("summon", []) => {
+                let wanted = Wanted::Id(SUMMONED);
+                context
+                    .begin_stored(wanted, PATIENCE_MS, (CALLED, NOTE.to_vec()))
+                    .unwrap();
             }
             ("grow", []) => context.request(create_cell(entity)),
             ("quit", []) => context.request(Request::CloseClient {

@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 
-use annals_base::{BaseInput, BaseRole, OpenSession};
+use annals_base::{BaseInput, BaseRole, CheckedOut, OpenSession};
 use annals_def::Schema;
 use annals_event::{Batch, Call, FrozenBatch, Header, Image, Imprint, Link, OwnerState};
-use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, MemberId, OwnerId, Part, SessionId, WallTime, WorldTime};
+use annals_ids::{
+    Address, CallNumber, DatabaseId, EntityId, Epoch, Hash, MemberId, OwnerId, Part, SessionId, WallTime, WorldTime,
+};
 use annals_node::{
-    Beginning, ConnectionId, Input, NotOpened, Output, Owner,
+    Beginning, Begun, ConnectionId, Input, NotOpened, Output, Owner,
+    inquiry::Inquiry,
     time::{Mono, Now},
     writer::{self, Action, Chain, Durability},
 };
@@ -55,6 +58,8 @@ pub(crate) struct Host {
     pub(crate) out: VecDeque<Out>,
     pub(crate) sent: VecDeque<(OwnerId, Envelope)>,
     pub(crate) opened: Vec<(u64, Result<SessionId, NotOpened>)>,
+    pub(crate) begun: Vec<(u64, Result<Begun, NotOpened>)>,
+    pub(crate) asked: VecDeque<(EntityId, CallNumber, Inquiry)>,
 }
 
 impl Host {
@@ -85,6 +90,8 @@ impl Host {
             out: VecDeque::new(),
             sent: VecDeque::new(),
             opened: Vec::new(),
+            begun: Vec::new(),
+            asked: VecDeque::new(),
         };
         host.pump();
         host
@@ -186,6 +193,12 @@ impl Host {
                 Output::Datagram { connection, bytes } => self.out.push_back(Out::Datagram(connection, bytes)),
                 Output::Close { connection, reason } => self.out.push_back(Out::Close(connection, reason)),
                 Output::SessionOpened { request, opened } => self.opened.push((request, opened)),
+                Output::Begun { request, begun } => self.begun.push((request, begun)),
+                Output::Inquire {
+                    entity,
+                    number,
+                    inquiry,
+                } => self.asked.push_back((entity, number, inquiry)),
                 Output::WantIds => {}
             }
         }
@@ -260,12 +273,19 @@ pub(crate) fn map() -> SpaceMap {
 pub(crate) fn open(host: &Host, request: u64, account: u64, checkout: u64, ticket: &Secret) -> OpenSession {
     OpenSession {
         request,
+        account: checked_out(host, account, checkout),
+        ticket: ticket.digest().0,
+    }
+}
+
+/// An account of the database, checked out to this base as it is held now.
+pub(crate) fn checked_out(host: &Host, database: u64, checkout: u64) -> CheckedOut {
+    CheckedOut {
         epoch: host.epoch,
-        account: annals_ids::DatabaseId(account),
+        database: DatabaseId(database),
         checkout,
         type_id: game::ACCOUNT,
         properties: Vec::new(),
-        ticket: ticket.digest().0,
     }
 }
 

@@ -110,7 +110,7 @@ fn entities_of_a_type_that_is_not_persistent_are_not_written() {
         let mut host = Host::new();
         let ticket = host.secret();
         let mut wanted = open(&host, 1, 5, 1, &ticket);
-        wanted.type_id = type_id;
+        wanted.account.type_id = type_id;
         host.role(BaseInput::OpenSession(wanted));
         host.settle();
         let entity = host.owner.state().databases[&annals_ids::DatabaseId(5)];
@@ -140,11 +140,11 @@ fn a_cell_part_begins_with_what_is_stored_of_it() {
         let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
         let ticket = host.secret();
         let mut wanted = open(&host, 1, 5, 1, &ticket);
-        wanted.type_id = crate::game::AVATAR;
-        let avatar = host.schema.entity_type(wanted.type_id).unwrap().clone();
+        wanted.account.type_id = crate::game::AVATAR;
+        let avatar = host.schema.entity_type(wanted.account.type_id).unwrap().clone();
         let member = |name: &str| avatar.property_named(name).unwrap().index;
         let (motto, hp) = (member("motto"), member("hp"));
-        wanted.properties = vec![(motto, Value::Unicode("slow".into())), (hp, Value::Int(-7))];
+        wanted.account.properties = vec![(motto, Value::Unicode("slow".into())), (hp, Value::Int(-7))];
         host.role(BaseInput::OpenSession(wanted));
         host.settle();
         if crashes {

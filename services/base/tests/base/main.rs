@@ -9,6 +9,7 @@ mod cell;
 mod faults;
 mod game;
 mod host;
+mod inquiries;
 mod ledger;
 mod lifecycle;
 mod player;

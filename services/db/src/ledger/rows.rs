@@ -219,6 +219,17 @@ pub(super) async fn first_deadline(transaction: &Transaction) -> Result<Option<(
     page.rows.first().map(|(key, _)| layout::deadline_of(key)).transpose()
 }
 
+/// The life that an entity of the database has now, as far as it is folded.
+///
+/// # Errors
+/// When the store cannot be read, or holds something else there.
+pub async fn read_life(transaction: &Transaction, holder: DatabaseId) -> Result<Option<Life>, StoreError> {
+    let row = Row::Holder(holder);
+    let value = transaction.get(&key(row)).await?;
+    let holder = decode(row, value.as_deref(), HolderRow::read)?;
+    Ok(holder.and_then(|holder| holder.life))
+}
+
 /// Entries after `after`, in order: at most so many.
 ///
 /// # Errors

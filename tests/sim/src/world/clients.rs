@@ -1,6 +1,6 @@
 //! Clients: the SDK's core, its connections, and what the login service does for it.
 
-use annals_base::{BaseInput, OpenSession};
+use annals_base::{BaseInput, CheckedOut, OpenSession};
 use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
 use annals_db::{StoredEntity, accounts};
 use annals_def::Value;
@@ -457,7 +457,9 @@ impl World {
             }
             Output::Close { connection, reason } => self.close(connection, reason),
             Output::SessionOpened { request, opened } => self.session_opened(request, &opened),
-            Output::Send { .. } | Output::WantIds => unreachable!("these are not for clients"),
+            Output::Send { .. } | Output::WantIds | Output::Begun { .. } | Output::Inquire { .. } => {
+                unreachable!("these are not for clients")
+            }
         }
     }
 
@@ -531,11 +533,13 @@ impl World {
             .unwrap_or_default();
         OpenSession {
             request,
-            epoch,
-            account,
-            checkout,
-            type_id: entity_type.id,
-            properties,
+            account: CheckedOut {
+                epoch,
+                database: account,
+                checkout,
+                type_id: entity_type.id,
+                properties,
+            },
             ticket: secret.digest().0,
         }
     }

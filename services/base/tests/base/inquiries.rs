@@ -1,0 +1,173 @@
+//! Entities that ask the database, and entities of the database that are asked to live.
+
+use annals_base::{BaseInput, Begin, CheckedOut};
+use annals_ids::{CallNumber, DatabaseId, EntityId, MemberId};
+use annals_node::{
+    Begun, NotOpened,
+    inquiry::{Inquiry, Learned, NotLearned, Wanted},
+};
+
+use crate::{
+    game::{PATIENCE_MS, SUMMONED},
+    host::{Host, Mood, checked_out, open},
+    lifecycle::trail,
+};
+
+const KEEP_SURELY: MemberId = MemberId(10);
+const LOOK: MemberId = MemberId(11);
+const SUMMON: MemberId = MemberId(12);
+
+fn begin(host: &mut Host, entity: CheckedOut) -> Result<Begun, NotOpened> {
+    host.role(BaseInput::Begin(Begin { request: 3, entity }));
+    host.settle();
+    let (request, begun) = host.begun.pop().expect("it is answered");
+    assert_eq!((request, host.begun.len()), (3, 0));
+    begun
+}
+
+fn begin_known(host: &mut Host, checkout: u64) -> Result<Begun, NotOpened> {
+    let entity = checked_out(host, 5, checkout);
+    begin(host, entity)
+}
+
+/// An account that lives.
+fn asker(host: &mut Host) -> EntityId {
+    begin_known(host, 1).expect("it begins").mailbox.entity
+}
+
+fn answer(host: &mut Host, (entity, number): (EntityId, CallNumber), outcome: Result<Learned, NotLearned>) {
+    host.role(BaseInput::Learned {
+        entity,
+        number,
+        outcome,
+    });
+    host.settle();
+}
+
+fn written() -> Result<Learned, NotLearned> {
+    Ok(Learned::Written {
+        database: DatabaseId(5),
+        taken: Vec::new(),
+    })
+}
+
+#[test]
+fn what_is_asked_leaves_once_it_is_logged_and_is_answered_once() {
+    let begun = |entity: EntityId| Learned::Begun {
+        database: SUMMONED,
+        mailbox: annals_ids::Mailbox {
+            entity,
+            home: crate::host::BASE,
+            type_id: crate::game::AVATAR,
+            part: annals_ids::Part::Base,
+        },
+        was_active: false,
+    };
+    let asks = [
+        (KEEP_SURELY, written(), "bw"),
+        (LOOK, Ok(Learned::Found(Vec::new())), "bf"),
+        (SUMMON, Ok(begun(EntityId(9))), "bs"),
+        (SUMMON, Err(NotLearned::Absent), "bn"),
+    ];
+    for (method, outcome, expected) in asks {
+        let mut host = Host::new();
+        let entity = asker(&mut host);
+        host.mood = Mood::Withholds;
+        host.call(entity, method);
+        host.settle();
+        assert!(host.asked.is_empty(), "nothing is asked that may not have happened");
+        host.answer_again();
+        let (asker, number, inquiry) = host.asked.pop_front().expect("it leaves");
+        assert_eq!((asker, host.asked.len()), (entity, 0));
+        match inquiry {
+            Inquiry::Written { database, batch } => {
+                assert_eq!((method, database), (KEEP_SURELY, DatabaseId(5)));
+                let stored = host.batches().find(|logged| {
+                    let mut bodies = logged.events.iter().map(|event| &event.body);
+                    bodies.any(|body| matches!(body, annals_event::Body::Stored { .. }))
+                });
+                assert_eq!(stored.map(|logged| logged.header.number), Some(batch));
+            }
+            Inquiry::Find { .. } => assert_eq!(method, LOOK),
+            Inquiry::Begin(wanted) => assert_eq!((method, wanted), (SUMMON, Wanted::Id(SUMMONED))),
+        }
+        for _ in 0..2 {
+            answer(&mut host, (entity, number), outcome.clone());
+        }
+        host.pass(2 * PATIENCE_MS);
+        assert_eq!(trail(&host, entity), expected);
+    }
+}
+
+#[test]
+fn who_is_not_answered_is_told_so_once_even_after_a_crash() {
+    for crashes in [false, true] {
+        let mut host = Host::new();
+        let entity = asker(&mut host);
+        host.call(entity, KEEP_SURELY);
+        host.settle();
+        let (_, number, _) = host.asked.pop_front().expect("it leaves");
+        if crashes {
+            host.crash();
+        }
+        host.pass(2 * PATIENCE_MS);
+        let before = trail(&host, entity);
+        assert_eq!(before, if crashes { "brt" } else { "bt" });
+        answer(&mut host, (entity, number), written());
+        assert_eq!(trail(&host, entity), before, "the wait is over");
+    }
+}
+
+#[test]
+fn an_answer_is_for_whoever_asked_under_its_number() {
+    let mut host = Host::new();
+    let entity = asker(&mut host);
+    host.call(entity, KEEP_SURELY);
+    host.call_again(entity, LOOK);
+    host.settle();
+    let (_, first, _) = host.asked.pop_front().expect("it leaves");
+    let (_, second, _) = host.asked.pop_front().expect("it leaves");
+    assert_ne!(first, second);
+    answer(&mut host, (entity, second), Ok(Learned::Found(Vec::new())));
+    answer(&mut host, (EntityId(1), first), written());
+    assert_eq!(trail(&host, entity), "bf");
+    answer(&mut host, (entity, first), written());
+    assert_eq!(trail(&host, entity), "bfw");
+}
+
+#[test]
+fn an_entity_of_the_database_begins_to_live_once() {
+    let mut host = Host::new();
+    let first = begin_known(&mut host, 1).expect("it begins");
+    assert!(!first.was_active);
+    let again = begin_known(&mut host, 1).expect("it lives");
+    assert_eq!((again.mailbox, again.was_active), (first.mailbox, true));
+    let ticket = host.secret();
+    let wanted = open(&host, 4, 5, 1, &ticket);
+    host.role(BaseInput::OpenSession(wanted));
+    host.settle();
+    let client = host.image(first.mailbox.entity).client;
+    assert!(client.is_some(), "a log-in finds the same life");
+    host.crash();
+    let later = begin_known(&mut host, 1).expect("it lives");
+    assert_eq!((later.mailbox, later.was_active), (first.mailbox, true));
+    assert_eq!(host.owner.state().entities.len(), 1);
+}
+
+#[test]
+fn a_check_out_of_another_holding_or_of_a_life_that_ended_begins_nothing() {
+    let mut host = Host::new();
+    let former = checked_out(&host, 5, 1);
+    host.crash();
+    assert_eq!(begin(&mut host, former), Err(NotOpened::Outdated));
+    let entity = asker(&mut host);
+    assert_eq!(begin_known(&mut host, 2), Err(NotOpened::Outdated), "its life is older");
+    host.call(entity, MemberId(3));
+    host.settle();
+    assert_eq!(
+        begin_known(&mut host, 1),
+        Err(NotOpened::Outdated),
+        "its life has ended"
+    );
+    assert!(!begin_known(&mut host, 2).expect("a new life").was_active);
+}

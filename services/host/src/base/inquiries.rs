@@ -1,0 +1,251 @@
+//! What behaviour asks the database: answered from the realm's store, and by whoever holds the owner on which an entity is to
+//! live. Whatever fails on the way is an answer too, or none: then the asker's deadline comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_base::BaseInput;
+use annals_db::{FindError, accounts, find_indexed, find_stored, ledger::read_life, taken_from};
+use annals_def::{EntityType, Value};
+use annals_ids::{BatchNumber, CallNumber, DatabaseId, EntityId, Mailbox, OwnerId, Part, TypeId};
+use annals_node::inquiry::{Inquiry, Known, Learned, Life, NAMED_AT_ONCE, NotLearned, Wanted};
+use annals_store::{
+    StoreError, Transaction,
+    layout::{
+        database::{self, Checkout},
+        owners::{self, Cursor},
+    },
+};
+use annals_wire::control::{BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, LifeBegun, Locate, Place};
+use tokio::sync::Semaphore;
+
+use crate::{
+    keeper::Holders,
+    process::{Process, request},
+    telemetry::Chain,
+};
+
+/// Inquiries of a process that are answered at a time; one that writes waits for db to fold, some tens of milliseconds.
+const AT_ONCE: usize = 256;
+
+/// How long one is worked at. Nobody waits longer for a database that is well.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at the cursor of a log.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How often it is tried to let an entity live: what stands in the way (a life that ends, an owner that is taken over) passes
+/// within seconds.
+const TRIES: u32 = 40;
+
+/// Between two of these.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Answers inquiries, each in a task of its own.
+pub(super) struct Inquiries {
+    process: Arc<Process>,
+    holders: Holders<BaseInput>,
+    room: Arc<Semaphore>,
+}
+
+impl Inquiries {
+    pub(super) fn new(process: Arc<Process>, holders: Holders<BaseInput>) -> Self {
+        let room = Arc::new(Semaphore::new(AT_ONCE));
+        Self { process, holders, room }
+    }
+
+    /// Answers one, in time.
+    pub(super) fn answer(&self, owner: OwnerId, (entity, number): (EntityId, CallNumber), inquiry: Inquiry) {
+        let (process, holders) = (Arc::clone(&self.process), self.holders.clone());
+        let tell = move |outcome| {
+            let input = BaseInput::Learned {
+                entity,
+                number,
+                outcome,
+            };
+            // A holder that has ended or is far behind does without: the deadline says so.
+            if holders.tell(owner, input).is_err() {
+                tracing::debug!(%owner, %entity, "an answer of the database was not heard");
+            }
+        };
+        let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
+            let busy = format!("{AT_ONCE} inquiries wait here; ask again in a moment");
+            return tell(Err(NotLearned::Refused(busy)));
+        };
+        tokio::spawn(async move {
+            let learning = tokio::time::timeout(PATIENCE, learn(&process, owner, inquiry)).await;
+            tell(learning.unwrap_or(Err(NotLearned::Late)));
+            drop(permit);
+        });
+    }
+}
+
+async fn learn(process: &Process, owner: OwnerId, inquiry: Inquiry) -> Result<Learned, NotLearned> {
+    match inquiry {
+        Inquiry::Written { database, batch } => {
+            folded(process, owner, batch).await?;
+            let read =
+                |transaction: Transaction| async move { taken_from(&transaction, &process.schema, database).await };
+            let taken = process.store.read(read).await.map_err(refused)?;
+            Ok(Learned::Written { database, taken })
+        }
+        Inquiry::Find {
+            type_id,
+            property,
+            value,
+            after,
+        } => {
+            let entity_type = type_of(process, type_id)?;
+            let (property, value) = (property.as_str(), &value);
+            let read = |transaction: Transaction| async move {
+                let place = (after, NAMED_AT_ONCE);
+                let mut found = Vec::new();
+                for id in find_indexed(&transaction, entity_type, property, value, place).await? {
+                    found.push(known(&transaction, type_id, id).await?);
+                }
+                Ok::<_, FindError>(found)
+            };
+            process.store.read(read).await.map(Learned::Found).map_err(refused)
+        }
+        Inquiry::Begin(wanted) => begin(process, owner, wanted).await,
+    }
+}
+
+/// Waits until db has folded an owner's log up to a batch. The store is asked rather than db's news, which may be lost.
+async fn folded(process: &Process, owner: OwnerId, batch: BatchNumber) -> Result<(), NotLearned> {
+    loop {
+        let read = |transaction: Transaction| async move {
+            let value = transaction.get(&owners::cursor_key(owner)).await?;
+            Cursor::decode(value.as_deref())
+        };
+        if process.store.read(read).await.map_err(refused)?.batch >= batch {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// How an entity of the database is, as far as it is folded.
+async fn known(transaction: &Transaction, type_id: TypeId, database: DatabaseId) -> Result<Known, StoreError> {
+    let checkout = transaction.get(&database::checkout_key(database)).await?;
+    let checkout = checkout.map(|value| Checkout::decode(&value)).transpose()?;
+    let life = read_life(transaction, database).await?;
+    let life = match (checkout, life) {
+        (None, _) => Life::Offline,
+        (Some(checkout), Some(life)) if (life.home, life.checkout) == (checkout.owner, checkout.number) => {
+            Life::Active(Mailbox {
+                entity: life.entity,
+                home: life.home,
+                type_id,
+                part: Part::Base,
+            })
+        }
+        (Some(_), _) => Life::Beginning,
+    };
+    Ok(Known { database, life })
+}
+
+/// Lets an entity of the database live, as a log-in does: it is checked out, and whoever holds the owner that the check-out
+/// names begins its life or says that it has begun. A check-out that is out of date is read again.
+async fn begin(process: &Process, owner: OwnerId, wanted: Wanted) -> Result<Learned, NotLearned> {
+    let database = match wanted {
+        Wanted::Id(database) => database,
+        Wanted::Named { type_id, identifier } => find_named(process, type_id, &identifier).await?,
+    };
+    // Only what is there may be checked out.
+    let stored = accounts::load(&process.store, database).await.map_err(refused)?;
+    stored.ok_or(NotLearned::Absent)?;
+    let mut at = owner;
+    for turn in 0..TRIES {
+        if turn > 0 {
+            tokio::time::sleep(PAUSE).await;
+        }
+        match try_begin(process, database, at).await? {
+            Tried::Begun(mailbox, was_active) => {
+                return Ok(Learned::Begun {
+                    database,
+                    mailbox,
+                    was_active,
+                });
+            }
+            Tried::Elsewhere(owner) => at = owner,
+            Tried::Again => {}
+        }
+    }
+    Err(NotLearned::Late)
+}
+
+async fn find_named(process: &Process, type_id: TypeId, identifier: &Value) -> Result<DatabaseId, NotLearned> {
+    let entity_type = type_of(process, type_id)?;
+    let read = |transaction: Transaction| async move { find_stored(&transaction, entity_type, identifier).await };
+    let found = process.store.read(read).await.map_err(refused)?;
+    found.ok_or(NotLearned::Absent)
+}
+
+/// What one try came to.
+enum Tried {
+    Begun(Mailbox, bool),
+    /// It is checked out to another owner.
+    Elsewhere(OwnerId),
+    Again,
+}
+
+async fn try_begin(process: &Process, database: DatabaseId, at: OwnerId) -> Result<Tried, NotLearned> {
+    // The epoch before the check-out: what was found out in an earlier holding is out of date there.
+    let place = process.ask::<Place>(DirectorAsk::Locate(Locate { owner: at.0 })).await;
+    let Some(place) = place.ok().filter(|place| place.owner == at.0) else {
+        return Ok(Tried::Again);
+    };
+    let ask = DbAsk::CheckOut(CheckOut {
+        database: database.0,
+        preferred: at.0,
+    });
+    let (bus, subjects) = (&process.bus, &process.subjects);
+    let asked = request::<CheckedOut>(bus, "db", subjects.service("db"), &DbRequest { ask: Some(ask) }).await;
+    let Ok(checked_out) = asked else {
+        return Ok(Tried::Again);
+    };
+    if !checked_out.failed.is_empty() {
+        return Err(NotLearned::Refused(checked_out.failed));
+    }
+    if checked_out.owner != at.0 {
+        return Ok(Tried::Elsewhere(OwnerId(checked_out.owner)));
+    }
+    let life = BeginLife {
+        database: database.0,
+        checkout: checked_out.checkout,
+        type_id: checked_out.type_id,
+        properties: checked_out.properties,
+        epoch: place.epoch,
+    };
+    let Ok(begun) = request::<LifeBegun>(bus, "base", subjects.lives(at), &life).await else {
+        return Ok(Tried::Again);
+    };
+    let type_id = u16::try_from(life.type_id).map(TypeId);
+    match (begun, type_id) {
+        (LifeBegun { entity, was_active, .. }, Ok(type_id)) if entity != 0 => {
+            let mailbox = Mailbox {
+                entity: EntityId(entity),
+                home: at,
+                type_id,
+                part: Part::Base,
+            };
+            Ok(Tried::Begun(mailbox, was_active))
+        }
+        (LifeBegun { outdated: true, .. }, _) => Ok(Tried::Again),
+        (LifeBegun { refused, .. }, _) => Err(NotLearned::Refused(refused)),
+    }
+}
+
+fn type_of(process: &Process, type_id: TypeId) -> Result<&EntityType, NotLearned> {
+    let found = process.schema.entity_type(type_id);
+    found.ok_or_else(|| NotLearned::Refused(format!("the realm has no type {type_id}")))
+}
+
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it stands in map_err, which gives the error away"
+)]
+fn refused(error: impl std::error::Error + 'static) -> NotLearned {
+    NotLearned::Refused(Chain(&error).to_string())
+}

@@ -1,0 +1,141 @@
+//! How a base part asks the database, and is told.
+
+use annals_def::Value;
+use annals_event::{Awaiting, Body};
+use annals_ids::{CallNumber, DatabaseId, EntityId, WorldTime};
+
+use super::{Context, Denied, properties::fits};
+use crate::{
+    desk::Desk,
+    inquiry::{DATABASE, Inquiry, Learned, NotLearned, Wanted},
+    output::Output,
+};
+
+impl Context<'_> {
+    /// As [`Context::store`]; [`Behaviour::learned`](crate::Behaviour::learned) is called with `then` and `note` when it is in
+    /// the database, and told what of it another entity has (`writeToDB` with a callback).
+    ///
+    /// # Errors
+    /// As [`Context::store`].
+    pub fn store_then(&mut self, timeout_ms: u64, (then, note): (u32, Vec<u8>)) -> Result<DatabaseId, Denied> {
+        self.needs_base("store_then")?;
+        self.desk.needs(note.len())?;
+        let database = self.store()?;
+        let inquiry = Inquiry::Written {
+            database,
+            batch: self.desk.journal.label(),
+        };
+        self.inquire(inquiry, timeout_ms, (then, note))?;
+        Ok(database)
+    }
+
+    /// Asks which entities of a type have this value in a property with an index, an identifier among them, and how they are:
+    /// at most [`NAMED_AT_ONCE`](crate::inquiry::NAMED_AT_ONCE), those behind `after`. It is answered from the database, so
+    /// what was not yet folded may be missing.
+    ///
+    /// # Errors
+    /// When this is the cell part, there is no such property with an index, or the value does not fit it.
+    pub fn find_stored(
+        &mut self,
+        (entity_type, property): (&str, &str),
+        (value, after): (Value, DatabaseId),
+        timeout_ms: u64,
+        (then, note): (u32, Vec<u8>),
+    ) -> Result<(), Denied> {
+        self.needs_base("find_stored")?;
+        let named = || Denied::Unknown {
+            entity_type: entity_type.to_owned(),
+            what: format!("stored property {property} with an index"),
+        };
+        let found = self.desk.schema.type_named(entity_type).ok_or_else(named)?;
+        let indexed = found.property_named(property).ok_or_else(named)?;
+        if !indexed.persistent || indexed.indexed == annals_def::Index::None {
+            return Err(named());
+        }
+        check_value(&format!("{entity_type}.{property}"), &indexed.data_type, &value)?;
+        let inquiry = Inquiry::Find {
+            type_id: found.id,
+            property: property.to_owned(),
+            value,
+            after,
+        };
+        self.inquire(inquiry, timeout_ms, (then, note))
+    }
+
+    /// Lets an entity of the database live: on this owner, unless it lives elsewhere already (`createBaseFromDBID`,
+    /// `createBaseFromDB`). There is never more than one life of it, whoever else asks at the same time.
+    ///
+    /// # Errors
+    /// When this is the cell part, or what names it does not fit the type's identifier.
+    pub fn begin_stored(
+        &mut self,
+        wanted: Wanted,
+        timeout_ms: u64,
+        (then, note): (u32, Vec<u8>),
+    ) -> Result<(), Denied> {
+        self.needs_base("begin_stored")?;
+        if let Wanted::Named { type_id, identifier } = &wanted {
+            let found = self.desk.type_of(*type_id);
+            let property = found.and_then(|found| found.identifier());
+            let property = property.ok_or_else(|| Denied::Unknown {
+                entity_type: found.map_or_else(|| format!("type {type_id}"), |found| found.name.clone()),
+                what: "identifier".to_owned(),
+            })?;
+            check_value(&property.name, &property.data_type, identifier)?;
+        }
+        self.inquire(Inquiry::Begin(wanted), timeout_ms, (then, note))
+    }
+
+    fn needs_base(&self, what: &'static str) -> Result<(), Denied> {
+        match self.image().base() {
+            Some(_) => Ok(()),
+            None => Err(Denied::BaseOnly { what }),
+        }
+    }
+
+    /// Records the wait, and lets the inquiry leave through the gate.
+    fn inquire(&mut self, inquiry: Inquiry, timeout_ms: u64, (then, note): (u32, Vec<u8>)) -> Result<(), Denied> {
+        self.desk.needs(note.len())?;
+        // Like an entity's id it is never given again, so that a late answer is nobody else's.
+        let number = CallNumber(self.desk.new_entity().ok_or(Denied::NoIds)?.0);
+        let deadline = WorldTime(self.now().0.saturating_add(timeout_ms));
+        let awaiting = Awaiting { deadline, then, note };
+        let body = Body::Awaits {
+            to: DATABASE,
+            number,
+            awaiting,
+        };
+        let entity = self.entity();
+        self.desk.record_for(entity, false, body);
+        self.desk.emit(Output::Inquire {
+            entity,
+            number,
+            inquiry,
+        });
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// The database has answered an entity that waits for it, or will not. Nothing happens if it does not wait any more.
+    pub fn inform(&mut self, entity: EntityId, number: CallNumber, outcome: &Result<Learned, NotLearned>) {
+        let image = self.image(entity);
+        let awaiting = image.and_then(|image| image.links.awaiting.get(&(DATABASE, number)));
+        let Some(awaiting) = awaiting.cloned() else { return };
+        self.record_for(entity, false, Body::Resumed { to: DATABASE, number });
+        self.run(entity, |behaviour, context| {
+            behaviour.learned(context, awaiting.then, &awaiting.note, outcome);
+        });
+    }
+}
+
+fn check_value(member: &str, data_type: &annals_def::DataType, value: &Value) -> Result<(), Denied> {
+    annals_def::check(data_type, value).map_err(|source| Denied::Mismatch {
+        member: member.to_owned(),
+        source: Box::new(source),
+    })?;
+    fits(value).map(|_| ()).map_err(|bytes| Denied::TooLarge {
+        member: member.to_owned(),
+        bytes,
+    })
+}
