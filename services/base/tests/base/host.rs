@@ -77,7 +77,7 @@ impl Host {
     pub(crate) fn of(game: Game) -> Self {
         let schema = game::schema();
         let now = 1_000_000;
-        let owner = take_over((&schema, &game), now, Epoch(1), &[]);
+        let owner = take_over((&schema, &game), now, Epoch(1), (&[], 0));
         let mut host = Self {
             schema,
             game,
@@ -99,10 +99,15 @@ impl Host {
 
     /// Loses the process and everything that was not in the log, and takes the owner over.
     pub(crate) fn crash(&mut self) {
+        self.crash_with_snapshot(0);
+    }
+
+    /// The same; whoever takes over begins with a snapshot of so many batches, which says nothing of lives that ended in them.
+    pub(crate) fn crash_with_snapshot(&mut self, batches: usize) {
         self.epoch = self.epoch.next();
         self.mood = Mood::Answers;
         self.out.clear();
-        self.owner = take_over((&self.schema, &self.game), self.now, self.epoch, &self.log);
+        self.owner = take_over((&self.schema, &self.game), self.now, self.epoch, (&self.log, batches));
         self.pass(2_000);
         self.role(BaseInput::Map(map()));
     }
@@ -241,7 +246,7 @@ impl Host {
 
     /// Everything that was logged of an entity, folded anew.
     pub(crate) fn folded(&self) -> OwnerState {
-        fold(&self.log)
+        fold(&self.log, 0)
     }
 
     pub(crate) fn batches(&self) -> impl Iterator<Item = Batch> {
@@ -289,16 +294,27 @@ pub(crate) fn checked_out(host: &Host, database: u64, checkout: u64) -> CheckedO
     }
 }
 
-fn fold(log: &[Vec<u8>]) -> OwnerState {
+fn fold(log: &[Vec<u8>], snapshot: usize) -> OwnerState {
     let mut state = OwnerState::new(BASE, Part::Base);
-    for bytes in log {
+    for (number, bytes) in log.iter().enumerate() {
+        if number == snapshot {
+            state.ended.clear();
+        }
         state.fold(&Batch::read(bytes).unwrap()).unwrap();
+    }
+    if log.len() <= snapshot {
+        state.ended.clear();
     }
     state
 }
 
-fn take_over((schema, game): (&Arc<Schema>, &Game), now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<BaseRole> {
-    let state = fold(log);
+fn take_over(
+    (schema, game): (&Arc<Schema>, &Game),
+    now: u64,
+    epoch: Epoch,
+    (log, snapshot): (&[Vec<u8>], usize),
+) -> Owner<BaseRole> {
+    let state = fold(log, snapshot);
     let beyond = log.iter().map(|bytes| frozen(bytes)).collect();
     let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let role = BaseRole::take_over(&state, Mono(now));

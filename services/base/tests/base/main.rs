@@ -13,5 +13,6 @@ mod inquiries;
 mod ledger;
 mod lifecycle;
 mod player;
+mod races;
 mod stopping;
 mod views;

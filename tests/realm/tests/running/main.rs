@@ -10,6 +10,7 @@ mod beginning;
 mod disks;
 mod draining;
 mod hands;
+mod lives;
 mod mending;
 mod played;
 mod stopping;

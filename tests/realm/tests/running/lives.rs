@@ -1,0 +1,386 @@
+//! Entities of the database in a realm that runs: bases that ask for the same ones at once, a holder that dies, and what whoever
+//! asks is told. Two base processes of the realm are this test's own, with a game that does what it is told to.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use annals::up::{Realm, RealmPlan};
+use annals_db::{StoredEntity, accounts};
+use annals_def::{Schema, Value};
+use annals_director::read_owners;
+use annals_host::{
+    base,
+    front::Front,
+    nats::Bus,
+    process::{Settings, connect, remote_store, request},
+    world::compile,
+};
+use annals_ids::{DatabaseId, Mailbox, MemberId, OwnerId, OwnerKind, TimerId};
+use annals_node::{
+    Answer, Behaviour, Caller, Context,
+    inquiry::{Learned, Life, NotLearned, Wanted},
+    writer::Durability,
+};
+use annals_store::Store;
+use annals_wire::{
+    Subjects,
+    control::{BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, LifeBegun},
+};
+use tokio::sync::mpsc;
+
+use crate::played::{are_built, repository, turn, within};
+
+/// The realm's name.
+const REALM: &str = "lives";
+
+/// How long anything may take, on a machine that is busy with tests.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long an entity waits for the database.
+const WAITS_MS: u64 = 30_000;
+
+/// Entities that several bases ask for at once.
+const WANTED: u64 = 8;
+
+/// Answers that wait to be looked at: more than are ever asked for.
+const TOLD: usize = 64;
+
+/// The level of those.
+const LEVEL: u64 = 77;
+
+/// The name of both askers.
+const TWIN: &str = "a twin";
+
+/// What an entity is told to do.
+enum Order {
+    /// For the entity that stands for this one, and no other.
+    Keep(DatabaseId),
+    Find,
+    Begin(Wanted),
+}
+
+type Outcome = Result<Learned, NotLearned>;
+
+/// Behaviour that does what it is told to, in whatever entity's turn it is.
+struct Ordered {
+    orders: Arc<Mutex<VecDeque<Order>>>,
+    told: mpsc::Sender<Outcome>,
+}
+
+impl Behaviour for Ordered {
+    fn created(&self, context: &mut Context<'_>) {
+        context.set_timer(0, LOOK.as_millis() as u64, 0);
+    }
+
+    fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
+        let own = context.database();
+        let is_for_it = |order: &Order| !matches!(order, Order::Keep(entity) if Some(*entity) != own);
+        let mut orders = self.orders.lock().expect("nobody panics with it");
+        let order = orders
+            .front()
+            .is_some_and(is_for_it)
+            .then(|| orders.pop_front())
+            .flatten();
+        drop(orders);
+        let (then, note) = (5, b"what for".to_vec());
+        let asked = match order {
+            None => Ok(()),
+            Some(Order::Keep(_)) => context.store_then(WAITS_MS, (then, note)).map(drop),
+            Some(Order::Find) => {
+                let level = (Value::UInt(LEVEL), DatabaseId(0));
+                context.find_stored(("Avatar", "level"), level, WAITS_MS, (then, note))
+            }
+            Some(Order::Begin(wanted)) => context.begin_stored(wanted, WAITS_MS, (then, note)),
+        };
+        asked.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+
+    fn learned(&self, _context: &mut Context<'_>, then: u32, note: &[u8], outcome: &Outcome) {
+        assert_eq!((then, note), (5, &b"what for"[..]));
+        // The test may have seen enough.
+        let _ = self.told.try_send(outcome.clone());
+    }
+
+    fn call(&self, _context: &mut Context<'_>, _method: MemberId, _args: &[Value], _caller: &Caller) -> Answer {
+        Answer::DONE
+    }
+}
+
+/// The test's own base: an owner, and what its entities do and are told.
+struct OwnBase {
+    /// An entity of the database that lives on it.
+    asker: DatabaseId,
+    orders: Arc<Mutex<VecDeque<Order>>>,
+    told: mpsc::Receiver<Outcome>,
+}
+
+impl OwnBase {
+    fn order(&self, order: Order) {
+        self.orders.lock().expect("nobody panics with it").push_back(order);
+    }
+
+    async fn hear(&mut self) -> Outcome {
+        let told = within(PATIENCE, "an answer of the database", self.told.recv()).await;
+        told.expect("the base runs")
+    }
+
+    async fn ask(&mut self, order: Order) -> Outcome {
+        self.order(order);
+        self.hear().await
+    }
+}
+
+/// What the test has of the realm.
+struct World {
+    settings: Settings,
+    schema: Arc<Schema>,
+    bus: Bus,
+    subjects: Subjects,
+    store: Store,
+}
+
+impl World {
+    async fn base_owners(&self) -> BTreeSet<OwnerId> {
+        let owners = read_owners(&self.store).await.expect("the store answers");
+        let bases = owners.iter().filter(|(_, record)| record.kind == OwnerKind::Base);
+        bases.map(|(owner, _)| *owner).collect()
+    }
+
+    /// Joins the realm with a base process, and waits for its owner.
+    async fn join(&self, folder: &Path, asker: DatabaseId) -> OwnBase {
+        let before = self.base_owners().await;
+        let orders = Arc::new(Mutex::new(VecDeque::new()));
+        let (says, told) = mpsc::channel(TOLD);
+        let game = Ordered {
+            orders: Arc::clone(&orders),
+            told: says,
+        };
+        let front = Front {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertise: None,
+            certificate: None,
+            directory: folder.to_owned(),
+        };
+        let (settings, schema) = (self.settings.clone(), Arc::clone(&self.schema));
+        tokio::spawn(async move {
+            let ended = base::run(&settings, schema, Arc::new(game), Durability::Log, &front).await;
+            ended.unwrap_or_else(|error| panic!("{error}"));
+        });
+        let joining = async {
+            loop {
+                if let Some(owner) = self.base_owners().await.difference(&before).next() {
+                    return *owner;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let owner = within(PATIENCE, "an owner to be granted", joining).await;
+        self.begin_on(owner, asker).await;
+        OwnBase { asker, orders, told }
+    }
+
+    /// An entity in the database, with what avatars have.
+    async fn make(&self, entity_type: &str, account: &str, name: &str) -> DatabaseId {
+        let level = if name == TWIN { 1 } else { LEVEL };
+        let properties = [("name", Value::Unicode(name.to_owned())), ("level", Value::UInt(level))];
+        let entity = StoredEntity {
+            entity_type: entity_type.to_owned(),
+            properties: properties.map(|(name, value)| (name.to_owned(), value)).into(),
+        };
+        let made = accounts::create(&self.store, account.as_bytes(), "-", &entity, &self.schema).await;
+        made.expect("the store answers").database
+    }
+
+    /// What db says of an entity that is checked out to an owner.
+    async fn check_out(&self, owner: OwnerId, database: DatabaseId) -> CheckedOut {
+        let ask = DbAsk::CheckOut(CheckOut {
+            database: database.0,
+            preferred: owner.0,
+        });
+        let (subject, ask) = (self.subjects.service("db"), DbRequest { ask: Some(ask) });
+        let checked_out: CheckedOut = request(&self.bus, "db", subject, &ask).await.expect("db answers");
+        assert_eq!((checked_out.owner, &checked_out.failed[..]), (owner.0, ""));
+        checked_out
+    }
+
+    /// Has an entity begin to live on an owner, as whoever has checked it out there asks for it.
+    async fn begin_on(&self, owner: OwnerId, database: DatabaseId) -> LifeBegun {
+        let checked_out = self.check_out(owner, database).await;
+        let asking = async {
+            loop {
+                let owners = read_owners(&self.store).await.expect("the store answers");
+                let wanted = BeginLife {
+                    database: database.0,
+                    checkout: checked_out.checkout,
+                    type_id: checked_out.type_id,
+                    properties: checked_out.properties.clone(),
+                    epoch: owners[&owner].epoch.0,
+                };
+                match request::<LifeBegun>(&self.bus, "base", self.subjects.lives(owner), &wanted).await {
+                    Ok(begun) if begun.entity != 0 => return begun,
+                    // It is being taken over.
+                    Ok(_) | Err(_) => tokio::time::sleep(LOOK).await,
+                }
+            }
+        };
+        within(PATIENCE, "a life to begin", asking).await
+    }
+}
+
+fn begun(outcome: Outcome) -> (DatabaseId, Mailbox, bool) {
+    match outcome {
+        Ok(Learned::Begun {
+            database,
+            mailbox,
+            was_active,
+        }) => (database, mailbox, was_active),
+        other => panic!("it lives: {other:?}"),
+    }
+}
+
+fn named(schema: &Schema, name: &str) -> Order {
+    Order::Begin(Wanted::Named {
+        type_id: schema.type_named("Avatar").expect("the sample has avatars").id,
+        identifier: Value::Unicode(name.to_owned()),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stored_entities_live_once_whoever_asks_and_whoever_dies() {
+    if !are_built() {
+        return;
+    }
+    let _turn = turn().await;
+    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let defs = repository().join("defs");
+    let mut realm = Realm::start(RealmPlan::new(REALM, &defs, &folder.path().join("realm")))
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    let settings = Settings {
+        realm: REALM.parse().expect("a name"),
+        nats: realm.nats(),
+        replicas: 1,
+    };
+    let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
+    let store = remote_store(&bus, &subjects);
+    let world = World {
+        settings,
+        schema: compile(&defs).expect("the sample compiles"),
+        bus,
+        subjects,
+        store,
+    };
+    let founded = async {
+        while world.base_owners().await.len() < 2 {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    within(PATIENCE, "the realm's own bases", founded).await;
+    let theirs = world.base_owners().await;
+    let mut bases = Vec::new();
+    for number in 0..2 {
+        let own = folder.path().join(format!("own-{number}"));
+        std::fs::create_dir_all(&own).expect("a folder");
+        let asker = world.make("Avatar", &format!("asker {number}"), TWIN).await;
+        bases.push(world.join(&own, asker).await);
+    }
+    let lives = at_once(&world, &mut bases).await;
+    told_of(&world, &mut bases, &lives).await;
+    holder_dies(&mut realm, &world, &mut bases[0], &theirs).await;
+    realm.stop().await.expect("the realm stops");
+}
+
+/// Two bases ask for the same entities at once: one life of each begins, and both are told of the same.
+async fn at_once(world: &World, bases: &mut [OwnBase]) -> BTreeMap<DatabaseId, Mailbox> {
+    let mut wanted = BTreeSet::new();
+    for number in 0..WANTED {
+        let name = format!("anna {number}");
+        let database = world.make("Avatar", &format!("account {number}"), &name).await;
+        wanted.insert(database);
+        bases[0].order(Order::Begin(Wanted::Id(database)));
+        bases[1].order(named(&world.schema, &name));
+    }
+    let mut told: BTreeMap<DatabaseId, Vec<(Mailbox, bool)>> = BTreeMap::new();
+    for base in bases {
+        for _ in 0..WANTED {
+            let (database, mailbox, was_active) = begun(base.hear().await);
+            told.entry(database).or_default().push((mailbox, was_active));
+        }
+    }
+    assert!(told.keys().eq(&wanted), "{told:?}");
+    let once = told.into_iter().map(|(database, told)| {
+        let [(one, first), (two, second)] = told[..] else {
+            panic!("both were told of {database}: {told:?}");
+        };
+        assert!(one == two && first != second, "{database} lives once: {told:?}");
+        (database, one)
+    });
+    once.collect()
+}
+
+/// Look-ups say how entities are, and writes what became of them.
+async fn told_of(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<DatabaseId, Mailbox>) {
+    let offline = world.make("Avatar", "offline", "nobody plays her").await;
+    // What was begun just now is folded before long.
+    let looking = async {
+        loop {
+            let Ok(Learned::Found(found)) = bases[1].ask(Order::Find).await else {
+                panic!("the index is there");
+            };
+            let found: BTreeMap<DatabaseId, Life> = found.iter().map(|known| (known.database, known.life)).collect();
+            let mut expected: BTreeMap<DatabaseId, Life> = lives
+                .iter()
+                .map(|(id, mailbox)| (*id, Life::Active(*mailbox)))
+                .collect();
+            expected.insert(offline, Life::Offline);
+            assert!(found.keys().eq(expected.keys()), "{found:?}");
+            assert_eq!(found[&offline], Life::Offline);
+            if found == expected {
+                return;
+            }
+        }
+    };
+    within(PATIENCE, "the lives to be folded", looking).await;
+    for absent in [
+        named(&world.schema, "who is this"),
+        Order::Begin(Wanted::Id(DatabaseId(u64::MAX >> 1))),
+    ] {
+        assert_eq!(bases[0].ask(absent).await, Err(NotLearned::Absent));
+    }
+    // Both askers have the same name, and the first is found by it.
+    for (base, taken) in bases.iter_mut().zip([&[][..], &["name".to_owned()]]) {
+        let (database, taken) = (base.asker, taken.to_vec());
+        let written = base.ask(Order::Keep(database)).await;
+        assert_eq!(written, Ok(Learned::Written { database, taken }));
+    }
+}
+
+/// The holder of an owner dies: what lived there lives on, and what was checked out there and had not begun begins there, under
+/// whoever holds the owner now.
+async fn holder_dies(realm: &mut Realm, world: &World, base: &mut OwnBase, theirs: &BTreeSet<OwnerId>) {
+    let mut lost = BTreeMap::new();
+    for (number, owner) in theirs.iter().enumerate() {
+        let living = world.make("Account", &format!("living {number}"), "").await;
+        let entity = world.begin_on(*owner, living).await.entity;
+        let waiting = world.make("Account", &format!("waiting {number}"), "").await;
+        world.check_out(*owner, waiting).await;
+        lost.insert(*owner, (living, entity, waiting));
+    }
+    assert!(realm.kill("base-1").expect("it can be killed"), "there is one");
+    for (owner, (living, entity, waiting)) in lost {
+        let (_, mailbox, was_active) = begun(base.ask(Order::Begin(Wanted::Id(living))).await);
+        assert_eq!((mailbox.home, mailbox.entity.0, was_active), (owner, entity, true));
+        let (_, first, was_active) = begun(base.ask(Order::Begin(Wanted::Id(waiting))).await);
+        assert_eq!((first.home, was_active), (owner, false));
+        let (_, again, was_active) = begun(base.ask(Order::Begin(Wanted::Id(waiting))).await);
+        assert_eq!((again, was_active), (first, true));
+    }
+}
