@@ -163,6 +163,12 @@ impl Views {
         Ok(&self.report)
     }
 
+    /// What was found so far.
+    #[must_use]
+    pub fn report(&self) -> &ViewsReport {
+        &self.report
+    }
+
     async fn read_logs(&mut self, store: &Store) -> Result<Vec<Seen>, ViewsError> {
         for (owner, record) in read_owners(store).await? {
             if record.kind == OwnerKind::Base && !self.logs.contains_key(&owner) {

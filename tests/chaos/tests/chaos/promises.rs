@@ -11,11 +11,13 @@ use annals::{
     checker::{CheckReport, Following, check},
     source::Source,
     verify::{VerifyReport, verify},
+    views::Views,
 };
-use annals_db::read_cursor;
+use annals_db::{ledger::audit, read_cursor};
 use annals_def::Schema;
 use annals_host::{process::request, telemetry::Chain};
 use annals_ids::{BatchNumber, OwnerId};
+use annals_store::Store;
 use annals_wire::control::Inspected;
 use tokio::time::sleep;
 
@@ -61,6 +63,8 @@ pub(crate) struct Proof {
     schema: Arc<Schema>,
     following: Following,
     source: Option<(String, Source)>,
+    /// What bases knew of the ledger, as far as it was read from that source.
+    views: Views,
     /// Who was frozen in this round, and what stood there when it woke.
     pub(crate) woken: Option<Woken>,
 }
@@ -73,6 +77,7 @@ impl Proof {
             files,
             schema,
             source: None,
+            views: Views::default(),
             woken: None,
         }
     }
@@ -90,6 +95,7 @@ impl Proof {
         let (store, schema) = (source.store.clone(), Arc::clone(&self.schema));
         let checked = self.following.check(&store, &schema).await;
         clean(&checked.map_err(told)?)?;
+        balanced(&store, &mut self.views).await?;
         without_grief(logs)?;
         let total = |figure: fn(&annals::verify::OwnerReport) -> u64| report.owners.values().map(figure).sum();
         Ok(Size {
@@ -109,12 +115,21 @@ impl Proof {
         if checked.shown == 0 {
             return Err("nobody was shown anything".to_owned());
         }
+        let mut views = Views::default();
+        balanced(&source.store, &mut views).await?;
+        let report = views.report();
+        println!("{report}");
+        if report.compared == 0 {
+            return Err("the ledger told nobody anything".to_owned());
+        }
         Ok(())
     }
 
     async fn source(&mut self, nats: &str) -> &Source {
         if self.source.as_ref().is_none_or(|(at, _)| at != nats) {
             self.source = Some((nats.to_owned(), source(self.realm, nats).await));
+            // What was read is read through the connection that it was begun with.
+            self.views = Views::default();
         }
         &self.source.as_ref().expect("it was just made").1
     }
@@ -126,6 +141,20 @@ fn clean(checked: &CheckReport) -> Result<(), String> {
     } else {
         Err(format!("something that was shown is lost:\n{checked}"))
     }
+}
+
+/// Nothing of what players hold was lost, made twice, or told otherwise than it is.
+async fn balanced(store: &Store, views: &mut Views) -> Result<(), String> {
+    let audited = audit(store).await.map_err(told)?;
+    if audited.found > 0 {
+        let findings: Vec<String> = audited.findings.iter().map(ToString::to_string).collect();
+        return Err(format!("the ledger is not balanced: {}", findings.join("; ")));
+    }
+    let known = views.look(store).await.map_err(told)?;
+    if known.found > 0 {
+        return Err(format!("somebody knows of the ledger what is not so:\n{known}"));
+    }
+    Ok(())
 }
 
 /// Waits until the archive holds all that was logged up to here.
