@@ -2,10 +2,10 @@
 
 use annals_db::{AcceptError, Alarm, FoldError, Folded, Missing, accept_hole};
 use annals_def::Value;
-use annals_event::{Batch, Body, Cause, Event, FrozenBatch, Gathering, Imprint, Subject};
+use annals_event::{Batch, Body, Cause, Event, FrozenBatch, Gathering, Imprint, Subject, Tail};
 use annals_ids::{BatchNumber, EntityId, Epoch, Hash, OwnerId, Part, Tick, WallTime};
 use annals_node::{
-    chain::assemble,
+    chain,
     writer::{Opening, Tip},
 };
 use annals_store::{
@@ -257,12 +257,16 @@ fn an_accepted_hole_voids_what_lies_behind_it_and_the_log_goes_on_before_it() {
     [one, one].into_iter().for_each(|owner| realm.write(owner, false));
     assert_eq!(fold_all(&mut realm).batches, 0);
     let accept = |realm: &Realm, first| immediate(accept_hole(&realm.store, one, first));
+    assert!(taken(&realm, one, stands).is_err());
     let refused = accept(&realm, first);
     assert!(matches!(refused, Err(AcceptError::NotNamed { .. })), "{refused:?}");
     let missing = realm.db.missing().next().expect("a hole");
     immediate(realm.db.name_hole(missing)).expect("the store answers");
     let accepted = accept(&realm, first).expect("it is named");
     assert_eq!((accepted.stands, accepted.until), (stands.batch, first.next()));
+    // Before that, whoever was granted the owner found a hole; now nothing is in the way.
+    let beyond = taken(&realm, one, stands).expect("there is no hole any more");
+    assert!(beyond.is_empty(), "{beyond:?}");
 
     // Who held the owner before cannot open it any more, and who writes on behind the hole writes what is void.
     realm.write(one, false);
@@ -286,20 +290,23 @@ fn an_accepted_hole_voids_what_lies_behind_it_and_the_log_goes_on_before_it() {
     // Another db, and a taker, find the same.
     realm.begin_db();
     assert_eq!(fold_all(&mut realm).batches, 0);
-    let tip = |tail: annals_event::Tail| Tip {
-        number: tail.batch,
-        hash: tail.hash,
-    };
-    let recorded = immediate(
-        realm
-            .store
-            .read(|transaction: Transaction| async move { owners::read_openings(&transaction, one, Epoch(0)).await }),
-    );
+    assert_eq!(taken(&realm, one, stands), Ok(vec![open]));
+}
+
+/// What a taker finds in an owner's log behind what is archived of it (rule E1).
+fn taken(realm: &Realm, owner: OwnerId, archived: Tail) -> Result<Vec<FrozenBatch>, chain::Hole> {
+    let recorded =
+        immediate(realm.store.read(|transaction: Transaction| async move {
+            owners::read_openings(&transaction, owner, Epoch(0)).await
+        }));
     let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
     let openings: Vec<Opening> = recorded.expect("the store answers").into_iter().map(opening).collect();
-    let log = realm.stream.iter().filter(|(owner, _)| *owner == one);
-    let chain = assemble(one, tip(stands), &openings, log.map(|(_, bytes)| bytes.clone()), 1);
-    assert_eq!(chain.expect("there is no hole any more").beyond, [open]);
+    let log = realm.stream.iter().filter(|(found, _)| *found == owner);
+    let tip = Tip {
+        number: archived.batch,
+        hash: archived.hash,
+    };
+    chain::assemble(owner, tip, &openings, log.map(|(_, bytes)| bytes.clone()), 1).map(|chain| chain.beyond)
 }
 
 #[test]
