@@ -39,13 +39,13 @@ use crate::played::{are_built, repository, turn, within};
 const REALM: &str = "lives";
 
 /// How long anything may take, on a machine that is busy with tests.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How long an entity waits for the database.
-const WAITS_MS: u64 = 30_000;
+const WAITS_MS: u64 = 90_000;
 
 /// Entities that several bases ask for at once.
 const WANTED: u64 = 8;
