@@ -3,6 +3,7 @@
 pub mod bootstrap;
 pub mod calls;
 pub mod ghosts;
+pub mod ledger;
 pub mod numbers;
 pub mod one_real;
 pub mod replay;
@@ -16,7 +17,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 9] = [
+pub const ALL: [(&str, Check); 10] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -26,4 +27,5 @@ pub const ALL: [(&str, Check); 9] = [
     ("replay equals live", replay::check),
     ("who was succeeded does no harm", succession::check),
     ("the realm begins once", bootstrap::check),
+    ("nothing in the ledger is lost or doubled", ledger::check),
 ];

@@ -18,6 +18,8 @@ pub enum Blow {
     CrashCell,
     /// A base process dies.
     CrashBase,
+    /// The process that holds the ledger's owner dies.
+    CrashLedger,
     /// A cell or base process stops for longer than the director waits, and wakes up not knowing it.
     Pause,
     /// A cell or base process reaches neither log, store, director nor other processes for a while; its clients reach it.
@@ -55,9 +57,10 @@ pub enum Blow {
 
 impl Blow {
     /// All of them.
-    pub const ALL: [Blow; 18] = [
+    pub const ALL: [Blow; 19] = [
         Self::CrashCell,
         Self::CrashBase,
+        Self::CrashLedger,
         Self::Pause,
         Self::CutOff,
         Self::CutFromPeers,
@@ -80,6 +83,7 @@ impl Blow {
         match self {
             Self::CrashCell => "a cell process dies",
             Self::CrashBase => "a base process dies",
+            Self::CrashLedger => "the ledger's holder dies",
             Self::Pause => "a process stops and wakes",
             Self::CutOff => "a process is cut off",
             Self::CutFromPeers => "a process is cut off from its peers",

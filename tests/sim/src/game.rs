@@ -1,9 +1,14 @@
 //! The game that is simulated: small, and made so that every call leaves a mark that a checker can count.
 
+mod market;
+
 use std::sync::Arc;
 
 use annals_def::{Change, Schema, Severity, Tree, Value, compile, generate_change, generate_nested, generate_slice};
-use annals_event::{Audience, Place};
+use annals_event::{
+    Audience, Place,
+    ledger::{Booking, Order},
+};
 use annals_ids::{MemberId, Part, Position, SpaceId, TimerId, TypeId};
 use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Request};
 
@@ -38,6 +43,7 @@ const AVATAR: &str = r"<root>
     <onEcho> <Arg> UINT32 </Arg> </onEcho>
     <onStash> <Arg> UINT32 </Arg> </onStash>
     <onJot> <Arg> UINT32 </Arg> </onJot>
+    <onDeal> <Arg> UINT32 </Arg> </onDeal>
   </ClientMethods>
   <CellMethods>
     <mark> <Exposed/> <Arg> UINT32 </Arg> </mark>
@@ -49,6 +55,7 @@ const AVATAR: &str = r"<root>
   <BaseMethods>
     <rename> <Exposed/> <Arg> UINT32 </Arg> </rename>
     <jot> <Exposed/> <Arg> UINT32 </Arg> </jot>
+    <deal> <Exposed/> <Arg> UINT32 </Arg> </deal>
     <note> <Arg> UINT32 </Arg> </note>
     <echo> <Args> <id> UINT32 </id> </Args> <ReturnValues> <id> UINT32 </id> </ReturnValues> </echo>
   </BaseMethods>
@@ -193,6 +200,10 @@ impl Game {
                 Self::change(context, "journal");
                 Self::tell(context, Audience::Own, "onJot", id);
             }
+            "deal" => {
+                market::deal(context);
+                Self::tell(context, Audience::Own, "onDeal", id);
+            }
             "note" => {
                 Self::add(context, "notes", 1);
                 Self::tell(context, Audience::Own, "onNote", id);
@@ -255,6 +266,10 @@ impl Behaviour for Game {
             place,
             properties: Vec::new(),
         });
+    }
+
+    fn booked(&self, context: &mut Context<'_>, booking: &Booking, _order: Option<&Order>) {
+        market::booked(context, booking);
     }
 
     fn created(&self, context: &mut Context<'_>) {

@@ -17,9 +17,14 @@ pub mod stream;
 pub mod world;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use annals_event::{
+    Body, Event,
+    ledger::{News, Outcome, Stage},
 };
 
 use archive::Archive;
@@ -49,6 +54,10 @@ pub struct Report {
     pub calls: usize,
     /// Hand-overs.
     pub hand_overs: usize,
+    /// What of orders became of the ledger: entries that changed something.
+    pub entries: usize,
+    /// Trades that both sides accepted.
+    pub trades: usize,
     /// How often each kind of fault struck.
     pub struck: BTreeMap<Kind, u64>,
 }
@@ -164,8 +173,28 @@ fn report(world: &World, archive: &Archive) -> Report {
         parts: parts.count(),
         calls: world.clients.iter().map(|client| client.made.len()).sum(),
         hand_overs: events
-            .filter(|event| matches!(event.body, annals_event::Body::Onloaded { .. }))
+            .clone()
+            .filter(|event| matches!(event.body, Body::Onloaded { .. }))
             .count(),
+        entries: events.clone().filter(|event| is_done(event)).count(),
+        trades: trades(events),
         struck: world.struck.clone(),
     }
+}
+
+/// Whether it is the ledger's word that an entry changed something.
+fn is_done(event: &Event) -> bool {
+    let Body::Entered { entry: Some(entry), .. } = &event.body else {
+        return false;
+    };
+    !matches!(entry.outcome, Outcome::Refused(_))
+}
+
+/// Trades that were settled.
+fn trades<'e>(events: impl Iterator<Item = &'e Event>) -> usize {
+    let settled = events.filter_map(|event| match &event.body {
+        Body::Booked(News::Booking(booking)) => booking.trade.as_ref().filter(|trade| trade.stage == Stage::Settled),
+        _ => None,
+    });
+    settled.map(|trade| trade.id).collect::<BTreeSet<_>>().len()
 }

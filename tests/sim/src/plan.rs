@@ -46,6 +46,8 @@ pub struct Shape {
     pub bases: u64,
     /// Cell processes.
     pub cells: u64,
+    /// Processes that can hold the ledger's owner: one does.
+    pub ledgers: u64,
     /// Clients.
     pub clients: u64,
     /// Milliseconds during which clients play and things go wrong.
@@ -183,6 +185,7 @@ impl Shape {
         Self {
             bases: between(1, 3),
             cells: between(1, 4),
+            ledgers: between(1, 2),
             clients: between(2, 7),
             play_ms: between(8_000, 20_000),
             settle_ms: 45_000,

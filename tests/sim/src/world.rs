@@ -3,6 +3,7 @@
 //! One thread, one clock, one source of chance. A step takes no time; what takes time is put on the agenda. So a seed and
 //! a commit give the same run, always.
 
+mod carrying;
 mod clients;
 mod directing;
 mod faults;
@@ -18,7 +19,7 @@ use std::{
 
 use annals_client::Input as ClientInput;
 use annals_def::Schema;
-use annals_ids::{OwnerId, ProcessId, WallTime, WorldTime};
+use annals_ids::{NoticeNumber, OwnerId, ProcessId, WallTime, WorldTime};
 use annals_node::{
     ConnectionId,
     time::{Mono, Now},
@@ -75,6 +76,12 @@ pub(crate) enum Step {
     Wake { hold: Hold },
     /// A process tries to take over what it was granted.
     TakeOver { hold: Hold },
+    /// The ledger's holder looks into the outbox, of which it was given something last at `since`, up to `given`.
+    Carry {
+        hold: Hold,
+        given: NoticeNumber,
+        since: u64,
+    },
     /// The director's beat.
     Direct,
     /// db looks at the stream.
@@ -319,6 +326,14 @@ impl World {
         for number in 0..self.plan.shape.cells {
             self.after(11_000 + number, Step::Start { service: Service::Cell });
         }
+        for number in 0..self.plan.shape.ledgers {
+            self.after(
+                12_000 + number,
+                Step::Start {
+                    service: Service::Ledger,
+                },
+            );
+        }
         for client in 0..self.plan.shape.clients {
             self.add_client(client);
         }
@@ -341,6 +356,7 @@ impl World {
             Step::Announce { hold, input } => self.announce(hold, input),
             Step::Wake { hold } => self.wake(hold),
             Step::TakeOver { hold } => self.take_over(hold),
+            Step::Carry { hold, given, since } => self.carry(hold, given, since),
             Step::Direct => self.direct(),
             Step::Fold => self.fold(),
             Step::ToClient { client, input } => self.tell_client(client, input),

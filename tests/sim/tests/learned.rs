@@ -15,6 +15,7 @@ fn who_missed_a_map_is_told_it_later() {
     let shape = Shape {
         bases: 1,
         cells: 3,
+        ledgers: 1,
         clients: 7,
         play_ms: 10_101,
         settle_ms: 45_000,

@@ -59,13 +59,16 @@ fn every_promise_is_kept() {
         }
     }
     println!(
-        "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs",
+        "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
+         {} trades settled",
         seeds.end - seeds.start,
         sum.batches,
         sum.shown,
         sum.parts,
         sum.calls,
-        sum.hand_overs
+        sum.hand_overs,
+        sum.entries,
+        sum.trades
     );
     println!("{coverage}");
     for (seed, failure) in failed.iter().take(MOST_SHRUNK) {
@@ -130,6 +133,8 @@ fn add(sum: &mut Report, report: &Report) {
     sum.parts += report.parts;
     sum.calls += report.calls;
     sum.hand_overs += report.hand_overs;
+    sum.entries += report.entries;
+    sum.trades += report.trades;
 }
 
 #[test]
@@ -138,4 +143,5 @@ fn the_same_plan_gives_the_same_run() {
     let again = run(&Plan::of(3)).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(once, again);
     assert!(once.parts > 0, "seed 3 shows no change of a part: {once:?}");
+    assert!(once.entries > 0, "nothing became of what seed 3 ordered: {once:?}");
 }

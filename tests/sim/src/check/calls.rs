@@ -19,6 +19,7 @@ fn marks(method: &str) -> &'static [&'static str] {
         // Changes of parts and slices, on cell and base.
         "stash" => &["onStash"],
         "jot" => &["onJot"],
+        "deal" => &["onDeal"],
         _ => &[],
     }
 }

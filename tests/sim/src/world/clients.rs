@@ -134,7 +134,7 @@ impl World {
         let now = self.millis();
         self.clients[client].core.start(now);
         if self.clients[client].core.is_playing() {
-            match self.roll() % 13 {
+            match self.roll() % 16 {
                 0..=4 => self.walk(client),
                 5 => self.call(client, "mark", Part::Cell),
                 6 => self.call(client, "passOn", Part::Cell),
@@ -142,6 +142,7 @@ impl World {
                 8 => self.call(client, "askBase", Part::Cell),
                 9 | 10 => self.call(client, "stash", Part::Cell),
                 11 => self.call(client, "jot", Part::Base),
+                12..=14 => self.call(client, "deal", Part::Base),
                 _ => {
                     let x = self.roll() % (2 * EXTENT as u64);
                     self.clients[client].heading = Position {

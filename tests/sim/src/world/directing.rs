@@ -109,6 +109,7 @@ impl World {
             let holds = Some(match host.service {
                 Service::Base => OwnerKind::Base,
                 Service::Cell => OwnerKind::Cell,
+                Service::Ledger => OwnerKind::Ledger,
             });
             let owners: Vec<OwnerId> = host.owners.keys().copied().collect();
             director.roster.hear(

@@ -60,6 +60,7 @@ impl World {
         match blow {
             Blow::CrashCell => self.crash(Service::Cell, dice),
             Blow::CrashBase => self.crash(Service::Base, dice),
+            Blow::CrashLedger => self.crash(Service::Ledger, dice),
             Blow::Pause => self.pause(dice),
             Blow::CutOff => self.cut_one(Cut::OFF, "everything", dice),
             Blow::CutFromPeers => self.cut_one(Cut::FROM_PEERS, "its peers", dice),

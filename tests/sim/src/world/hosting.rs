@@ -7,13 +7,13 @@ use std::{
 
 use annals_base::{BaseInput, BaseRole};
 use annals_cell::{CellInput, CellRole};
-use annals_db::recover;
+use annals_db::{LedgerInput, LedgerRole, no_behaviour, recover};
 use annals_event::{Batch, Header, Imprint, OwnerState};
-use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId, Shard};
+use annals_ids::{Epoch, NoticeNumber, OwnerId, OwnerKind, ProcessId, Shard};
 use annals_node::{
-    Beginning, Input, Output, Owner,
+    Beginning, Behaviour, Input, Output, Owner,
     chain::assemble,
-    writer::{self, Action, Opening, OpeningRefused, Tip},
+    writer::{self, Action, Durability, Opening, OpeningRefused, Tip},
 };
 use annals_store::{
     immediate,
@@ -34,6 +34,8 @@ pub enum Service {
     Base,
     /// Cells.
     Cell,
+    /// The ledger's owner. In a realm db does.
+    Ledger,
 }
 
 /// One holding of an owner by a process: what is meant for an earlier one is not meant for this.
@@ -99,6 +101,8 @@ pub enum Core {
     Base(Box<Owner<BaseRole>>),
     /// Of a cell owner.
     Cell(Box<Owner<CellRole>>),
+    /// Of the ledger's owner.
+    Ledger(Box<Owner<LedgerRole>>),
 }
 
 /// Does the same with either core.
@@ -107,6 +111,7 @@ macro_rules! either {
         match $core {
             Core::Base($owner) => $does,
             Core::Cell($owner) => $does,
+            Core::Ledger($owner) => $does,
         }
     };
 }
@@ -251,30 +256,43 @@ impl World {
             schema: self.schema.fingerprint(),
         };
         let seed = self.roll();
-        let (kind, base, cell) = (
+        let (kind, base, cell, ledger) = (
             state.kind,
             BaseRole::take_over(&state, now.mono),
             CellRole::take_over(&state, now.mono),
+            LedgerRole::take_over(&state, now.mono),
         );
+        let behaviour: Arc<dyn Behaviour> = match kind {
+            OwnerKind::Base | OwnerKind::Cell => Arc::new(Game),
+            OwnerKind::Ledger => no_behaviour(),
+        };
+        let durability = match kind {
+            OwnerKind::Base | OwnerKind::Cell => self.plan.shape.durability,
+            OwnerKind::Ledger => Durability::Archive,
+        };
         let beginning = Beginning {
             state,
             chain,
             imprint,
-            durability: self.plan.shape.durability,
+            durability,
             ids,
             schema: Arc::clone(&self.schema),
-            behaviour: Arc::new(Game),
+            behaviour,
             dice: Box::new(annals_def::split_mix(seed)),
         };
         let core = match kind {
             OwnerKind::Base => Core::Base(Box::new(Owner::take_over(now, base, beginning))),
             OwnerKind::Cell => Core::Cell(Box::new(Owner::take_over(now, cell, beginning))),
-            OwnerKind::Ledger => unreachable!("no process of the simulation says that it can hold the ledger"),
+            OwnerKind::Ledger => Core::Ledger(Box::new(Owner::take_over(now, ledger, beginning))),
         };
         if let Some(held) = self.held(hold) {
             held.core = Some(core);
         }
         self.tell_map(hold);
+        if kind == OwnerKind::Ledger {
+            let (given, since) = (NoticeNumber(0), self.now);
+            self.after(0, Step::Carry { hold, given, since });
+        }
     }
 
     fn read_owner(&mut self, owner: OwnerId) -> Option<(OwnerState, writer::Chain)> {
@@ -443,7 +461,8 @@ impl World {
         match (core, given) {
             (Core::Base(owner), Given::Base(input)) => owner.handle(now, Input::Role(input)),
             (Core::Cell(owner), Given::Cell(input)) => owner.handle(now, Input::Role(input)),
-            (_, Given::Base(_) | Given::Cell(_)) => {}
+            (Core::Ledger(owner), Given::Ledger(input)) => owner.handle(now, Input::Role(input)),
+            (_, Given::Base(_) | Given::Cell(_) | Given::Ledger(_)) => {}
             (core, Given::Bus(envelope)) => either!(core, owner => owner.handle(now, Input::Bus(envelope))),
             (core, Given::Log(input)) => either!(core, owner => owner.handle(now, Input::Log(input))),
             (core, Given::Ids(ids)) => either!(core, owner => owner.handle(now, Input::Ids(ids))),
@@ -642,6 +661,7 @@ impl World {
         let given = match service {
             Service::Base => Given::Base(BaseInput::Map(map)),
             Service::Cell => Given::Cell(CellInput::Map(map)),
+            Service::Ledger => Given::Ledger(LedgerInput::Map(map)),
         };
         self.give(hold, given);
     }
@@ -653,6 +673,8 @@ pub(crate) enum Given {
     Base(BaseInput),
     /// For a cell.
     Cell(CellInput),
+    /// For the ledger's owner.
+    Ledger(LedgerInput),
     /// From the bus.
     Bus(Envelope),
     /// From log or store.
