@@ -8,10 +8,12 @@
 
 mod encoding;
 pub mod merkle;
+mod migration;
 mod state;
 pub mod v1;
 
 pub use encoding::{Malformed, ORDINALS, Reader, put_bytes, put_number};
+pub use migration::{Migration, Receivers, calls_of, types_of};
 pub use state::{ENDED_KEPT, Impossible, LedgerTail, OwnerState};
 pub use v1 as latest;
 pub use v1::{

@@ -3,7 +3,10 @@
 //! The cores run on this state, db folds the log into it, recovery and replay rebuild it; all of them change it through
 //! [`OwnerState::apply`] and [`OwnerState::consume`] alone, so that replay equals live by construction.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, EventNumber, Hash, NoticeNumber, OwnerId, OwnerKind,
@@ -38,7 +41,7 @@ pub struct Impossible {
     /// What was to be applied.
     pub event: &'static str,
     /// What stands against it.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
 }
 
 /// How far an owner of kind [`OwnerKind::Ledger`] has come.
@@ -63,6 +66,9 @@ pub struct OwnerState {
     pub tail: Tail,
     /// The tick of the newest batch.
     pub tick: Tick,
+    /// The fingerprint of the definitions by whose numbers it names types and members: those of the newest batch, or those
+    /// to which it was [converted](crate::Migration::convert) since.
+    pub schema: Hash,
     /// The parts that are real here.
     pub entities: BTreeMap<EntityId, Image>,
     /// The parts that are on their way to another owner, by the call that carries them.
@@ -96,6 +102,7 @@ impl OwnerState {
             epoch: Epoch(0),
             tail: Tail::default(),
             tick: Tick(0),
+            schema: Hash::ZERO,
             entities: BTreeMap::new(),
             departing: BTreeMap::new(),
             links: Links::default(),
@@ -125,6 +132,10 @@ impl OwnerState {
         if batch.header.owner != self.owner || !batch.follows(&self.tail) {
             return Err(self.impossible(Subject::Owner, "batch", "it does not follow the batch before"));
         }
+        if self.tail.batch.0 > 0 && batch.header.schema != self.schema {
+            let why = "it was written under other definitions than the batch before, and nothing was migrated to them";
+            return Err(self.impossible(Subject::Owner, "batch", why));
+        }
         let mut consumed = batch.header.consumed.iter().peekable();
         for (at, event) in (0u32..).zip(&batch.events) {
             while let Some(call) = consumed.next_if(|call| call.at <= at) {
@@ -136,6 +147,7 @@ impl OwnerState {
         consumed.try_for_each(|call| self.consume(call))?;
         self.epoch = batch.header.epoch;
         self.tick = batch.header.tick;
+        self.schema = batch.header.schema;
         self.tail = batch.tail();
         Ok(())
     }
@@ -214,6 +226,7 @@ impl OwnerState {
             put_number(out, number);
         }
         out.extend(self.tail.hash.0);
+        out.extend(self.schema.0);
         self.links.write(out);
         put_number(out, self.departing.len() as u64);
         for ((to, number), (entity, image)) in &self.departing {
@@ -261,6 +274,7 @@ impl OwnerState {
         state.tail.event.0 = reader.number("event number")?;
         state.tick.0 = reader.number("tick")?;
         state.tail.hash = reader.hash("batch hash")?;
+        state.schema = reader.hash("schema fingerprint")?;
         state.links = Links::read(reader)?;
         let entity = |reader: &mut Reader<'_>| Ok(EntityId(reader.number("entity")?));
         let departure = |reader: &mut Reader<'_>| {
@@ -465,7 +479,12 @@ impl OwnerState {
         Ok(())
     }
 
-    fn impossible(&self, subject: Subject, event: &'static str, why: &'static str) -> Impossible {
+    pub(crate) fn impossible(
+        &self,
+        subject: Subject,
+        event: &'static str,
+        why: impl Into<Cow<'static, str>>,
+    ) -> Impossible {
         let subject = match subject {
             Subject::Owner => Address::Owner(self.owner).to_string(),
             Subject::Entity(entity, part) => Address::of(entity, part).to_string(),
@@ -475,7 +494,7 @@ impl OwnerState {
             after: self.tail.event,
             subject,
             event,
-            why,
+            why: why.into(),
         }
     }
 }

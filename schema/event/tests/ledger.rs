@@ -341,7 +341,7 @@ fn base() -> OwnerState {
 
 fn apply(state: &mut OwnerState, body: Body) -> Result<(), String> {
     let applied = state.apply(&event(Subject::Entity(EntityId(4), Part::Base), body));
-    applied.map_err(|impossible| impossible.why.to_owned())
+    applied.map_err(|impossible| impossible.why.into_owned())
 }
 
 fn booking(of: TransferId, change: Option<Change>) -> Body {

@@ -10,7 +10,7 @@ mod generate;
 mod lsp;
 mod output;
 mod schema;
-mod world;
+pub(crate) mod world;
 
 use std::{
     io::{IsTerminal as _, Write as _},

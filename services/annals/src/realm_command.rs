@@ -1,6 +1,7 @@
-//! `annals realm`: look into a realm's database, whether the realm runs or not, and stop one. One file per command.
+//! `annals realm`: look into a realm's database, whether the realm runs or not, stop one, and migrate one. One file per command.
 
 mod audit_ledger;
+mod migrate;
 mod query;
 mod stop;
 
@@ -16,7 +17,7 @@ use thiserror::Error;
 
 use crate::source::{Source, SourceError};
 
-/// Look into a realm's database, or stop a realm.
+/// Look into a realm's database, stop a realm, or migrate one to other definitions.
 #[derive(Debug, clap::Args)]
 pub struct Realm {
     #[command(subcommand)]
@@ -37,6 +38,8 @@ enum Commands {
     /// Check every invariant of the ledger, or say where assets come from; exit code 1 names what is wrong, 2 is that nothing
     /// can be said
     AuditLedger(audit_ledger::AuditLedger),
+    /// Migrate a realm that is stopped to other definitions; exit code 1 says what stands against it
+    Migrate(migrate::Migrate),
     /// Find stored entities by their type and what they hold; changes nothing
     Query(query::QueryStored),
     /// Stop a realm in order, and say how far that is; asked again, it says so and changes nothing
@@ -68,6 +71,7 @@ impl Realm {
         let done = async {
             match self.command {
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
+                Commands::Migrate(migrate) => Ok(migrate.run(self.data.as_deref(), &settings).await),
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),
             }

@@ -1,5 +1,6 @@
 //! Replay: what a log folds into, in a process that never ran it (rule F9).
 
+use annals_db::Migrations;
 use annals_director::read_owners;
 use annals_event::{Batch, Impossible, Malformed, OwnerState};
 use annals_host::log::{ReadError, Reading};
@@ -95,6 +96,7 @@ pub async fn replay(
 ) -> Result<Replayed, ReplayError> {
     let records = read_owners(&source.store).await?;
     let record = records.get(&owner).ok_or(ReplayError::UnknownOwner(owner))?;
+    let migrations = Migrations::read(&source.store).await?;
     let mut reading = Reading::default();
     if extent == Extent::Log {
         source.read_log(owner, &mut reading).await?;
@@ -111,7 +113,7 @@ pub async fn replay(
             batch: step.number,
         };
         match (step.fault, step.batch) {
-            (None, Some(batch)) => state.fold(&batch)?,
+            (None, Some(batch)) => migrations.fold(&mut state, &batch)?,
             (fault, _) => {
                 let fault = fault.unwrap_or(Fault::Missing);
                 return Err(ReplayError::Faulty { at, fault });
@@ -130,7 +132,7 @@ pub async fn replay(
                     batch: frozen.number,
                 };
                 let batch = Batch::read(&frozen.bytes).map_err(|source| ReplayError::Damaged { at, source })?;
-                state.fold(&batch)?;
+                migrations.fold(&mut state, &batch)?;
             }
         }
     }

@@ -4,13 +4,14 @@
 //! started: the server itself would tidy up what it finds.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use annals_db::{RecoveryError, read_archived};
-use annals_def::{Schema, SchemaDecodeError};
+use annals_db::{RecoveryError, read_archived, read_records, read_schema};
+use annals_def::Schema;
 use annals_director::read_owners;
 use annals_event::{FrozenBatch, Header};
 use annals_host::{
@@ -19,7 +20,7 @@ use annals_host::{
     nats::{Bus, ConnectError, ServerCount, ServerError, ServerOptions, Servers, StreamError},
     process::{SHARD, Settings, connect, remote_store},
 };
-use annals_ids::{BatchNumber, Epoch, OwnerId, WallTime};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, WallTime};
 use annals_node::{
     chain::{Hole, assemble},
     writer::{Opening, Tip},
@@ -31,7 +32,6 @@ use annals_store::{
         director,
         lineage::{self, Lineage},
         owners::{self, Cursor, OpeningRecord},
-        read_chunks,
     },
 };
 use annals_wire::Subjects;
@@ -104,9 +104,6 @@ pub enum SourceError {
         #[source]
         source: ServerError,
     },
-    /// The realm's schema cannot be read.
-    #[error("the schema in the store is damaged: restore it from a backup")]
-    Schema(#[from] SchemaDecodeError),
 }
 
 /// Why what lies beyond the archive could not be had.
@@ -128,8 +125,19 @@ pub enum BeyondError {
 pub struct About {
     /// When it began.
     pub began: WallTime,
-    /// Its schema.
-    pub schema: Schema,
+    /// The definitions that it has.
+    pub schema: Hash,
+    /// These and all that it had before, by their fingerprints: batches name those under which they were written.
+    pub schemas: BTreeMap<Hash, Schema>,
+}
+
+impl About {
+    /// The definitions that it has.
+    #[must_use]
+    pub fn into_present(mut self) -> Schema {
+        let present = self.schemas.remove(&self.schema);
+        present.expect("invariant: those that it has are among all that it had")
+    }
 }
 
 /// A realm's log, open for reading.
@@ -248,22 +256,21 @@ impl Source {
     /// # Errors
     /// When the store cannot be read.
     pub async fn about(&self) -> Result<Option<About>, SourceError> {
-        let work = |transaction: Transaction| async move {
-            let snapshot = transaction.snapshot();
-            let Some(value) = snapshot.get(&director::realm_key()).await? else {
-                return Ok(None);
-            };
-            let realm = director::Realm::decode(&value)?;
-            let schema = read_chunks(&transaction, &director::schema_key(realm.schema)).await?;
-            Ok::<_, StoreError>(Some((realm.began, schema.unwrap_or_default())))
+        let read = |transaction: Transaction| async move { transaction.snapshot().get(&director::realm_key()).await };
+        let Some(value) = self.store.read(read).await? else {
+            return Ok(None);
         };
-        match self.store.read(work).await? {
-            Some((began, schema)) => Ok(Some(About {
-                began,
-                schema: Schema::decode(&schema)?,
-            })),
-            None => Ok(None),
+        let realm = director::Realm::decode(&value)?;
+        let former = read_records(&self.store).await?;
+        let mut schemas = BTreeMap::new();
+        for fingerprint in former.iter().map(|record| record.from).chain([realm.schema]) {
+            schemas.insert(fingerprint, read_schema(&self.store, fingerprint).await?);
         }
+        Ok(Some(About {
+            began: realm.began,
+            schema: realm.schema,
+            schemas,
+        }))
     }
 
     /// Reads an owner's log to its end, if there is one beside the archive. Read on with the same `reading` later.

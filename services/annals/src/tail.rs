@@ -123,7 +123,7 @@ impl Tail {
         let mut tail = Self {
             plan,
             began: about.as_ref().map_or(WallTime(0), |about| about.began),
-            names: Names::new(about.map(|about| about.schema)),
+            names: Names::new(about.map(|about| about.schemas).unwrap_or_default()),
             rows: Vec::new(),
             notes: Vec::new(),
             following: Following::default(),
@@ -164,7 +164,7 @@ impl Tail {
         }
         let batches = self.following.next(source, &mut self.notes).await?;
         for batch in batches {
-            batch.events.iter().for_each(|event| self.names.learn(event));
+            self.names.learn(&batch);
             let rows = self.rows_of(batch);
             self.rows.extend(rows);
         }
@@ -196,7 +196,7 @@ impl Tail {
                         hash: batch.hash,
                         epoch: batch.header.epoch,
                     };
-                    batch.events.iter().for_each(|event| self.names.learn(event));
+                    self.names.learn(&batch);
                     rows.extend(self.rows_of(batch));
                 }
             }
@@ -236,7 +236,7 @@ impl Tail {
                     .push(format!("batch {} of owner {owner} {fault}", step.number));
             }
             if let Some(batch) = step.batch {
-                batch.events.iter().for_each(|event| self.names.learn(event));
+                self.names.learn(&batch);
                 batches.push(batch);
             }
         }
@@ -317,6 +317,7 @@ impl Tail {
 /// An event in a line.
 fn line(names: &Names, began: WallTime, row: &Row) -> String {
     let Row { header, number, event } = row;
+    let names = names.under(header.schema);
     let at = LogPosition {
         owner: header.owner,
         batch: header.number,

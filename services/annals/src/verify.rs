@@ -3,7 +3,8 @@
 //! All logs of the archive are walked side by side in the order in which they were archived, and folded as db and takers
 //! fold them; then what lies beyond the archive. What is held against one another: each batch's bytes and its hashes, the
 //! chain, the numbers of events, openings, the Merkle tree, history numbers and calls across logs, the newest snapshots,
-//! and in a realm that runs the states of those who hold its owners.
+//! and in a realm that runs the states of those who hold its owners. Where the realm's definitions changed, each log is folded
+//! under those of the time, and over to the next ones by what the store says of the change.
 //!
 //! Without a checkpoint kept elsewhere nothing tells an archive that was written anew from the beginning.
 
@@ -13,9 +14,12 @@ mod numbers;
 mod report;
 mod spans;
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    sync::Arc,
+};
 
-use annals_db::RecoveryError;
+use annals_db::{Migrations, RecoveryError};
 use annals_director::read_owners;
 use annals_event::{Batch, Header};
 use annals_host::{
@@ -67,10 +71,11 @@ pub async fn verify(source: &Source) -> Result<VerifyReport, VerifyError> {
     // Read before the owners and their cursors, so that every leaf of it is in some log that is walked over.
     let mut trees = read_trees(&source.store).await?;
     let owners = read_owners(&source.store).await?;
+    let migrations = Arc::new(Migrations::read(&source.store).await?);
     let mut numbers = Numbers::default();
     let mut logs = BTreeMap::new();
     for (&owner, record) in &owners {
-        let mut log = Log::begin(source, owner, record).await?;
+        let mut log = Log::begin(source, owner, record, Arc::clone(&migrations)).await?;
         log.held = inspect(source, owner).await;
         logs.insert(owner, log);
     }

@@ -10,7 +10,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use annals_db::ledger::read_entries;
+use annals_db::{Migrations, ledger::read_entries};
 use annals_director::read_owners;
 use annals_event::{
     Batch, Body, Image, Impossible, OwnerState, Subject,
@@ -170,6 +170,7 @@ impl Views {
     }
 
     async fn read_logs(&mut self, store: &Store) -> Result<Vec<Seen>, ViewsError> {
+        let migrations = Migrations::read(store).await?;
         for (owner, record) in read_owners(store).await? {
             if record.kind == OwnerKind::Base && !self.logs.contains_key(&owner) {
                 let walk = LogWalk::begin(store, record.shard, owner).await?;
@@ -187,7 +188,7 @@ impl Views {
                 };
                 match (step.fault, step.batch) {
                     (None, Some(batch)) => {
-                        log.state.fold(&batch)?;
+                        migrations.fold(&mut log.state, &batch)?;
                         seen.extend(told(&log.state, &batch, at));
                     }
                     (fault, _) => {

@@ -6,10 +6,14 @@ use annals_store::{
     layout::{
         database::{self, Account, Checkout},
         director::{self, Counter},
+        migrations,
     },
 };
 
-use crate::stored::{self, StoredEntity};
+use crate::{
+    migrations::Migrations,
+    stored::{self, StoredEntity},
+};
 
 /// The key under which the realm's account names are hashed. The first to ask has it made of `fresh`, which has to be random;
 /// all get the same.
@@ -75,7 +79,8 @@ pub async fn create(
                 password: password.to_owned(),
             };
             transaction.set(&key, &account.encode())?;
-            stored::write(&transaction, schema, database, None, entity).await?;
+            let generation = migrations::generation(&transaction).await?;
+            stored::write(&transaction, (schema, generation), database, None, entity).await?;
             Ok(account)
         }
     };
@@ -106,14 +111,29 @@ pub async fn check_out(store: &Store, database: DatabaseId, preferred: OwnerId) 
     store.run_repeatable(work).await.map(|(checkout, _)| checkout)
 }
 
-/// An entity of the database.
+/// An entity of the database. One that was written under former definitions, and which the conversion of all has not come to
+/// yet, is converted.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub async fn load(store: &Store, database: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
-    store
-        .read(|transaction| async move { stored::read(&transaction, database).await })
-        .await
+    let read = |transaction: Transaction| async move {
+        let Some(kept) = stored::read_kept(&transaction, database).await? else {
+            return Ok(None);
+        };
+        let is_present = stored::is_present(&transaction, kept.generation).await?;
+        Ok::<_, StoreError>(Some((kept, is_present)))
+    };
+    match store.read(read).await? {
+        None => Ok(None),
+        Some((kept, true)) => Ok(Some(kept.entity)),
+        Some((kept, false)) => {
+            let converted = Migrations::read(store).await?.entity(&kept);
+            converted
+                .map(Some)
+                .map_err(|error| StoreError::Corrupt(format!("entity {database} of the database: {error}").into()))
+        }
+    }
 }
 
 /// Takes the next number of a counter.

@@ -23,7 +23,7 @@ use annals_store::{
 };
 use thiserror::Error;
 
-use crate::ledger::Breach;
+use crate::{ledger::Breach, migrations::Migrations};
 pub use archiving::Archived;
 use archiving::Archiving;
 use attempt::Attempt;
@@ -159,6 +159,14 @@ pub enum Alarm {
         /// Its type.
         type_id: TypeId,
     },
+    /// An entity was to be written that was asked for under former definitions, and has no counterpart under the present ones.
+    #[error("entity {database} of the database was not written: {why}")]
+    Unconverted {
+        /// Which entity.
+        database: DatabaseId,
+        /// What has no counterpart.
+        why: String,
+    },
     /// A value that only one entity may have is taken.
     #[error("entity {database} of the database has the {property} of entity {holder} and is not found by it")]
     IdentifierTaken {
@@ -206,6 +214,7 @@ pub struct Folder {
     store: Store,
     shard: Shard,
     schema: Arc<Schema>,
+    migrations: Migrations,
     term: u64,
     logs: BTreeMap<OwnerId, Log>,
     /// Whether `logs` has every owner of the shard of which anything is folded.
@@ -236,6 +245,7 @@ impl Folder {
         // A lost answer raises the term twice, which harms nobody.
         let (term, _) = store.run_repeatable(work).await?;
         Ok(Self {
+            migrations: Migrations::read(&store).await?.upto(schema.fingerprint()),
             store,
             shard,
             schema,

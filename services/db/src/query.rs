@@ -11,7 +11,8 @@ use thiserror::Error;
 
 use crate::{
     index::{self, FindError},
-    stored::{self, StoredEntity},
+    migrations::Migrations,
+    stored::{self, Kept, StoredEntity},
 };
 
 /// Rows read in one transaction: a few milliseconds' worth, far within the 5 s that one may last.
@@ -108,6 +109,7 @@ pub async fn query(store: &Store, schema: &Schema, query: &Query) -> Result<Answ
         let found = entity_type.property_named(property);
         found.is_some_and(|found| index::names_all(found, value))
     };
+    let migrations = Migrations::read(store).await?;
     let mut answer = Answer::default();
     let mut after = DatabaseId(0);
     if let Some((property, value)) = query.conditions.iter().find(indexed) {
@@ -119,7 +121,7 @@ pub async fn query(store: &Store, schema: &Schema, query: &Query) -> Result<Answ
                 return Ok(answer);
             };
             for id in ids {
-                if let Some(entity) = read_one(store, id).await? {
+                if let Some(entity) = read_one(store, &migrations, id).await? {
                     answer.take(store, (id, entity), &fits).await?;
                 }
                 if answer.is_full(query) {
@@ -131,7 +133,7 @@ pub async fn query(store: &Store, schema: &Schema, query: &Query) -> Result<Answ
         }
     }
     loop {
-        let page = scan(store, after).await?;
+        let page = scan(store, &migrations, after).await?;
         let Some((last, _)) = page.last() else {
             return Ok(answer);
         };
@@ -170,11 +172,16 @@ impl Answer {
     }
 }
 
-/// The stored entities after `after`, by their ids: a page of them, empty where there are none.
+/// The stored entities after `after`, by their ids and under the present definitions: a page of them, empty where there are
+/// none.
 ///
 /// # Errors
 /// When the store cannot be read, or holds something else there.
-pub(crate) async fn scan(store: &Store, after: DatabaseId) -> Result<Vec<(DatabaseId, StoredEntity)>, StoreError> {
+async fn scan(
+    store: &Store,
+    migrations: &Migrations,
+    after: DatabaseId,
+) -> Result<Vec<(DatabaseId, StoredEntity)>, StoreError> {
     let first = database::entity_key(DatabaseId(after.0.saturating_add(1)));
     let range = &KeyRange::new(first, database::entities().end);
     let read = |transaction: Transaction| async move {
@@ -209,19 +216,25 @@ pub(crate) async fn scan(store: &Store, after: DatabaseId) -> Result<Vec<(Databa
         }
     };
     let rows = store.read(read).await?;
-    let corrupt = |id, error: Malformed| StoreError::Corrupt(format!("entity {id} of the database: {error}").into());
     rows.into_iter()
         .map(|(id, bytes)| {
-            let entity = StoredEntity::decode(&bytes).map_err(|error| corrupt(id, error))?;
-            Ok((id, entity))
+            let kept = Kept::decode(&bytes).map_err(|error| corrupt(id, &error))?;
+            Ok((id, present(migrations, id, &kept)?))
         })
         .collect()
 }
 
-async fn read_one(store: &Store, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
-    store
-        .read(|transaction| async move { stored::read(&transaction, id).await })
-        .await
+async fn read_one(store: &Store, migrations: &Migrations, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
+    let kept = store.read(|transaction| async move { stored::read_kept(&transaction, id).await });
+    kept.await?.map(|kept| present(migrations, id, &kept)).transpose()
+}
+
+fn present(migrations: &Migrations, id: DatabaseId, kept: &Kept) -> Result<StoredEntity, StoreError> {
+    migrations.entity(kept).map_err(|error| corrupt(id, &error))
+}
+
+fn corrupt(id: DatabaseId, error: &dyn std::error::Error) -> StoreError {
+    StoreError::Corrupt(format!("entity {id} of the database: {error}").into())
 }
 
 async fn read_checkout(store: &Store, id: DatabaseId) -> Result<Option<Checkout>, StoreError> {

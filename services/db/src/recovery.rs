@@ -16,6 +16,8 @@ use annals_store::{
 };
 use thiserror::Error;
 
+use crate::migrations::Migrations;
+
 /// Rows read at a time.
 const PAGE: usize = 256;
 
@@ -70,7 +72,8 @@ pub struct Recovered {
     pub cursor: Cursor,
 }
 
-/// Rebuilds the state of an owner up to its cursor.
+/// Rebuilds the state of an owner up to its cursor. It is under the definitions of the log's last batch, not under the
+/// realm's present ones where the log has not gone over to them yet.
 ///
 /// # Errors
 /// When the store cannot be read or holds something else than db put there.
@@ -84,6 +87,7 @@ pub async fn recover(
     let cursor = read_cursor(store, owner)
         .await
         .map_err(|source| RecoveryError::Store { owner, source })?;
+    let mut migrations = None;
     while state.tail.batch < cursor.batch {
         let batches = read_archived(store, shard, owner, state.tail.batch, BATCHES_AT_ONCE).await?;
         let next = state.tail.batch.next();
@@ -95,7 +99,15 @@ pub async fn recover(
             if state.tail.batch >= cursor.batch {
                 break;
             }
-            state.fold(&read_batch(owner, &bytes)?)?;
+            let batch = read_batch(owner, &bytes)?;
+            if migrations.is_none() && state.goes_over(&batch.header)? {
+                let read = Migrations::read(store).await;
+                migrations = Some(read.map_err(|source| RecoveryError::Store { owner, source })?);
+            }
+            match &migrations {
+                None => state.fold(&batch)?,
+                Some(migrations) => migrations.fold(&mut state, &batch)?,
+            }
         }
     }
     Ok(Recovered { state, cursor })

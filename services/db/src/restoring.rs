@@ -21,13 +21,19 @@ use annals_store::{
         database::{self, Account, Checkout},
         director::{self, Counter},
         lineage::{self, Lineage},
+        migrations::{self, MigrationRecord},
         owners::{self, OpeningRecord, OwnerRecord},
     },
     limits::KEYS_END,
 };
 use thiserror::Error;
 
-use crate::{Alarm, FoldError, Folder, RecoveryError, Sealer, StoredEntity, recovery::recover, stored};
+use crate::{
+    Alarm, FoldError, Folder, Migrations, RecoveryError, Sealer, StoredEntity,
+    migrating::{MigrateError, convert_all},
+    recovery::recover,
+    stored,
+};
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -49,7 +55,7 @@ const RAISE_OWNERS: u64 = 1 << 12;
 const RAISE_EPOCHS: u64 = 1 << 20;
 
 /// The tables whose rows no log yields. All others are written by folding, or hold nothing that outlives a process.
-const UNLOGGED: [u8; 9] = [0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22];
+const UNLOGGED: [u8; 10] = [0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26];
 
 /// A row of the store.
 pub type Row = (Vec<u8>, Vec<u8>);
@@ -109,6 +115,9 @@ pub enum RestoreError {
         /// What it should be.
         expected: Hash,
     },
+    /// What was stored under former definitions.
+    #[error("what was stored before the definitions changed could not be converted")]
+    Convert(#[from] MigrateError),
     /// A state could not be read back.
     #[error("an owner's state could not be rebuilt")]
     Recovery(#[from] RecoveryError),
@@ -125,18 +134,22 @@ pub async fn read_unlogged(store: &Store) -> Result<Vec<Row>, StoreError> {
         read_rows(store, KeyRange::prefix(&[prefix]), &mut rows).await?;
     }
     // An account's entity begins outside the log: with its type and nothing else, until it is first stored.
+    let migrations = Migrations::read(store).await?;
     let accounts = KeyRange::prefix(&database::account_key(&[]));
     let held: Vec<Row> = rows.iter().filter(|(key, _)| accounts.contains(key)).cloned().collect();
     for (_, value) in held {
         let id = Account::decode(&value)?.database;
-        let entity = store.read(|transaction| async move { stored::read(&transaction, id).await });
-        if let Some(entity) = entity.await? {
+        let kept = store.read(|transaction| async move { stored::read_kept(&transaction, id).await });
+        if let Some(kept) = kept.await? {
+            // As it may have begun: it becomes what it is now where the definitions change.
+            let (generation, entity_type) = migrations.first_name(kept.generation, &kept.entity.entity_type);
             let begun = StoredEntity {
-                entity_type: entity.entity_type,
+                entity_type,
                 ..StoredEntity::default()
             };
             let key = database::entity_key(id);
-            rows.extend(chunks(&key, &begun.encode()).map(|(key, piece)| (key, piece.to_vec())));
+            let begun = begun.encode_as(generation);
+            rows.extend(chunks(&key, &begun).map(|(key, piece)| (key, piece.to_vec())));
         }
     }
     Ok(rows)
@@ -146,7 +159,7 @@ pub async fn read_unlogged(store: &Store) -> Result<Vec<Row>, StoreError> {
 ///
 /// # Errors
 /// When one cannot be decoded.
-pub fn schemas(rows: &[Row]) -> Result<BTreeMap<Hash, Arc<Schema>>, StoreError> {
+pub(crate) fn schemas(rows: &[Row]) -> Result<BTreeMap<Hash, Arc<Schema>>, StoreError> {
     let all = KeyRange::prefix(&[0x03]);
     let mut encoded: BTreeMap<Hash, Vec<u8>> = BTreeMap::new();
     for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
@@ -159,6 +172,17 @@ pub fn schemas(rows: &[Row]) -> Result<BTreeMap<Hash, Arc<Schema>>, StoreError> 
         Err(error) => Err(StoreError::Corrupt(format!("schema {fingerprint}: {error}").into())),
     };
     encoded.into_iter().map(decode).collect()
+}
+
+/// The records of migrations among such rows, the oldest first.
+pub(crate) fn records(rows: &[Row]) -> Result<Vec<MigrationRecord>, StoreError> {
+    let all = migrations::migrations();
+    let mut encoded: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
+        let number = migrations::number_of(key)?;
+        encoded.entry(number).or_default().extend_from_slice(value);
+    }
+    encoded.values().map(|value| MigrationRecord::decode(value)).collect()
 }
 
 /// Where a realm was cut off: how many leaves, and how far each log is among them.
@@ -194,9 +218,10 @@ impl Restoring {
         if !store.read(first).await?.rows.is_empty() {
             return Err(RestoreError::NotEmpty);
         }
+        let ahead = ahead(rows, extent)?;
         let mut adapted = Vec::new();
         for (key, value) in rows {
-            adapted.extend(adapt(key, value, extent)?);
+            adapted.extend(adapt(key, value, extent, ahead)?);
         }
         let missing = [
             Counter::Entities,
@@ -208,7 +233,7 @@ impl Restoring {
         .map(director::counter_key)
         .filter(|key| !rows.iter().any(|(held, _)| held == key));
         for key in missing {
-            adapted.extend(adapt(&key, &director::encode_counter(1), extent)?);
+            adapted.extend(adapt(&key, &director::encode_counter(1), extent, ahead)?);
         }
         write_rows(&store, &adapted).await?;
         Ok(Self {
@@ -236,6 +261,7 @@ impl Restoring {
             self.fold().await?;
             let known = self.schemas.get(&schema);
             let known = known.ok_or(RestoreError::NoSchema { leaf, schema })?;
+            self.convert(known).await?;
             let folder = Folder::begin(self.store.clone(), self.shard, Arc::clone(known)).await?;
             let sealer = folder.sealer();
             self.folding = Some((schema, folder, sealer));
@@ -277,6 +303,9 @@ impl Restoring {
         if restored != expected {
             return Err(RestoreError::Root { restored, expected });
         }
+        if let Some(present) = self.read_present().await? {
+            self.convert(&present).await?;
+        }
         let (states, lives) = self.read_lives().await?;
         let mut rows: Vec<Row> = lives
             .iter()
@@ -291,6 +320,12 @@ impl Restoring {
         self.store.run_repeatable(clear).await?;
         write_rows(&self.store, &rows).await?;
         Ok(states)
+    }
+
+    /// Converts what was stored before the definitions became these.
+    async fn convert(&self, present: &Schema) -> Result<(), RestoreError> {
+        let migrations = Migrations::read(&self.store).await?.upto(present.fingerprint());
+        Ok(convert_all(&self.store, present, &migrations).await?)
     }
 
     async fn fold(&mut self) -> Result<(), RestoreError> {
@@ -308,6 +343,14 @@ impl Restoring {
         }
         while sealer.seal_next().await?.is_some() {}
         Ok(())
+    }
+
+    /// The definitions that the restored realm has.
+    async fn read_present(&self) -> Result<Option<Arc<Schema>>, RestoreError> {
+        let read = |transaction: Transaction| async move { transaction.get(&director::realm_key()).await };
+        let realm = self.store.read(read).await?;
+        let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
+        Ok(realm.and_then(|realm| self.schemas.get(&realm.schema).cloned()))
     }
 
     /// The hash of each owner's state, and the lives of the database's entities that exist.
@@ -338,9 +381,23 @@ impl Restoring {
     }
 }
 
-/// A row as it has to be for an archive of this extent; nothing where it does not belong to it.
-fn adapt(key: &[u8], value: &[u8], extent: &Extent) -> Result<Option<Row>, StoreError> {
+/// The first migration that a realm had not gone through yet when its archive ended there, by its number, and the
+/// definitions that it had.
+fn ahead(rows: &[Row], extent: &Extent) -> Result<Option<(u32, Hash)>, StoreError> {
+    let records = records(rows)?;
+    let later = (0..).zip(records).find(|(_, record)| record.leaves.0 > extent.leaves);
+    Ok(later.map(|(number, record)| (number, record.from)))
+}
+
+/// A row as it has to be for an archive of this extent, with the first migration that is [`ahead`]; nothing where it does not
+/// belong to it.
+fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) -> Result<Option<Row>, StoreError> {
     let value = match key.first() {
+        Some(0x02) => {
+            let realm = director::Realm::decode(value)?;
+            let schema = ahead.map_or(realm.schema, |(_, schema)| schema);
+            director::Realm { schema, ..realm }.encode()
+        }
         Some(0x01) => {
             let raise = if key == director::counter_key(Counter::Owners) {
                 RAISE_OWNERS
@@ -367,6 +424,13 @@ fn adapt(key: &[u8], value: &[u8], extent: &Extent) -> Result<Option<Row>, Store
             let owner = owner.ok_or_else(|| StoreError::Corrupt("the key of an opening".into()))?;
             let last = extent.logs.get(&OwnerId(owner)).copied().unwrap_or_default();
             if OpeningRecord::decode(value)?.number > last {
+                return Ok(None);
+            }
+            value.to_vec()
+        }
+        Some(0x26) => {
+            let number = migrations::number_of(key)?;
+            if ahead.is_some_and(|(ahead, _)| number >= ahead) {
                 return Ok(None);
             }
             value.to_vec()

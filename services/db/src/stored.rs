@@ -1,8 +1,10 @@
 //! Entities of the database: what of an entity outlives its lives, by name, so that it survives a changed schema.
 //!
 //! ```text
-//! stored = type:bytes count:number (property:bytes value)*      properties in the order of their names
+//! stored = generation:number type:bytes count:number (property:bytes value)*      properties in the order of their names
 //! ```
+//! The generation says under which of the realm's definitions it was written ([`migrations`]). Whoever reads one of a former
+//! generation converts it; so does the bulk conversion of a migration ([`crate::migrating`]).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,7 @@ use annals_event::{
 use annals_ids::{DatabaseId, MemberId, Part};
 use annals_store::{
     KeyRange, StoreError, Transaction,
-    layout::{chunks, database, read_chunks},
+    layout::{chunks, database, migrations, read_chunks},
 };
 
 use crate::index;
@@ -94,10 +96,15 @@ impl StoredEntity {
         persistent.filter(held).filter_map(stored).collect()
     }
 
-    /// The stored form.
+    /// The stored form, of a realm whose definitions never changed.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        self.encode_as(0)
+    }
+
+    pub(crate) fn encode_as(&self, generation: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
+        put_number(&mut bytes, u64::from(generation));
         put_bytes(&mut bytes, self.entity_type.as_bytes());
         put_number(&mut bytes, self.properties.len() as u64);
         for (name, value) in &self.properties {
@@ -107,33 +114,57 @@ impl StoredEntity {
         bytes
     }
 
-    /// Reads the stored form.
+    /// Reads the stored form, of whatever generation.
     ///
     /// # Errors
     /// When the bytes are not what [`StoredEntity::encode`] writes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        Ok(Kept::decode(bytes)?.entity)
+    }
+}
+
+/// An entity of the database as it lies there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) generation: u32,
+    pub(crate) entity: StoredEntity,
+}
+
+impl Kept {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(bytes);
-        let stored = Self {
+        let generation = reader.narrow("generation")?;
+        let entity = StoredEntity {
             entity_type: take_name(reader)?,
             properties: reader.map(2, "properties", take_name, take_value)?,
         };
         reader.finish("end of stored entity")?;
-        Ok(stored)
+        Ok(Self { generation, entity })
     }
 }
 
-/// Reads an entity of the database.
+/// Reads an entity of the database as it lies there.
+pub(crate) async fn read_kept(transaction: &Transaction, id: DatabaseId) -> Result<Option<Kept>, StoreError> {
+    let Some(bytes) = read_chunks(transaction, &database::entity_key(id)).await? else {
+        return Ok(None);
+    };
+    let decoded = Kept::decode(&bytes);
+    decoded
+        .map(Some)
+        .map_err(|error| StoreError::Corrupt(format!("entity {id} of the database: {error}").into()))
+}
+
+/// Reads an entity of the database, under the definitions under which it was written.
 ///
 /// # Errors
 /// When the store cannot be read, or holds something else there.
 pub async fn read(transaction: &Transaction, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
-    let Some(bytes) = read_chunks(transaction, &database::entity_key(id)).await? else {
-        return Ok(None);
-    };
-    let decoded = StoredEntity::decode(&bytes);
-    decoded
-        .map(Some)
-        .map_err(|error| StoreError::Corrupt(format!("entity {id} of the database: {error}").into()))
+    Ok(read_kept(transaction, id).await?.map(|kept| kept.entity))
+}
+
+/// Whether an entity of this generation was written under the definitions that the realm has now.
+pub(crate) async fn is_present(transaction: &Transaction, generation: u32) -> Result<bool, StoreError> {
+    Ok(generation >= migrations::generation(transaction).await?)
 }
 
 /// What writing an entity came to.
@@ -154,26 +185,27 @@ pub(crate) struct Taken {
     pub(crate) holder: DatabaseId,
 }
 
-/// Writes an entity of the database, and its places in the index. `before` is what is there.
+/// Writes an entity of the database, and its places in the index: under these definitions, of this generation. `before` is
+/// what is there, and the definitions under which that was written.
 ///
 /// # Errors
 /// As the transaction's reads and writes.
 pub(crate) async fn write(
     transaction: &Transaction,
-    schema: &Schema,
+    (schema, generation): (&Schema, u32),
     id: DatabaseId,
-    before: Option<&StoredEntity>,
+    before: Option<(&Schema, &StoredEntity)>,
     stored: &StoredEntity,
 ) -> Result<Written, StoreError> {
     let key = database::entity_key(id);
-    let encoded = stored.encode();
+    let encoded = stored.encode_as(generation);
     transaction.clear_range(&KeyRange::prefix(&key))?;
     for (key, chunk) in chunks(&key, &encoded) {
         transaction.set(&key, chunk)?;
     }
     let now = index::places(schema, id, stored);
     let former = before
-        .map(|before| index::places(schema, id, before))
+        .map(|(schema, before)| index::places(schema, id, before))
         .unwrap_or_default();
     for place in former.iter().filter(|place| !now.contains(place)) {
         if !place.unique || index::holder(transaction, &place.key).await? == Some(id) {

@@ -11,6 +11,7 @@ use annals_store::{
     layout::{
         chunks,
         director::{self, Counter, Realm, Term},
+        migrations::{self, Converting, MigrationRecord},
         owners::{self, OwnerRecord},
         read_chunks,
     },
@@ -42,7 +43,8 @@ pub enum GrantError {
     UnknownOwner(OwnerId),
     /// The realm runs on another schema.
     #[error(
-        "the realm runs on schema {stored}; this process was started with {given}: migrate the realm, or start it with the schema it has"
+        "the realm runs on schema {stored}; this process was started with {given}: migrate the realm to it with \
+         `annals realm migrate`, or start it with the schema it has"
     )]
     OtherSchema {
         /// What the store says.
@@ -50,6 +52,22 @@ pub enum GrantError {
         /// What this process has.
         given: Hash,
     },
+    /// The realm ran on this schema before it was migrated.
+    #[error(
+        "the realm ran on schema {given}, with which this process was started, until it was migrated, and runs on {stored} now: \
+         start it with that; there is no way back but a backup"
+    )]
+    FormerSchema {
+        /// What the store says.
+        stored: Hash,
+        /// What this process has.
+        given: Hash,
+    },
+    /// Stored entities are not all of the new definitions yet.
+    #[error(
+        "the realm was migrated to schema {0}, and not to the end: go on with `annals realm migrate` and these definitions"
+    )]
+    Unconverted(Hash),
     /// The store did not answer.
     #[error("the store did not take it")]
     Store(#[from] StoreError),
@@ -145,15 +163,22 @@ impl Grants {
     /// Begins the realm, or finds that it has begun: when, and on which schema.
     ///
     /// # Errors
-    /// [`GrantError::OtherSchema`] when it runs on another schema.
+    /// [`GrantError::OtherSchema`] or [`GrantError::FormerSchema`] when it runs on another schema, and
+    /// [`GrantError::Unconverted`] when it is not migrated to the end.
     pub async fn begin_realm(&self, now: WallTime, schema: Hash, encoded: &[u8]) -> Result<Realm, GrantError> {
         let work = |transaction: Transaction| async move {
             let key = director::realm_key();
             if let Some(value) = transaction.get(&key).await? {
                 let realm = Realm::decode(&value)?;
                 let (stored, given) = (realm.schema, schema);
-                return if stored == given {
-                    Ok(realm)
+                if stored == given {
+                    return match read_converting(&transaction).await? {
+                        Some(converting) if !converting.later => Err(GrantError::Unconverted(stored)),
+                        _ => Ok(realm),
+                    };
+                }
+                return if was_migrated_from(&transaction, given).await? {
+                    Err(GrantError::FormerSchema { stored, given })
                 } else {
                     Err(GrantError::OtherSchema { stored, given })
                 };
@@ -448,4 +473,20 @@ mod tests {
             assert_eq!(granted, stored, "{fault:?}");
         }
     }
+}
+
+async fn read_converting(transaction: &Transaction) -> Result<Option<Converting>, StoreError> {
+    let value = transaction.get(&migrations::converting_key()).await?;
+    value.map(|value| Converting::decode(&value)).transpose()
+}
+
+/// Whether the realm had these definitions and has others now.
+async fn was_migrated_from(transaction: &Transaction, schema: Hash) -> Result<bool, StoreError> {
+    for number in 0..migrations::generation(transaction).await? {
+        let value = read_chunks(transaction, &migrations::key_of(number)).await?;
+        if MigrationRecord::decode(&value.unwrap_or_default())?.from == schema {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

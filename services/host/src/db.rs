@@ -2,6 +2,7 @@
 
 mod answers;
 mod auditing;
+mod converting;
 mod ledger;
 mod sealing;
 mod trimming;
@@ -114,11 +115,13 @@ pub async fn run(
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
     let answering = answer_all(bus.client(), subjects.service("db"), &store, schema);
     let folding = fold_all(&bus, &subjects, &history, (&store, schema), archive_period, &metrics);
+    let converting = converting::convert_all(store.clone(), Arc::clone(schema));
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
     readiness.send_replace(Readiness::Ready);
     tracing::info!(directory = %directory.display(), "serving the store");
     tokio::select! {
         () = auditing => unreachable!("invariant: auditing does not end"),
+        () = converting => unreachable!("invariant: whoever has converted everything waits"),
         ended = serving => Ok(ended?),
         ended = answering => Ok(ended?),
         ended = folding => ended,

@@ -7,7 +7,7 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use annals_db::recover;
+use annals_db::{Migrations, recover};
 use annals_event::{Batch, Imprint, OwnerState};
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, Shard};
 use annals_node::{
@@ -544,10 +544,20 @@ async fn take_over<R: Role>(
         reading.last,
     )?;
     let mut state = recovered.state;
-    for frozen in &chain.beyond {
-        state.fold(&Batch::read(&frozen.bytes)?)?;
-    }
     let schema = process.schema.fingerprint();
+    for frozen in &chain.beyond {
+        let batch = Batch::read(&frozen.bytes)?;
+        if state.goes_over(&batch.header)? {
+            Migrations::read(&process.store).await?.fold(&mut state, &batch)?;
+        } else {
+            state.fold(&batch)?;
+        }
+    }
+    if state.tail.batch.0 > 0 && state.schema != schema {
+        // Rule M2: the realm was migrated since, and the `Open` that comes next is of the new definitions.
+        Migrations::read(&process.store).await?.convert(&mut state, schema)?;
+        tracing::info!(%owner, "its state is converted to the realm's new definitions");
+    }
     let imprint = Imprint {
         realm: process.realm.clone(),
         owner,

@@ -185,6 +185,7 @@ impl Journal {
         });
         self.state.epoch = self.imprint.epoch;
         self.state.tick = tick;
+        self.state.schema = self.imprint.schema;
         let frozen = oldest.freeze(&self.imprint, &mut self.tail, tick, wall, opens);
         assert!(
             frozen.bytes.len() <= BATCH_LIMIT,

@@ -6,6 +6,7 @@
 //! that wrote them, and each has its conversion here: stored entities (by name), the parts of entities that live in a
 //! log or its snapshots (by number), and calls under way (by number).
 
+mod answers;
 mod bridge;
 mod number;
 mod renames;
@@ -151,6 +152,17 @@ pub enum MigrationError {
         /// Where it is.
         part: Part,
     },
+    /// A call to an entity of which nobody knows the type.
+    #[error(
+        "a call of method {method} to {to} is under way, and types differ in what becomes of it: start the realm on the old \
+         definitions, so that it arrives, and stop it again"
+    )]
+    UnknownReceiver {
+        /// To whom.
+        to: String,
+        /// The old number of the method.
+        method: MemberId,
+    },
     /// A call of a method that is gone.
     #[error("{entity_type}.{method} was removed: a call of it that is under way can only be answered with an error")]
     MethodRemoved {
@@ -225,15 +237,34 @@ impl Plan {
         part: Part,
         properties: &BTreeMap<MemberId, Value>,
     ) -> Result<(TypeId, BTreeMap<MemberId, Value>), MigrationError> {
+        let (type_id, given) = self.convert_given(type_id, part, properties)?;
+        let new = self
+            .new
+            .entity_type(type_id)
+            .expect("invariant: the plan names types of the new schema");
+        let held = new.properties.iter().filter(|property| is_held(property, part));
+        let mut converted: BTreeMap<MemberId, Value> = held
+            .map(|property| (property.index, property.default.clone()))
+            .collect();
+        converted.extend(given);
+        Ok((type_id, converted))
+    }
+
+    /// As [`Plan::convert_held`] for some properties of a part that does not live yet: those that are new stay out, as
+    /// whoever makes the part gives them their defaults.
+    ///
+    /// # Errors
+    /// If something of it has no counterpart.
+    pub fn convert_given(
+        &self,
+        type_id: TypeId,
+        part: Part,
+        properties: &BTreeMap<MemberId, Value>,
+    ) -> Result<(TypeId, BTreeMap<MemberId, Value>), MigrationError> {
         let old = self.old_type(type_id)?;
         let (plan, new) = self.partner(old)?;
         keeps_part((old, new), part)?;
-        let mut converted: BTreeMap<MemberId, Value> = new
-            .properties
-            .iter()
-            .filter(|property| is_held(property, part))
-            .map(|property| (property.index, property.default.clone()))
-            .collect();
+        let mut converted = BTreeMap::new();
         for (id, value) in properties {
             let property = old.property(*id).ok_or_else(|| MigrationError::UnknownMember {
                 entity_type: old.name.clone(),

@@ -1,6 +1,6 @@
 //! What was renamed, as the author of a change says it: the language has no mark for it, and a guess would lose data.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use crate::schema::{EntityType, Schema};
 
@@ -40,6 +40,20 @@ pub enum RenameError {
     /// There is nothing of the new name.
     #[error("there is no {0} in the new definitions: check the spelling")]
     NotHere(String),
+}
+
+impl fmt::Display for Rename {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            entity_type,
+            member,
+            to,
+        } = self;
+        match member {
+            Some(member) => write!(f, "{entity_type}.{member}={to}"),
+            None => write!(f, "{entity_type}={to}"),
+        }
+    }
 }
 
 impl FromStr for Rename {
@@ -88,6 +102,21 @@ impl Renames {
         }
         renames.check(old, new)?;
         Ok(renames)
+    }
+
+    /// All of them, one by one.
+    pub fn all(&self) -> impl Iterator<Item = Rename> {
+        let types = self.types.iter().map(|(from, to)| Rename {
+            entity_type: from.clone(),
+            member: None,
+            to: to.clone(),
+        });
+        let members = self.members.iter().map(|((entity_type, from), to)| Rename {
+            entity_type: entity_type.clone(),
+            member: Some(from.clone()),
+            to: to.clone(),
+        });
+        types.chain(members)
     }
 
     /// What a type is called now.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use annals_db::{Cuts, schemas};
+use annals_db::{Cuts, Migrations};
 use annals_event::{Batch, OwnerState, merkle::Frontier};
 use annals_host::process::SHARD;
 use annals_ids::{Hash, LogPosition, OwnerId, OwnerKind};
@@ -64,9 +64,10 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
         name: manifest.name(),
         ..Checked::default()
     };
-    let kinds = check_rows(target, manifest, &mut report).await?;
+    let (kinds, migrations) = check_rows(target, manifest, &mut report).await?;
     let mut replay = Replay {
         kinds,
+        migrations,
         states: BTreeMap::new(),
         cuts: Cuts::default(),
         tree: Frontier::new(),
@@ -113,12 +114,12 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
     Ok(report)
 }
 
-/// Checks the packs of rows: what each owner holds.
+/// Checks the packs of rows: what each owner holds, and how the definitions changed.
 async fn check_rows(
     target: &Target,
     manifest: &Manifest,
     report: &mut Checked,
-) -> Result<BTreeMap<OwnerId, OwnerKind>, TargetError> {
+) -> Result<(BTreeMap<OwnerId, OwnerKind>, Migrations), TargetError> {
     let mut rows = Vec::new();
     for piece in &manifest.rows {
         match content::read_pack(target, piece).await {
@@ -131,9 +132,13 @@ async fn check_rows(
             Err(error) => report.find(error.to_string()),
         }
     }
-    if let Err(error) = schemas(&rows) {
-        report.find(format!("the rows of {}: {error}", manifest.path()));
-    }
+    let migrations = match Migrations::of_rows(&rows) {
+        Ok(migrations) => migrations,
+        Err(error) => {
+            report.find(format!("the rows of {}: {error}", manifest.path()));
+            Migrations::default()
+        }
+    };
     let all = owners::owners();
     let mut kinds = BTreeMap::new();
     for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
@@ -145,12 +150,13 @@ async fn check_rows(
             (Err(error), _) | (_, Err(error)) => report.find(format!("the rows of {}: {error}", manifest.path())),
         }
     }
-    Ok(kinds)
+    Ok((kinds, migrations))
 }
 
 /// The logs, while they are replayed.
 struct Replay {
     kinds: BTreeMap<OwnerId, OwnerKind>,
+    migrations: Migrations,
     /// `None` where something stands against replaying any further.
     states: BTreeMap<OwnerId, Option<OwnerState>>,
     cuts: Cuts,
@@ -182,7 +188,7 @@ impl Replay {
             .entry(owner)
             .or_insert_with(|| Some(OwnerState::new(owner, *kind)));
         let Some(held) = state else { return };
-        match held.fold(&batch) {
+        match self.migrations.fold(held, &batch) {
             Ok(()) => report.events += batch.events.len() as u64,
             Err(error) => {
                 *state = None;

@@ -17,7 +17,7 @@ use super::CANNOT_RUN;
 
 /// Why there is no schema.
 #[derive(Debug, Error)]
-pub(super) enum WorldError {
+pub(crate) enum WorldError {
     /// The definitions have errors, which come first; without any file there is one that says so.
     #[error("{problems}{folder} does not compile; `annals defs explain {first}` says more about a code")]
     Definitions {
@@ -61,7 +61,7 @@ impl WorldError {
     }
 
     /// Says why, and gives the exit code.
-    pub(super) fn tell(&self) -> ExitCode {
+    pub(crate) fn tell(&self) -> ExitCode {
         eprintln!("{self}");
         match self {
             Self::Definitions { is_nothing: false, .. } => ExitCode::FAILURE,
@@ -79,7 +79,7 @@ pub(super) fn is_nothing(diagnostic: &Diagnostic) -> bool {
 }
 
 /// The schema of a world's folder, or the one that a file holds.
-pub(super) fn schema(path: &Path) -> Result<Schema, WorldError> {
+pub(crate) fn schema(path: &Path) -> Result<Schema, WorldError> {
     if !path.is_file() {
         let (schema, diagnostics) = check_dir(path);
         return schema.ok_or_else(|| WorldError::new(path, diagnostics));

@@ -3,21 +3,38 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use annals_def::{Change, DataType, Edit, EntityType, Method, Schema, Value};
-use annals_event::{Audience, Body, Call, Event, OwnerState, Place, Subject};
-use annals_ids::{Address, EntityId, MemberId, Part, TypeId};
+use annals_event::{Audience, Batch, Body, Call, Event, OwnerState, Place, Subject, types_of};
+use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 
 /// What is known of the world that a log is about.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    schema: Option<Schema>,
-    types: BTreeMap<EntityId, TypeId>,
+    /// By their fingerprints, all definitions that the world had.
+    schemas: BTreeMap<Hash, Schema>,
+    /// Of what type each entity was, under some definitions.
+    types: BTreeMap<EntityId, BTreeMap<Hash, TypeId>>,
+}
+
+/// The words of a world under some of its definitions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'a> {
+    names: &'a Names,
+    under: Hash,
 }
 
 impl Names {
-    pub(super) fn new(schema: Option<Schema>) -> Self {
+    pub(super) fn new(schemas: BTreeMap<Hash, Schema>) -> Self {
         Self {
-            schema,
+            schemas,
             types: BTreeMap::new(),
+        }
+    }
+
+    /// The words of what was written under these definitions.
+    pub(super) fn under(&self, schema: Hash) -> Words<'_> {
+        Words {
+            names: self,
+            under: schema,
         }
     }
 
@@ -28,27 +45,38 @@ impl Names {
 
     /// Learns the types of all entities of a state.
     pub(super) fn learn_state(&mut self, state: &OwnerState) {
-        let real = state.entities.iter().map(|(entity, image)| (*entity, image.type_id));
-        let departing = state.departing.values().map(|(entity, image)| (*entity, image.type_id));
-        self.types.extend(real.chain(departing));
+        for (entity, type_id) in types_of(state) {
+            self.types.entry(entity).or_default().insert(state.schema, type_id);
+        }
     }
 
-    /// Learns what an event tells of types.
-    pub(super) fn learn(&mut self, event: &Event) {
-        let told = match (&event.body, event.subject) {
-            (Body::BaseCreated(creation), Subject::Entity(entity, _)) => Some((entity, creation.type_id)),
-            (Body::CellCreated(creation), _) => Some((creation.entity, creation.type_id)),
-            (Body::Onloaded { image, .. }, Subject::Entity(entity, _)) => Some((entity, image.type_id)),
-            (Body::Called { call, .. }, _) => match call {
-                Call::CreateCell(creation) => Some((creation.entity, creation.type_id)),
-                Call::Onload { entity, image } => Some((*entity, image.type_id)),
-                _ => None,
-            },
+    /// Learns what a batch tells of types.
+    pub(super) fn learn(&mut self, batch: &Batch) {
+        for (entity, type_id) in batch.events.iter().filter_map(told) {
+            self.types
+                .entry(entity)
+                .or_default()
+                .insert(batch.header.schema, type_id);
+        }
+    }
+}
+
+/// The type of an entity that an event tells of.
+fn told(event: &Event) -> Option<(EntityId, TypeId)> {
+    match (&event.body, event.subject) {
+        (Body::BaseCreated(creation), Subject::Entity(entity, _)) => Some((entity, creation.type_id)),
+        (Body::CellCreated(creation), _) => Some((creation.entity, creation.type_id)),
+        (Body::Onloaded { image, .. }, Subject::Entity(entity, _)) => Some((entity, image.type_id)),
+        (Body::Called { call, .. }, _) => match call {
+            Call::CreateCell(creation) => Some((creation.entity, creation.type_id)),
+            Call::Onload { entity, image } => Some((*entity, image.type_id)),
             _ => None,
-        };
-        self.types.extend(told);
+        },
+        _ => None,
     }
+}
 
+impl Words<'_> {
     /// Whose state an event changes.
     pub(super) fn subject(&self, subject: Subject) -> String {
         match subject {
@@ -172,7 +200,14 @@ impl Names {
     }
 
     fn entity_type(&self, entity: EntityId) -> Option<&EntityType> {
-        self.schema.as_ref()?.entity_type(*self.types.get(&entity)?)
+        let (schemas, known) = (&self.names.schemas, self.names.types.get(&entity)?);
+        let here = schemas.get(&self.under)?;
+        if let Some(type_id) = known.get(&self.under) {
+            return here.entity_type(*type_id);
+        }
+        // It was met under other definitions only: by its name there.
+        let (schema, type_id) = known.first_key_value()?;
+        here.type_named(&schemas.get(schema)?.entity_type(*type_id)?.name)
     }
 }
 

@@ -1,8 +1,11 @@
 //! One log while it is verified.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use annals_db::{RecoveryError, recover};
+use annals_db::{Migrations, RecoveryError, recover};
 use annals_event::{Batch, Header, OwnerState, Reader, Subject, Tail, latest::event::Event};
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, LogPosition, OwnerId, Shard};
 use annals_store::{
@@ -27,6 +30,7 @@ pub(super) struct Log {
     /// What the holder of the owner has, and at which batch.
     pub(super) held: Option<(BatchNumber, Hash)>,
     store: Store,
+    migrations: Arc<Migrations>,
     openings: BTreeMap<Epoch, OpeningRecord>,
     opened: BTreeSet<Epoch>,
     epoch: Epoch,
@@ -45,7 +49,12 @@ pub(super) struct Log {
 
 impl Log {
     /// A log of which nothing was looked at.
-    pub(super) async fn begin(source: &Source, owner: OwnerId, record: &OwnerRecord) -> Result<Self, VerifyError> {
+    pub(super) async fn begin(
+        source: &Source,
+        owner: OwnerId,
+        record: &OwnerRecord,
+        migrations: Arc<Migrations>,
+    ) -> Result<Self, VerifyError> {
         let store = source.store.clone();
         let recovered = match recover(&store, record.shard, owner, record.kind).await {
             Ok(recovered) => Ok((recovered.cursor.batch, recovered.state.hash())),
@@ -61,6 +70,7 @@ impl Log {
             held: None,
             openings: openings(&store, owner).await?,
             store,
+            migrations,
             opened: BTreeSet::new(),
             epoch: Epoch(0),
             end: Tail::default(),
@@ -189,7 +199,7 @@ impl Log {
         self.end = batch.tail();
         let at = self.at(number);
         let Some(state) = &mut self.state else { return Ok(()) };
-        if let Err(why) = state.fold(batch) {
+        if let Err(why) = self.migrations.fold(state, batch) {
             self.state = None;
             self.faulty = true;
             report.find(Finding::Impossible { at, why });
@@ -205,7 +215,7 @@ impl Log {
             && held == number
         {
             self.summary.compared = true;
-            if hash != state.hash() {
+            if hash != state.hash() && !self.migrations.leads_from(state, hash) {
                 report.find(Finding::Holder { at });
             }
         }

@@ -7,11 +7,10 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use annals_event::{Batch, Body, Image, Subject};
-use annals_ids::{DatabaseId, EntityId, OwnerKind};
+use annals_ids::{DatabaseId, EntityId, Hash, OwnerKind};
 use annals_store::Transaction;
 
-use super::{Alarm, FoldError, Folder, check_lease, effects};
-use crate::stored;
+use super::{Alarm, FoldError, Folder, check_lease, effects::Taking};
 
 /// Most entities that are looked at in one turn, and so in one transaction: some ten milliseconds' worth. A round that has more
 /// of them than its turns can take goes on beyond them.
@@ -121,29 +120,27 @@ impl Folder {
                 break;
             }
             archived.looked_at += 1;
-            let Some((database, base)) = self.find_stored(*entity) else {
+            let Some((database, schema, base)) = self.find_stored(*entity) else {
                 continue;
             };
             let cell = match base.base().and_then(|base| base.cell) {
                 Some(at) => self.find_cell(*entity, at).await?,
                 None => None,
             };
-            let parts: Vec<&Image> = [Some(&base), cell.as_ref()].into_iter().flatten().collect();
-            let before = stored::read(transaction, database).await?;
-            let mut now = before.clone().unwrap_or_default();
-            let known = parts.iter().all(|part| match self.schema.entity_type(part.type_id) {
-                Some(entity_type) => {
-                    now.take_in(entity_type, part);
-                    true
+            let cell = cell.as_ref().map(|(schema, image)| (*schema, image));
+            let parts: Vec<(Hash, &Image)> = [Some((schema, &base)), cell].into_iter().flatten().collect();
+            let definitions = (&*self.schema, &self.migrations);
+            let taking = match Taking::read(transaction, definitions, database, &parts).await? {
+                Ok(taking) if taking.is_there() => continue,
+                Ok(taking) => taking,
+                Err(alarm) => {
+                    archived.alarms.push(alarm);
+                    continue;
                 }
-                None => false,
-            });
-            if known && before.as_ref() == Some(&now) {
-                continue;
-            }
-            let (written, alarms) = effects::write(transaction, &self.schema, database, &parts).await?;
+            };
+            let (written, alarms) = taking.write(transaction, definitions, database).await?;
             bytes += written.bytes;
-            archived.written += usize::from(known);
+            archived.written += 1;
             archived.alarms.extend(alarms);
         }
         transaction.commit().await?;
@@ -151,15 +148,15 @@ impl Folder {
         Ok((archived, left))
     }
 
-    /// The entity of the database that a living one stands for, and its base part.
-    fn find_stored(&self, entity: EntityId) -> Option<(DatabaseId, Image)> {
+    /// The entity of the database that a living one stands for, and its base part with the definitions under which it stands.
+    fn find_stored(&self, entity: EntityId) -> Option<(DatabaseId, Hash, Image)> {
         let mut bases = self.states().filter(|state| state.kind == OwnerKind::Base);
-        let image = bases.find_map(|state| state.entities.get(&entity))?;
-        let is_stored = self
-            .schema
-            .entity_type(image.type_id)
-            .is_some_and(|found| found.persistent);
+        let (schema, image) = bases.find_map(|state| Some((state.schema, state.entities.get(&entity)?)))?;
+        // Of one that cannot be converted its log says so, when it goes over.
+        let type_id = self.migrations.image(schema, image).map(|image| image.type_id);
+        let is_stored =
+            type_id.is_ok_and(|type_id| self.schema.entity_type(type_id).is_some_and(|found| found.persistent));
         let database = image.base().filter(|_| is_stored)?.database;
-        (database.0 != 0).then(|| (database, image.clone()))
+        (database.0 != 0).then(|| (database, schema, image.clone()))
     }
 }

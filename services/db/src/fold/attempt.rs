@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use annals_event::{Image, OwnerState, merkle::Frontier};
-use annals_ids::{BatchNumber, DatabaseId, EntityId, LeafIndex, LogPosition, OwnerId, OwnerKind, Shard, WallTime};
+use annals_ids::{
+    BatchNumber, DatabaseId, EntityId, Hash, LeafIndex, LogPosition, OwnerId, OwnerKind, Shard, WallTime,
+};
 use annals_node::chain::Step;
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,
@@ -17,10 +19,11 @@ use annals_store::{
 
 use super::{
     Alarm, FoldError, Folded, Folder, Found, check_lease,
-    effects::{self, Effect},
+    effects::{self, Effect, Taking},
     log::Log,
 };
 use crate::ledger::{Ask, Breach, Desk, Failed, Life};
+use crate::stored::Written;
 
 /// Bytes of batches and of what they write to the database that one transaction takes, give or take one batch.
 const FOLD_BYTES: usize = 3 << 20;
@@ -203,8 +206,11 @@ impl Folder {
 
     async fn fold(&mut self, attempt: &mut Attempt, found: &Arc<Found>) -> Result<(), FoldError> {
         let mut effects = Vec::new();
-        let log = self.log(found.owner);
-        if let Err(impossible) = log.fold(found, |state, event| effects.extend(Effect::of(state, event))) {
+        let log = self.logs.entry(found.owner).or_insert_with(Log::new);
+        let taken = log.fold(&self.migrations, found, |state, event| {
+            effects.extend(Effect::of(state, event));
+        });
+        if let Err(impossible) = taken {
             log.halt();
             attempt.folded.alarms.push(Alarm::Impossible {
                 owner: found.owner,
@@ -225,6 +231,7 @@ impl Folder {
     }
 
     async fn carry_out(&mut self, attempt: &mut Attempt, found: &Found, effect: Effect) -> Result<(), FoldError> {
+        let schema = found.batch.header.schema;
         match effect {
             Effect::Write {
                 entity,
@@ -237,7 +244,8 @@ impl Folder {
                     Some(at) => self.find_cell(entity, at).await?,
                     None => None,
                 };
-                let parts: Vec<&Image> = [Some(&*base), cell.as_ref()].into_iter().flatten().collect();
+                let cell = cell.as_ref().map(|(schema, image)| (*schema, image));
+                let parts: Vec<(Hash, &Image)> = [Some((schema, &*base)), cell].into_iter().flatten().collect();
                 self.write_entity(attempt, database, &parts).await?;
                 effects::check_out_new(&attempt.transaction, database, life).await?;
                 if base.base().is_some_and(|base| base.database != database) {
@@ -273,7 +281,7 @@ impl Folder {
                 let base = self.log(home).state().and_then(|state| state.entities.get(&entity));
                 let database = base.and_then(Image::base).map(|base| base.database);
                 if let Some(database) = database.filter(|database| database.0 != 0) {
-                    self.write_entity(attempt, database, &[&cell]).await?;
+                    self.write_entity(attempt, database, &[(schema, &cell)]).await?;
                 }
             }
         }
@@ -284,25 +292,37 @@ impl Folder {
         &mut self,
         attempt: &mut Attempt,
         database: DatabaseId,
-        parts: &[&Image],
+        parts: &[(Hash, &Image)],
     ) -> Result<(), FoldError> {
-        let (written, alarms) = effects::write(&attempt.transaction, &self.schema, database, parts).await?;
+        let definitions = (&*self.schema, &self.migrations);
+        let taking = Taking::read(&attempt.transaction, definitions, database, parts).await?;
+        let (written, alarms) = match taking {
+            Ok(taking) => taking.write(&attempt.transaction, definitions, database).await?,
+            Err(alarm) => (Written::default(), vec![alarm]),
+        };
         attempt.bytes += written.bytes;
         attempt.folded.alarms.extend(alarms);
         Ok(())
     }
 
     /// The cell part of an entity that its base takes to be at `at`: where it is real, or else on its way. Around a hole it
-    /// may seem to be real twice: then the newer one counts.
-    pub(super) async fn find_cell(&mut self, entity: EntityId, at: OwnerId) -> Result<Option<Image>, FoldError> {
+    /// may seem to be real twice: then the newer one counts. With it, under which definitions it stands there.
+    pub(super) async fn find_cell(
+        &mut self,
+        entity: EntityId,
+        at: OwnerId,
+    ) -> Result<Option<(Hash, Image)>, FoldError> {
         self.load_all().await?;
         let real = self
             .cells()
-            .filter_map(|state| Some((state.owner, state.entities.get(&entity)?)));
-        let newest = real.max_by_key(|(owner, image)| (image.history, *owner == at));
-        let mut departing = self.cells().flat_map(|state| state.departing.values());
-        let under_way = || departing.find_map(|(id, image)| (*id == entity).then_some(image));
-        Ok(newest.map(|(_, image)| image).or_else(under_way).cloned())
+            .filter_map(|state| Some((state, state.entities.get(&entity)?)));
+        let newest = real.max_by_key(|(state, image)| (image.history, state.owner == at));
+        let mut departing = self
+            .cells()
+            .flat_map(|state| state.departing.values().map(move |departing| (state, departing)));
+        let under_way = || departing.find_map(|(state, (id, image))| (*id == entity).then_some((state, image)));
+        let found = newest.or_else(under_way);
+        Ok(found.map(|(state, image)| (state.schema, image.clone())))
     }
 
     /// The states of cell owners.

@@ -1,8 +1,8 @@
 //! What folding a batch does to the database: entities that are written, and lives that end.
 
-use annals_def::Schema;
+use annals_def::{MigrationError, Schema};
 use annals_event::{Body, Event, Image, OwnerState, Subject, ledger::Order};
-use annals_ids::{DatabaseId, EntityId, NoticeNumber, OwnerId, TransferId};
+use annals_ids::{DatabaseId, EntityId, Hash, NoticeNumber, OwnerId, TransferId};
 use annals_store::{
     StoreError, Transaction,
     layout::database::{self, Checkout},
@@ -10,7 +10,8 @@ use annals_store::{
 
 use super::Alarm;
 use crate::ledger::Life;
-use crate::stored::{self, StoredEntity, Taken, Written};
+use crate::migrations::Migrations;
+use crate::stored::{self, Kept, StoredEntity, Taken, Written};
 
 /// What an event asks for.
 pub(super) enum Effect {
@@ -99,30 +100,77 @@ impl Effect {
     }
 }
 
-/// Writes the persistent properties of those parts of an entity that are known. Those of the other part stay as they are.
-pub(super) async fn write(
-    transaction: &Transaction,
-    schema: &Schema,
-    database: DatabaseId,
-    parts: &[&Image],
-) -> Result<(Written, Vec<Alarm>), StoreError> {
-    let before = stored::read(transaction, database).await?;
-    let mut entity: StoredEntity = before.clone().unwrap_or_default();
-    for part in parts {
-        let Some(entity_type) = schema.entity_type(part.type_id) else {
-            let type_id = part.type_id;
-            return Ok((Written::default(), vec![Alarm::UnknownType { database, type_id }]));
+/// An entity of the database as it is to be written.
+pub(super) struct Taking {
+    before: Option<Kept>,
+    now: StoredEntity,
+    generation: u32,
+}
+
+impl Taking {
+    /// Takes in the persistent properties of those parts of an entity that are known, each with the definitions under which
+    /// it stands. Those of the other part stay as they are. An alarm says why it cannot be written.
+    pub(super) async fn read(
+        transaction: &Transaction,
+        (schema, migrations): (&Schema, &Migrations),
+        database: DatabaseId,
+        parts: &[(Hash, &Image)],
+    ) -> Result<Result<Self, Alarm>, StoreError> {
+        let unconverted = |error: MigrationError| {
+            let why = error.to_string();
+            Ok(Err(Alarm::Unconverted { database, why }))
         };
-        entity.take_in(entity_type, part);
+        let before = stored::read_kept(transaction, database).await?;
+        let mut now = match before.as_ref().map(|before| migrations.entity(before)) {
+            None => StoredEntity::default(),
+            Some(Ok(entity)) => entity,
+            Some(Err(error)) => return unconverted(error),
+        };
+        for (written, part) in parts {
+            let part = match migrations.image(*written, part) {
+                Ok(part) => part,
+                Err(error) => return unconverted(error),
+            };
+            let Some(entity_type) = schema.entity_type(part.type_id) else {
+                let type_id = part.type_id;
+                return Ok(Err(Alarm::UnknownType { database, type_id }));
+            };
+            now.take_in(entity_type, &part);
+        }
+        let generation = migrations.generation();
+        Ok(Ok(Self {
+            before,
+            now,
+            generation,
+        }))
     }
-    let written = stored::write(transaction, schema, database, before.as_ref(), &entity).await?;
-    let taken = |taken: &Taken| Alarm::IdentifierTaken {
-        database,
-        property: taken.property.clone(),
-        holder: taken.holder,
-    };
-    let alarms = written.taken.iter().map(taken).collect();
-    Ok((written, alarms))
+
+    /// Whether it is written already as it is.
+    pub(super) fn is_there(&self) -> bool {
+        let (generation, now) = (self.generation, &self.now);
+        let is_same = |before: &Kept| before.generation == generation && before.entity == *now;
+        self.before.as_ref().is_some_and(is_same)
+    }
+
+    /// Writes it.
+    pub(super) async fn write(
+        &self,
+        transaction: &Transaction,
+        (schema, migrations): (&Schema, &Migrations),
+        database: DatabaseId,
+    ) -> Result<(Written, Vec<Alarm>), StoreError> {
+        let before = self.before.as_ref();
+        let before = before.map(|before| (migrations.schema_of(before.generation, schema), &before.entity));
+        let definitions = (schema, self.generation);
+        let written = stored::write(transaction, definitions, database, before, &self.now).await?;
+        let taken = |taken: &Taken| Alarm::IdentifierTaken {
+            database,
+            property: taken.property.clone(),
+            holder: taken.holder,
+        };
+        let alarms = written.taken.iter().map(taken).collect();
+        Ok((written, alarms))
+    }
 }
 
 /// An entity that has just become one of the database's is in use by the life that made it so.

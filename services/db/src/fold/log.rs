@@ -17,6 +17,7 @@ use annals_store::{
 };
 
 use super::{Alarm, FoldError, Found, Missing, snapshot::Snapshots};
+use crate::migrations::Migrations;
 use crate::recovery::{Recovered, RecoveryError, read_position, recover};
 
 /// Bytes of batches that may wait behind a hole: all that the log's writer keeps, so that it stops before they are passed.
@@ -209,10 +210,18 @@ impl Log {
     }
 
     /// Folds the next batch into the state in memory. `before` sees each event and the state that it is about to change.
-    pub(super) fn fold(&mut self, found: &Found, before: impl FnMut(&OwnerState, &Event)) -> Result<(), Impossible> {
+    pub(super) fn fold(
+        &mut self,
+        migrations: &Migrations,
+        found: &Found,
+        before: impl FnMut(&OwnerState, &Event),
+    ) -> Result<(), Impossible> {
         let Held::State(state) = &mut self.held else {
             unreachable!("invariant: a batch comes next only where there is a state");
         };
+        if migrations.prepare(state, &found.batch)? {
+            self.snapshots.forget();
+        }
         state.fold_with(&found.batch, before)?;
         let tail = found.batch.tail();
         self.cursor = Cursor {

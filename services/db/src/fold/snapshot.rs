@@ -59,6 +59,11 @@ impl Snapshots {
         }
     }
 
+    /// Everything has changed.
+    pub(super) fn forget(&mut self) {
+        self.changed = [None, None];
+    }
+
     /// Whether a snapshot is under way.
     pub(super) fn is_writing(&self) -> bool {
         self.job.is_some()

@@ -120,6 +120,7 @@ impl Scribe {
         let batch = Batch::read(&frozen.bytes).expect("an intact batch");
         self.state.epoch = batch.header.epoch;
         self.state.tick = batch.header.tick;
+        self.state.schema = batch.header.schema;
         self.state.tail = batch.tail();
     }
 

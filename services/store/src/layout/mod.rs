@@ -40,6 +40,8 @@
 //! | `20` | shard:u16, last leaf:u64, chunk:u16 | [the index of a segment](crate::segment) | db |
 //! | `21` | shard:u16, last leaf:u64, block:u32, chunk:u16 | a block of that segment | db |
 //! | `22` | leaf:u64 | [`lineage::Lineage`] | whoever restores a realm |
+//! | `26` | number:u32, chunk:u16 | [`migrations::MigrationRecord`] | whoever migrates a realm |
+//! | `27` | – | [`migrations::Converting`], while stored entities are | whoever migrates a realm, db |
 //! | `28` | – | when the realm was [stopped in order](director::closed_key), wall clock ms:u64; not there while it runs | director |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
@@ -51,6 +53,7 @@ mod fields;
 pub mod idempotency;
 pub mod ledger;
 pub mod lineage;
+pub mod migrations;
 pub mod owners;
 pub mod segments;
 pub mod snapshots;

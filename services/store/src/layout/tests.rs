@@ -12,7 +12,7 @@ use super::director::{Counter, Realm, Term};
 use super::lineage::{self, Lineage};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
-use super::{archive, chunks, database, director, idempotency, owners, read_chunks, segments, snapshots};
+use super::{archive, chunks, database, director, idempotency, migrations, owners, read_chunks, segments, snapshots};
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
 /// A key of each kind, in the order of their prefixes, for an owner, a shard and some number.
@@ -44,6 +44,8 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         segments::index_key(shard, LeafIndex(number)),
         segments::block_key(shard, LeafIndex(number), 0),
         lineage::key_of(LeafIndex(number)),
+        migrations::key_of(u32::try_from(number).unwrap_or(u32::MAX)),
+        migrations::converting_key(),
     ]
 }
 

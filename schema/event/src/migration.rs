@@ -1,0 +1,274 @@
+//! What an owner's state becomes when the definitions of its realm change (rules M1 to M4 of `docs/protocol.md`).
+//!
+//! Whoever folds a log folds each batch on a state of the batch's own definitions. Where a log goes over to other ones, with an `Open`,
+//! the state before is converted: always to the same, as nothing but the state and the [`Migration`] goes into it.
+//!
+//! History events are not taken over, and numbers of events are: views that are older begin with the whole state (rule V3).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use annals_def::{MethodKind, MigrationError, Plan, Value};
+use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
+
+use crate::{
+    latest::{
+        batch::Header,
+        call::{Call, CallError, CellCreation, Outcome},
+        event::Subject,
+        image::{BaseImage, Image, Links, PartImage, Sent},
+    },
+    state::{Impossible, OwnerState},
+};
+
+/// The types, under the old definitions, of entities to which calls were under way when the definitions changed; `None` for
+/// one that is no more. A call does not say it, and its method's number means nothing without.
+pub type Receivers = BTreeMap<EntityId, Option<TypeId>>;
+
+/// One change of a realm's definitions.
+#[derive(Clone, Debug)]
+pub struct Migration {
+    /// The fingerprint of the old definitions.
+    pub from: Hash,
+    /// The fingerprint of the new ones.
+    pub to: Hash,
+    /// What becomes of values and calls.
+    pub plan: Plan,
+    /// To whom calls were under way.
+    pub receivers: Receivers,
+}
+
+/// Whose links are converted: an address, and its type if it is an entity that is.
+type End = (Option<TypeId>, Option<MethodKind>);
+
+impl Migration {
+    /// Converts a state.
+    ///
+    /// # Errors
+    /// If something of it has no counterpart, or it is not of the old definitions; it is unchanged then.
+    pub fn convert(&self, state: &mut OwnerState) -> Result<(), Impossible> {
+        if state.schema != self.from {
+            let why = format!(
+                "it is under definitions {}, and {} were migrated",
+                state.schema, self.from
+            );
+            return Err(state.impossible(Subject::Owner, "migration", why));
+        }
+        let failed = |subject, error: MigrationError| state.impossible(subject, "migration", error.to_string());
+        let mut entities = BTreeMap::new();
+        for (entity, image) in &state.entities {
+            let converted = self.image(image);
+            let subject = || Subject::Entity(*entity, part_of(image));
+            entities.insert(*entity, converted.map_err(|error| failed(subject(), error))?);
+        }
+        let mut departing = BTreeMap::new();
+        for (call, (entity, image)) in &state.departing {
+            let converted = self.image(image);
+            let subject = || Subject::Entity(*entity, part_of(image));
+            departing.insert(*call, (*entity, converted.map_err(|error| failed(subject(), error))?));
+        }
+        let kind = state.part().map(kind_of);
+        let mut estates = BTreeMap::new();
+        for (entity, links) in &state.estates {
+            let converted = self.links(links, (None, kind));
+            estates.insert(*entity, converted.map_err(|error| failed(Subject::Owner, error))?);
+        }
+        let links = self.links(&state.links, (None, None));
+        let links = links.map_err(|error| failed(Subject::Owner, error))?;
+        (state.entities, state.departing, state.estates, state.links) = (entities, departing, estates, links);
+        state.schema = self.to;
+        Ok(())
+    }
+
+    /// What one part of an entity becomes.
+    ///
+    /// # Errors
+    /// If something of it has no counterpart.
+    pub fn image(&self, image: &Image) -> Result<Image, MigrationError> {
+        let part = part_of(image);
+        let (type_id, properties) = self.plan.convert_held(image.type_id, part, &image.properties)?;
+        Ok(Image {
+            type_id,
+            home: image.home,
+            properties,
+            history: image.history,
+            recent: VecDeque::new(),
+            timers: image.timers.clone(),
+            last_timer: image.last_timer,
+            links: self.links(&image.links, (Some(image.type_id), Some(kind_of(part))))?,
+            client: image.client,
+            part: match &image.part {
+                PartImage::Base(base) => PartImage::Base(BaseImage {
+                    cell_properties: match &base.cell_properties {
+                        none if none.is_empty() => BTreeMap::new(),
+                        kept => self.plan.convert_given(image.type_id, Part::Cell, kept)?.1,
+                    },
+                    ..base.clone()
+                }),
+                PartImage::Cell(cell) => PartImage::Cell(cell.clone()),
+            },
+        })
+    }
+
+    fn links(&self, links: &Links, end: End) -> Result<Links, MigrationError> {
+        let mut sent = BTreeMap::new();
+        for (to, calls) in &links.sent {
+            let mut unconfirmed = BTreeMap::new();
+            for (number, call) in &calls.unconfirmed {
+                unconfirmed.insert(*number, self.call(call, *to, end)?);
+            }
+            let (home, last) = (calls.home, calls.last);
+            sent.insert(
+                *to,
+                Sent {
+                    home,
+                    last,
+                    unconfirmed,
+                },
+            );
+        }
+        Ok(Links {
+            sent,
+            taken: links.taken.clone(),
+            awaiting: links.awaiting.clone(),
+        })
+    }
+
+    fn call(&self, call: &Call, to: Address, end: End) -> Result<Call, MigrationError> {
+        Ok(match call {
+            Call::Method {
+                method,
+                args,
+                wants_reply,
+            } => {
+                let (method, args) = self.method(to, *method, args)?;
+                Call::Method {
+                    method,
+                    args,
+                    wants_reply: *wants_reply,
+                }
+            }
+            Call::Reply { of, outcome } => Call::Reply {
+                of: *of,
+                outcome: self.answer(outcome, end),
+            },
+            Call::CreateCell(creation) => Call::CreateCell(Box::new(self.creation(creation)?)),
+            Call::Onload { entity, image } => Call::Onload {
+                entity: *entity,
+                image: Box::new(self.image(image)?),
+            },
+            Call::Exposed { .. }
+            | Call::DestroyCell
+            | Call::Placed(_)
+            | Call::Witness(_)
+            | Call::Arrived { .. }
+            | Call::Refused { .. }
+            | Call::Ledger { .. } => call.clone(),
+        })
+    }
+
+    /// A call of a method. One to an entity that is no more stays as it is: nobody will take it.
+    fn method(&self, to: Address, method: MemberId, args: &[Value]) -> Result<(MemberId, Vec<Value>), MigrationError> {
+        let Some((entity, part)) = to.entity() else {
+            return Ok((method, args.to_vec()));
+        };
+        match self.receivers.get(&entity) {
+            Some(Some(type_id)) => self.plan.convert_call(*type_id, kind_of(part), method, args),
+            Some(None) => Ok((method, args.to_vec())),
+            None => {
+                let converted = self.plan.convert_call_of_any(kind_of(part), method, args);
+                converted.ok_or_else(|| MigrationError::UnknownReceiver {
+                    to: to.to_string(),
+                    method,
+                })
+            }
+        }
+    }
+
+    /// An answer under way. One of which nobody can say what it becomes is an error to whoever waits for it.
+    fn answer(&self, outcome: &Outcome, (of, kind): End) -> Outcome {
+        let values = outcome.as_ref().map_err(Clone::clone)?;
+        if values.is_empty() {
+            return Ok(Vec::new());
+        }
+        let converted = kind.and_then(|kind| self.plan.convert_answer(of, kind, values));
+        converted
+            .ok_or_else(|| CallError::Internal("it answered under definitions that the realm has no more".to_owned()))
+    }
+
+    fn creation(&self, creation: &CellCreation) -> Result<CellCreation, MigrationError> {
+        let properties = creation.properties.iter().cloned().collect();
+        let (type_id, properties) = self.plan.convert_held(creation.type_id, Part::Cell, &properties)?;
+        Ok(CellCreation {
+            type_id,
+            properties: properties.into_iter().collect(),
+            ..creation.clone()
+        })
+    }
+}
+
+impl OwnerState {
+    /// Whether a batch goes over to other definitions, as only an `Open` may: then this state is to be converted before it
+    /// can be folded.
+    ///
+    /// # Errors
+    /// When the batch goes over to other definitions and is no `Open`.
+    pub fn goes_over(&self, header: &Header) -> Result<bool, Impossible> {
+        if self.tail.batch.0 == 0 || self.schema == header.schema {
+            return Ok(false);
+        }
+        if header.opens {
+            return Ok(true);
+        }
+        let why = "it was written under other definitions than the batch before, and opens no epoch";
+        Err(self.impossible(Subject::Owner, "batch", why))
+    }
+}
+
+/// All unconfirmed calls that a state holds, and to whom.
+pub fn calls_of(state: &OwnerState) -> impl Iterator<Item = (Address, &Call)> {
+    let images = state
+        .entities
+        .values()
+        .chain(state.departing.values().map(|(_, image)| image));
+    let links = images.map(|image| &image.links).chain(state.estates.values());
+    let direct = links.chain([&state.links]).flat_map(calls_on);
+    direct.flat_map(|(to, call)| {
+        // What is under way to another owner has calls of its own.
+        let carried = match call {
+            Call::Onload { image, .. } => Some(&image.links),
+            _ => None,
+        };
+        std::iter::once((to, call)).chain(carried.into_iter().flat_map(calls_on))
+    })
+}
+
+/// The types of all entities that a state knows: those that are here, on their way, or about to be made.
+pub fn types_of(state: &OwnerState) -> impl Iterator<Item = (EntityId, TypeId)> {
+    let real = state.entities.iter().map(|(entity, image)| (*entity, image.type_id));
+    let departing = state.departing.values().map(|(entity, image)| (*entity, image.type_id));
+    let called = calls_of(state).filter_map(|(_, call)| match call {
+        Call::CreateCell(creation) => Some((creation.entity, creation.type_id)),
+        Call::Onload { entity, image } => Some((*entity, image.type_id)),
+        _ => None,
+    });
+    real.chain(departing).chain(called)
+}
+
+fn calls_on(links: &Links) -> impl Iterator<Item = (Address, &Call)> {
+    let sent = links.sent.iter();
+    sent.flat_map(|(to, sent)| sent.unconfirmed.values().map(|call| (*to, call)))
+}
+
+fn part_of(image: &Image) -> Part {
+    match image.part {
+        PartImage::Base(_) => Part::Base,
+        PartImage::Cell(_) => Part::Cell,
+    }
+}
+
+fn kind_of(part: Part) -> MethodKind {
+    match part {
+        Part::Base => MethodKind::Base,
+        Part::Cell => MethodKind::Cell,
+    }
+}

@@ -1,0 +1,497 @@
+//! Migrating a realm that does not run to other definitions.
+//!
+//! [`Preparation::begin`] refuses what must not be; [`Preparation::survey`] tries everything out and changes nothing;
+//! [`Preparation::decide`] makes the realm one of the new definitions, in one transaction; and [`convert_next`] then
+//! rewrites stored entities, a slice at a time. It may be killed after any of its transactions and called again.
+//!
+//! Logs are not rewritten: nobody changes what has happened. Each goes over to the new definitions with its next `Open`, and
+//! whoever folds it converts its state there ([`Migrations`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_def::{Index, MigrationError, Plan, Rename, RenameError, Renames, Schema};
+use annals_event::{Call, Impossible, Migration, OwnerState, Receivers, calls_of, types_of};
+use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, Shard, WallTime};
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::{
+        archive::{Tree, tree_key},
+        chunks, database, director,
+        migrations::{Converting, MigrationRecord, converting_key, key_of},
+        owners::{self, OwnerRecord},
+    },
+};
+use thiserror::Error;
+
+use crate::{
+    migrations::{Migrations, read_records, read_schema},
+    recovery::{RecoveryError, recover},
+    stored::{self, Kept, Taken},
+};
+
+/// Rows of stored entities that are read at a time.
+const PAGE: usize = 256;
+
+/// Bytes of stored entities that one transaction rewrites, give or take one entity: so few that it takes a fraction of the
+/// time that a transaction may last.
+const SLICE_BYTES: usize = 1 << 20;
+
+/// Most values without counterpart that a survey names; further ones are counted.
+pub const NAMED: usize = 20;
+
+/// Why a realm is not migrated.
+#[derive(Debug, Error)]
+pub enum MigrateError {
+    /// There is no realm.
+    #[error("nobody ever began this realm: start it with the definitions that it is to have")]
+    NoRealm,
+    /// It has these definitions.
+    #[error("the realm runs on exactly these definitions: there is nothing to migrate")]
+    Same,
+    /// It had these definitions before.
+    #[error(
+        "this would be a downgrade: the realm was migrated away from these definitions, and what was dropped then does not \
+         come back; restore a backup from before, or change the present definitions"
+    )]
+    Downgrade,
+    /// It was not stopped in order.
+    #[error(
+        "the realm was not stopped in order, so there may be more in its log than in its store: start it on the old \
+         definitions and stop it with `annals realm stop`"
+    )]
+    NotStopped,
+    /// Another migration is not at its end.
+    #[error(
+        "the migration to definitions {0} is not at its end: finish it first, with `annals realm migrate` and those definitions"
+    )]
+    Unfinished(Hash),
+    /// What was said to be renamed.
+    #[error("nothing can be renamed so")]
+    Rename(#[from] RenameError),
+    /// The realm cannot run before everything is converted.
+    #[error(
+        "stored entities are found by values that change: {0}; so all of them have to be converted before the realm runs, \
+         without --later"
+    )]
+    IndexChanges(String),
+    /// A stored entity has no counterpart.
+    #[error("entity {database} of the database has no place under the new definitions")]
+    Entity {
+        /// Which.
+        database: DatabaseId,
+        /// Why.
+        #[source]
+        source: MigrationError,
+    },
+    /// The store.
+    #[error("the store could not be used")]
+    Store(#[from] StoreError),
+    /// An owner's state.
+    #[error("an owner's state could not be rebuilt")]
+    Recovery(#[from] RecoveryError),
+}
+
+/// A migration that nothing stands against so far.
+pub struct Preparation {
+    store: Store,
+    shard: Shard,
+    new: Schema,
+    migration: Migration,
+    renames: Vec<String>,
+    number: u32,
+}
+
+/// What a migration comes to.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// How many owners there are.
+    pub owners: u64,
+    /// How many parts of entities live on them, or are on their way.
+    pub parts: u64,
+    /// How many calls are under way.
+    pub calls: u64,
+    /// By type, how many stored entities there are.
+    pub stored: BTreeMap<String, u64>,
+    /// What has no counterpart: the first [`NAMED`].
+    pub refused: Vec<String>,
+    /// How many more.
+    pub unnamed: u64,
+    receivers: Receivers,
+}
+
+impl Preparation {
+    /// Holds a realm against new definitions, with what is said to be renamed.
+    ///
+    /// # Errors
+    /// When it is not to be migrated to them now.
+    pub async fn begin(store: Store, shard: Shard, new: Schema, said: Vec<Rename>) -> Result<Self, MigrateError> {
+        let read = |transaction: Transaction| async move {
+            let realm = transaction.get(&director::realm_key()).await?;
+            let closed = transaction.get(&director::closed_key()).await?;
+            let converting = transaction.get(&converting_key()).await?;
+            let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
+            Ok::<_, StoreError>((realm, closed.is_some(), converting.is_some()))
+        };
+        let (realm, is_closed, is_converting) = store.read(read).await?;
+        let realm = realm.ok_or(MigrateError::NoRealm)?;
+        let records = read_records(&store).await?;
+        let to = new.fingerprint();
+        if is_converting {
+            return Err(MigrateError::Unfinished(realm.schema));
+        }
+        if to == realm.schema {
+            return Err(MigrateError::Same);
+        }
+        if records.iter().any(|record| record.from == to) {
+            return Err(MigrateError::Downgrade);
+        }
+        if !is_closed {
+            return Err(MigrateError::NotStopped);
+        }
+        let old = read_schema(&store, realm.schema).await?;
+        let renames = Renames::new(&old, &new, said)?;
+        let migration = Migration {
+            from: realm.schema,
+            to,
+            plan: Plan::new(&old, &new, &renames),
+            receivers: Receivers::new(),
+        };
+        Ok(Self {
+            store,
+            shard,
+            new,
+            migration,
+            renames: renames.all().map(|rename| rename.to_string()).collect(),
+            number: u32::try_from(records.len()).expect("invariant: they are numbered by 32 bits"),
+        })
+    }
+
+    /// The definitions that the realm has.
+    #[must_use]
+    pub fn old(&self) -> &Schema {
+        self.migration.plan.old()
+    }
+
+    /// Tries out what becomes of everything that the realm holds. Changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be read; what has no counterpart is in the survey.
+    pub async fn survey(&self) -> Result<Survey, MigrateError> {
+        let mut survey = Survey::default();
+        let migrations = Migrations::read(&self.store).await?;
+        let mut states = Vec::new();
+        for (owner, record) in read_owners(&self.store).await? {
+            let mut state = recover(&self.store, record.shard, owner, record.kind).await?.state;
+            // Its log may have stood still through the migration before.
+            match migrations.convert(&mut state, self.migration.from) {
+                Ok(()) => states.push(state),
+                Err(why) => survey.refuse(why.to_string()),
+            }
+        }
+        survey.receivers = receivers(&states);
+        let migration = Migration {
+            receivers: survey.receivers.clone(),
+            ..self.migration.clone()
+        };
+        for state in &mut states {
+            survey.owners += 1;
+            survey.parts += (state.entities.len() + state.departing.len()) as u64;
+            survey.calls += calls_of(state).count() as u64;
+            if let Err(why) = try_out(&migration, state) {
+                survey.refuse(why.to_string());
+            }
+        }
+        let mut after = DatabaseId(0);
+        while let Some(page) = read_page(&self.store, after).await? {
+            for (id, kept) in &page {
+                after = *id;
+                let before = migrations.entity(kept);
+                let converted = before.and_then(|before| {
+                    let plan = &self.migration.plan;
+                    plan.convert_stored(&before.entity_type, &before.properties)
+                });
+                *survey.stored.entry(kept.entity.entity_type.clone()).or_default() += 1;
+                if let Err(error) = converted {
+                    survey.refuse(format!("entity {id} of the database: {error}"));
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Whether the realm may run before stored entities are converted: whether all of them are found by the same as before.
+    ///
+    /// # Errors
+    /// [`MigrateError::IndexChanges`] names the first property that stands against it.
+    pub fn may_be_later(&self) -> Result<(), MigrateError> {
+        let plan = &self.migration.plan;
+        let is_indexed = |property: &annals_def::Property| property.persistent && property.indexed != Index::None;
+        for old in plan.old().types() {
+            let Some(new) = plan.new_type(old.id) else { continue };
+            let plans = &plan.of_type(old.id).properties;
+            for (property, plan) in old
+                .properties
+                .iter()
+                .zip(plans)
+                .filter(|(property, _)| is_indexed(property))
+            {
+                let now = plan.new.and_then(|id| new.property(id));
+                let same = now.is_some_and(|now| {
+                    let names = (&old.name, &property.name) == (&new.name, &now.name);
+                    names && now.persistent && now.indexed == property.indexed && now.data_type == property.data_type
+                });
+                if !same {
+                    return Err(MigrateError::IndexChanges(format!("{}.{}", old.name, property.name)));
+                }
+            }
+            let was = |name: &str| old.property_named(name).is_some_and(is_indexed);
+            if let Some(added) = new.properties.iter().find(|now| is_indexed(now) && !was(&now.name)) {
+                return Err(MigrateError::IndexChanges(format!("{}.{}", new.name, added.name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the realm one of the new definitions. From here on there is no way back; [`convert_next`] is to be called until
+    /// nothing is left, before the realm runs or, with `later`, while it does.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub async fn decide(&self, survey: &Survey, at: WallTime, later: bool) -> Result<(), MigrateError> {
+        let record = MigrationRecord {
+            from: self.migration.from,
+            to: self.migration.to,
+            at,
+            leaves: LeafIndex(0),
+            renames: self.renames.clone(),
+            receivers: survey
+                .receivers
+                .iter()
+                .map(|(entity, found)| (*entity, *found))
+                .collect(),
+        };
+        let converting = Converting {
+            of: survey.stored.values().sum(),
+            later,
+            ..Converting::default()
+        };
+        let (encoded, record, shard) = (&self.new.encode(), &record, self.shard);
+        let work = |transaction: Transaction| async move {
+            let realm = transaction.get(&director::realm_key()).await?;
+            let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
+            let realm = realm.ok_or_else(|| StoreError::Corrupt("the realm is gone".into()))?;
+            if realm.schema == record.to {
+                // The answer to an earlier try was lost.
+                return Ok(());
+            }
+            let tree = Tree::decode(transaction.get(&tree_key(shard)).await?.as_deref())?;
+            let record = MigrationRecord {
+                leaves: LeafIndex(tree.size),
+                ..record.clone()
+            };
+            let schema = record.to;
+            transaction.set(&director::realm_key(), &director::Realm { schema, ..realm }.encode())?;
+            for (key, chunk) in chunks(&director::schema_key(schema), encoded) {
+                transaction.set(&key, chunk)?;
+            }
+            for (key, chunk) in chunks(&key_of(self.number), &record.encode()) {
+                transaction.set(&key, chunk)?;
+            }
+            transaction.set(&converting_key(), &converting.encode())
+        };
+        self.store.run_repeatable(work).await?;
+        Ok(())
+    }
+}
+
+impl Survey {
+    /// Whether everything has a counterpart.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    fn refuse(&mut self, why: String) {
+        if self.refused.len() < NAMED {
+            self.refused.push(why);
+        } else {
+            self.unnamed += 1;
+        }
+    }
+}
+
+/// How far the conversion of stored entities is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// How many were converted since it began.
+    pub converted: u64,
+    /// How many there were then.
+    pub of: u64,
+    /// Those that are not found by a value, of the slice that was converted last: another entity has it.
+    pub taken: Vec<String>,
+    /// Whether nothing is left.
+    pub is_done: bool,
+}
+
+/// Whether stored entities of a realm are still to be converted, and how far that is.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_converting(store: &Store) -> Result<Option<Converting>, StoreError> {
+    let read = |transaction: Transaction| async move { transaction.get(&converting_key()).await };
+    let value = store.read(read).await?;
+    value.map(|value| Converting::decode(&value)).transpose()
+}
+
+/// Converts the next slice of stored entities, in one transaction. `present` are the realm's definitions.
+///
+/// # Errors
+/// When one has no counterpart, which a survey would have said; or the store cannot be used.
+pub async fn convert_next(store: &Store, present: &Schema, migrations: &Migrations) -> Result<Converted, MigrateError> {
+    let work = |transaction: Transaction| async move {
+        let key = converting_key();
+        let Some(value) = transaction.get(&key).await? else {
+            return Ok(Converted {
+                is_done: true,
+                ..Converted::default()
+            });
+        };
+        let mut converting = Converting::decode(&value)?;
+        let slice = convert_slice(&transaction, (present, migrations), converting.upto).await?;
+        converting.converted += slice.converted;
+        match slice.upto {
+            Some(upto) => {
+                converting.upto = upto;
+                transaction.set(&key, &converting.encode())?;
+            }
+            None => transaction.clear(&key)?,
+        }
+        Ok::<_, MigrateError>(Converted {
+            converted: converting.converted,
+            of: converting.of,
+            taken: slice.taken,
+            is_done: slice.upto.is_none(),
+        })
+    };
+    Ok(store.run_repeatable(work).await?.0)
+}
+
+/// Converts all stored entities that are of former definitions, of a store that nobody else uses.
+pub(crate) async fn convert_all(store: &Store, present: &Schema, migrations: &Migrations) -> Result<(), MigrateError> {
+    let mut after = Some(DatabaseId(0));
+    while let Some(from) = after {
+        let work =
+            |transaction: Transaction| async move { convert_slice(&transaction, (present, migrations), from).await };
+        after = store.run_repeatable(work).await?.0.upto;
+    }
+    Ok(())
+}
+
+/// What was done in one transaction.
+struct Slice {
+    /// The last entity that was looked at; `None` if there are no more.
+    upto: Option<DatabaseId>,
+    converted: u64,
+    taken: Vec<String>,
+}
+
+async fn convert_slice(
+    transaction: &Transaction,
+    (present, migrations): (&Schema, &Migrations),
+    after: DatabaseId,
+) -> Result<Slice, MigrateError> {
+    let mut slice = Slice {
+        upto: None,
+        converted: 0,
+        taken: Vec::new(),
+    };
+    let mut bytes = 0;
+    for id in page_after(transaction, after).await? {
+        slice.upto = Some(id);
+        let Some(kept) = stored::read_kept(transaction, id).await? else {
+            continue;
+        };
+        if kept.generation >= migrations.generation() {
+            continue;
+        }
+        let entity = migrations.entity(&kept);
+        let entity = entity.map_err(|source| MigrateError::Entity { database: id, source })?;
+        let before = (migrations.schema_of(kept.generation, present), &kept.entity);
+        let definitions = (present, migrations.generation());
+        let written = stored::write(transaction, definitions, id, Some(before), &entity).await?;
+        let taken = |Taken { property, holder }: &Taken| {
+            format!("entity {id} of the database has the {property} of entity {holder} and is not found by it")
+        };
+        slice.taken.extend(written.taken.iter().map(taken));
+        slice.converted += 1;
+        bytes += written.bytes;
+        if bytes >= SLICE_BYTES {
+            break;
+        }
+    }
+    Ok(slice)
+}
+
+/// The next stored entities, some of them.
+async fn page_after(transaction: &Transaction, after: DatabaseId) -> Result<Vec<DatabaseId>, StoreError> {
+    let all = database::entities();
+    let begin = KeyRange::prefix(&database::entity_key(after)).end;
+    let range = KeyRange::new(begin, all.end);
+    let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
+    let ids: Result<BTreeSet<DatabaseId>, StoreError> =
+        page.rows.iter().map(|(key, _)| database::entity_of(key)).collect();
+    Ok(ids?.into_iter().collect())
+}
+
+async fn read_page(store: &Store, after: DatabaseId) -> Result<Option<Vec<(DatabaseId, Kept)>>, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let mut page = Vec::new();
+        for id in page_after(&transaction, after).await? {
+            page.extend(stored::read_kept(&transaction, id).await?.map(|kept| (id, kept)));
+        }
+        Ok::<_, StoreError>(page)
+    };
+    Ok(Some(store.read(read).await?).filter(|page| !page.is_empty()))
+}
+
+/// All owners of all shards.
+async fn read_owners(store: &Store) -> Result<Vec<(annals_ids::OwnerId, OwnerRecord)>, StoreError> {
+    let mut found = Vec::new();
+    let mut range = owners::owners();
+    loop {
+        let rows = &range;
+        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let page = store.read(read).await?;
+        for (key, value) in &page.rows {
+            found.push((owners::owner_of(key)?, OwnerRecord::decode(value)?));
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// The types of all to whom calls of methods are under way.
+fn receivers(states: &[OwnerState]) -> Receivers {
+    let called: BTreeSet<EntityId> = states
+        .iter()
+        .flat_map(calls_of)
+        .filter(|(_, call)| matches!(call, Call::Method { .. }))
+        .filter_map(|(to, _)| Some(to.entity()?.0))
+        .collect();
+    let mut found: Receivers = called.into_iter().map(|entity| (entity, None)).collect();
+    for (entity, type_id) in states.iter().flat_map(types_of) {
+        if let Some(receiver) = found.get_mut(&entity) {
+            *receiver = Some(type_id);
+        }
+    }
+    found
+}
+
+fn try_out(migration: &Migration, state: &mut OwnerState) -> Result<(), Impossible> {
+    if state.tail.batch.0 == 0 {
+        return Ok(());
+    }
+    migration.convert(state)
+}

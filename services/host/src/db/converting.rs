@@ -1,0 +1,50 @@
+//! Converts stored entities that were written under former definitions, beside everything else that db does.
+
+use std::{sync::Arc, time::Duration};
+
+use annals_db::{
+    Migrations,
+    migrating::{MigrateError, convert_next, read_converting},
+};
+use annals_def::Schema;
+use annals_store::Store;
+
+use crate::telemetry::Chain;
+
+/// Between two slices: db has other things to do, and what is loaded before its turn is converted then.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// After a failure.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// Converts all of them, and then does nothing more.
+pub(super) async fn convert_all(store: Store, present: Arc<Schema>) {
+    while let Err(error) = convert(&store, &present).await {
+        tracing::error!(error = %Chain(&error), "stored entities are not converted; it is tried again");
+        tokio::time::sleep(AGAIN_AFTER).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+async fn convert(store: &Store, present: &Schema) -> Result<(), MigrateError> {
+    if read_converting(store).await?.is_none() {
+        return Ok(());
+    }
+    let migrations = Migrations::read(store).await?;
+    loop {
+        let slice = convert_next(store, present, &migrations).await?;
+        for taken in &slice.taken {
+            tracing::error!(%taken, "a value that only one entity may have");
+        }
+        if slice.is_done {
+            tracing::info!("all stored entities are of the realm's definitions");
+            return Ok(());
+        }
+        tracing::info!(
+            converted = slice.converted,
+            of = slice.of,
+            "stored entities are converted"
+        );
+        tokio::time::sleep(PAUSE).await;
+    }
+}
