@@ -1,7 +1,6 @@
 //! Questions about stored entities: read-only, bounded, page by page.
 
 use annals_def::{Schema, Value};
-use annals_event::Malformed;
 use annals_ids::DatabaseId;
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,

@@ -369,6 +369,7 @@ impl Realm {
             | Alarm::Ledger { .. }
             | Alarm::Unreadable { .. }
             | Alarm::TooLarge { .. }
+            | Alarm::Unconverted { .. }
             | Alarm::UnknownType { .. } => false,
         };
         assert!(known, "seed {}: {alarm}", self.seed);

@@ -1,6 +1,10 @@
-//! A realm that is stopped in order, as an operator stops it, and started again.
+//! A realm that is stopped in order, as an operator stops it, migrated to other definitions, and started again.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use annals::{
     stopping::Stopping,
@@ -31,7 +35,11 @@ const STOPS: Duration = Duration::from_secs(30);
 const STANDS: Duration = Duration::from_millis(1_500);
 
 async fn start(data: &Path) -> Realm {
-    let plan = RealmPlan::new(REALM, &repository().join("defs"), data);
+    start_with(&repository().join("defs"), data).await
+}
+
+async fn start_with(definitions: &Path, data: &Path) -> Realm {
+    let plan = RealmPlan::new(REALM, definitions, data);
     let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
     for name in ["base-1", "base-2", "cell-1", "cell-2"] {
         until(STOPS, "owners to be held", || log_of(data, name).contains("taken over")).await;
@@ -72,6 +80,58 @@ async fn began(store: &Store) -> u64 {
         .expect("readable")
         .began
         .0
+}
+
+/// The sample world with other definitions: monsters' species has another name and another number, they have a
+/// mood, and there is no patrol node, so that it is not the sample's game that runs on them.
+fn other_definitions(folder: &Path) -> PathBuf {
+    let (from, to) = (repository().join("defs"), folder.join("defs"));
+    for below in ["", "entity_defs", "entity_defs/interfaces"] {
+        fs::create_dir_all(to.join(below)).expect("a folder for definitions");
+        for entry in fs::read_dir(from.join(below)).expect("definitions") {
+            let path = entry.expect("definitions").path();
+            let is_definition = path
+                .extension()
+                .is_some_and(|ending| ending == "def" || ending == "xml");
+            if is_definition && !path.ends_with("user_data_objects.xml") {
+                let name = path.file_name().expect("a file");
+                fs::copy(&path, to.join(below).join(name)).expect("it can be copied");
+            }
+        }
+    }
+    let monster = to.join("entity_defs/Monster.def");
+    let before = fs::read_to_string(&monster).expect("the sample's monster");
+    let added = "<mood> <Type> INT32 </Type> <Flags> CELL_PRIVATE </Flags> <Default> 7 </Default> </mood>";
+    let after = before
+        .replace("<Properties>", &format!("<Properties>{added}"))
+        .replace("<species>", "<kind>")
+        .replace("</species>", "</kind>");
+    assert_ne!(before, after);
+    fs::write(&monster, after).expect("it can be written");
+    to
+}
+
+/// Has the whole log verified.
+async fn verified(data: &Path, what: &str) -> String {
+    let mut verify = Command::new(binary("annals").expect("it is built"));
+    let (status, said) = run(verify.args(["log", "verify", "--data"]).arg(data)).await;
+    assert!(status.success(), "{what}: {said}");
+    said
+}
+
+/// Migrates the realm that is stopped, and says what was said.
+async fn migrate(data: &Path, definitions: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(binary("annals").expect("it is built"));
+    command.args(["realm", "migrate", "--realm", REALM, "--rename", "Monster.species=kind"]);
+    command
+        .arg("--data")
+        .arg(data)
+        .arg("--defs")
+        .arg(definitions)
+        .args(more);
+    let (status, said) = run(&mut command).await;
+    println!("{said}");
+    (status.code(), said)
 }
 
 /// Which of these words stand on a line, in the order of the lines.
@@ -142,16 +202,28 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
     ended_in_order(data);
 
     // Everything is folded, and the store says that nobody holds anything.
-    let mut verify = Command::new(binary("annals").expect("it is built"));
-    let (status, said) = run(verify.args(["log", "verify", "--data"]).arg(data)).await;
-    assert!(status.success() && said.contains(" 0 batches beyond"), "{said}");
+    let said = verified(data, "whole once it is stopped").await;
+    assert!(said.contains(" 0 batches beyond"), "{said}");
     let closed = store(data);
     assert!(Grants::is_closed(&closed).await.expect("readable"));
     let before = began(&closed).await;
     drop(closed);
 
+    let beside = tempfile::tempdir().expect("a folder for definitions");
+    let others = other_definitions(beside.path());
+    let (code, said) = migrate(data, &others, &["--dry-run"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("everything has a place; nothing was changed"), "{said}");
+    let (code, said) = migrate(data, &others, &[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("migrated to schema"), "{said}");
+    let (code, said) = migrate(data, &repository().join("defs"), &[]).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("downgrade"), "{said}");
+    verified(data, "whole before it runs again").await;
+
     tokio::time::sleep(STANDS).await;
-    let realm = start(data).await;
+    let realm = start_with(&others, data).await;
     let director = log_of(data, "director");
     assert!(director.contains("was stopped in order"), "{director}");
     let begins = order_of(&director, &["service=\"base\"", "service=\"cell\"", "granted"]);
@@ -164,6 +236,13 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
     assert!(
         stood >= STANDS.as_millis() as u64,
         "game time has not passed while nothing ran: the realm counts {stood} ms less"
+    );
+    verified(data, "its whole past, under either definitions").await;
+    let mut tail = Command::new(binary("annals").expect("it is built"));
+    let (_, told) = run(tail.args(["log", "tail", "-n", "100000", "--data"]).arg(data)).await;
+    assert!(
+        !told.contains("property ") && told.contains("Monster"),
+        "every event is told in the words of its time"
     );
 }
 
