@@ -433,6 +433,22 @@ async fn take(transaction: &Transaction, counter: Counter, count: u64) -> Result
     Ok(next..next + count)
 }
 
+async fn read_converting(transaction: &Transaction) -> Result<Option<Converting>, StoreError> {
+    let value = transaction.get(&migrations::converting_key()).await?;
+    value.map(|value| Converting::decode(&value)).transpose()
+}
+
+/// Whether the realm had these definitions and has others now.
+async fn was_migrated_from(transaction: &Transaction, schema: Hash) -> Result<bool, StoreError> {
+    for number in 0..migrations::generation(transaction).await? {
+        let value = read_chunks(transaction, &migrations::key_of(number)).await?;
+        if MigrationRecord::decode(&value.unwrap_or_default())?.from == schema {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 #[cfg(test)]
 mod tests {
     use annals_store::{
@@ -473,20 +489,4 @@ mod tests {
             assert_eq!(granted, stored, "{fault:?}");
         }
     }
-}
-
-async fn read_converting(transaction: &Transaction) -> Result<Option<Converting>, StoreError> {
-    let value = transaction.get(&migrations::converting_key()).await?;
-    value.map(|value| Converting::decode(&value)).transpose()
-}
-
-/// Whether the realm had these definitions and has others now.
-async fn was_migrated_from(transaction: &Transaction, schema: Hash) -> Result<bool, StoreError> {
-    for number in 0..migrations::generation(transaction).await? {
-        let value = read_chunks(transaction, &migrations::key_of(number)).await?;
-        if MigrationRecord::decode(&value.unwrap_or_default())?.from == schema {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
