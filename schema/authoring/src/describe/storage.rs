@@ -1,10 +1,13 @@
 //! How the store keeps a property.
 //!
-//! A stored entity is one value under its database id: the name of its type, and of each persistent property the name
-//! and the value, which describes itself, so that it outlives a change of the schema. Names are behind their length, numbers
-//! in base 128; db writes it.
+//! A stored entity is one value under its database id: its generation, the name of its type, and of each persistent property
+//! the name and the value, which describes itself, so that it outlives a change of the schema. Names are behind their length,
+//! numbers in base 128; db writes it.
 
 use annals_def::{DataType, EntityType, Index, Property, Size, Value};
+
+/// Bytes of how often a realm was migrated when an entity was written: more are taken only from the 128th time on.
+const GENERATION_BYTES: usize = 1;
 
 /// How a persistent property is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,9 +61,9 @@ impl Storage {
         })
     }
 
-    /// Bytes of a stored entity before its properties: the name of its type, and their count.
+    /// Bytes of a stored entity before its properties: its generation, the name of its type, and their count.
     pub(super) fn head(type_name: &str, properties: usize) -> usize {
-        with_length(type_name.len()) + number(properties as u64)
+        GENERATION_BYTES + with_length(type_name.len()) + number(properties as u64)
     }
 }
 

@@ -153,8 +153,8 @@ fn stored_sizes_are_those_that_the_store_is_given() {
                 entity_type: String::new(),
                 properties: [(storage.key.clone(), stored.properties[&storage.key].clone())].into(),
             };
-            // The length of no name and a count of one take a byte each.
-            let bytes = entry.encode().len() - 2;
+            // The generation, the length of no name and a count of one take a byte each.
+            let bytes = entry.encode().len() - 3;
             assert_eq!(storage.size.of_default(), bytes, "seed {seed}: {}", storage.key);
             assert!(
                 storage.size.fixed().is_none_or(|fixed| fixed == bytes),
