@@ -335,14 +335,7 @@ fn everything_becomes_what_the_plan_says_on_load_as_in_bulk_or_nothing_does() {
             .collect();
         immediate(preparation.decide(&survey, WallTime(9_500), false)).expect("the store answers");
         // On load, before anything was converted.
-        for (id, (name, properties)) in &expected {
-            let loaded = read(id);
-            assert_eq!(
-                (&loaded.entity_type, &loaded.properties),
-                (name, properties),
-                "seed {seed}"
-            );
-        }
+        check_loaded(seed, &world.store, &expected);
         let migrations = immediate(Migrations::read(&world.store)).expect("readable");
         while !immediate(convert_next(&world.store, &pair.new, &migrations))
             .expect("a clean survey")
@@ -365,6 +358,20 @@ fn everything_becomes_what_the_plan_says_on_load_as_in_bulk_or_nothing_does() {
         migrated > PAIRS / 4 && refused > PAIRS / 20,
         "{migrated} migrated, {refused} refused"
     );
+}
+
+/// Every stored entity is loaded as the plan has it.
+fn check_loaded(seed: u64, store: &Store, expected: &BTreeMap<DatabaseId, (String, BTreeMap<String, Value>)>) {
+    for (id, (name, properties)) in expected {
+        let loaded = immediate(accounts::load(store, *id))
+            .expect("readable")
+            .expect("stored");
+        assert_eq!(
+            (&loaded.entity_type, &loaded.properties),
+            (name, properties),
+            "seed {seed}"
+        );
+    }
 }
 
 /// Every stored entity is found by what it holds now.
@@ -467,22 +474,27 @@ fn check_states(
         taken.write(&mut folder, &world.store, false);
         let recovered = state_of(&world.store, &taken);
         assert_eq!(recovered.hash(), taken.journal.state().hash(), "seed {seed}: recovery");
-        // The whole past, under both.
-        let mut replayed = OwnerState::new(recovered.owner, recovered.kind);
-        let archived = immediate(read_archived(&world.store, SHARD, recovered.owner, BatchNumber(0), 64));
-        for (_, bytes) in archived.expect("an archive") {
-            let batch = Batch::read(&bytes).expect("a batch");
-            assert!(
-                !batch.header.opens || batch.header.number.0 == 1 || replayed.fold(&batch).is_err(),
-                "seed {seed}: nobody folds it without converting"
-            );
-            migrations.fold(&mut replayed, &batch).expect("it replays");
-            if replayed.tail == before.tail {
-                assert_eq!(replayed.hash(), before.hash(), "seed {seed}: the past");
-            }
-        }
-        assert_eq!(replayed.hash(), recovered.hash(), "seed {seed}: replay");
+        check_past(seed, &world.store, migrations, &before, &recovered);
     }
+}
+
+/// The whole past replays, under the definitions of each time.
+fn check_past(seed: u64, store: &Store, migrations: &Migrations, before: &OwnerState, recovered: &OwnerState) {
+    // The whole past, under both.
+    let mut replayed = OwnerState::new(recovered.owner, recovered.kind);
+    let archived = immediate(read_archived(store, SHARD, recovered.owner, BatchNumber(0), 64));
+    for (_, bytes) in archived.expect("an archive") {
+        let batch = Batch::read(&bytes).expect("a batch");
+        assert!(
+            !batch.header.opens || batch.header.number.0 == 1 || replayed.fold(&batch).is_err(),
+            "seed {seed}: nobody folds it without converting"
+        );
+        migrations.fold(&mut replayed, &batch).expect("it replays");
+        if replayed.tail == before.tail {
+            assert_eq!(replayed.hash(), before.hash(), "seed {seed}: the past");
+        }
+    }
+    assert_eq!(replayed.hash(), recovered.hash(), "seed {seed}: replay");
 }
 
 fn check_calls(seed: u64, plan: &annals_def::Plan, old: &Image, new: &Image) {
@@ -563,10 +575,14 @@ fn check_restored(seed: u64, store: &Store, pair: &Pair) {
         rows_of(&restore(leaves.len() as u64)) == rows_of(store),
         "seed {seed}: restored"
     );
-    let former = restore(old.saturating_sub(1));
+    check_former(seed, &restore(old.saturating_sub(1)), pair);
+}
+
+/// Before the migration it is a realm of the old definitions.
+fn check_former(seed: u64, former: &Store, pair: &Pair) {
     let begun = |schema: &Schema| {
         let grants = immediate(async {
-            let term = Grants::watch(&former).await.expect("readable");
+            let term = Grants::watch(former).await.expect("readable");
             Grants::lead(former.clone(), PROCESS, term).await
         });
         immediate(
@@ -620,6 +636,26 @@ fn migrate(store: &Store, pair: &Pair) -> Result<(), MigrateError> {
     Ok(())
 }
 
+/// A store whose user dies in its commit after `at`, which is applied or not.
+fn dying(store: &Store, at: u64, applied: bool) -> Store {
+    let mut commits = 0;
+    FaultyStore::wrap(store, move |call| {
+        let dies = commits > at;
+        match call {
+            _ if dies => Fault::Unavailable,
+            faults::Call::Commit => {
+                commits += 1;
+                match (commits > at, applied) {
+                    (true, true) => Fault::AnswerLost,
+                    (true, false) => Fault::RequestLost,
+                    (false, _) => Fault::None,
+                }
+            }
+            _ => Fault::None,
+        }
+    })
+}
+
 #[test]
 fn a_migration_that_is_killed_anywhere_goes_on_and_ends_as_if_it_had_not_been() {
     /// So many that they are converted in several transactions.
@@ -653,22 +689,7 @@ fn a_migration_that_is_killed_anywhere_goes_on_and_ends_as_if_it_had_not_been() 
     for applied in [false, true] {
         for at in 0.. {
             let store = realm();
-            let mut commits = 0;
-            let failing = FaultyStore::wrap(&store, move |call| {
-                let dies = commits > at;
-                match call {
-                    _ if dies => Fault::Unavailable,
-                    faults::Call::Commit => {
-                        commits += 1;
-                        match (commits > at, applied) {
-                            (true, true) => Fault::AnswerLost,
-                            (true, false) => Fault::RequestLost,
-                            (false, _) => Fault::None,
-                        }
-                    }
-                    _ => Fault::None,
-                }
-            });
+            let failing = dying(&store, at, applied);
             let ended = migrate(&failing, &pair);
             let begun = immediate(async {
                 let grants = Grants::lead(store.clone(), PROCESS, Grants::watch(&store).await?)

@@ -8,7 +8,7 @@ use std::sync::{
 use std::time::Duration;
 
 use annals_db::{Migrations, recover};
-use annals_event::{Batch, Imprint, OwnerState};
+use annals_event::{Batch, FrozenBatch, Imprint, OwnerState};
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, Shard};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner, Role,
@@ -543,21 +543,8 @@ async fn take_over<R: Role>(
         reading.batches.iter().cloned(),
         reading.last,
     )?;
-    let mut state = recovered.state;
     let schema = process.schema.fingerprint();
-    for frozen in &chain.beyond {
-        let batch = Batch::read(&frozen.bytes)?;
-        if state.goes_over(&batch.header)? {
-            Migrations::read(&process.store).await?.fold(&mut state, &batch)?;
-        } else {
-            state.fold(&batch)?;
-        }
-    }
-    if state.tail.batch.0 > 0 && state.schema != schema {
-        // Rule M2: the realm was migrated since, and the `Open` that comes next is of the new definitions.
-        Migrations::read(&process.store).await?.convert(&mut state, schema)?;
-        tracing::info!(%owner, "its state is converted to the realm's new definitions");
-    }
+    let state = fold_beyond(process, recovered.state, &chain.beyond).await?;
     let imprint = Imprint {
         realm: process.realm.clone(),
         owner,
@@ -583,6 +570,29 @@ async fn take_over<R: Role>(
         epoch,
         metrics: Arc::clone(&process.metrics),
     })
+}
+
+/// Folds what lies beyond the archive. Where the realm was migrated since, the state is converted to the new definitions: the
+/// `Open` that comes next is of those (rule M3).
+async fn fold_beyond(
+    process: &Process,
+    mut state: OwnerState,
+    beyond: &[FrozenBatch],
+) -> Result<OwnerState, TakeError> {
+    for frozen in beyond {
+        let batch = Batch::read(&frozen.bytes)?;
+        if state.goes_over(&batch.header)? {
+            Migrations::read(&process.store).await?.fold(&mut state, &batch)?;
+        } else {
+            state.fold(&batch)?;
+        }
+    }
+    let schema = process.schema.fingerprint();
+    if state.tail.batch.0 > 0 && state.schema != schema {
+        Migrations::read(&process.store).await?.convert(&mut state, schema)?;
+        tracing::info!(owner = %state.owner, "its state is converted to the realm's new definitions");
+    }
+    Ok(state)
 }
 
 async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<Opening>, StoreError> {

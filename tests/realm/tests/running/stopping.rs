@@ -172,6 +172,20 @@ fn ended_in_order(data: &Path) {
     }
 }
 
+/// Migrates the realm to other definitions, and cannot be brought to go back.
+async fn migrated(data: &Path, others: &Path) {
+    let (code, said) = migrate(data, others, &["--dry-run"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("everything has a place; nothing was changed"), "{said}");
+    let (code, said) = migrate(data, others, &[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("migrated to schema"), "{said}");
+    let (code, said) = migrate(data, &repository().join("defs"), &[]).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("downgrade"), "{said}");
+    verified(data, "whole before it runs again").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
     if !are_built() {
@@ -211,16 +225,7 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
 
     let beside = tempfile::tempdir().expect("a folder for definitions");
     let others = other_definitions(beside.path());
-    let (code, said) = migrate(data, &others, &["--dry-run"]).await;
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("everything has a place; nothing was changed"), "{said}");
-    let (code, said) = migrate(data, &others, &[]).await;
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("migrated to schema"), "{said}");
-    let (code, said) = migrate(data, &repository().join("defs"), &[]).await;
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("downgrade"), "{said}");
-    verified(data, "whole before it runs again").await;
+    migrated(data, &others).await;
 
     tokio::time::sleep(STANDS).await;
     let realm = start_with(&others, data).await;
