@@ -341,14 +341,7 @@ fn everything_becomes_what_the_plan_says_on_load_as_in_bulk_or_nothing_does() {
             .expect("a clean survey")
             .is_done
         {}
-        for (id, (name, properties)) in &expected {
-            let loaded = read(id);
-            assert_eq!(
-                (&loaded.entity_type, &loaded.properties),
-                (name, properties),
-                "seed {seed}"
-            );
-        }
+        check_loaded(seed, &world.store, &expected);
         check_index(seed, &world.store, &pair.new, &expected);
         check_states(seed, &world, &pair, &plan, &migrations, [base, cell]);
         check_restored(seed, &world.store, &pair);
