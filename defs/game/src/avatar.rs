@@ -99,103 +99,41 @@ impl BaseBehaviour for Sample {
     }
 
     fn propose_trade(&self, own: &mut Base<'_, '_>, _caller: &Caller, partner: u64) -> Result<(), Failure> {
-        let what = wishes::PROPOSE;
-        wish(
-            own,
-            Wish {
-                what,
-                partner,
-                ..Wish::default()
-            },
-        )
+        wish(own, wishes::PROPOSE, |wish| wish.partner = partner)
     }
 
     fn offer(&self, own: &mut Base<'_, '_>, _caller: &Caller, trade: Deal, assets: Assets) -> Result<(), Failure> {
-        let what = wishes::OFFER;
-        wish(
-            own,
-            Wish {
-                what,
-                trade,
-                assets,
-                ..Wish::default()
-            },
-        )
+        wish(own, wishes::OFFER, |wish| (wish.trade, wish.assets) = (trade, assets))
     }
 
     fn withdraw(&self, own: &mut Base<'_, '_>, _caller: &Caller, trade: Deal, assets: Assets) -> Result<(), Failure> {
-        let what = wishes::WITHDRAW;
-        wish(
-            own,
-            Wish {
-                what,
-                trade,
-                assets,
-                ..Wish::default()
-            },
-        )
+        wish(own, wishes::WITHDRAW, |wish| {
+            (wish.trade, wish.assets) = (trade, assets);
+        })
     }
 
     fn accept_trade(&self, own: &mut Base<'_, '_>, _caller: &Caller, trade: Deal, version: u64) -> Result<(), Failure> {
-        let what = wishes::ACCEPT;
-        wish(
-            own,
-            Wish {
-                what,
-                trade,
-                version,
-                ..Wish::default()
-            },
-        )
+        wish(own, wishes::ACCEPT, |wish| {
+            (wish.trade, wish.version) = (trade, version);
+        })
     }
 
     fn cancel_trade(&self, own: &mut Base<'_, '_>, _caller: &Caller, trade: Deal) -> Result<(), Failure> {
-        let what = wishes::CANCEL;
-        wish(
-            own,
-            Wish {
-                what,
-                trade,
-                ..Wish::default()
-            },
-        )
+        wish(own, wishes::CANCEL, |wish| wish.trade = trade)
     }
 
     fn give(&self, own: &mut Base<'_, '_>, _caller: &Caller, partner: u64, assets: Assets) -> Result<(), Failure> {
-        let what = wishes::GIVE;
-        wish(
-            own,
-            Wish {
-                what,
-                partner,
-                assets,
-                ..Wish::default()
-            },
-        )
+        wish(own, wishes::GIVE, |wish| {
+            (wish.partner, wish.assets) = (partner, assets);
+        })
     }
 
     fn wear(&self, own: &mut Base<'_, '_>, _caller: &Caller, assets: Assets) -> Result<(), Failure> {
-        let what = wishes::WEAR;
-        wish(
-            own,
-            Wish {
-                what,
-                assets,
-                ..Wish::default()
-            },
-        )
+        wish(own, wishes::WEAR, |wish| wish.assets = assets)
     }
 
     fn take_off(&self, own: &mut Base<'_, '_>, _caller: &Caller, assets: Assets) -> Result<(), Failure> {
-        let what = wishes::TAKE_OFF;
-        wish(
-            own,
-            Wish {
-                what,
-                assets,
-                ..Wish::default()
-            },
-        )
+        wish(own, wishes::TAKE_OFF, |wish| wish.assets = assets)
     }
 
     fn show_holdings(&self, own: &mut Base<'_, '_>, _caller: &Caller, holdings: Holdings) -> Result<(), Failure> {
@@ -240,8 +178,13 @@ impl BaseBehaviour for Sample {
     }
 }
 
-/// Passes on what the player wants.
-fn wish(own: &mut Base<'_, '_>, wish: Wish) -> Result<(), Failure> {
+/// Passes on what the player wants, one of [`wishes`] with what belongs to it.
+fn wish(own: &mut Base<'_, '_>, what: u8, complete: impl FnOnce(&mut Wish)) -> Result<(), Failure> {
+    let mut wish = Wish {
+        what,
+        ..Wish::default()
+    };
+    complete(&mut wish);
     match own.account()? {
         Some(account) => Ok(account::BaseMailbox(account).wish(own.context, wish)?),
         None => Ok(()),

@@ -1348,7 +1348,9 @@ pub mod account {
 
 /// `Avatar`, entity type 1.
 pub mod avatar {
-    use super::{Appearance, AppearanceEdit, Assets, Deal, Effect, Holdings, Home, HomeEdit, Table};
+    use super::{
+        Appearance, AppearanceEdit, Assets, Deal, Effect, Holdings, Home, HomeEdit, Table,
+    };
     use annals_def::typed::Typed;
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};

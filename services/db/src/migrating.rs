@@ -13,12 +13,12 @@ use annals_def::{Index, MigrationError, Plan, Rename, RenameError, Renames, Sche
 use annals_event::{Call, Impossible, Migration, OwnerState, Receivers, calls_of, types_of};
 use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, Shard, WallTime};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, Order, Store, StoreError, Transaction,
     layout::{
         archive::{Tree, tree_key},
         chunks, database, director,
         migrations::{Converting, MigrationRecord, converting_key, key_of},
-        owners::{self, OwnerRecord},
+        owners,
     },
 };
 use thiserror::Error;
@@ -180,7 +180,8 @@ impl Preparation {
         let mut survey = Survey::default();
         let migrations = Migrations::read(&self.store).await?;
         let mut states = Vec::new();
-        for (owner, record) in read_owners(&self.store).await? {
+        let listing = |transaction: Transaction| async move { owners::read_owners(&transaction).await };
+        for (owner, record) in self.store.read(listing).await? {
             let mut state = recover(&self.store, record.shard, owner, record.kind).await?.state;
             // Its log may have stood still through the migration before.
             match migrations.convert(&mut state, self.migration.from) {
@@ -452,24 +453,6 @@ async fn read_page(store: &Store, after: DatabaseId) -> Result<Option<Vec<(Datab
         Ok::<_, StoreError>(page)
     };
     Ok(Some(store.read(read).await?).filter(|page| !page.is_empty()))
-}
-
-/// All owners of all shards.
-async fn read_owners(store: &Store) -> Result<Vec<(annals_ids::OwnerId, OwnerRecord)>, StoreError> {
-    let mut found = Vec::new();
-    let mut range = owners::owners();
-    loop {
-        let rows = &range;
-        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
-        let page = store.read(read).await?;
-        for (key, value) in &page.rows {
-            found.push((owners::owner_of(key)?, OwnerRecord::decode(value)?));
-        }
-        match page.rows.last().filter(|_| page.more) {
-            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
-            None => return Ok(found),
-        }
-    }
 }
 
 /// The types of all to whom calls of methods are under way.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use annals_ids::{Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, Store, StoreError, Transaction,
     layout::{
         chunks,
         director::{self, Counter, Realm, Term},
@@ -23,9 +23,6 @@ pub const ID_BLOCK: u64 = 1 << 20;
 
 /// No owner has this number: they count up from 1.
 const NONE_TRIED: u32 = 0;
-
-/// Rows read at a time.
-const PAGE: usize = 256;
 
 /// Why the director could not do something.
 #[derive(Debug, Error)]
@@ -373,27 +370,12 @@ impl Grants {
 /// When the store cannot be read.
 pub async fn read_owners(store: &Store) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
     store
-        .read(|transaction: Transaction| async move { list_owners(&transaction).await })
+        .read(|transaction: Transaction| async move { owners::read_owners(&transaction).await })
         .await
 }
 
-async fn list_owners(transaction: &Transaction) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
-    let mut found = BTreeMap::new();
-    let mut range = owners::owners();
-    loop {
-        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
-        for (key, value) in &page.rows {
-            found.insert(owners::owner_of(key)?, OwnerRecord::decode(value)?);
-        }
-        match page.rows.last().filter(|_| page.more) {
-            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
-            None => return Ok(found),
-        }
-    }
-}
-
 async fn find_single(transaction: &Transaction, kind: OwnerKind) -> Result<Option<(OwnerId, OwnerRecord)>, StoreError> {
-    let owners = list_owners(transaction).await?;
+    let owners = owners::read_owners(transaction).await?;
     Ok(owners.into_iter().find(|(_, record)| record.kind == kind))
 }
 

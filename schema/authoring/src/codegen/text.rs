@@ -143,7 +143,8 @@ impl Text {
     /// A list of imports: on one line if it fits, else as many to a line as do.
     pub(super) fn fill(&mut self, head: &str, elements: &[String], tail: &str) {
         let line = format!("{head}{}{tail}", elements.join(", "));
-        if self.column() + line.len() <= WIDTH {
+        // rustfmt keeps room for braces that are counted already.
+        if self.column() + line.len() + "{}".len() <= WIDTH {
             return self.line(&line);
         }
         self.open(head);

@@ -9,11 +9,8 @@ use annals_ids::{
 };
 use annals_node::chain::Step;
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
-    layout::{
-        archive, chunks,
-        owners::{self, OwnerRecord},
-    },
+    StoreError, Transaction,
+    layout::{archive, chunks, owners},
     limits,
 };
 
@@ -33,9 +30,6 @@ const SNAPSHOT_BYTES: usize = 3 << 20;
 
 /// Bytes at which no snapshot is written beside what is folded: keys and conflict ranges need room too.
 const FULL_BYTES: usize = 6 << 20;
-
-/// Rows read at a time.
-const PAGE: usize = 256;
 
 const _: () = assert!(FULL_BYTES + SNAPSHOT_BYTES < limits::TRANSACTION_BYTES);
 
@@ -333,8 +327,11 @@ impl Folder {
     /// Reads every log of the shard that is not in memory.
     pub(super) async fn load_all(&mut self) -> Result<(), FoldError> {
         if !self.listed {
-            for owner in read_owners(&self.store, self.shard).await? {
-                self.log(owner);
+            let listing = |transaction: Transaction| async move { owners::read_owners(&transaction).await };
+            for (owner, record) in self.store.read(listing).await? {
+                if record.shard == self.shard {
+                    self.log(owner);
+                }
             }
             // Owners that are founded from here on have nothing folded before their first batch is seen.
             self.listed = true;
@@ -389,25 +386,5 @@ impl Folder {
 
     fn log(&mut self, owner: OwnerId) -> &mut Log {
         self.logs.entry(owner).or_insert_with(Log::new)
-    }
-}
-
-/// All owners of a shard.
-async fn read_owners(store: &Store, shard: Shard) -> Result<Vec<OwnerId>, StoreError> {
-    let mut found = Vec::new();
-    let mut range = owners::owners();
-    loop {
-        let rows = &range;
-        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
-        let page = store.read(read).await?;
-        for (key, value) in &page.rows {
-            if OwnerRecord::decode(value)?.shard == shard {
-                found.push(owners::owner_of(key)?);
-            }
-        }
-        match page.rows.last().filter(|_| page.more) {
-            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
-            None => return Ok(found),
-        }
     }
 }

@@ -1,9 +1,14 @@
 //! Owners: who holds them, where their epochs were opened, how far their logs are folded.
 
+use std::collections::BTreeMap;
+
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, OwnerId, OwnerKind, ProcessId, Shard};
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, Order, StoreError, Transaction, key_after};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
 
 /// An owner and its present epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +82,25 @@ pub fn openings(owner: OwnerId) -> KeyRange {
     KeyRange::prefix(&key(0x05, &[&owner.0.to_be_bytes()]))
 }
 
+/// All owners of all shards.
+///
+/// # Errors
+/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] where a record is damaged.
+pub async fn read_owners(transaction: &Transaction) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
+    let mut found = BTreeMap::new();
+    let mut range = owners();
+    loop {
+        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+        for (key, value) in &page.rows {
+            found.insert(owner_of(key)?, OwnerRecord::decode(value)?);
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(found),
+        }
+    }
+}
+
 /// The openings of an owner that are of epoch `from` or later, by epoch.
 ///
 /// # Errors
@@ -86,8 +110,6 @@ pub async fn read_openings(
     owner: OwnerId,
     from: Epoch,
 ) -> Result<Vec<OpeningRecord>, StoreError> {
-    /// Rows read at a time.
-    const PAGE: usize = 256;
     let mut range = KeyRange::new(opening_key(owner, from), openings(owner).end);
     let mut found = Vec::new();
     loop {
