@@ -1,6 +1,8 @@
 //! Reading the archive: batches by their leaves, whether they lie there one by one, as they were folded, or sealed into a
 //! segment. Which it is changes in one transaction, so that a reader finds every batch in one form or the other.
 
+use std::collections::BTreeMap;
+
 use annals_ids::{BatchNumber, LeafIndex, OwnerId, Shard};
 
 use crate::layout::{archive::leaf_key, read_chunks, segments};
@@ -10,13 +12,18 @@ use crate::{KeyRange, Order, Store, StoreError, Transaction, key_after};
 /// Rows read at a time.
 const PAGE: usize = 256;
 
-/// Reads batches within one transaction. It keeps the segment and the block that it read last: batches of one log that
-/// follow one another lie together.
+/// Bytes of leaves that are not sealed and are read at a time, give or take one leaf: most are some hundred bytes, and the
+/// store is asked over a network.
+const LOOSE_BYTES: usize = 32 << 10;
+
+/// Reads batches within one transaction. It keeps the segment and the block that it read last, and the leaves that lie behind
+/// the one it looked for: batches of one log that follow one another lie together.
 pub struct ArchiveReader<'a> {
     transaction: &'a Transaction,
     shard: Shard,
     segment: Option<Segment>,
     block: Option<(usize, Vec<Leaf>)>,
+    loose: BTreeMap<LeafIndex, Vec<u8>>,
 }
 
 impl<'a> ArchiveReader<'a> {
@@ -28,6 +35,7 @@ impl<'a> ArchiveReader<'a> {
             shard,
             segment: None,
             block: None,
+            loose: BTreeMap::new(),
         }
     }
 
@@ -43,7 +51,11 @@ impl<'a> ArchiveReader<'a> {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let covers = |segment: &Segment| (segment.first..=segment.last).contains(&leaf);
         if !self.segment.as_ref().is_some_and(covers) {
-            if let Some(bytes) = read_chunks(self.transaction, &leaf_key(self.shard, leaf)).await? {
+            if !self.loose.contains_key(&leaf) {
+                let found = read_loose(self.transaction, self.shard, leaf, LOOSE_BYTES).await?;
+                self.loose = found.into_iter().collect();
+            }
+            if let Some(bytes) = self.loose.remove(&leaf) {
                 return Ok(Some(bytes));
             }
             self.block = None;
