@@ -64,11 +64,13 @@ lint: ## clippy on everything, warnings denied
 	@echo "lint: clippy"
 	@$(CARGO) clippy --locked --quiet --workspace --all-targets -- -D warnings
 
-lint-fdb: setup ## clippy on the store with FoundationDB's client in it, in both API versions (links nothing, needs libclang)
-	@echo "lint: the store with FoundationDB's client, API 7.3 and 6.3"
+lint-fdb: setup ## clippy on what can have FoundationDB's client in it, in both API versions (links nothing, needs libclang)
+	@echo "lint: the store, db and the command line with FoundationDB's client, API 7.3 and 6.3"
 	@for api in fdb fdb-6_3; do \
 	    $(PRIVATE_LIBCLANG) $(CARGO) clippy --locked --quiet \
-	        -p annals-store --features $$api,conformance --all-targets -- -D warnings || exit 1; \
+	        -p annals-store -p annals-db --features annals-store/$$api,annals-store/conformance --all-targets -- -D warnings && \
+	    $(PRIVATE_LIBCLANG) $(CARGO) clippy --locked --quiet \
+	        -p annals-host -p annals --features $$api -- -D warnings || exit 1; \
 	done
 
 lint-deps: ## licences, bans and sources of what we depend on (needs cargo-deny)

@@ -9,6 +9,7 @@
 //! little more than a round: those with a base part are made by the base, those without by the cell. Now and then the
 //! client is given to another body, of a type that has something to call, so that clients come to call everything.
 
+use std::borrow::Cow;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -136,10 +137,7 @@ impl Puppet {
         let held: Vec<_> = own
             .properties
             .iter()
-            .filter(|property| match part {
-                Part::Base => property.distribution.on_base(),
-                Part::Cell => property.distribution.on_cell(),
-            })
+            .filter(|property| property.is_held_by(part))
             .collect();
         let all = held.len() + own.client_methods.len();
         let (turn, round) = (index(turn % ROUND), index(turn / ROUND));
@@ -162,7 +160,7 @@ impl Puppet {
         let value = generate_with_parts(data_type, &mut || context.roll());
         self.count(&self.counts.assigned, &context.set(name, value));
         for generated in [generate_nested, generate_slice] {
-            let Some(value) = context.get(name).ok().cloned() else {
+            let Some(value) = context.get(name).ok().map(Cow::into_owned) else {
                 return;
             };
             if let Some(change) = generated(data_type, &value, &mut || context.roll()) {

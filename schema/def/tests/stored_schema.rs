@@ -2,11 +2,14 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use annals_def::{
-    Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field, Index, LodLevel,
-    Method, Property, Reach, Schema, Service, UserDataObject, generate, generate_type, split_mix,
+    AccountView, Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field,
+    FixedDict, Holding, Index, LodLevel, Method, Property, Reach, Schema, Sequence, Service, UserDataObject, generate,
+    generate_type, split_mix,
 };
-use annals_ids::TypeId;
+use annals_ids::{AssetKind, Slot, TypeId};
 
 fn random_schema(dice: &mut Dice<'_>) -> Schema {
     let count = 1 + dice() % 4;
@@ -54,7 +57,44 @@ fn random_property(i: u64, dice: &mut Dice<'_>) -> Property {
     property.database_length = dice().is_multiple_of(3).then_some(255);
     property.protocol_id = dice().is_multiple_of(3).then_some(41_001);
     property.reliable = dice().is_multiple_of(2);
-    property
+    if dice().is_multiple_of(4) {
+        view(property.name, dice)
+    } else {
+        property
+    }
+}
+
+/// A property that is the view of an account.
+fn view(name: String, dice: &mut Dice<'_>) -> Property {
+    let sequence = |of: DataType| {
+        let element_default = of.default_value();
+        DataType::Array(Arc::new(Sequence {
+            of,
+            size: None,
+            element_default,
+            persist_as_blob: false,
+        }))
+    };
+    let kind = AssetKind(dice() as u32);
+    let pair = |what: &str| {
+        let fields = vec![Field::of("kind", DataType::UInt32), Field::of(what, DataType::UInt64)];
+        DataType::FixedDict(Arc::new(FixedDict {
+            fields,
+            allow_none: false,
+            implemented_by: None,
+        }))
+    };
+    let (data_type, shows) = match dice() % 4 {
+        0 => (DataType::UInt64, Holding::Units(kind)),
+        1 => (sequence(DataType::UInt64), Holding::Serials(kind)),
+        2 => (sequence(pair("units")), Holding::Balances),
+        _ => (sequence(pair("serial")), Holding::Items),
+    };
+    let slot = Slot(dice() as u16);
+    Property {
+        account: Some(AccountView { slot, shows }),
+        ..Property::new(name, data_type, Distribution::BaseAndClient)
+    }
 }
 
 fn random_methods(dice: &mut Dice<'_>) -> Vec<Method> {

@@ -556,12 +556,15 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
             image.client = *client;
             Ok(())
         }
-        Body::TokenSet(_) | Body::Placed(_) | Body::Stored { .. } | Body::Ordered { .. } | Body::Booked(_) => {
-            match &mut image.part {
-                PartImage::Base(base) => apply_to_base(entity, base, body),
-                PartImage::Cell(_) => Err("it is about a base part"),
-            }
-        }
+        Body::TokenSet(_)
+        | Body::Placed(_)
+        | Body::Stored { .. }
+        | Body::Ordered { .. }
+        | Body::Booked(_)
+        | Body::Restated { .. } => match &mut image.part {
+            PartImage::Base(base) => apply_to_base(entity, base, body),
+            PartImage::Cell(_) => Err("it is about a base part"),
+        },
         _ => apply_to_links(&mut image.links, body).unwrap_or(Err("it is not about an entity")),
     }
 }
@@ -579,6 +582,8 @@ fn apply_to_base(entity: EntityId, base: &mut BaseImage, body: &Body) -> Result<
         }
         Body::Ordered { number, order } => base.ledger.order(*number, order)?,
         Body::Booked(news) => base.ledger.book(entity, news)?,
+        // The value follows from what was booked.
+        Body::Restated { .. } => {}
         _ => return Err("it is not about a base part"),
     }
     Ok(())

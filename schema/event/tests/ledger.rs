@@ -12,7 +12,7 @@ use annals_event::{
     },
 };
 use annals_ids::{
-    AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, NoticeNumber,
+    AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, MemberId, NoticeNumber,
     OfferVersion, OwnerId, OwnerKind, Part, Serial, Slot, TradeId, TransferId, TransferNumber, TypeId, WallTime,
 };
 
@@ -240,6 +240,9 @@ fn events_of_the_ledger_are_read_back_and_changed_bytes_are_other_events() {
                 order: dice.order(),
             },
             Body::Booked(dice.news()),
+            Body::Restated {
+                member: MemberId(dice.roll(1 << 16) as u16),
+            },
             Body::Entered {
                 notice: NoticeNumber(dice.number()),
                 entry: (dice.roll(2) == 0).then(|| Box::new(dice.entry())),

@@ -46,7 +46,7 @@ fn on_base(entity_type: &EntityType) -> impl Iterator<Item = &annals_def::Proper
     entity_type
         .properties
         .iter()
-        .filter(|property| property.distribution.on_base())
+        .filter(|property| property.is_held_by(Part::Base))
 }
 
 /// The state of a log in which an entity was made and each of its properties was set.
@@ -156,7 +156,7 @@ fn what_a_log_folds_to_lives_on_as_its_class_says() {
         }
         let has_added = found.changes.iter().any(|change| {
             matches!((&change.subject, &change.kind), (Subject::Property(on, name), ChangeKind::PropertyAdded)
-                if *on == new.name && new.property_named(name).is_some_and(|property| property.distribution.on_base()))
+                if *on == new.name && new.property_named(name).is_some_and(|property| property.is_held_by(Part::Base)))
         });
         // What is missing is missed, unless another was held under its number.
         if has_added && type_id == image.type_id && held.len() < on_base(new).count() {

@@ -386,24 +386,12 @@ pub struct CheckedOut {
 /// What login asks the holder of a base owner: open a session. Answer: [`SessionOpened`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OpenSession {
-    /// The account's entity in the database.
-    #[prost(uint64, tag = "1")]
-    pub database: u64,
-    /// The number of its check-out.
-    #[prost(uint64, tag = "2")]
-    pub checkout: u64,
-    /// Its type.
-    #[prost(uint32, tag = "3")]
-    pub type_id: u32,
-    /// The stored properties of both parts, as the log writes properties.
-    #[prost(bytes = "vec", tag = "4")]
-    pub properties: Vec<u8>,
+    /// The account's entity, which begins to live unless it does.
+    #[prost(message, optional, tag = "1")]
+    pub account: Option<BeginLife>,
     /// SHA-256 of the ticket with which the client will come.
-    #[prost(bytes = "vec", tag = "5")]
+    #[prost(bytes = "vec", tag = "2")]
     pub ticket: Vec<u8>,
-    /// The epoch of the base owner, as the director named it before the check-out was made or read.
-    #[prost(uint64, tag = "6")]
-    pub epoch: u64,
 }
 
 /// The answer to [`OpenSession`].

@@ -22,7 +22,7 @@ use crate::{
         target::{Target, TargetError},
     },
     log_command::position,
-    source::{Source, SourceError},
+    source::{Kept, SourceError},
     up::{Claim, UpError},
 };
 
@@ -49,9 +49,8 @@ enum Commands {
         /// The realm's nats-server
         #[arg(long, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
         nats: String,
-        /// The data directory of a realm that does not run, instead of a realm that does
-        #[arg(long)]
-        data: Option<PathBuf>,
+        #[command(flatten)]
+        kept: Kept,
     },
     /// List the backups at the target, oldest first
     List,
@@ -132,7 +131,7 @@ impl Backup {
     async fn work(self) -> Result<ExitCode, BackupError> {
         let target = Target::open(&self.target)?;
         match self.command {
-            Commands::Create { realm, nats, data } => create_one(&target, realm, nats, data).await?,
+            Commands::Create { realm, nats, kept } => create_one(&target, realm, nats, &kept).await?,
             Commands::List => list(&target).await?,
             Commands::Verify { name } => {
                 let manifest = Manifest::read(&target, name.as_deref()).await?;
@@ -167,21 +166,16 @@ impl Backup {
     }
 }
 
-async fn create_one(target: &Target, realm: Realm, nats: String, data: Option<PathBuf>) -> Result<(), BackupError> {
-    let (source, realm) = match data {
-        Some(data) => {
-            let source = Source::stored(&data)?;
-            let name = source.realm_name(&realm).await?;
-            (source, name)
-        }
-        None => {
-            let settings = Settings {
-                realm: realm.clone(),
-                nats,
-                replicas: 1,
-            };
-            (Source::running(&settings).await?, realm)
-        }
+async fn create_one(target: &Target, realm: Realm, nats: String, kept: &Kept) -> Result<(), BackupError> {
+    let settings = Settings {
+        realm: realm.clone(),
+        nats,
+        replicas: 1,
+    };
+    let source = kept.stored(&settings).await?;
+    let realm = match kept.data {
+        Some(_) => source.realm_name(&realm).await?,
+        None => realm,
     };
     let created = create(&source.store, realm.as_str(), now(), target).await?;
     let manifest = &created.manifest;

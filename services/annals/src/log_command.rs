@@ -2,14 +2,13 @@
 
 use std::{
     io::{self, Write, stdout},
-    path::PathBuf,
     process::ExitCode,
 };
 
 use annals_db::{AcceptError, accept_hole};
 use annals_host::{
-    config::Realm,
-    process::{Settings, request},
+    config::{Realm, StoreKind},
+    process::{AskError, Settings, request},
     telemetry::Chain,
 };
 use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, WallTime};
@@ -20,7 +19,7 @@ use thiserror::Error;
 use crate::{
     replay::{Extent, ReplayError, owners, replay},
     segments::Segments,
-    source::{Source, SourceError},
+    source::{Kept, Source, SourceError},
     tail::{Tail, TailError, TailPlan},
     verify::{VerifyError, verify},
 };
@@ -36,9 +35,8 @@ pub struct Log {
     /// The realm's nats-server
     #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
     nats: String,
-    /// Read the data directory of a realm that does not run, instead of a realm that does
-    #[arg(long, global = true)]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -92,6 +90,15 @@ enum LogError {
     Accept(#[from] AcceptError),
     #[error("the hole was not accepted: a process holds owner {0} and may still fill it; stop that process first")]
     Held(OwnerId),
+    #[error(
+        "the hole was not accepted: whoever holds owner {0} is there and did not answer, and may still fill it; stop that process, \
+         or try again"
+    )]
+    Unclear(OwnerId, #[source] AskError),
+    #[error(
+        "the hole was not accepted: who holds its owner can be asked only where db runs; start db, and leave out --data and --store"
+    )]
+    OnCluster,
     #[error("the log was not printed")]
     Tail(#[from] TailError),
     #[error("the store could not be read")]
@@ -120,17 +127,15 @@ impl Log {
     }
 
     async fn read(self) -> Result<ExitCode, LogError> {
-        let source = match &self.data {
-            Some(data) => Source::directory(data, &self.realm).await?,
-            None => {
-                let settings = Settings {
-                    realm: self.realm,
-                    nats: self.nats,
-                    replicas: 1,
-                };
-                Source::running(&settings).await?
-            }
+        if matches!(self.command, Commands::AcceptHole { .. }) && self.kept.store != StoreKind::Embedded {
+            return Err(LogError::OnCluster);
+        }
+        let settings = Settings {
+            realm: self.realm,
+            nats: self.nats,
+            replicas: 1,
         };
+        let source = self.kept.source(&settings).await?;
         let code = match self.command {
             Commands::Verify => {
                 let report = verify(&source).await?;
@@ -152,7 +157,7 @@ impl Log {
                     owners: owner,
                     entity,
                 };
-                if follow && self.data.is_some() {
+                if follow && self.kept.data.is_some() {
                     return Err(TailError::NothingToFollow.into());
                 }
                 print_tail(&source, plan, follow).await?;
@@ -168,7 +173,7 @@ impl Log {
                 ExitCode::SUCCESS
             }
             Commands::Replay { at, beyond } => {
-                let extent = if beyond || self.data.is_some() {
+                let extent = if beyond || self.kept.data.is_some() {
                     Extent::Log
                 } else {
                     Extent::Archive
@@ -201,12 +206,12 @@ async fn print_tail(source: &Source, plan: TailPlan, follow: bool) -> Result<(),
 
 /// Accepts a hole in the log of an owner that nobody holds.
 async fn accept(source: &Source, at: LogPosition) -> Result<(), LogError> {
-    if let Some((bus, subjects)) = &source.live
-        && request::<Inspected>(bus, "the owner's holder", subjects.inspect(at.owner), &())
-            .await
-            .is_ok()
-    {
-        return Err(LogError::Held(at.owner));
+    if let Some((bus, subjects)) = &source.live {
+        match request::<Inspected>(bus, "the owner's holder", subjects.inspect(at.owner), &()).await {
+            Err(AskError::Nobody { .. }) => {}
+            Ok(_) => return Err(LogError::Held(at.owner)),
+            Err(unclear) => return Err(LogError::Unclear(at.owner, unclear)),
+        }
     }
     let accepted = accept_hole(&source.store, at.owner, at.batch).await?;
     writeln!(

@@ -5,17 +5,13 @@ mod migrate;
 mod query;
 mod stop;
 
-use std::{
-    io::{self},
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{io, process::ExitCode};
 
 use annals_host::{config::Realm as RealmName, process::Settings, telemetry::Chain};
 use annals_store::StoreError;
 use thiserror::Error;
 
-use crate::source::{Source, SourceError};
+use crate::source::{Kept, SourceError};
 
 /// Look into a realm's database, stop a realm, or migrate one to other definitions.
 #[derive(Debug, clap::Args)]
@@ -28,9 +24,8 @@ pub struct Realm {
     /// The realm's nats-server
     #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
     nats: String,
-    /// Read the data directory of a realm that does not run, instead of a realm that does
-    #[arg(long, global = true)]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -67,11 +62,12 @@ impl Realm {
             nats: self.nats,
             replicas: 1,
         };
-        let source = open(self.data.as_deref(), &settings);
+        // The store is all that is read: what the log of a realm that does not run holds beyond is not in its database yet.
+        let source = self.kept.stored(&settings);
         let done = async {
             match self.command {
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
-                Commands::Migrate(migrate) => Ok(migrate.run(self.data.as_deref(), &settings).await),
+                Commands::Migrate(migrate) => Ok(migrate.run(&self.kept, &settings).await),
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),
             }
@@ -85,13 +81,5 @@ impl Realm {
                 ExitCode::from(2)
             }
         }
-    }
-}
-
-/// The store is all that is read: what the log of a realm that does not run holds beyond is not in its database yet.
-async fn open(data: Option<&Path>, settings: &Settings) -> Result<Source, SourceError> {
-    match data {
-        Some(data) => Source::stored(data),
-        None => Source::running(settings).await,
     }
 }

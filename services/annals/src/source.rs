@@ -1,10 +1,9 @@
-//! Where a realm's log is read from: a realm that runs, or the data directory of one that does not.
+//! Where a realm's log is read from: a realm that runs, or what one that does not has kept.
 //!
 //! Nothing is changed by reading. Of a data directory's nats-server, whose store holds what db has not archived, a copy is
 //! started: the server itself would tidy up what it finds.
 
 use std::{
-    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
@@ -15,19 +14,19 @@ use annals_def::Schema;
 use annals_director::read_owners;
 use annals_event::{FrozenBatch, Header};
 use annals_host::{
-    config::Realm,
+    config::{Realm, StoreKind},
     log::{History, ReadError, Reading},
     nats::{Bus, ConnectError, ServerCount, ServerError, ServerOptions, Servers, StreamError},
     process::{SHARD, Settings, connect, remote_store},
+    store::{self, OpenError},
 };
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, WallTime};
+use annals_ids::{BatchNumber, Epoch, OwnerId, WallTime};
 use annals_node::{
     chain::{Hole, assemble},
     writer::{Opening, Tip},
 };
 use annals_store::{
-    Order, Store, StoreError, Transaction,
-    embedded::{EmbeddedStore, OpenError},
+    Order, Store, StoreError, Transaction, embedded,
     layout::{
         director,
         lineage::{self, Lineage},
@@ -46,9 +45,55 @@ const READINGS: usize = 10;
 /// Between two readings.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
+/// Where a realm that does not run has kept what it has, if it is to be read there.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Kept {
+    /// Read the data directory of a realm that does not run, instead of a realm that does
+    #[arg(long, global = true)]
+    pub data: Option<PathBuf>,
+    /// What that realm's store is in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file
+    #[arg(long, global = true, value_name = "WHERE", default_value_t)]
+    pub store: StoreKind,
+}
+
+impl Kept {
+    /// The realm as it is kept, or the running one that `settings` name.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub async fn source(&self, settings: &Settings) -> Result<Source, SourceError> {
+        match &self.data {
+            Some(data) => Source::directory(data, &self.store, &settings.realm).await,
+            None => self.running(settings).await,
+        }
+    }
+
+    /// As [`Self::source`], of which only the store is to be read.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn stored(&self, settings: &Settings) -> Result<Source, SourceError> {
+        match &self.data {
+            Some(data) => Source::stored(data, &self.store, &settings.realm).await,
+            None => self.running(settings).await,
+        }
+    }
+
+    /// A realm that runs has db say what its store holds, wherever that is.
+    async fn running(&self, settings: &Settings) -> Result<Source, SourceError> {
+        match self.store {
+            StoreKind::Embedded => Source::running(settings).await,
+            StoreKind::FoundationDb(_) => Err(SourceError::StoreWithoutData),
+        }
+    }
+}
+
 /// Why there is no log to read.
 #[derive(Debug, Error)]
 pub enum SourceError {
+    /// A store was named, and no data directory.
+    #[error("--store says where a realm that does not run has its store: name its data directory too, with --data")]
+    StoreWithoutData,
     /// No connection.
     #[error("the realm cannot be reached; for one that does not run, name its data directory with --data")]
     Connect(#[from] ConnectError),
@@ -78,7 +123,7 @@ pub enum SourceError {
     #[error(transparent)]
     Claim(UpError),
     /// The store cannot be opened.
-    #[error("the store cannot be opened")]
+    #[error(transparent)]
     Open(#[from] OpenError),
     /// The store cannot be read.
     #[error("the store cannot be read")]
@@ -126,18 +171,9 @@ pub struct About {
     /// When it began.
     pub began: WallTime,
     /// The definitions that it has.
-    pub schema: Hash,
-    /// These and all that it had before, by their fingerprints: batches name those under which they were written.
-    pub schemas: BTreeMap<Hash, Schema>,
-}
-
-impl About {
-    /// The definitions that it has.
-    #[must_use]
-    pub fn into_present(mut self) -> Schema {
-        let present = self.schemas.remove(&self.schema);
-        present.expect("invariant: those that it has are among all that it had")
-    }
+    pub schema: Schema,
+    /// Those that it had before: batches name those under which they were written.
+    pub former: Vec<Schema>,
 }
 
 /// A realm's log, open for reading.
@@ -195,13 +231,13 @@ impl Source {
         })
     }
 
-    /// The data directory of a realm that does not run: its embedded store, and what its private nats-server's store holds
-    /// beyond. `realm` is asked for only where nothing is archived that would tell.
+    /// The data directory of a realm that does not run: its store, and what its private nats-server's store holds beyond.
+    /// Which realm that is, an embedded store tells as soon as something is archived; a cluster has to be told.
     ///
     /// # Errors
     /// When it is none, when a realm runs on it, or when it cannot be read.
-    pub async fn directory(data: &Path, realm: &Realm) -> Result<Self, SourceError> {
-        let mut source = Self::stored(data)?;
+    pub async fn directory(data: &Path, store: &StoreKind, realm: &Realm) -> Result<Self, SourceError> {
+        let mut source = Self::stored(data, store, realm).await?;
         let kept = data.join("nats");
         let Some(count) = ServerCount::kept_in(&kept) else {
             source.note = Some("there is no nats-server's store beside it: this is the archive alone".to_owned());
@@ -223,14 +259,13 @@ impl Source {
         Ok(source)
     }
 
-    /// The store of a data directory alone, of a realm that does not run.
+    /// The store alone of a realm that does not run.
     ///
     /// # Errors
     /// As [`Self::directory`].
-    pub fn stored(data: &Path) -> Result<Self, SourceError> {
-        let directory = data.join("store");
+    pub async fn stored(data: &Path, store: &StoreKind, realm: &Realm) -> Result<Self, SourceError> {
         // Opening would make it.
-        if !directory.join("rows").is_dir() {
+        if *store == StoreKind::Embedded && !data.join("store/rows").is_dir() {
             return Err(SourceError::NoRealm(data.to_owned()));
         }
         let in_use = || SourceError::InUse {
@@ -241,9 +276,9 @@ impl Source {
             UpError::Taken { .. } => in_use(),
             other => SourceError::Claim(other),
         })?;
-        let store = match EmbeddedStore::open(&directory) {
-            Ok(store) => store.store(),
-            Err(OpenError::Held { .. }) => return Err(in_use()),
+        let store = match store::open(store, data, realm).await {
+            Ok(store) => store,
+            Err(OpenError::Embedded(embedded::OpenError::Held { .. })) => return Err(in_use()),
             Err(other) => return Err(other.into()),
         };
         let mut source = Self::archive(store);
@@ -261,15 +296,15 @@ impl Source {
             return Ok(None);
         };
         let realm = director::Realm::decode(&value)?;
-        let former = read_records(&self.store).await?;
-        let mut schemas = BTreeMap::new();
-        for fingerprint in former.iter().map(|record| record.from).chain([realm.schema]) {
-            schemas.insert(fingerprint, read_schema(&self.store, fingerprint).await?);
+        let schema = read_schema(&self.store, realm.schema).await?;
+        let mut former = Vec::new();
+        for record in read_records(&self.store).await? {
+            former.push(read_schema(&self.store, record.from).await?);
         }
         Ok(Some(About {
             began: realm.began,
-            schema: realm.schema,
-            schemas,
+            schema,
+            former,
         }))
     }
 

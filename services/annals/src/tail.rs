@@ -120,10 +120,14 @@ impl Tail {
             return Err(TailError::UnknownOwner(*unknown));
         }
         let about = source.about().await?;
+        let began = about.as_ref().map_or(WallTime(0), |about| about.began);
+        let schemas = about
+            .into_iter()
+            .flat_map(|about| about.former.into_iter().chain([about.schema]));
         let mut tail = Self {
             plan,
-            began: about.as_ref().map_or(WallTime(0), |about| about.began),
-            names: Names::new(about.map(|about| about.schemas).unwrap_or_default()),
+            began,
+            names: Names::new(schemas),
             rows: Vec::new(),
             notes: Vec::new(),
             following: Following::default(),

@@ -15,6 +15,7 @@ use std::{
 
 use annals_host::{
     child::{self, Child},
+    config::StoreKind,
     nats::{ServerCount, ServerError, ServerOptions, Servers, SyncPolicy},
     world::{WorldError, compile},
 };
@@ -44,6 +45,8 @@ pub struct RealmPlan {
     pub world: PathBuf,
     /// The folder of everything the realm keeps.
     pub data: PathBuf,
+    /// What its store is in.
+    pub store: StoreKind,
     /// Base processes.
     pub bases: usize,
     /// Cell processes.
@@ -68,6 +71,7 @@ impl RealmPlan {
             realm: realm.to_owned(),
             world: world.to_owned(),
             data: data.to_owned(),
+            store: StoreKind::Embedded,
             bases: 2,
             cells: 2,
             directors: 1,
@@ -220,7 +224,8 @@ impl Realm {
             login: (nowhere, Hash::ZERO),
             plan,
         };
-        realm.add("db", "db", vec![])?;
+        let store = realm.plan.store.to_string();
+        realm.add("db", "db", vec!["--store".to_owned(), store])?;
         let (bases, cells) = (realm.plan.bases.to_string(), realm.plan.cells.to_string());
         let desired = ["--bases".to_owned(), bases, "--cells".to_owned(), cells];
         for number in 1..=realm.plan.directors {

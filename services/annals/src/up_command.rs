@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use annals_host::{
+    config::StoreKind,
     nats::{ServerCount, SyncPolicy},
     process::{stop_signal, stopped},
     telemetry::Chain,
@@ -25,6 +26,9 @@ pub struct Up {
     /// Folder for everything the realm keeps
     #[arg(long, default_value = "data")]
     data: PathBuf,
+    /// What the realm's store is in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file
+    #[arg(long, env = "ANNALS_STORE", value_name = "WHERE", default_value_t)]
+    store: StoreKind,
     /// Base processes
     #[arg(long, default_value_t = 2)]
     bases: usize,
@@ -55,6 +59,7 @@ impl Up {
             realm,
             world,
             data,
+            store,
             bases,
             cells,
             directors,
@@ -67,6 +72,7 @@ impl Up {
             realm,
             world,
             data,
+            store,
             bases,
             cells,
             directors,

@@ -2,9 +2,9 @@
 
 use annals_event::{
     Body,
-    ledger::{Booking, News, Order, Outcome, Stage},
+    ledger::{Booking, LedgerView, News, Order, Outcome, Stage},
 };
-use annals_ids::{EntityId, TransferId};
+use annals_ids::{EntityId, MemberId, TransferId};
 use annals_node::{Desk, Trouble};
 
 use crate::role::BaseRole;
@@ -14,7 +14,8 @@ impl BaseRole {
     pub(crate) fn booked(&mut self, desk: &mut Desk, entity: EntityId, news: News) {
         let Some(view) = desk.ledger(entity) else { return };
         // What is recorded must be possible: a defect elsewhere is to cost this entity its view, and nobody the process.
-        if view.clone().book(entity, &news).is_err() {
+        let mut after = view.clone();
+        if after.book(entity, &news).is_err() {
             let what = "the ledger's news do not follow what its base part heard before";
             return desk.report(Trouble::Impossible { entity, what });
         }
@@ -22,7 +23,11 @@ impl BaseRole {
             News::Booking(booking) if booking.of.asker == entity => view.orders.get(&booking.of.number).cloned(),
             _ => None,
         };
+        let restated = restated(desk, entity, &after);
         desk.record_for(entity, false, Body::Booked(news.clone()));
+        for member in restated {
+            desk.record_for(entity, true, Body::Restated { member });
+        }
         for of in to_post(desk, entity, &news) {
             desk.order(entity, Order::Post { of });
         }
@@ -33,6 +38,20 @@ impl BaseRole {
             }),
         };
     }
+}
+
+/// The views of accounts that clients see, and that are not what they were once the ledger's view is this.
+fn restated(desk: &Desk, entity: EntityId, after: &LedgerView) -> Vec<MemberId> {
+    let (Some(before), Some(entity_type)) = (desk.ledger(entity), desk.entity_type(entity)) else {
+        return Vec::new();
+    };
+    let shown = entity_type
+        .properties
+        .iter()
+        .filter(|property| property.distribution.is_shown());
+    let differs = |account| before.value(account) != after.value(account);
+    let changed = shown.filter(|property| property.account.is_some_and(differs));
+    changed.map(|property| property.index).collect()
 }
 
 /// The reserved transfers that the entity completes now: that they have left it is recorded, so nobody can see their assets

@@ -1,8 +1,10 @@
 //! What a client is shown of the base part of its own entity (rule V4).
 
-use annals_def::Schema;
-use annals_event::{Event, Image};
-use annals_ids::{EntityId, HistoryNumber, Part, Tick, TypeId};
+use std::{borrow::Cow, collections::BTreeSet};
+
+use annals_def::{EntityType, Located, Schema, Value};
+use annals_event::{Body, Event, Image};
+use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
 use annals_node::{Eyes, Frames, Showing, shown_upto};
 use annals_wire::client::{Stamps, ViewItem};
 
@@ -22,17 +24,24 @@ pub(crate) struct Beginning {
     properties: Vec<u8>,
 }
 
+/// An event as a client is told it, or hidden from it, with its number.
+type Told<'e> = (HistoryNumber, Option<Cow<'e, Event>>);
+
 /// An entity as its own client's view needs to know it.
 pub(crate) struct Seen<'a> {
     showing: Showing<'a>,
+    entity_type: &'a EntityType,
     image: &'a Image,
 }
 
 impl<'a> Seen<'a> {
     /// `None` if the schema has no such type.
     pub(crate) fn new(schema: &'a Schema, entity: EntityId, image: &'a Image) -> Option<Self> {
-        let showing = Showing::new(schema, entity, image.type_id, Eyes::Own)?;
-        Some(Self { showing, image })
+        Some(Self {
+            showing: Showing::new(schema, entity, image.type_id, Eyes::Own)?,
+            entity_type: schema.entity_type(image.type_id)?,
+            image,
+        })
     }
 
     /// The type as which clients know the entity.
@@ -44,8 +53,49 @@ impl<'a> Seen<'a> {
     pub(crate) fn beginning(&self) -> Beginning {
         Beginning {
             upto: self.image.history,
-            properties: self.showing.properties(&self.image.properties),
+            properties: self.properties(),
         }
+    }
+
+    /// The properties that the client sees, as a refresh tells them.
+    fn properties(&self) -> Vec<u8> {
+        let properties = self.entity_type.properties.iter();
+        let values = properties.filter_map(|property| Some((&property.index, self.image.value(property)?)));
+        let values: Vec<(&MemberId, Cow<'_, Value>)> = values.collect();
+        self.showing
+            .properties(values.iter().map(|(member, value)| (*member, value.as_ref())))
+    }
+
+    /// Events of the history as the client is told them, with their numbers. Where the view of an account has changed, it
+    /// is told what that is now, at the newest of these events (V5).
+    fn told<'e>(&self, events: impl Iterator<Item = &'e Event>) -> Vec<Told<'e>> {
+        let mut told: Vec<Told<'e>> = events
+            .filter_map(|event| Some((event.history?, Some(Cow::Borrowed(event)))))
+            .collect();
+        let mut newer = BTreeSet::new();
+        for (_, event) in told.iter_mut().rev() {
+            if let Some(restated) = event
+                && let Body::Restated { member } = restated.body
+            {
+                *event = newer.insert(member).then(|| self.restated(restated, member)).flatten();
+            }
+        }
+        told
+    }
+
+    /// The change that a client is told where the view of an account has another value.
+    fn restated(&self, event: &Event, member: MemberId) -> Option<Cow<'static, Event>> {
+        let value = self.image.value(self.entity_type.property(member)?)?.into_owned();
+        let change = Located::whole(value);
+        let body = Body::Changed { member, change };
+        Some(Cow::Owned(Event { body, ..event.clone() }))
+    }
+
+    /// What the client sees of events that follow `from`.
+    fn update<'e>(&self, from: HistoryNumber, events: impl Iterator<Item = &'e Event>) -> Vec<ViewItem> {
+        let told = self.told(events);
+        let told = told.iter().map(|(number, event)| (*number, event.as_deref()));
+        self.showing.update(from, told)
     }
 
     /// The items with which a view begins for a client that has what `stamps` says, and the history number that they show.
@@ -76,10 +126,14 @@ impl<'a> Seen<'a> {
             });
         }
         let Some((start, events)) = start.and_then(|start| Some((start, self.image.history_since(start)?))) else {
-            items.push(self.showing.refresh(now, &self.image.properties));
+            items.push(ViewItem::Refresh {
+                entity,
+                upto: now,
+                properties: self.properties(),
+            });
             return (items, now);
         };
-        let updates = self.showing.update(start, numbered(events));
+        let updates = self.update(start, events);
         let shown = shown_upto(&updates).unwrap_or(start);
         items.extend(updates);
         (items, shown)
@@ -99,17 +153,12 @@ impl View {
     /// The frames that show what has just been recorded.
     pub(crate) fn follow<'e>(&mut self, seen: &Seen<'_>, recorded: impl Iterator<Item = &'e Event>) -> Vec<Vec<u8>> {
         let shown = self.shown;
-        let new = numbered(recorded).filter(|(number, _)| *number > shown);
-        let items = seen.showing.update(shown, new);
+        let new = recorded.filter(|event| event.history > Some(shown));
+        let items = seen.update(shown, new);
         if items.is_empty() {
             return Vec::new();
         }
         self.shown = shown_upto(&items).unwrap_or(shown);
         self.frames.of(Tick(0), items)
     }
-}
-
-/// Events of a history, with their numbers.
-fn numbered<'e>(events: impl Iterator<Item = &'e Event>) -> impl Iterator<Item = (HistoryNumber, Option<&'e Event>)> {
-    events.filter_map(|event| Some((event.history?, Some(event))))
 }

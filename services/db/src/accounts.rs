@@ -1,6 +1,7 @@
 //! Accounts and check-outs: who may log in, and on which owner their entity lives.
 
-use annals_ids::{DatabaseId, OwnerId};
+use annals_ids::{DatabaseId, Mailbox, OwnerId, Part, TypeId};
+use annals_node::inquiry::{Known, Life};
 use annals_store::{
     Store, StoreError, Transaction,
     layout::{
@@ -11,6 +12,7 @@ use annals_store::{
 };
 
 use crate::{
+    ledger::read_life,
     migrations::Migrations,
     stored::{self, StoredEntity},
 };
@@ -109,6 +111,29 @@ pub async fn check_out(store: &Store, database: DatabaseId, preferred: OwnerId) 
         }
     };
     store.run_repeatable(work).await.map(|(checkout, _)| checkout)
+}
+
+/// How an entity of the database is, as far as it is folded.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn known(transaction: &Transaction, type_id: TypeId, database: DatabaseId) -> Result<Known, StoreError> {
+    let checkout = transaction.get(&database::checkout_key(database)).await?;
+    let checkout = checkout.map(|value| Checkout::decode(&value)).transpose()?;
+    let life = read_life(transaction, database).await?;
+    let life = match (checkout, life) {
+        (None, _) => Life::Offline,
+        (Some(checkout), Some(life)) if (life.home, life.checkout) == (checkout.owner, checkout.number) => {
+            Life::Active(Mailbox {
+                entity: life.entity,
+                home: life.home,
+                type_id,
+                part: Part::Base,
+            })
+        }
+        (Some(_), _) => Life::Beginning,
+    };
+    Ok(Known { database, life })
 }
 
 /// An entity of the database. One that was written under former definitions, and which the conversion of all has not come to

@@ -271,16 +271,18 @@ impl Folder {
     pub fn offer(&mut self, owner: OwnerId, bytes: Vec<u8>) {
         match Batch::read(&bytes) {
             Err(source) => self.alarms.push(Alarm::Malformed { owner, source }),
-            Ok(batch) if batch.header.owner != owner => {
-                self.alarms.push(Alarm::Misplaced {
-                    owner,
-                    named: batch.header.owner,
-                });
-            }
-            Ok(batch) => {
-                self.pending_bytes += bytes.len();
-                self.pending.push_back(Arc::new(Found { owner, batch, bytes }));
-            }
+            Ok(batch) => self.offer_read(owner, batch, bytes),
+        }
+    }
+
+    /// Takes a message that is read already, as [`Self::offer`] does: this is the batch in these bytes.
+    pub(crate) fn offer_read(&mut self, owner: OwnerId, batch: Batch, bytes: Vec<u8>) {
+        let named = batch.header.owner;
+        if named == owner {
+            self.pending_bytes += bytes.len();
+            self.pending.push_back(Arc::new(Found { owner, batch, bytes }));
+        } else {
+            self.alarms.push(Alarm::Misplaced { owner, named });
         }
     }
 

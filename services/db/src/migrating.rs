@@ -60,6 +60,9 @@ pub enum MigrateError {
          definitions and stop it with `annals realm stop`"
     )]
     NotStopped,
+    /// It is not what it was when the migration was prepared.
+    #[error("the realm was started or migrated while this migration was prepared: begin again")]
+    Changed,
     /// Another migration is not at its end.
     #[error(
         "the migration to definitions {0} is not at its end: finish it first, with `annals realm migrate` and those definitions"
@@ -99,6 +102,8 @@ pub struct Preparation {
     migration: Migration,
     renames: Vec<String>,
     number: u32,
+    /// How many leaves the archive had: a realm that runs makes more.
+    leaves: u64,
 }
 
 /// What a migration comes to.
@@ -130,9 +135,10 @@ impl Preparation {
             let closed = transaction.get(&director::closed_key()).await?;
             let converting = transaction.get(&converting_key()).await?;
             let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
-            Ok::<_, StoreError>((realm, closed.is_some(), converting.is_some()))
+            let tree = Tree::decode(transaction.get(&tree_key(shard)).await?.as_deref())?;
+            Ok::<_, StoreError>((realm, closed.is_some(), converting.is_some(), tree.size))
         };
-        let (realm, is_closed, is_converting) = store.read(read).await?;
+        let (realm, is_closed, is_converting, leaves) = store.read(read).await?;
         let realm = realm.ok_or(MigrateError::NoRealm)?;
         let records = read_records(&store).await?;
         let to = new.fingerprint();
@@ -163,6 +169,7 @@ impl Preparation {
             migration,
             renames: renames.all().map(|rename| rename.to_string()).collect(),
             number: u32::try_from(records.len()).expect("invariant: they are numbered by 32 bits"),
+            leaves,
         })
     }
 
@@ -257,13 +264,13 @@ impl Preparation {
     /// nothing is left, before the realm runs or, with `later`, while it does.
     ///
     /// # Errors
-    /// When the store cannot be used.
+    /// When the realm was started or migrated meanwhile, or the store cannot be used.
     pub async fn decide(&self, survey: &Survey, at: WallTime, later: bool) -> Result<(), MigrateError> {
         let record = MigrationRecord {
             from: self.migration.from,
             to: self.migration.to,
             at,
-            leaves: LeafIndex(0),
+            leaves: LeafIndex(self.leaves),
             renames: self.renames.clone(),
             receivers: survey
                 .receivers
@@ -285,11 +292,15 @@ impl Preparation {
                 // The answer to an earlier try was lost.
                 return Ok(());
             }
+            // A director that starts the realm removes it in a transaction of its own.
+            if transaction.get(&director::closed_key()).await?.is_none() {
+                return Err(MigrateError::NotStopped);
+            }
             let tree = Tree::decode(transaction.get(&tree_key(shard)).await?.as_deref())?;
-            let record = MigrationRecord {
-                leaves: LeafIndex(tree.size),
-                ..record.clone()
-            };
+            let is_converting = transaction.get(&converting_key()).await?.is_some();
+            if is_converting || (realm.schema, tree.size) != (record.from, self.leaves) {
+                return Err(MigrateError::Changed);
+            }
             let schema = record.to;
             transaction.set(&director::realm_key(), &director::Realm { schema, ..realm }.encode())?;
             for (key, chunk) in chunks(&director::schema_key(schema), encoded) {
@@ -298,7 +309,8 @@ impl Preparation {
             for (key, chunk) in chunks(&key_of(self.number), &record.encode()) {
                 transaction.set(&key, chunk)?;
             }
-            transaction.set(&converting_key(), &converting.encode())
+            transaction.set(&converting_key(), &converting.encode())?;
+            Ok(())
         };
         self.store.run_repeatable(work).await?;
         Ok(())

@@ -267,7 +267,7 @@ impl Restoring {
             self.folding = Some((schema, folder, sealer));
         }
         if let Some((_, folder, _)) = &mut self.folding {
-            folder.offer(batch.header.owner, bytes);
+            folder.offer_read(batch.header.owner, batch, bytes);
             if folder.pending_bytes() < FOLD_BYTES {
                 return Ok(());
             }

@@ -179,10 +179,8 @@ impl World {
 }
 
 fn held(entity_type: &EntityType, part: Part) -> impl Iterator<Item = &Property> {
-    entity_type.properties.iter().filter(move |property| match part {
-        Part::Base => property.distribution.on_base(),
-        Part::Cell => property.distribution.on_cell(),
-    })
+    let all = entity_type.properties.iter();
+    all.filter(move |property| property.is_held_by(part))
 }
 
 fn set(log: &mut Log, entity: EntityId, entity_type: &EntityType, part: Part, dice: &mut dyn FnMut() -> u64) {
@@ -737,21 +735,35 @@ fn what_must_not_be_migrated_is_refused_with_its_reason() {
         matches!(begin(&pair.new), Err(GrantError::OtherSchema { .. })),
         "not migrated yet"
     );
+    let bare = Schema::new(vec![EntityType::new("Avatar".to_owned())], Vec::new(), Vec::new());
+    let elsewhere = Pair {
+        old: pair.old.clone(),
+        new: bare.clone(),
+        renames: Renames::default(),
+    };
+    let overtaken = prepare(&world.store, &elsewhere).expect("nothing stands against it yet");
+    let surveyed = immediate(overtaken.survey()).expect("readable");
     migrate(&world.store, &pair).expect("nothing fails");
+    let decided = immediate(overtaken.decide(&surveyed, WallTime(9_999), false));
+    assert!(
+        matches!(decided, Err(MigrateError::Changed)),
+        "somebody else was faster: {decided:?}"
+    );
     assert!(begin(&pair.new).is_ok());
     let former = begin(&pair.old).expect_err("it has other definitions now");
     assert!(matches!(former, GrantError::FormerSchema { .. }), "{former}");
     assert!(matches!(prepare(&world.store, &again), Err(MigrateError::Downgrade)));
     // A realm that runs, or was killed.
-    let third = Pair {
-        new: Schema::new(vec![EntityType::new("Avatar".to_owned())], Vec::new(), Vec::new()),
-        ..again
-    };
-    assert!(prepare(&world.store, &third).is_ok(), "it is still closed");
+    let third = Pair { new: bare, ..again };
+    let still_closed = prepare(&world.store, &third).expect("it is still closed");
+    let survey = immediate(still_closed.survey()).expect("readable");
     immediate(async {
         let term = Grants::watch(&world.store).await.expect("readable");
         let grants = Grants::lead(world.store.clone(), PROCESS, term).await.expect("a term");
         grants.open_realm(WallTime(10_000)).await.expect("it leads")
     });
     assert!(matches!(prepare(&world.store, &third), Err(MigrateError::NotStopped)));
+    // It was started while somebody looked at what the migration comes to.
+    let decided = immediate(still_closed.decide(&survey, WallTime(10_001), false));
+    assert!(matches!(decided, Err(MigrateError::NotStopped)));
 }

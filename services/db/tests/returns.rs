@@ -8,7 +8,7 @@ use std::sync::Arc;
 use annals_db::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 use annals_def::{Schema, split_mix};
 use annals_event::{
-    Batch, Body, Call, FrozenBatch, Header, Imprint, OwnerState,
+    Batch, Body, Call, FrozenBatch, Imprint, OwnerState,
     ledger::{Delivery, News, Notice, Statement},
 };
 use annals_ids::{
@@ -160,7 +160,10 @@ fn fold(log: &[Vec<u8>]) -> OwnerState {
 
 fn take_over(now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<LedgerRole> {
     let state = fold(log);
-    let beyond = log.iter().map(|bytes| frozen(bytes)).collect();
+    let beyond = log
+        .iter()
+        .map(|bytes| FrozenBatch::read(bytes.clone()).unwrap())
+        .collect();
     let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let schema = Arc::new(Schema::new(Vec::new(), Vec::new(), Vec::new()));
     let role = LedgerRole::take_over(&state, Mono(now));
@@ -185,19 +188,6 @@ fn take_over(now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<LedgerRole> {
         world: WorldTime(now / 1_000),
     };
     Owner::take_over(now, role, beginning)
-}
-
-fn frozen(bytes: &[u8]) -> FrozenBatch {
-    let (header, hash) = Header::read(bytes).unwrap();
-    FrozenBatch {
-        owner: header.owner,
-        epoch: header.epoch,
-        number: header.number,
-        previous: header.previous,
-        hash,
-        opens: header.opens,
-        bytes: bytes.to_vec(),
-    }
 }
 
 /// A statement for one entity on each of some homes.

@@ -244,7 +244,6 @@ impl Service {
     /// The login service wants a session.
     async fn open(&mut self, request: async_nats::Message) {
         let Some(reply) = request.reply.clone() else { return };
-        let owner = owner_of(&request);
         let wanted: control::OpenSession = match control::decode(&request.payload) {
             Ok(wanted) => wanted,
             Err(error) => {
@@ -252,7 +251,7 @@ impl Service {
                 return;
             }
         };
-        let (Some(owner), Some(open)) = (owner, self.wanted(&wanted)) else {
+        let (Some(owner), Some(open)) = (owner_of(&request), self.wanted(&wanted)) else {
             let refused = "the request for a session is malformed".to_owned();
             let refused = SessionOpened {
                 refused,
@@ -260,7 +259,8 @@ impl Service {
             };
             return self.send(reply, &refused).await;
         };
-        self.pass_on(owner, (reply, wanted.epoch), open.request, BaseInput::OpenSession(open));
+        let epoch = open.account.epoch.0;
+        self.pass_on(owner, (reply, epoch), open.request, BaseInput::OpenSession(open));
     }
 
     /// Another base wants an entity of the database to live here.
@@ -273,11 +273,7 @@ impl Service {
                 return;
             }
         };
-        let entity = checked_out(
-            (wanted.database, wanted.checkout, wanted.type_id, wanted.epoch),
-            &wanted.properties,
-        );
-        let (Some(owner), Some(entity)) = (owner_of(&request), entity) else {
+        let (Some(owner), Some(entity)) = (owner_of(&request), checked_out(&wanted)) else {
             let refused = LifeBegun {
                 refused: "the request for a life is malformed".to_owned(),
                 ..LifeBegun::default()
@@ -309,10 +305,9 @@ impl Service {
     }
 
     fn wanted(&mut self, wanted: &control::OpenSession) -> Option<OpenSession> {
-        let numbers = (wanted.database, wanted.checkout, wanted.type_id, wanted.epoch);
         Some(OpenSession {
             request: self.number(),
-            account: checked_out(numbers, &wanted.properties)?,
+            account: checked_out(wanted.account.as_ref()?)?,
             ticket: wanted.ticket.as_slice().try_into().ok()?,
         })
     }
@@ -375,12 +370,12 @@ fn owner_of(request: &async_nats::Message) -> Option<OwnerId> {
 }
 
 /// What a request says of an entity of the database.
-fn checked_out((database, checkout, type_id, epoch): (u64, u64, u32, u64), properties: &[u8]) -> Option<CheckedOut> {
+fn checked_out(life: &BeginLife) -> Option<CheckedOut> {
     Some(CheckedOut {
-        epoch: Epoch(epoch),
-        database: DatabaseId(database),
-        checkout,
-        type_id: TypeId(u16::try_from(type_id).ok()?),
-        properties: take_properties(&mut Reader::new(properties)).ok()?,
+        epoch: Epoch(life.epoch),
+        database: DatabaseId(life.database),
+        checkout: life.checkout,
+        type_id: TypeId(u16::try_from(life.type_id).ok()?),
+        properties: take_properties(&mut Reader::new(&life.properties)).ok()?,
     })
 }

@@ -7,6 +7,7 @@
 //! replicas = 3                         # ANNALS_REPLICAS      --replicas
 //! world = "/srv/aldmoor/defs"          # ANNALS_WORLD         --world
 //! data = "/var/lib/annals"             # ANNALS_DATA          --data
+//! store = "embedded"                   # ANNALS_STORE         --store
 //! listen = "0.0.0.0:7700"              # ANNALS_LISTEN        --listen
 //! advertise = "play.example.org:7700"  # ANNALS_ADVERTISE     --advertise
 //! certificate = "/etc/annals/play.pem" # ANNALS_CERTIFICATE   --certificate
@@ -26,7 +27,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use values::{Acknowledged, Advice, CertificateFiles, LogFilter, LogFormat, Realm};
+pub use values::{Acknowledged, Advice, CertificateFiles, LogFilter, LogFormat, Realm, StoreKind};
 
 use layers::Layers;
 
@@ -43,6 +44,8 @@ pub struct Config {
     pub world: PathBuf,
     /// Where this process keeps files, if it keeps any.
     pub data: PathBuf,
+    /// What the realm's store is in.
+    pub store: StoreKind,
     /// Where clients are listened for, by services that clients connect to.
     pub listen: SocketAddr,
     /// What clients are told to connect to, `HOST:PORT`, when it is not where we listen.
@@ -81,6 +84,9 @@ pub struct Flags {
     /// Folder for files of this process [default: data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
+    /// What db keeps the realm's store in: embedded, or fdb:FILE for the cluster of a cluster file [default: embedded]
+    #[arg(long, value_name = "WHERE")]
+    pub store: Option<String>,
     /// Address to listen on for clients [default: 127.0.0.1:7700]
     #[arg(long, value_name = "IP:PORT")]
     pub listen: Option<String>,

@@ -1,4 +1,4 @@
-//! db's shell: holds the embedded store and serves it, folds the stream into it, and answers for accounts.
+//! db's shell: holds the store and serves it, folds the stream into it, and answers for accounts.
 
 mod answers;
 mod auditing;
@@ -8,7 +8,6 @@ mod sealing;
 mod trimming;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ use annals_def::Schema;
 use annals_ids::{BatchNumber, OwnerId};
 use annals_store::{
     Store,
-    embedded::{EmbeddedStore, OpenError},
     remote::{ServeError, serve},
 };
 use annals_wire::{
@@ -34,11 +32,13 @@ use tokio::{
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
 
 use crate::{
+    config::Config,
     director::course_ended,
     health::{DiscoveryError, Readiness},
     log::{Entry, History, Reader},
     nats::{Bus, ConnectError, StreamError},
     process::{self, Process, Reached, SHARD, Settings},
+    store::{self, OpenError},
     telemetry::{Chain, Metrics},
 };
 
@@ -55,7 +55,7 @@ const HOLE_PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Error)]
 pub enum DbError {
     /// The store cannot be opened.
-    #[error("the store cannot be opened")]
+    #[error(transparent)]
     Open(#[from] OpenError),
     /// No connection.
     #[error("the realm's bus could not be joined")]
@@ -77,18 +77,13 @@ pub enum DbError {
     Fold(#[from] FoldError),
 }
 
-/// Runs db on the store in `directory`. Stored entities that live are written within `archive_period` of a change, if it is
-/// given.
+/// Runs db on the store that `config` names. Stored entities that live are written within the archive period of a change, if
+/// there is one.
 ///
 /// # Errors
 /// When the store or the bus cannot be used, or folding has to stop.
-pub async fn run(
-    settings: &Settings,
-    schema: &Arc<Schema>,
-    directory: &Path,
-    archive_period: Option<Duration>,
-) -> Result<(), DbError> {
-    let store = EmbeddedStore::open(directory)?.store();
+pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> Result<(), DbError> {
+    let store = store::open(&config.store, &config.data, &config.realm).await?;
     let (bus, subjects) = process::connect(settings, "db").await?;
     let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
     let course = bus.client().subscribe(subjects.news("course")).await?;
@@ -114,11 +109,18 @@ pub async fn run(
     };
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
     let answering = answer_all(bus.client(), subjects.service("db"), &store, schema);
-    let folding = fold_all(&bus, &subjects, &history, (&store, schema), archive_period, &metrics);
+    let folding = fold_all(
+        &bus,
+        &subjects,
+        &history,
+        (&store, schema),
+        config.archive_period,
+        &metrics,
+    );
     let converting = converting::convert_all(store.clone(), Arc::clone(schema));
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
     readiness.send_replace(Readiness::Ready);
-    tracing::info!(directory = %directory.display(), "serving the store");
+    tracing::info!(store = %config.store, data = %config.data.display(), "serving the store");
     tokio::select! {
         () = auditing => unreachable!("invariant: auditing does not end"),
         () = converting => unreachable!("invariant: whoever has converted everything waits"),

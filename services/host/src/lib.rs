@@ -18,5 +18,6 @@ pub mod nats;
 pub mod process;
 mod registry;
 pub mod service;
+pub mod store;
 pub mod telemetry;
 pub mod world;

@@ -16,8 +16,8 @@ use annals_store::StoreError;
 use annals_wire::{
     client::{CloseReason, Located, Password, Secret},
     control::{
-        AccountFound, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount, Locate,
-        OpenSession, Place, PlaceSession, SessionOpened,
+        AccountFound, BeginLife, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount,
+        Locate, OpenSession, Place, PlaceSession, SessionOpened,
     },
 };
 use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier, password_hash::SaltString};
@@ -363,13 +363,16 @@ impl Asker {
     }
 
     async fn open(&self, wanted: Wanted) -> Result<Opened, Unavailable> {
-        let ask = OpenSession {
+        let account = BeginLife {
             database: wanted.account.0,
             checkout: wanted.checkout.number,
             type_id: u32::from(wanted.checkout.type_id.0),
             properties: wanted.checkout.properties,
-            ticket: wanted.ticket.0.to_vec(),
             epoch: wanted.epoch.0,
+        };
+        let ask = OpenSession {
+            account: Some(account),
+            ticket: wanted.ticket.0.to_vec(),
         };
         let subject = self.process.subjects.sessions(wanted.owner);
         let opened: SessionOpened = request(&self.process.bus, "base", subject, &ask)

@@ -13,6 +13,7 @@ use annals_wire::{
     Subjects,
     control::{self, DirectorAsk, DirectorRequest, Holding, Orders, ProcessBeat, Register, Registered},
 };
+use async_nats::client::RequestErrorKind;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -76,6 +77,12 @@ pub enum JoinError {
 /// Why a request to another service has no answer.
 #[derive(Debug, Error)]
 pub enum AskError {
+    /// There is nobody who would answer.
+    #[error("nobody answers for {service}")]
+    Nobody {
+        /// Which service.
+        service: &'static str,
+    },
     /// It did not come.
     #[error("{service} did not answer: {reason}")]
     Silent {
@@ -339,7 +346,10 @@ pub async fn request<A: prost::Message + Default>(
     let asking = bus.client().request(subject, control::encode(ask).into());
     let answer = tokio::time::timeout(PATIENCE, asking).await;
     let answer = answer.map_err(|_| silent(format!("nothing within {} s", PATIENCE.as_secs())))?;
-    let answer = answer.map_err(|error| silent(error.to_string()))?;
+    let answer = answer.map_err(|error| match error.kind() {
+        RequestErrorKind::NoResponders => AskError::Nobody { service },
+        _ => silent(error.to_string()),
+    })?;
     control::decode(&answer.payload).map_err(|source| AskError::Odd { service, source })
 }
 

@@ -80,8 +80,7 @@ pub fn director() -> ExitCode {
 pub fn db() -> ExitCode {
     let Plain { flags } = Plain::parse();
     run(&flags, async |begun| {
-        let (directory, period) = (begun.config.data.join("store"), begun.config.archive_period);
-        db::run(&begun.settings, &begun.schema, &directory, period).await
+        db::run(&begun.settings, &begun.schema, &begun.config).await
     })
 }
 

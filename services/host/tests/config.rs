@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals_host::config::{Acknowledged, CertificateFiles, Config, Flags, LogFormat, Mistakes};
+use annals_host::config::{Acknowledged, CertificateFiles, Config, Flags, LogFormat, Mistakes, StoreKind};
 use annals_host::nats::SyncPolicy;
 use clap::Parser;
 use tempfile::TempDir;
@@ -197,6 +197,30 @@ fn a_certificate_and_its_key_go_together() {
     );
     // The sources need not be the same.
     load(&["--certificate", "play.pem"], &[("ANNALS_KEY", "play.key")]).unwrap();
+}
+
+#[test]
+fn a_store_is_embedded_or_on_the_cluster_of_a_file() {
+    assert_eq!(load(&[], &[]).unwrap().store, StoreKind::Embedded);
+    let cluster = StoreKind::FoundationDb(PathBuf::from("/etc/foundationdb/fdb.cluster"));
+    let given = "fdb:/etc/foundationdb/fdb.cluster";
+    let (_dir, path) = file(&format!("store = \"{given}\"\n"));
+    for config in [
+        load(&["--config", &path], &[]),
+        load(&[], &[("ANNALS_STORE", given)]),
+        load(&["--store", given], &[("ANNALS_STORE", "embedded")]),
+    ] {
+        let store = config.unwrap().store;
+        assert_eq!(store, cluster);
+        assert_eq!(store.to_string(), given, "it is handed on as it was given");
+    }
+    let text = complaint(&["--store", "fdb:"], &[]);
+    assert!(
+        text.contains(
+            "store cannot be \"fdb:\", given as --store: write embedded (files in the data directory) or fdb:FILE"
+        ),
+        "{text}"
+    );
 }
 
 #[test]

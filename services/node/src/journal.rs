@@ -10,9 +10,10 @@
 use std::collections::VecDeque;
 
 use annals_event::{
-    Body, Cause, Consumed, Event, FrozenBatch, Gathering, HEADER_BYTES, Imprint, Link, OwnerState, Subject, Tail, Trace,
+    Body, Cause, Consumed, Event, FrozenBatch, Gathering, HEADER_BYTES, Imprint, Link, OwnerState, Subject, Tail,
+    Trace, ledger::STATEMENT_BYTES,
 };
-use annals_ids::{Address, BatchNumber, CallNumber, EntityId, HistoryNumber, Part, Tick, WallTime};
+use annals_ids::{Address, BatchNumber, CallNumber, DatabaseId, EntityId, HistoryNumber, Part, Tick, WallTime};
 
 /// Bytes gathered and not closed, beyond which a core takes no further input, and whatever is recorded nevertheless goes
 /// into further batches.
@@ -22,7 +23,7 @@ pub const GATHERING_LIMIT: usize = 1 << 20;
 /// whole, by either side.
 pub const INPUT_LIMIT: usize = 5 << 20;
 
-/// Bytes that the orders in a batch make db write to the ledger, beyond which the core is full as it is with
+/// Bytes that the orders and lives in a batch make db write to the ledger, beyond which the core is full as it is with
 /// [`GATHERING_LIMIT`]: all of that goes into the transaction that folds the batch.
 pub const ORDERS_LIMIT: usize = 2 << 20;
 
@@ -230,6 +231,8 @@ impl Journal {
                 let base = self.state.entities.get(&entity).and_then(|image| image.base());
                 base.map_or(0, |base| base.ledger.weight(order))
             }
+            // It is told what it has. What is stored for the first time has nothing yet.
+            (Body::BaseCreated(creation), _) if creation.database != DatabaseId(0) => STATEMENT_BYTES,
             _ => 0,
         }
     }

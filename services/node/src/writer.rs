@@ -128,8 +128,10 @@ impl Writer {
         let mut kept = Kept::new(chain.archived);
         chain.beyond.into_iter().for_each(|batch| kept.push(batch));
         let opening = chain.openings.iter().find(|opening| opening.epoch == epoch).copied();
+        let recorded = chain.openings.iter().map(|opening| opening.epoch).max();
         let phase = match opening {
-            _ if chain.highest > epoch => Phase::Stopped(Stop::Replaced { owner, epoch }),
+            // What the store records of openings may be in no log: its `Open` was lost, or a hole was accepted (F4).
+            _ if recorded.max(Some(chain.highest)) > Some(epoch) => Phase::Stopped(Stop::Replaced { owner, epoch }),
             Some(_) => Phase::Recording,
             None => Phase::Opening,
         };
@@ -362,15 +364,17 @@ impl Writer {
 
     /// The second look (E3): whether the log ends where the first reading did, with the `Open` after it as its last message.
     fn look_again(&mut self, batches: Vec<Vec<u8>>, last: Option<(u64, Vec<u8>)>) {
-        let open = self.kept.iter().last();
+        let mut first: Vec<&FrozenBatch> = self.kept.iter().collect();
+        let open = first.pop();
         let is_last = last.is_some_and(|(sequence, bytes)| {
             sequence == self.last && open.is_some_and(|open| open.opens && open.bytes == bytes)
         });
-        let openings: Vec<Opening> = self.openings.iter().chain(&self.opening).copied().collect();
-        let found = assemble(self.owner, self.kept.base(), &openings, batches, self.last);
+        // The `Open` does not count yet: what stands at its number may be somebody's who was fresh when it was appended. A log
+        // that has lost its end gives the same sequences out again, so that the append of the `Open` could not tell.
+        let found = assemble(self.owner, self.kept.base(), &self.openings, batches, self.last);
         match found {
             Ok(chain) if chain.highest > self.epoch => self.replaced(),
-            Ok(chain) if is_last && self.kept.iter().eq(&chain.beyond) => self.phase = Phase::Recording,
+            Ok(chain) if is_last && chain.beyond.iter().eq(first) => self.phase = Phase::Recording,
             Ok(_) | Err(_) => self.read_again(),
         }
     }

@@ -1,6 +1,9 @@
 //! The journal gathers no more than one transaction of db takes: neither bytes, nor what orders make db write.
 
-use annals_event::{BaseCreation, Body, Imprint, OwnerState, Subject, ledger::Order};
+use annals_event::{
+    BaseCreation, Body, Imprint, OwnerState, Subject,
+    ledger::{Order, STATEMENT_BYTES},
+};
 use annals_ids::{DatabaseId, EntityId, Epoch, Hash, OwnerId, Part, Tick, TradeId, TransferNumber, TypeId, WallTime};
 use annals_node::journal::{INPUT_LIMIT, Journal, ORDERS_LIMIT};
 
@@ -14,16 +17,20 @@ fn journal() -> Journal {
         schema: Hash::ZERO,
     };
     let mut journal = Journal::new(OwnerState::new(OwnerId(1), Part::Base), imprint);
+    live(&mut journal, ENTITY, DatabaseId(9));
+    journal
+}
+
+fn live(journal: &mut Journal, entity: EntityId, database: DatabaseId) {
     let creation = BaseCreation {
         type_id: TypeId(0),
-        database: DatabaseId(9),
+        database,
         checkout: 1,
         properties: Vec::new(),
         cell_properties: Vec::new(),
     };
-    let subject = Subject::Entity(ENTITY, Part::Base);
+    let subject = Subject::Entity(entity, Part::Base);
     journal.record(subject, false, Body::BaseCreated(Box::new(creation)));
-    journal
 }
 
 fn order(journal: &mut Journal, number: u64) {
@@ -54,6 +61,26 @@ fn orders_fill_a_batch_long_before_their_own_bytes_do() {
     let first = journal.freeze(Tick(1), WallTime(1), false);
     let batch = annals_event::Batch::read(&first.bytes).expect("an intact batch");
     assert_eq!(batch.header.events, u32::try_from(orders + 1).expect("few"));
+    assert!(!journal.is_full());
+}
+
+#[test]
+fn lives_fill_a_batch_that_makes_db_say_what_they_have() {
+    let mut journal = journal();
+    let mut lives = 1;
+    while !journal.is_full() {
+        journal.begin();
+        lives += 1;
+        assert!(lives < 1_000, "the journal never fills");
+        live(&mut journal, EntityId(100 + lives), DatabaseId(lives));
+    }
+    assert_eq!(lives as usize, ORDERS_LIMIT / STATEMENT_BYTES + 1);
+    // Who is not stored has nothing.
+    journal.freeze(Tick(1), WallTime(1), false);
+    for other in 0..100 {
+        journal.begin();
+        live(&mut journal, EntityId(10_000 + other), DatabaseId(0));
+    }
     assert!(!journal.is_full());
 }
 

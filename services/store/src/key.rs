@@ -53,6 +53,12 @@ impl KeyRange {
         }
     }
 
+    /// The key, if the range is one of a [single](Self::single) key.
+    pub(crate) fn as_single(&self) -> Option<&[u8]> {
+        let key = self.end.strip_suffix(&[0])?;
+        (self.begin == key).then_some(key)
+    }
+
     /// Whether no key lies in the range.
     #[must_use]
     pub fn is_empty(&self) -> bool {

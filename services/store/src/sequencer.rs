@@ -109,7 +109,7 @@ impl Sequencer {
 
         self.last = version;
         for mutation in &request.mutations {
-            self.resolver.record(&touched(mutation, stamp), version);
+            self.note(mutation, version, stamp);
         }
         for range in &request.write_conflicts {
             self.resolver.record(range, version);
@@ -118,10 +118,26 @@ impl Sequencer {
             .iter()
             .map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len))
             .sum::<usize>();
-        group.writes.extend(writes);
+        if group.writes.is_empty() {
+            group.writes = writes;
+        } else {
+            group.writes.extend(writes);
+        }
         group.version = version;
         group.commits += 1;
         Ok(Committed { version, stamp })
+    }
+
+    /// Notes which keys a mutation writes.
+    fn note(&mut self, mutation: &Mutation, version: Version, stamp: Versionstamp) {
+        match mutation {
+            Mutation::Set { key, .. }
+            | Mutation::Clear { key }
+            | Mutation::Add { key, .. }
+            | Mutation::SetStampedValue { key, .. } => self.resolver.record_key(key, version),
+            Mutation::SetStampedKey { key, .. } => self.resolver.record_key(&key.with(stamp), version),
+            Mutation::ClearRange { range } => self.resolver.record(range, version),
+        }
     }
 
     fn judge(&self, request: &CommitRequest) -> Result<(), StoreError> {
@@ -144,18 +160,6 @@ impl Sequencer {
             return Err(StoreError::Conflict);
         }
         Ok(())
-    }
-}
-
-/// The keys a mutation writes.
-fn touched(mutation: &Mutation, stamp: Versionstamp) -> KeyRange {
-    match mutation {
-        Mutation::Set { key, .. }
-        | Mutation::Clear { key }
-        | Mutation::Add { key, .. }
-        | Mutation::SetStampedValue { key, .. } => KeyRange::single(key),
-        Mutation::ClearRange { range } => range.clone(),
-        Mutation::SetStampedKey { key, .. } => KeyRange::single(&key.with(stamp)),
     }
 }
 

@@ -58,13 +58,14 @@ async fn measure(directory: &Path) -> Vec<Figure> {
         making += backup("create", &["--realm", "bench"], &data, &backups);
         restoring += backup("restore", &[], &restored, &backups);
     }
-    let size = size_of(&directory.join("backups-0")).expect("it was made");
+    let megabytes_of = |folder: &str| size_of(&directory.join(folder)).expect("it was made") as f64 * 1e-6;
+    let (backed_up, copied) = (megabytes_of("backups-0"), megabytes_of("copy-0"));
     let rate = |time: Duration| bytes as f64 * f64::from(TURNS) / time.as_secs_f64() * 1e-6;
     let note = |what: &str| {
         format!(
-            "{what}, {:.1} MB of batches in {BATCHES} batches, {:.1} MB backed up; baseline: the store's files copied and synced",
-            bytes as f64 * 1e-6,
-            size as f64 * 1e-6
+            "{what}, {:.1} MB in {BATCHES} batches, {backed_up:.1} MB backed up; baseline: the store's files ({copied:.1} MB) \
+             copied and synced, counted in bytes of batches as well",
+            bytes as f64 * 1e-6
         )
     };
     vec![

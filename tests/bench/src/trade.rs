@@ -5,6 +5,12 @@
 //! every batch finishes as many trades as it begins, as in a realm whose players trade all the time. A trade is confirmed
 //! when the transaction that settled it is durable. How the result gets to the players (the outbox, the log `ledger`, the
 //! base's own log) is not measured here.
+//!
+//! A bare commit writes one row, a trade some thirty. So it is also told how fast the bare store commits the very
+//! transactions that the trades made, when nobody has to work out what is in them: faster than that no ledger can be that
+//! leaves the same rows.
+
+mod recording;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,9 +29,11 @@ use annals_store::{
     Store,
     embedded::EmbeddedStore,
     layout::owners::{self, OpeningRecord, OwnerRecord},
+    limits,
 };
 
 use crate::{Figure, Percentiles, store};
+use recording::{Recording, Written};
 
 const SHARD: Shard = Shard(0);
 const OWNER: OwnerId = OwnerId(1);
@@ -53,21 +61,29 @@ const TURNS: u32 = 3;
 pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let bare = EmbeddedStore::open(&directory.path().join("bare")).expect("a new store");
     let open = |name: &str| EmbeddedStore::open(&directory.path().join(name)).expect("a new store");
-    let (apart, same) = (open("apart"), open("same"));
-    let mut apart = runtime.block_on(Market::open(apart.store(), UNCONTENDED, false));
+    let (bare, rows, apart, same) = (open("bare"), open("rows").store(), open("apart"), open("same"));
+    let recording = Recording::of(&apart.store());
+    let mut apart = runtime.block_on(Market::open(recording.store(), UNCONTENDED, false));
     let mut same = runtime.block_on(Market::open(same.store(), CONTENDED, true));
     let mut commits = 0.0;
+    let mut again = Duration::ZERO;
     for _ in 0..TURNS {
         commits += runtime.block_on(store::commits_per_second(&bare)) / f64::from(TURNS);
-        runtime.block_on(apart.trade());
-        runtime.block_on(same.trade());
+        runtime.block_on(apart.trade(|| recording.begin()));
+        again += runtime.block_on(recording.commit_again(&rows));
+        runtime.block_on(same.trade(|| ()));
     }
     for market in [&apart, &same] {
         let report = runtime.block_on(audit(&market.store)).expect("the store answers");
         assert_eq!(report.findings, [], "trading loses nothing");
     }
+    figures((&apart, &same), commits, (recording.written(), again))
+}
+
+/// What trading gave, uncontended and contended, beside the bare store's commits per second, and beside how long it took
+/// the bare store to write the same rows.
+fn figures((apart, same): (&Market, &Market), commits: f64, (written, again): (Written, Duration)) -> Vec<Figure> {
     let (uncontended, contended) = (apart.rate(), same.rate());
     let note = |rate: &Rate, group: usize| {
         format!(
@@ -76,6 +92,8 @@ pub fn run() -> Vec<Figure> {
         )
     };
     let baseline = format!("baseline: the bare store's commits, {} in flight", store::IN_FLIGHT);
+    let per_trade = |count: u64| count as f64 / apart.settled as f64;
+    let largest = apart.store.largest();
     vec![
         Figure::against(
             "trade_vs_store",
@@ -83,6 +101,17 @@ pub fn run() -> Vec<Figure> {
             commits,
             "trades/s",
             format!("each pair its own; {}; {baseline}", note(&uncontended, UNCONTENDED)),
+        ),
+        Figure::against(
+            "trade_vs_rows",
+            uncontended.per_second,
+            apart.settled as f64 / again.as_secs_f64(),
+            "trades/s",
+            format!(
+                "the same; baseline: the bare store's commits of the same transactions, {:.0} rows and {:.0} B a trade",
+                per_trade(written.rows),
+                per_trade(written.bytes)
+            ),
         ),
         Figure::against(
             "trade_contended",
@@ -96,6 +125,16 @@ pub fn run() -> Vec<Figure> {
             uncontended.per_second * STAGES as f64,
             "orders/s",
             "the same, counted in orders executed and durable".to_owned(),
+        ),
+        Figure::against(
+            "trade_largest_transaction",
+            largest.bytes as f64,
+            limits::TRANSACTION_BYTES as f64,
+            "B",
+            format!(
+                "{} mutations and {} conflict ranges at most; baseline: the store's limit",
+                largest.mutations, largest.ranges
+            ),
         ),
     ]
 }
@@ -245,13 +284,14 @@ impl Market {
         }
     }
 
-    /// One turn.
-    async fn trade(&mut self) {
+    /// One turn. `begin` is called when it begins to be measured.
+    async fn trade(&mut self, begin: impl FnOnce()) {
         let warm = Instant::now() + WARM_UP;
         while Instant::now() < warm {
             self.step().await;
         }
         self.is_measured = true;
+        begin();
         let start = Instant::now();
         let end = start + MEASURED;
         while Instant::now() < end {

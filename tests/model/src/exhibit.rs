@@ -55,6 +55,8 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("The order of the archive", crate::order::exhibits::exhibits()),
         ("The ledger", crate::ledger::exhibits::exhibits()),
         ("Trades", crate::trade::exhibits::exhibits()),
+        ("Views of accounts", crate::account::exhibits::exhibits()),
+        ("Other definitions", crate::migration::exhibits::exhibits()),
     ]
 }
 

@@ -24,6 +24,17 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// Nothing goes wrong.
+    pub const NONE: Faults = Faults {
+        crashes: 0,
+        tails: 0,
+        holes: 0,
+        repeats: 0,
+        drops: 0,
+        unknowns: 0,
+        damages: 0,
+    };
+
     /// One more of every kind that is allowed at all, `times` over: for deeper runs.
     #[must_use]
     pub fn deeper(self, times: u8) -> Self {

@@ -29,6 +29,8 @@ pub enum Invariant {
     TradedAsAccepted,
     /// What a ghost or a client sees is something that the entity was.
     SeenIsTrue,
+    /// Batches are folded, states held and stored entities read under the definitions that they are of.
+    ReadAsWritten,
     /// Nobody stops with an alarm because of the faults that the protocol is made for.
     AlarmsAreTrue,
     /// Ordinary steps can always lead to where nothing is owed to anybody.
@@ -50,6 +52,7 @@ impl fmt::Display for Invariant {
             Self::HeldInOneView => "no item is in two views",
             Self::TradedAsAccepted => "each side of a trade gets what it has accepted",
             Self::SeenIsTrue => "what is seen of an entity is something that it was",
+            Self::ReadAsWritten => "everything is read under the definitions that it was written under",
             Self::AlarmsAreTrue => "an alarm means a fault outside the budget",
             Self::Progress => "what is owed can always be settled",
         })

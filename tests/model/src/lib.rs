@@ -6,6 +6,7 @@
 //!
 //! Not here: code of the services. A model that shared code with them would share its mistakes.
 
+pub mod account;
 pub mod calls;
 pub mod exhibit;
 pub mod explorer;
@@ -14,6 +15,7 @@ pub mod handover;
 pub mod invariant;
 pub mod ledger;
 pub mod log;
+pub mod migration;
 pub mod order;
 pub mod rule;
 pub mod trade;

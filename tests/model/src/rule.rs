@@ -122,6 +122,24 @@ pub enum Rule {
     F12Cleared,
     /// F13: a reserved transfer is completed by whoever has recorded that it is reserved.
     F13PostAfterResult,
+    /// M1: a log goes over to other definitions with an `Open`, and with nothing else.
+    M1WithItsOpen,
+    /// M2: definitions and the record of the migration change in one transaction.
+    M2OneTransaction,
+    /// M2: an owner is granted to processes of the present definitions only.
+    M2PresentOnly,
+    /// M3: a taker converts the state before it opens.
+    M3TakerConverts,
+    /// M3: whoever folds a log converts the state before the `Open` with which it goes over.
+    M3FoldConverts,
+    /// M3: until its `Open` counts a log is as it was.
+    M3OnceItCounts,
+    /// M4: a conversion keeps all numbers.
+    M4NumbersStay,
+    /// M5: a stored entity names its generation.
+    M5Generation,
+    /// M5: db writes rows of the present generation only.
+    M5PresentRows,
     /// V1: history numbers run on through hand-overs and restarts.
     V1Continued,
     /// V2: a ghost that finds a gap asks the real one.
@@ -138,12 +156,18 @@ pub enum Rule {
     V3Stamps,
     /// V3: what is trimmed from the history is sent as the whole state.
     V3Refresh,
+    /// V5: a view of an account that has another value takes a history number.
+    V5Restated,
+    /// V5: it does so in the batch that holds the news.
+    V5OneBatch,
+    /// V5: only the newest of these is told, with the value that there is.
+    V5Newest,
     /// E7: messages of lower epochs are dropped.
     E7LowerDropped,
 }
 
 /// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
-const STATED: [(Rule, &str, &str); 68] = [
+const STATED: [(Rule, &str, &str); 80] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append in flight"),
     (Rule::L3Frozen, "L3", "what is sent again is the same bytes"),
@@ -312,6 +336,39 @@ const STATED: [(Rule, &str, &str); 68] = [
         "a transfer is completed only once its giver has recorded that it is reserved",
     ),
     (
+        Rule::M1WithItsOpen,
+        "M1",
+        "a log goes over to other definitions with an `Open`, and with nothing else",
+    ),
+    (
+        Rule::M2OneTransaction,
+        "M2",
+        "definitions and the record of the migration change in one transaction",
+    ),
+    (
+        Rule::M2PresentOnly,
+        "M2",
+        "an owner is granted to processes of the present definitions only",
+    ),
+    (
+        Rule::M3TakerConverts,
+        "M3",
+        "a taker converts the state before it opens",
+    ),
+    (
+        Rule::M3FoldConverts,
+        "M3",
+        "whoever folds a log converts the state before the `Open` with which it goes over",
+    ),
+    (Rule::M3OnceItCounts, "M3", "until its `Open` counts a log is as it was"),
+    (Rule::M4NumbersStay, "M4", "a conversion keeps all numbers"),
+    (Rule::M5Generation, "M5", "a stored entity names its generation"),
+    (
+        Rule::M5PresentRows,
+        "M5",
+        "db writes rows of the present generation only",
+    ),
+    (
         Rule::V1Continued,
         "V1",
         "history numbers run on through hand-overs and restarts",
@@ -326,6 +383,17 @@ const STATED: [(Rule, &str, &str); 68] = [
         Rule::V3Refresh,
         "V3",
         "what is trimmed from the history is sent as the whole state",
+    ),
+    (
+        Rule::V5Restated,
+        "V5",
+        "the view of an account that has another value takes a history number",
+    ),
+    (Rule::V5OneBatch, "V5", "it takes it in the batch that holds the news"),
+    (
+        Rule::V5Newest,
+        "V5",
+        "only the newest of these is told, with the value that there is",
     ),
     (Rule::E7LowerDropped, "E7", "messages of lower epochs are dropped"),
 ];

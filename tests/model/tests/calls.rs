@@ -15,12 +15,8 @@ const PLAIN: CallsBounds = CallsBounds {
     receiver_dies: false,
     faults: Faults {
         crashes: 1,
-        tails: 0,
-        holes: 0,
-        repeats: 0,
         drops: 1,
-        unknowns: 0,
-        damages: 0,
+        ..Faults::NONE
     },
 };
 

@@ -6,16 +6,6 @@ use annals_model::faults::Faults;
 use annals_model::handover::{HandoverBounds, HandoverModel};
 use annals_model::rule::Rules;
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
-};
-
 fn assert_holds(test: &str, bounds: HandoverBounds) {
     let bounds = HandoverBounds {
         faults: bounds.faults.deeper(annals_model::extra_faults()),
@@ -32,7 +22,10 @@ fn assert_holds(test: &str, bounds: HandoverBounds) {
 
 #[test]
 fn there_and_back_with_crashes_and_a_refusal() {
-    let faults = Faults { crashes: 2, ..NONE };
+    let faults = Faults {
+        crashes: 2,
+        ..Faults::NONE
+    };
     let bounds = HandoverBounds {
         owners: 2,
         moves: 2,
@@ -48,7 +41,7 @@ fn there_and_back_with_a_crash_and_a_lost_message() {
     let faults = Faults {
         crashes: 1,
         drops: 1,
-        ..NONE
+        ..Faults::NONE
     };
     let bounds = HandoverBounds {
         owners: 2,
@@ -62,7 +55,10 @@ fn there_and_back_with_a_crash_and_a_lost_message() {
 
 #[test]
 fn on_to_a_third_owner_with_a_crash() {
-    let faults = Faults { crashes: 1, ..NONE };
+    let faults = Faults {
+        crashes: 1,
+        ..Faults::NONE
+    };
     let bounds = HandoverBounds {
         owners: 3,
         moves: 2,
@@ -80,7 +76,7 @@ fn around_three_owners() {
         moves: 3,
         ring: true,
         refusals: 0,
-        faults: NONE,
+        faults: Faults::NONE,
     };
     assert_holds("around_three_owners", bounds);
 }

@@ -6,22 +6,12 @@ use annals_model::faults::Faults;
 use annals_model::ledger::{LedgerBounds, LedgerModel};
 use annals_model::rule::Rules;
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
-};
-
 #[test]
 fn two_dbs_fold_transfers_that_are_asked_for_twice() {
     let faults = Faults {
         crashes: 2,
         unknowns: 1,
-        ..NONE
+        ..Faults::NONE
     }
     .deeper(annals_model::extra_faults());
     let bounds = LedgerBounds { batches: 3, faults };

@@ -6,16 +6,6 @@ use annals_model::faults::Faults;
 use annals_model::log::{Acknowledged, LogBounds, LogModel};
 use annals_model::rule::Rules;
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
-};
-
 fn model(acknowledged: Acknowledged, bounds: LogBounds) -> LogModel {
     let faults = bounds.faults.deeper(annals_model::extra_faults());
     LogModel {
@@ -30,7 +20,7 @@ fn crashes_and_unanswered_commits() {
     let faults = Faults {
         crashes: 1,
         unknowns: 1,
-        ..NONE
+        ..Faults::NONE
     };
     let bounds = LogBounds {
         epochs: 2,
@@ -52,7 +42,7 @@ fn two_takers_at_once() {
         inputs: 1,
         db: true,
         beats: false,
-        faults: NONE,
+        faults: Faults::NONE,
     };
     assert_exhausted("two_takers_at_once", &search(&model(Acknowledged::Log, bounds)));
 }
@@ -62,7 +52,7 @@ fn loss_of_the_tail_with_a_crash() {
     let faults = Faults {
         tails: 1,
         crashes: 1,
-        ..NONE
+        ..Faults::NONE
     };
     let bounds = LogBounds {
         epochs: 2,
@@ -79,7 +69,10 @@ fn loss_of_the_tail_with_a_crash() {
 
 #[test]
 fn loss_of_a_message_in_the_middle() {
-    let faults = Faults { holes: 1, ..NONE };
+    let faults = Faults {
+        holes: 1,
+        ..Faults::NONE
+    };
     let bounds = LogBounds {
         epochs: 2,
         inputs: 1,
@@ -98,7 +91,7 @@ fn repeated_appends_and_loss_of_the_tail() {
     let faults = Faults {
         tails: 1,
         repeats: 1,
-        ..NONE
+        ..Faults::NONE
     };
     let bounds = LogBounds {
         epochs: 2,
@@ -118,7 +111,7 @@ fn two_losses_while_db_is_away() {
     let faults = Faults {
         tails: 1,
         holes: 1,
-        ..NONE
+        ..Faults::NONE
     };
     let bounds = LogBounds {
         epochs: 2,
@@ -138,7 +131,7 @@ fn acknowledged_by_the_archive_nothing_is_excused() {
     let faults = Faults {
         tails: 1,
         crashes: 1,
-        ..NONE
+        ..Faults::NONE
     };
     let bounds = LogBounds {
         epochs: 2,

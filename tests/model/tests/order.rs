@@ -7,22 +7,12 @@ use annals_model::order::exhibits::cut_broken_by_a_loss;
 use annals_model::order::{OrderBounds, OrderModel};
 use annals_model::rule::Rules;
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
-};
-
 #[test]
 fn every_prefix_is_a_cut_while_nothing_is_lost() {
     let bounds = OrderBounds {
         batches: 2,
         losses_excuse: false,
-        faults: NONE,
+        faults: Faults::NONE,
     };
     let found = search_with_progress(&OrderModel {
         rules: Rules::ALL,
@@ -36,7 +26,7 @@ fn what_was_lost_is_archived_in_the_end() {
     let faults = Faults {
         tails: 1,
         holes: 1,
-        ..NONE
+        ..Faults::NONE
     }
     .deeper(annals_model::extra_faults());
     let bounds = OrderBounds {

@@ -13,13 +13,8 @@ const PLAIN: ViewBounds = ViewBounds {
     takeovers: 0,
     trims: false,
     faults: Faults {
-        crashes: 0,
-        tails: 0,
-        holes: 0,
-        repeats: 0,
         drops: 1,
-        unknowns: 0,
-        damages: 0,
+        ..Faults::NONE
     },
 };
 

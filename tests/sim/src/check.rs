@@ -1,9 +1,11 @@
 //! What must be true of every run, a file for each promise. A checker returns what is wrong, in words.
 
+pub mod accounts;
 pub mod bootstrap;
 pub mod calls;
 pub mod ghosts;
 pub mod ledger;
+pub mod lives;
 pub mod numbers;
 pub mod one_real;
 pub mod replay;
@@ -17,7 +19,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 10] = [
+pub const ALL: [(&str, Check); 12] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -27,5 +29,7 @@ pub const ALL: [(&str, Check); 10] = [
     ("replay equals live", replay::check),
     ("who was succeeded does no harm", succession::check),
     ("the realm begins once", bootstrap::check),
+    ("who is stored lives once", lives::check),
     ("nothing in the ledger is lost or doubled", ledger::check),
+    ("views of accounts say what the ledger said", accounts::check),
 ];

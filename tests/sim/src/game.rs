@@ -1,8 +1,9 @@
 //! The game that is simulated: small, and made so that every call leaves a mark that a checker can count.
 
 mod market;
+mod pets;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use annals_def::{Change, Schema, Severity, Tree, Value, compile, generate_change, generate_nested, generate_slice};
 use annals_event::{
@@ -10,7 +11,11 @@ use annals_event::{
     ledger::{Booking, Order},
 };
 use annals_ids::{MemberId, Part, Position, SpaceId, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Request};
+use annals_node::{
+    Answer, Behaviour, Bootstrap, Caller, Context, Request,
+    inquiry::{Learned, NotLearned},
+};
+pub use pets::{NAMES, PET};
 
 /// The one space.
 pub const SPACE: SpaceId = SpaceId(1);
@@ -35,6 +40,12 @@ const AVATAR: &str = r"<root>
     <notes> <Type> UINT32 </Type> <Flags> BASE </Flags> </notes>
     <bag> <Type> ARRAY <of> ITEM </of> </Type> <Flags> ALL_CLIENTS </Flags> <Persistent> true </Persistent> </bag>
     <journal> <Type> PAGES </Type> <Flags> BASE_AND_CLIENT </Flags> </journal>
+    <coins> <Type> UINT64 </Type> <Flags> BASE_AND_CLIENT </Flags> <Account> <Kind> 1 </Kind> </Account> </coins>
+    <rings> <Type> ARRAY <of> UINT64 </of> </Type> <Flags> BASE_AND_CLIENT </Flags>
+      <Account> <Slot> 1 </Slot> <Kind> 2 </Kind> </Account> </rings>
+    <purse> <Type> ARRAY <of> BALANCE </of> </Type> <Flags> BASE_AND_CLIENT </Flags>
+      <Account> <Slot> 1 </Slot> </Account> </purse>
+    <carried> <Type> ARRAY <of> THING </of> </Type> <Flags> BASE_AND_CLIENT </Flags> <Account/> </carried>
   </Properties>
   <ClientMethods>
     <onMark> <Arg> UINT32 </Arg> </onMark>
@@ -61,6 +72,9 @@ const AVATAR: &str = r"<root>
   </BaseMethods>
 </root>";
 
+/// The properties that are views of accounts.
+pub const VIEWS: [&str; 4] = ["coins", "rings", "purse", "carried"];
+
 /// What properties with parts are made of: elements that are dictionaries, and a dictionary with an array in it.
 const ALIASES: &str = r"<root>
   <ITEM> FIXED_DICT <Properties>
@@ -68,6 +82,12 @@ const ALIASES: &str = r"<root>
     <count> <Type> UINT8 </Type> </count>
     <marks> <Type> ARRAY <of> INT8 </of> </Type> </marks>
   </Properties> </ITEM>
+  <BALANCE> FIXED_DICT <Properties>
+    <kind> <Type> UINT32 </Type> </kind> <units> <Type> UINT64 </Type> </units>
+  </Properties> </BALANCE>
+  <THING> FIXED_DICT <Properties>
+    <kind> <Type> UINT32 </Type> </kind> <serial> <Type> UINT64 </Type> </serial>
+  </Properties> </THING>
   <PAGES> FIXED_DICT <Properties>
     <title> <Type> UNICODE_STRING </Type> </title>
     <lines> <Type> ARRAY <of> UINT16 </of> </Type> </lines>
@@ -77,7 +97,7 @@ const ALIASES: &str = r"<root>
 /// Bytes beyond which a property with parts begins anew, so that it does not grow for ever.
 const LARGE: usize = 2_000;
 
-/// The one type.
+/// The type of players.
 const AVATAR_TYPE: TypeId = TypeId(0);
 
 /// The compiled definitions.
@@ -87,9 +107,10 @@ const AVATAR_TYPE: TypeId = TypeId(0);
 #[must_use]
 pub fn schema() -> Arc<Schema> {
     let mut files = Tree::new();
-    files.insert("entities.xml", "<root><Avatar/></root>");
+    files.insert("entities.xml", "<root><Avatar/><Pet/></root>");
     files.insert("entity_defs/alias.xml", ALIASES);
     files.insert("entity_defs/Avatar.def", AVATAR);
+    files.insert("entity_defs/Pet.def", pets::DEFINITION);
     let compiled = compile(&files);
     let errors: Vec<String> = compiled
         .diagnostics
@@ -122,7 +143,7 @@ impl Game {
     }
 
     fn add(context: &mut Context<'_>, property: &str, amount: i64) {
-        let sum = match context.get(property) {
+        let sum = match context.get(property).as_deref() {
             Ok(Value::Int(held)) => Value::Int((held + amount) % 1_000_000),
             Ok(Value::UInt(held)) => Value::UInt((held + amount.unsigned_abs()) % 1_000_000),
             other => panic!("{property} is a number: {other:?}"),
@@ -136,7 +157,7 @@ impl Game {
         let data_type = data_type.map(|found| found.data_type.clone()).expect("it is ours");
         let held = context
             .get(property)
-            .cloned()
+            .map(Cow::into_owned)
             .unwrap_or_else(|denied| panic!("{denied}"));
         let mut dice = annals_def::split_mix(context.roll());
         let is_large = annals_event::latest::value::value_length(&held) > LARGE;
@@ -201,7 +222,11 @@ impl Game {
                 Self::tell(context, Audience::Own, "onJot", id);
             }
             "deal" => {
-                market::deal(context);
+                if context.roll().is_multiple_of(4) {
+                    pets::whistle(context);
+                } else {
+                    market::deal(context);
+                }
                 Self::tell(context, Audience::Own, "onDeal", id);
             }
             "note" => {
@@ -272,13 +297,22 @@ impl Behaviour for Game {
         market::booked(context, booking);
     }
 
+    fn learned(&self, context: &mut Context<'_>, then: u32, _note: &[u8], outcome: &Result<Learned, NotLearned>) {
+        pets::learned(context, then, outcome);
+    }
+
     fn created(&self, context: &mut Context<'_>) {
-        if context.part() == Part::Cell {
+        if pets::is_pet(context) {
+            pets::created(context);
+        } else if context.part() == Part::Cell {
             context.set_timer(1_000, 3_000, 0);
         }
     }
 
     fn timer(&self, context: &mut Context<'_>, timer: TimerId, _tag: u32) {
+        if pets::is_pet(context) {
+            return pets::end(context);
+        }
         Self::add(context, "hp", -1);
         if context.now().0 > LAST_TIMER {
             context.cancel_timer(timer);

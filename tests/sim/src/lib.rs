@@ -58,6 +58,8 @@ pub struct Report {
     pub entries: usize,
     /// Trades that both sides accepted.
     pub trades: usize,
+    /// Lives of stored entities that behaviour asked for.
+    pub lives: usize,
     /// How often each kind of fault struck.
     pub struck: BTreeMap<Kind, u64>,
 }
@@ -178,6 +180,7 @@ fn report(world: &World, archive: &Archive) -> Report {
             .count(),
         entries: events.clone().filter(|event| is_done(event)).count(),
         trades: trades(events),
+        lives: check::lives::count(world, archive),
         struck: world.struck.clone(),
     }
 }

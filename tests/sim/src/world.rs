@@ -9,6 +9,7 @@ mod directing;
 mod faults;
 mod folding;
 mod hosting;
+mod inquiring;
 mod partitions;
 mod storing;
 
@@ -17,9 +18,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use annals_base::{BaseInput, Begin};
 use annals_client::Input as ClientInput;
 use annals_def::Schema;
-use annals_ids::{NoticeNumber, OwnerId, ProcessId, WallTime, WorldTime};
+use annals_ids::{DatabaseId, Epoch, NoticeNumber, OwnerId, ProcessId, WallTime, WorldTime};
 use annals_node::{
     ConnectionId,
     time::{Mono, Now},
@@ -106,6 +108,20 @@ pub(crate) enum Step {
     Hangup { connection: ConnectionId },
     /// A client does something.
     Play { client: usize },
+    /// A process looks at what behaviour asks the database.
+    Inquire { asking: inquiring::Asking },
+    /// db is asked to check an entity out.
+    CheckOut {
+        asking: inquiring::Asking,
+        epoch: Epoch,
+        database: DatabaseId,
+    },
+    /// Whoever holds an owner is asked to let an entity live there.
+    BeginLife { from: ProcessId, at: OwnerId, begin: Begin },
+    /// No answer to that has come.
+    BeginAgain { request: u64 },
+    /// What was asked of the database is answered.
+    Learned { hold: Hold, input: BaseInput },
     /// Something goes wrong.
     Strike { blow: Blow, dice: u64 },
     /// A process is started.
@@ -172,6 +188,8 @@ pub struct World {
     next_connection: u64,
     logins: BTreeMap<u64, clients::Pending>,
     next_login: u64,
+    /// Lives that were asked for, by the number of the request.
+    lives: BTreeMap<u64, inquiring::Asking>,
     next_call: u32,
     /// What went wrong, in order, for the reader.
     pub events: Vec<String>,
@@ -219,6 +237,7 @@ impl World {
             next_connection: 1,
             logins: BTreeMap::new(),
             next_login: 1,
+            lives: BTreeMap::new(),
             next_call: 1,
             events: Vec::new(),
             struck: BTreeMap::new(),
@@ -318,6 +337,7 @@ impl World {
     }
 
     fn begin(&mut self) {
+        self.make_pets();
         self.after(0, Step::StartDb);
         self.after(1_000, Step::StartDirector);
         for number in 0..self.plan.shape.bases {
@@ -371,6 +391,15 @@ impl World {
             Step::Datagram { connection, bytes } => self.datagram(connection, &bytes),
             Step::Hangup { connection } => self.hangup(connection),
             Step::Play { client } => self.play(client),
+            Step::Inquire { asking } => self.inquire(asking),
+            Step::CheckOut {
+                asking,
+                epoch,
+                database,
+            } => self.check_out(asking, epoch, database),
+            Step::BeginLife { from, at, begin } => self.begin_life(from, at, begin),
+            Step::BeginAgain { request } => self.begin_again(request),
+            Step::Learned { hold, input } => self.learned(hold, input),
             Step::Strike { blow, dice } => self.strike(blow, dice),
             Step::Start { service } => self.start(service),
             Step::Resume { process } => self.resume(process),

@@ -60,7 +60,7 @@ fn every_promise_is_kept() {
     }
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled",
+         {} trades settled, {} lives of pets",
         seeds.end - seeds.start,
         sum.batches,
         sum.shown,
@@ -68,7 +68,8 @@ fn every_promise_is_kept() {
         sum.calls,
         sum.hand_overs,
         sum.entries,
-        sum.trades
+        sum.trades,
+        sum.lives
     );
     println!("{coverage}");
     for (seed, failure) in failed.iter().take(MOST_SHRUNK) {
@@ -135,6 +136,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.hand_overs += report.hand_overs;
     sum.entries += report.entries;
     sum.trades += report.trades;
+    sum.lives += report.lives;
 }
 
 #[test]

@@ -83,8 +83,7 @@ impl Driven {
             }
             let held = |base: bool, cell: bool| (base && found.parts.base) || (cell && found.parts.cell);
             for property in &found.properties {
-                let distribution = property.distribution;
-                let is_held = held(distribution.on_base(), distribution.on_cell());
+                let is_held = held(property.is_held_by(Part::Base), property.is_held_by(Part::Cell));
                 if is_held && !self.assigned.contains(&(found.id, property.index)) {
                     missing.push(format!("{}.{}", found.name, property.name));
                 }

@@ -7,7 +7,7 @@ use annals_base::{BaseInput, BaseRole, CheckedOut, OpenSession};
 use annals_cell::{CellInput, CellRole};
 use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
 use annals_def::{Schema, Value};
-use annals_event::{Batch, Call, FrozenBatch, Header, Imprint, Link, Outcome, OwnerState};
+use annals_event::{Batch, Call, FrozenBatch, Imprint, Link, Outcome, OwnerState};
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, OwnerKind, Part, SessionId, TypeId, WallTime, WorldTime,
 };
@@ -532,7 +532,10 @@ fn take_over<R: Role>(
     make: fn(&OwnerState, Mono) -> R,
 ) -> Owner<R> {
     let state = fold(owner, R::KIND, log);
-    let beyond = log.iter().map(|bytes| frozen(bytes)).collect();
+    let beyond = log
+        .iter()
+        .map(|bytes| FrozenBatch::read(bytes.clone()).unwrap())
+        .collect();
     let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let role = make(&state, now.mono);
     let first = u64::from(owner.0) << 40 | epoch.0 << 20;
@@ -552,17 +555,4 @@ fn take_over<R: Role>(
         dice: Box::new(annals_def::split_mix(first)),
     };
     Owner::take_over(now, role, beginning)
-}
-
-fn frozen(bytes: &[u8]) -> FrozenBatch {
-    let (header, hash) = Header::read(bytes).unwrap();
-    FrozenBatch {
-        owner: header.owner,
-        epoch: header.epoch,
-        number: header.number,
-        previous: header.previous,
-        hash,
-        opens: header.opens,
-        bytes: bytes.to_vec(),
-    }
 }

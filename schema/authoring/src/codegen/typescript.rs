@@ -194,7 +194,11 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
     text.block_doc(&format!("The properties of a `{}` that clients see.", entity_type.name));
     text.open(&format!("export interface {name}View {{"));
     for (property, member) in &properties {
-        text.block_doc(&format!("`{}`: {}", property.name, property.distribution));
+        let view = property
+            .account
+            .map(|account| format!(", a view of the ledger: {account}"));
+        let view = view.unwrap_or_default();
+        text.block_doc(&format!("`{}`: {}{view}", property.name, property.distribution));
         text.line(&format!("readonly {member}: {};", spelled(&property.data_type, shapes)));
     }
     text.close("}");

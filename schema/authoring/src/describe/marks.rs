@@ -29,7 +29,8 @@ pub(crate) fn property_marks(property: &PropertyDescription) -> Vec<String> {
             .into_iter()
             .chain(storage.database_length.map(|length| format!("length {length}")))
     });
-    storage.chain(marks).collect()
+    let view = property.account.map(|account| format!("view of {account}"));
+    view.into_iter().chain(storage).chain(marks).collect()
 }
 
 /// Who may call a method, how far it is heard, and how it is sent.

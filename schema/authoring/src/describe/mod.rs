@@ -13,8 +13,9 @@ mod table;
 use std::collections::BTreeMap;
 
 use annals_def::{
-    AliasOrigin, Ancestor, Argument, DefinitionOrigin, DetailedPosition, Diagnostic, Distribution, Domain, EntityType,
-    Exposure, Ids, LodLevel, MemberOrigin, Method, Parts, Property, Schema, Size, TypeOrigin, Value, Volatile,
+    AccountView, AliasOrigin, Ancestor, Argument, DefinitionOrigin, DetailedPosition, Diagnostic, Distribution, Domain,
+    EntityType, Exposure, Ids, LodLevel, MemberOrigin, Method, Parts, Property, Schema, Size, TypeOrigin, Value,
+    Volatile,
 };
 use annals_ids::{Hash, MemberId, Part, TypeId};
 
@@ -106,6 +107,8 @@ pub struct PropertyDescription {
     pub distribution: Distribution,
     /// The level of detail within which other clients are told of its changes; `None`: at any distance.
     pub level: Option<LodLevel>,
+    /// The account that it is a view of.
+    pub account: Option<AccountView>,
     /// Only the newest change is kept for an observer.
     pub latest_only: bool,
     /// Changes are sent again when lost.
@@ -329,6 +332,7 @@ impl PropertyDescription {
             size: Size::of_value(&property.data_type, &property.default),
             distribution: property.distribution,
             level: level.cloned(),
+            account: property.account,
             latest_only: property.latest_only,
             reliable: property.reliable,
             editable: property.editable,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use annals_def::{Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
+use annals_def::{AccountView, Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
 
 /// How something differs.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,11 @@ pub enum ChangeKind {
     FlagsChanged { from: Distribution, to: Distribution },
     /// `Default`, whether it was given with the property, its alias or its type.
     DefaultChanged { from: Value, to: Value },
+    /// `Account`.
+    AccountChanged {
+        from: Option<AccountView>,
+        to: Option<AccountView>,
+    },
     /// `Persistent` of a property.
     PersistentChanged { to: bool },
     /// `Indexed`, `Index`.
@@ -156,7 +161,7 @@ impl Shift {
 
 impl ChangeKind {
     /// The words of all kinds.
-    pub const WORDS: [&str; 55] = [
+    pub const WORDS: [&str; 56] = [
         "type-added",
         "type-removed",
         "type-renamed",
@@ -179,6 +184,7 @@ impl ChangeKind {
         "property-type",
         "flags",
         "default",
+        "account",
         "persistent",
         "index",
         "identifier",
@@ -240,6 +246,7 @@ impl ChangeKind {
             Self::PropertyType(_) => "property-type",
             Self::FlagsChanged { .. } => "flags",
             Self::DefaultChanged { .. } => "default",
+            Self::AccountChanged { .. } => "account",
             Self::PersistentChanged { .. } => "persistent",
             Self::IndexChanged { .. } => "index",
             Self::IdentifierChanged { .. } => "identifier",
@@ -355,6 +362,11 @@ impl ChangeKind {
             Self::ManualAoiChanged { to } => write_set(f, "IsManualAoI", *to),
             Self::FlagsChanged { from, to } => write!(f, "Flags changed from {from} to {to}"),
             Self::DefaultChanged { from, to } => write!(f, "Default changed from {from} to {to}"),
+            Self::AccountChanged { from, to } => match (from, to) {
+                (None, Some(to)) => write!(f, "has become a view of {to}"),
+                (Some(from), None) => write!(f, "is no view of {from} any more"),
+                _ => write_from(f, "Account", from.as_ref(), to.as_ref()),
+            },
             Self::IndexChanged { from, to } => write!(f, "index changed from {} to {}", index(*from), index(*to)),
             Self::IdentifierChanged { to } => write_set(f, "Identifier", *to),
             Self::DatabaseLengthChanged { from, to } => write_from(f, "DatabaseLength", from.as_ref(), to.as_ref()),

@@ -67,10 +67,14 @@ fn stored(kind: &ChangeKind, facts: Facts) -> Effect {
             "rows have its values under the old name; under the new one entities would begin with the default",
         ),
         ChangeKind::PropertyType(difference) if both => stored_value(difference),
-        ChangeKind::FlagsChanged { .. } | ChangeKind::PersistentChanged { .. } if was_stored && !is_stored => {
+        ChangeKind::FlagsChanged { .. } | ChangeKind::PersistentChanged { .. } | ChangeKind::AccountChanged { .. }
+            if was_stored && !is_stored =>
+        {
             migration("its values stay in their rows, where nobody reads them; the plan drops them")
         }
-        ChangeKind::FlagsChanged { .. } | ChangeKind::PersistentChanged { .. } if !was_stored && is_stored => {
+        ChangeKind::FlagsChanged { .. } | ChangeKind::PersistentChanged { .. } | ChangeKind::AccountChanged { .. }
+            if !was_stored && is_stored =>
+        {
             compatible("entities stored before begin with its default")
         }
         ChangeKind::FlagsChanged { .. } if both && facts.is_moved => compatible("a row serves both parts"),
@@ -160,6 +164,13 @@ fn log(kind: &ChangeKind, facts: Facts) -> Effect {
             migration("entities that are alive do not hold it, and cannot read or set it until it is filled in")
         }
         ChangeKind::FlagsChanged { .. } if both => compatible("the same part holds it"),
+        ChangeKind::AccountChanged { .. } if was_held => migration(
+            "entities that are alive hold a value of their own; the plan drops it, and what the ledger says is seen instead",
+        ),
+        ChangeKind::AccountChanged { .. } if is_held => {
+            migration("entities that are alive do not hold it, and cannot read or set it until it is filled in")
+        }
+        ChangeKind::AccountChanged { .. } => compatible("its value is what the ledger says, which the log has anyhow"),
         ChangeKind::DefaultChanged { .. } if both => compatible("entities that are alive keep what they hold"),
         _ => log_of_methods(kind, facts),
     }
@@ -277,6 +288,7 @@ fn clients(kind: &ChangeKind, facts: Facts) -> Effect {
         ChangeKind::DefaultChanged { .. } => {
             "would show the old default, as values that equal the default are not sent"
         }
+        ChangeKind::AccountChanged { .. } => "would go on showing the value that it was told before",
         ChangeKind::ArgumentAdded { .. } | ChangeKind::ArgumentRemoved { .. } => "has other arguments",
         ChangeKind::ArgumentRenamed { .. } => "knows the argument by another name, and the names are compared",
         ChangeKind::ArgumentsReordered => "has the arguments in another order",

@@ -44,13 +44,12 @@ fn old_of(plans: &[PropertyPlan], new: MemberId) -> Option<usize> {
 }
 
 fn facts(pair: &Pair<'_>, old: Option<&Property>, new: Option<&Property>) -> Facts {
-    let held = |property: &Property| property.distribution.on_base() || property.distribution.on_cell();
     let seen = |property: &Property| property.distribution.to_clients();
     Facts {
         was_stored: old.is_some_and(Property::is_stored) && pair.old.parts.base,
         is_stored: new.is_some_and(Property::is_stored) && pair.new.parts.base,
-        was_held: old.is_some_and(held),
-        is_held: new.is_some_and(held),
+        was_held: old.is_some_and(Property::is_held),
+        is_held: new.is_some_and(Property::is_held),
         is_moved: old.map(|old| old.distribution.on_base()) != new.map(|new| new.distribution.on_base()),
         is_seen: pair.was_shown && old.is_some_and(seen) || pair.is_shown && new.is_some_and(seen),
         is_history: false,
@@ -83,6 +82,8 @@ fn compare_property(
     let is_other = crossed.is_some_and(|default| default != new.default);
     let (from, to) = (old.default.clone(), new.default.clone());
     differs(is_other, ChangeKind::DefaultChanged { from, to }, seen);
+    let (from, to) = (old.account, new.account);
+    differs(from != to, ChangeKind::AccountChanged { from, to }, seen);
     let to = new.persistent;
     differs(old.persistent != to, ChangeKind::PersistentChanged { to }, false);
     let (from, to) = (old.indexed, new.indexed);

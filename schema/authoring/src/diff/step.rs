@@ -201,7 +201,7 @@ impl Steps<'_> {
 
     fn living_step(&self, old: &EntityType, new: &EntityType) -> Option<Step> {
         let plans = &self.0.of_type(old.id).properties;
-        let held = |property: &Property| property.distribution.on_base() || property.distribution.on_cell();
+        let held = Property::is_held;
         let (mut dropped, mut converted) = (Vec::new(), Vec::new());
         let (mut renumbered, mut stops) = (old.id != new.id, false);
         for (property, plan) in old.properties.iter().zip(plans).filter(|(property, _)| held(property)) {

@@ -299,6 +299,11 @@ fn property_cost(one: &TypeDescription, property: &PropertyDescription) -> Cost 
         [] => format!("{}: nobody at run time", property.distribution),
         some => format!("{}: {}", property.distribution, some.join(", ")),
     });
+    facts.extend(
+        property
+            .account
+            .map(|account| format!("a view of the ledger: {account}")),
+    );
     if property.distribution.to_other_clients() {
         facts.push(match &property.level {
             Some(level) => format!("other clients within {} m ({})", level.radius, level.label),

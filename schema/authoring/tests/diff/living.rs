@@ -38,10 +38,7 @@ fn a_living_part_is_read_as_its_class_says() {
 
 /// The properties that a part holds.
 pub(crate) fn held(entity_type: &EntityType, part: Part) -> Vec<&Property> {
-    let held = |property: &&Property| match part {
-        Part::Base => property.distribution.on_base(),
-        Part::Cell => property.distribution.on_cell(),
-    };
+    let held = |property: &&Property| property.is_held_by(part);
     entity_type.properties.iter().filter(held).collect()
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use annals_def::{
-    Argument, DataType, Dice, Distribution, EntityType, Exposure, Field, FixedDict, Index, LodLevel, Method, Property,
-    PythonKind, Reach, Rename, Renames, Schema, Sequence, Service, UserDataObject, Value, generate,
+    AccountView, Argument, DataType, Dice, Distribution, EntityType, Exposure, Field, FixedDict, Holding, Index,
+    LodLevel, Method, Property, PythonKind, Reach, Rename, Renames, Schema, Sequence, Service, UserDataObject, Value,
+    generate,
 };
 
 /// A schema before it is numbered.
@@ -253,6 +254,7 @@ impl World {
                 let property = &mut self.types[chosen].0.properties[place];
                 property.default = default(&data_type, dice);
                 property.data_type = data_type;
+                property.account = None;
             }
             _ => {
                 let property = &mut self.types[chosen].0.properties[place];
@@ -359,13 +361,21 @@ impl World {
 }
 
 fn set_something(property: &mut Property, dice: &mut Dice<'_>) {
-    match dice() % 8 {
+    property.account = None;
+    match dice() % 9 {
         0 => property.default = default(&property.data_type, dice),
         1 => property.persistent = !property.persistent,
         2 | 3 => property.distribution = Distribution::ALL[at(Distribution::ALL.len(), dice)],
         4 => property.detail_level = property.detail_level.is_none().then_some(0),
         5 => property.indexed = [Index::None, Index::Plain, Index::Unique][at(3, dice)],
         6 => property.identifier = !property.identifier,
+        7 => {
+            let distribution = [Distribution::Base, Distribution::BaseAndClient][at(2, dice)];
+            *property = Property::new(property.name.clone(), DataType::UInt64, distribution);
+            let shows = Holding::Units(annals_ids::AssetKind(dice() as u32 % 2));
+            let slot = annals_ids::Slot(dice() as u16 % 2);
+            property.account = Some(AccountView { slot, shows });
+        }
         _ => {
             property.latest_only = !property.latest_only;
             property.reliable = !property.reliable;

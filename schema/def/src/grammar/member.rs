@@ -11,6 +11,11 @@ pub static PROPERTY: Content = Content::tags(&[
     TYPE_TAG,
     Tag::once("Flags", &FLAGS, "Who has a copy of the property.").needed(),
     DEFAULT,
+    Tag::once(
+        "Account",
+        &ACCOUNT,
+        "It is a view of what the ledger says that the entity holds, and has no value of its own.",
+    ),
     PERSISTENT,
     EDITABLE,
     Tag::once(
@@ -42,6 +47,7 @@ pub static OBJECT_PROPERTY: Content = Content::tags(&[
     EDITABLE,
     DATABASE_LENGTH_TAG,
     Tag::unused("Flags", "The domain of the object says who has it."),
+    Tag::unused("Account", "User data objects hold nothing."),
     Tag::unused("DetailLevel", UNCHANGED),
     Tag::unused("SendLatestOnly", UNCHANGED),
     Tag::unused("IsReliable", UNCHANGED),
@@ -175,6 +181,17 @@ const RETURNS: Tag = Tag::once(
 );
 const POSITIONAL: Tag = Tag::many(ARG, &TYPE, "The type of an argument that has only a position.");
 
+/// The account that a property is a view of.
+pub(crate) static ACCOUNT: Content = Content::tags(&[
+    Tag::once(
+        "Slot",
+        &SLOT,
+        "Which slot of what the entity holds; 0, the inventory, unless said otherwise.",
+    ),
+    Tag::once("Kind", &KIND, "Which kind of asset; without it, all of them."),
+]);
+static SLOT: Content = Content::text(Text::Integer(0, u16::MAX as u32));
+static KIND: Content = Content::text(Text::Integer(0, u32::MAX));
 static FLAGS: Content = Content::text(Text::Flags);
 static LEVEL: Content = Content::text(Text::Name(Noun::Level));
 static EXPOSED_BASE: Content = Content::text(Text::WordOrNothing(EXPOSURES_OF_BASE));

@@ -321,7 +321,7 @@ impl FlagWord {
     pub fn says(&self) -> &'static str {
         match self.distribution {
             Distribution::Base => "The base has it.",
-            Distribution::BaseAndClient => "The base has it; its own client is told once, when it is created there.",
+            Distribution::BaseAndClient => "The base and the own client have it.",
             Distribution::CellPrivate => "The cell where the entity is real has it.",
             Distribution::CellPublic => "The cell and its ghosts have it.",
             Distribution::CellPublicAndOwn => "The cell, its ghosts and the own client have it.",

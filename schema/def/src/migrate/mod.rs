@@ -242,7 +242,7 @@ impl Plan {
             .new
             .entity_type(type_id)
             .expect("invariant: the plan names types of the new schema");
-        let held = new.properties.iter().filter(|property| is_held(property, part));
+        let held = new.properties.iter().filter(|property| property.is_held_by(part));
         let mut converted: BTreeMap<MemberId, Value> = held
             .map(|property| (property.index, property.default.clone()))
             .collect();
@@ -274,10 +274,10 @@ impl Plan {
             let Some(target) = plan.new.and_then(|id| new.property(id)) else {
                 continue;
             };
-            if is_held(target, part) {
+            if target.is_held_by(part) {
                 let value = self.convert_property((old, property), (plan, target), value)?;
                 converted.insert(target.index, value);
-            } else if is_held(target, other(part)) && *value != property.default {
+            } else if target.is_held_by(other(part)) && *value != property.default {
                 return Err(MigrationError::OtherPart {
                     entity_type: old.name.clone(),
                     property: property.name.clone(),
@@ -539,14 +539,6 @@ fn method_named<'a>(entity_type: &'a EntityType, kind: MethodKind, name: &str) -
         MethodKind::Base => entity_type.base_method_named(name),
         MethodKind::Cell => entity_type.cell_method_named(name),
         MethodKind::Client => entity_type.client_method_named(name),
-    }
-}
-
-/// Whether a part holds a property.
-fn is_held(property: &Property, part: Part) -> bool {
-    match part {
-        Part::Base => property.distribution.on_base(),
-        Part::Cell => property.distribution.on_cell(),
     }
 }
 

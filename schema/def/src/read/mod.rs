@@ -4,6 +4,7 @@
 //! values. What depends on the entity that a declaration ends up in (inheritance, levels of detail) is left to
 //! [`crate::compile`].
 
+mod account;
 mod alias;
 mod correction;
 mod declared_type;

@@ -120,12 +120,14 @@ impl<'s> Reading<'s> {
         }
         if let (Some(data_type), Some(default), Some(distribution), true) = (data_type, default, distribution, is_named)
         {
-            declared.property = Some(Property {
+            let mut property = Property {
                 data_type,
                 default,
                 distribution,
                 ..property
-            });
+            };
+            property.account = self.account(section, &fields, &property);
+            declared.property = Some(property);
         }
         declared
     }

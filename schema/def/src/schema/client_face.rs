@@ -3,7 +3,9 @@
 //! ```text
 //! face      = version:u8 (type-number:u16 type)*          types that clients can meet, in order
 //! type      = name list(property) list(method){3: client, exposed base, exposed cell}
-//! property  = name shape default eyes:u8                  by client number; eyes: 1 own, 2 others, 4 in the base part
+//! property  = name shape default eyes:u8 account          by client number; eyes: 1 own, 2 others, 4 in the base part,
+//!                                                         8 a view of an account
+//! account   = slot:u16 named:bool kind:u32                if it is a view, else nothing; kind 0 if none is named
 //! method    = name exposure:u8 list(name shape)           by client number
 //! shape     = the data type without what only databases and scripts look at
 //! ```
@@ -16,7 +18,7 @@ use std::collections::BTreeSet;
 use annals_ids::{Hash, MemberId, TypeId};
 use sha2::{Digest, Sha256};
 
-use super::{EntityType, Exposure, Method, Property, Schema};
+use super::{AccountView, EntityType, Exposure, Method, Property, Schema};
 use crate::{
     data_type::{DataType, FixedDict, Form},
     stream,
@@ -89,8 +91,15 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
     out.push(
         u8::from(distribution.to_own_client())
             | u8::from(distribution.to_other_clients()) << 1
-            | u8::from(distribution.on_base()) << 2,
+            | u8::from(distribution.on_base()) << 2
+            | u8::from(property.account.is_some()) << 3,
     );
+    // Where it becomes a view, or the view of another account, it is another value without a change in its history.
+    if let Some(AccountView { slot, shows }) = property.account {
+        out.extend(slot.0.to_le_bytes());
+        out.push(shows.kind().is_some().into());
+        out.extend(shows.kind().unwrap_or_default().0.to_le_bytes());
+    }
 }
 
 fn put_method(method: &Method, out: &mut Vec<u8>) {

@@ -8,7 +8,8 @@
 //! reach       = 00 | 01 f32 | 02
 //! level       = label:name radius:f32 hysteresis:f32
 //! property    = name data_type distribution:u8 default:value flags:u8 index:u8 option(length:u32) option(level:u8)
-//!               option(protocol_id:u16)
+//!               option(protocol_id:u16) account
+//! account     = slot:u16 option(kind:u32) if bit 5 of the property's flags is set, else nothing
 //! method      = name list(argument) list(argument) exposure:u8 option(f32) flags:u8 option(protocol_id:u16)
 //! argument    = name data_type
 //! service     = name list(method)
@@ -25,11 +26,11 @@
 
 use std::sync::Arc;
 
-use annals_ids::{MemberId, TypeId};
+use annals_ids::{AssetKind, MemberId, Slot, TypeId};
 
 use super::{
-    Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Index, LodLevel, MAX_MEMBERS, MAX_TYPES,
-    Method, Parts, Property, Reach, Schema, Service, UserDataObject, Volatile,
+    AccountView, Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Holding, Index, LodLevel,
+    MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, Service, UserDataObject, Volatile,
     entity::{Tables, number_methods},
 };
 use crate::{
@@ -183,7 +184,8 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
             | u8::from(property.identifier) << 1
             | u8::from(property.latest_only) << 2
             | u8::from(property.reliable) << 3
-            | u8::from(property.editable) << 4,
+            | u8::from(property.editable) << 4
+            | u8::from(property.account.is_some()) << 5,
     );
     out.push(match property.indexed {
         Index::None => 0,
@@ -197,6 +199,10 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
     put_option(property.protocol_id, out, |id, out| {
         out.extend(id.to_le_bytes());
     });
+    if let Some(AccountView { slot, shows }) = property.account {
+        out.extend(slot.0.to_le_bytes());
+        put_option(shows.kind(), out, |kind, out| out.extend(kind.0.to_le_bytes()));
+    }
 }
 
 fn put_method(method: &Method, out: &mut Vec<u8>) {
@@ -432,7 +438,7 @@ impl Input<'_> {
             .ok_or(SchemaProblem::Code(code, "a distribution"))?;
         let default = self.value(&data_type)?;
         let flags = self.u8()?;
-        if flags >= 1 << 5 {
+        if flags >= 1 << 6 {
             return Err(SchemaProblem::Code(flags, "property flags"));
         }
         let indexed = match self.u8()? {
@@ -441,12 +447,7 @@ impl Input<'_> {
             2 => Index::Unique,
             other => return Err(SchemaProblem::Code(other, "an index")),
         };
-        Ok(Property {
-            index: MemberId(0),
-            name,
-            data_type,
-            distribution,
-            default,
+        let mut property = Property {
             persistent: flags & 1 != 0,
             indexed,
             identifier: flags & 2 != 0,
@@ -456,8 +457,25 @@ impl Input<'_> {
             reliable: flags & 8 != 0,
             editable: flags & 16 != 0,
             protocol_id: self.option(Self::u16)?,
-            client_id: None,
-        })
+            default,
+            ..Property::new(name, data_type, distribution)
+        };
+        if flags & 32 != 0 {
+            property.account = Some(self.account(&property)?);
+        }
+        Ok(property)
+    }
+
+    /// The account of which a property is a view, as definitions can say it.
+    fn account(&mut self, property: &Property) -> Read<AccountView> {
+        let slot = Slot(self.u16()?);
+        let kind = self.option(Self::u32)?.map(AssetKind);
+        let shows = Holding::of(&property.data_type, kind).filter(|_| {
+            let is_of_base = property.distribution.on_base();
+            is_of_base && !property.persistent && property.default == property.data_type.default_value()
+        });
+        let shows = shows.ok_or(SchemaProblem::Dangling("an account"))?;
+        Ok(AccountView { slot, shows })
     }
 
     fn method(&mut self) -> Read<Method> {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use annals_ids::MemberId;
+use annals_ids::{MemberId, Part};
 
+use super::AccountView;
 use crate::{data_type::DataType, value::Value};
 
 /// A property of an entity type.
@@ -19,6 +20,9 @@ pub struct Property {
     pub distribution: Distribution,
     /// What it holds at first: of the property, else of its alias, else of its type (D4).
     pub default: Value,
+    /// The account that it is a view of, if it has no value of its own. Then its default is what there is to see as long
+    /// as the ledger was not heard of.
+    pub account: Option<AccountView>,
     /// Whether it is stored.
     pub persistent: bool,
     /// Whether the store finds entities by it.
@@ -105,7 +109,7 @@ pub enum Index {
 pub enum Distribution {
     /// The base.
     Base,
-    /// The base; its own client once, when it is created there.
+    /// The base and the own client.
     BaseAndClient,
     /// The cell where the entity is real.
     CellPrivate,
@@ -133,6 +137,7 @@ impl Property {
             default: data_type.default_value(),
             data_type,
             distribution,
+            account: None,
             persistent: false,
             indexed: Index::None,
             identifier: false,
@@ -149,7 +154,19 @@ impl Property {
     /// Whether the rows of stored entities have it.
     #[must_use]
     pub fn is_stored(&self) -> bool {
-        self.persistent && (self.distribution.on_base() || self.distribution.on_cell())
+        self.persistent && self.is_held()
+    }
+
+    /// Whether the state of a part keeps its value.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.is_held_by(Part::Base) || self.is_held_by(Part::Cell)
+    }
+
+    /// Whether the state of this part keeps its value. That of a view nobody keeps: it follows from the ledger.
+    #[must_use]
+    pub fn is_held_by(&self, part: Part) -> bool {
+        self.account.is_none() && self.distribution.on(part)
     }
 }
 
@@ -180,6 +197,15 @@ impl Distribution {
             Self::OwnClient => "OWN_CLIENT",
             Self::AllClients => "ALL_CLIENTS",
             Self::EditorOnly => "EDITOR_ONLY",
+        }
+    }
+
+    /// Whether it belongs to this part.
+    #[must_use]
+    pub fn on(self, part: Part) -> bool {
+        match part {
+            Part::Base => self.on_base(),
+            Part::Cell => self.on_cell(),
         }
     }
 

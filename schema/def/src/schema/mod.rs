@@ -4,6 +4,7 @@
 //! members are members of the entity named `component.member`. The [`Schema::fingerprint`] names the meaning of the
 //! files and not their spelling; a schema travels as [`Schema::encode`] and is read back with [`Schema::decode`].
 
+mod account;
 mod client_face;
 mod encoding;
 mod entity;
@@ -14,6 +15,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 use annals_ids::{Hash, TypeId};
 use sha2::{Digest, Sha256};
 
+pub use account::{AccountView, Holding};
 pub use encoding::{SchemaDecodeError, SchemaProblem};
 pub use entity::{DetailedPosition, EntityType, LodLevel, Parts, Reach, Volatile};
 pub use member::{Argument, Distribution, Exposure, Index, Method, Property};

@@ -108,6 +108,9 @@ fn describe_property(property: &Property, out: &mut String) {
     for (_, mark) in marks.into_iter().filter(|(has, _)| *has) {
         let _ = write!(out, ", {mark}");
     }
+    if let Some(account) = property.account {
+        let _ = write!(out, ", view of {account}");
+    }
     for (number, what) in [
         (property.client_id.map(u32::from), "client id"),
         (property.detail_level.map(u32::from), "level"),

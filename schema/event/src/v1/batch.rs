@@ -107,6 +107,29 @@ pub struct FrozenBatch {
     pub bytes: Vec<u8>,
 }
 
+impl FrozenBatch {
+    /// Takes a batch as it stands in a log. The events are not looked at.
+    ///
+    /// # Errors
+    /// When the bytes do not begin with a header in its one encoding.
+    pub fn read(bytes: Vec<u8>) -> Result<Self, Malformed> {
+        let (header, hash) = Header::read(&bytes)?;
+        Ok(Self::of(&header, hash, bytes))
+    }
+
+    fn of(header: &Header, hash: Hash, bytes: Vec<u8>) -> Self {
+        Self {
+            owner: header.owner,
+            epoch: header.epoch,
+            number: header.number,
+            previous: header.previous,
+            hash,
+            opens: header.opens,
+            bytes,
+        }
+    }
+}
+
 /// What is the same for every batch that one holding of an owner writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imprint {
@@ -215,15 +238,7 @@ impl Gathering {
             hash,
             event: EventNumber(tail.event.0 + u64::from(header.events)),
         };
-        FrozenBatch {
-            owner: header.owner,
-            epoch: header.epoch,
-            number: header.number,
-            previous: header.previous,
-            hash,
-            opens,
-            bytes,
-        }
+        FrozenBatch::of(&header, hash, bytes)
     }
 }
 

@@ -247,6 +247,12 @@ pub enum Body {
     },
     /// The base part heard from the ledger.
     Booked(News),
+    /// Of what was just `Booked` a property that is the view of an account has another value, which clients are shown. The
+    /// value is not logged: it is what the part knows of the ledger.
+    Restated {
+        /// Index among the type's properties.
+        member: MemberId,
+    },
     /// The ledger's owner took this from the outbox; what it then calls tells those whom it concerns.
     Entered {
         /// Which notice.
@@ -354,6 +360,7 @@ impl Body {
             Body::Bootstrapped { .. } => "bootstrapped",
             Body::Ordered { .. } => "ordered",
             Body::Booked(_) => "booked",
+            Body::Restated { .. } => "restated",
             Body::Entered { .. } => "entered",
         }
     }
@@ -386,6 +393,7 @@ impl Body {
             Body::Ordered { .. } => 24,
             Body::Booked(_) => 25,
             Body::Entered { .. } => 26,
+            Body::Restated { .. } => 27,
         }
     }
 
@@ -403,6 +411,7 @@ impl Body {
             Body::Stored { database } => put_number(out, database.0),
             Body::Bootstrapped { entity } => put_number(out, entity.0),
             Body::Ordered { .. } | Body::Booked(_) | Body::Entered { .. } => self.write_ledger(out),
+            Body::Restated { member } => put_number(out, u64::from(member.0)),
             Body::Changed { member, change } => {
                 put_number(out, u64::from(member.0));
                 put_change(out, change);
@@ -523,6 +532,9 @@ impl Body {
             26 => Body::Entered {
                 notice: NoticeNumber(reader.ordinal("notice number")?),
                 entry: take_option(reader, Entry::read)?.map(Box::new),
+            },
+            27 => Body::Restated {
+                member: MemberId(reader.narrow("member")?),
             },
             _ => return Err(wrong),
         })

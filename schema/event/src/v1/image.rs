@@ -1,8 +1,11 @@
 //! Images: all of one entity part at one point of its life. Snapshots, hand-over and the state hash are made of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, VecDeque},
+};
 
-use annals_def::Value;
+use annals_def::{Property, Value};
 use annals_ids::{Address, CallNumber, DatabaseId, HistoryNumber, MemberId, OwnerId, TimerId, TypeId};
 
 use super::ledger::LedgerView;
@@ -147,6 +150,16 @@ impl Image {
         match &self.part {
             PartImage::Cell(cell) => Some(cell),
             PartImage::Base(_) => None,
+        }
+    }
+
+    /// What a property is: what the part holds, or for the view of an account what the part knows of the ledger. `None` if
+    /// it belongs to the other part.
+    #[must_use]
+    pub fn value(&self, property: &Property) -> Option<Cow<'_, Value>> {
+        match property.account {
+            Some(account) => self.base().map(|base| Cow::Owned(base.ledger.value(account))),
+            None => self.properties.get(&property.index).map(Cow::Borrowed),
         }
     }
 

@@ -4,6 +4,7 @@
 //! and what is made comes from the world's, whose balance is minus what exists. What db does with an order is in `annals-db`;
 //! `docs/ledger.md` says all of it in one place. The encodings, field by field, are in this module's other file.
 
+mod account;
 mod encoding;
 mod view;
 
@@ -28,6 +29,9 @@ pub const ASSETS_PER_SIDE: usize = 64;
 /// Most accounts that are not empty, and items, that one holder can come to by what it or others ask for. What only comes
 /// back to it may exceed this by what it had reserved.
 pub const HOLDINGS_PER_HOLDER: u32 = 4096;
+
+/// Bytes that a [`Statement`] takes at most while nothing came back beyond [`HOLDINGS_PER_HOLDER`].
+pub const STATEMENT_BYTES: usize = 100 << 10;
 
 /// Most trades and reserved transfers that a holder may be party to at a time.
 pub const OPEN_PER_HOLDER: u32 = 32;

@@ -93,7 +93,8 @@ impl Deeds {
                     });
                 }
             }
-            for property in &found.properties {
+            // What the ledger says nobody drives.
+            for property in found.properties.iter().filter(|property| property.account.is_none()) {
                 let (on_base, on_cell) = (property.distribution.on_base(), property.distribution.on_cell());
                 if (on_base && found.parts.base) || (on_cell && found.parts.cell) {
                     let is_changed = changed.contains(&(found.id, property.index));

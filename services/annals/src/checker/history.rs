@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_def::{EntityType, Located, Schema, Value};
 use annals_director::read_owners;
-use annals_event::{Body, Event, Subject};
+use annals_event::{Body, Event, Subject, ledger::LedgerView};
 use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, Shard, TypeId};
 use annals_store::{Store, StoreError};
 use annals_wire::client::{args_hash, change_hash, property_hash};
@@ -35,6 +35,8 @@ pub(super) struct Histories {
 #[derive(Debug, Default)]
 pub(super) struct History {
     type_id: Option<TypeId>,
+    /// What a base part has heard from the ledger, as far as its log was read and follows.
+    ledger: Option<LedgerView>,
     first: BTreeMap<MemberId, Value>,
     gathered: BTreeMap<HistoryNumber, Archived>,
     /// What clients are shown of each event.
@@ -76,7 +78,9 @@ impl Histories {
         }
         for (owner, record) in owners {
             let end = ends[&record.shard];
-            histories.read_log(store, record.shard, owner, end, report).await?;
+            histories
+                .read_log(store, schema, (record.shard, owner), end, report)
+                .await?;
         }
         for ((entity, part), history) in &mut histories.parts {
             history.finish(schema);
@@ -101,8 +105,8 @@ impl Histories {
     async fn read_log(
         &mut self,
         store: &Store,
-        shard: Shard,
-        owner: OwnerId,
+        schema: &Schema,
+        (shard, owner): (Shard, OwnerId),
         end: LeafIndex,
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
@@ -117,13 +121,19 @@ impl Histories {
             let Some(batch) = step.batch else { continue };
             self.batches += 1;
             for event in batch.events {
-                self.take(owner, step.number, event, report);
+                self.take(schema, (owner, step.number), event, report);
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, owner: OwnerId, batch: BatchNumber, event: Event, report: &mut CheckReport) {
+    fn take(
+        &mut self,
+        schema: &Schema,
+        (owner, batch): (OwnerId, BatchNumber),
+        event: Event,
+        report: &mut CheckReport,
+    ) {
         let Subject::Entity(entity, part) = event.subject else {
             return;
         };
@@ -133,13 +143,17 @@ impl Histories {
             Body::BaseCreated(creation) => history.created(creation.type_id, &creation.properties),
             Body::CellCreated(creation) => history.created(creation.type_id, &creation.properties),
             Body::Onloaded { image, .. } => history.type_id = history.type_id.or(Some(image.type_id)),
+            Body::Booked(news) => {
+                let known = history.ledger.take();
+                history.ledger = known.and_then(|mut known| known.book(entity, news).ok().map(|()| known));
+            }
             _ => {}
         }
         let Some(number) = event.history else { return };
         let archived = Archived {
             owner,
             batch,
-            body: event.body,
+            body: history.as_shown(schema, event.body),
         };
         if let Some(before) = history.gathered.insert(number, archived) {
             let places = [(before.owner, before.batch), (owner, batch)];
@@ -182,9 +196,25 @@ impl History {
         known_as.property(member).map(|property| property.name.as_str())
     }
 
+    /// An event as clients are told it: where the view of an account was restated, what the ledger said by then.
+    fn as_shown(&self, schema: &Schema, body: Body) -> Body {
+        let value = |member| {
+            let property = schema.entity_type(self.type_id?)?.property(member)?;
+            Some(self.ledger.as_ref()?.value(property.account?))
+        };
+        match body {
+            Body::Restated { member } => value(member).map_or(body, |value| Body::Changed {
+                member,
+                change: Located::whole(value),
+            }),
+            body => body,
+        }
+    }
+
     fn created(&mut self, type_id: TypeId, properties: &[(MemberId, Value)]) {
         self.type_id = Some(type_id);
         self.first = properties.iter().cloned().collect();
+        self.ledger = Some(LedgerView::default());
     }
 
     /// Goes through what was gathered in the order of its numbers.

@@ -10,7 +10,7 @@
 //! A migration that was killed goes on when it is asked for again.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -34,7 +34,7 @@ use thiserror::Error;
 
 use crate::{
     defs_command::world,
-    source::{BeyondError, Source, SourceError},
+    source::{BeyondError, Kept, Source, SourceError},
 };
 
 /// Between two lines that say how far it is.
@@ -85,12 +85,12 @@ enum NotMigrated {
 }
 
 impl Migrate {
-    pub(super) async fn run(self, data: Option<&Path>, settings: &Settings) -> ExitCode {
+    pub(super) async fn run(self, kept: &Kept, settings: &Settings) -> ExitCode {
         let new = match world::schema(&self.defs) {
             Ok(new) => new,
             Err(error) => return error.tell(),
         };
-        match self.migrate(new, data, settings).await {
+        match self.migrate(new, kept, settings).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));
@@ -102,8 +102,11 @@ impl Migrate {
         }
     }
 
-    async fn migrate(self, new: Schema, data: Option<&Path>, settings: &Settings) -> Result<(), NotMigrated> {
-        let source = Source::directory(data.ok_or(NotMigrated::NoData)?, &settings.realm).await?;
+    async fn migrate(self, new: Schema, kept: &Kept, settings: &Settings) -> Result<(), NotMigrated> {
+        if kept.data.is_none() {
+            return Err(NotMigrated::NoData);
+        }
+        let source = kept.source(settings).await?;
         let to = new.fingerprint();
         let begun = Preparation::begin(source.store.clone(), SHARD, new.clone(), self.rename.clone()).await;
         let preparation = match begun {

@@ -61,7 +61,7 @@ pub(super) enum QueryFailed {
 
 impl QueryStored {
     pub(super) async fn run(self, source: &Source) -> Result<ExitCode, RealmError> {
-        let schema = source.about().await?.ok_or(QueryFailed::NotBegun)?.into_present();
+        let schema = source.about().await?.ok_or(QueryFailed::NotBegun)?.schema;
         let entity_type = schema.type_named(&self.entity_type);
         let entity_type =
             entity_type.ok_or_else(|| QueryFailed::Query(QueryError::UnknownType(self.entity_type.clone())))?;

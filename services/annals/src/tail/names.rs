@@ -23,9 +23,10 @@ pub(super) struct Words<'a> {
 }
 
 impl Names {
-    pub(super) fn new(schemas: BTreeMap<Hash, Schema>) -> Self {
+    pub(super) fn new(schemas: impl IntoIterator<Item = Schema>) -> Self {
+        let by_fingerprint = |schema: Schema| (schema.fingerprint(), schema);
         Self {
-            schemas,
+            schemas: schemas.into_iter().map(by_fingerprint).collect(),
             types: BTreeMap::new(),
         }
     }
@@ -121,6 +122,14 @@ impl Words<'_> {
             Body::Stored { database } => format!("stored as entity {database} of the database"),
             Body::Ordered { number, order } => format!("orders ({number}): {}", super::ledger::order(order)),
             Body::Booked(news) => format!("hears from the ledger: {}", super::ledger::news(news)),
+            Body::Restated { member } => {
+                let found = entity_type.and_then(|found| found.property(*member));
+                let view = found.and_then(|property| Some((&property.name, property.account?)));
+                view.map_or_else(
+                    || format!("property {member}: as the ledger says now"),
+                    |(name, account)| format!("{name}: as the ledger says now ({account})"),
+                )
+            }
             Body::Entered { notice, entry } => {
                 format!("takes notice {notice}: {}", super::ledger::entry(entry.as_deref()))
             }

@@ -8,9 +8,10 @@ use std::{
 
 use annals_authoring::codegen::Model;
 use annals_def::{
-    Argument, DataType, Dice, Distribution, EntityType, Exposure, Field, FixedDict, Method, Property, PythonKind,
-    Schema, Sequence, Tree, Value, generate, split_mix,
+    AccountView, Argument, DataType, Dice, Distribution, EntityType, Exposure, Field, FixedDict, Holding, Method,
+    Property, PythonKind, Schema, Sequence, Tree, Value, generate, split_mix,
 };
+use annals_ids::{AssetKind, Slot};
 
 /// How many schemas are rolled.
 const ROLLED: u64 = 6;
@@ -202,6 +203,14 @@ fn rolled(seed: u64) -> Model {
 
 fn rolled_property(at: u64, dice: &mut Dice<'_>) -> Property {
     let distributions = Distribution::ALL;
+    if dice().is_multiple_of(6) {
+        let shows = Holding::Units(AssetKind(1));
+        let account = Some(AccountView { slot: Slot(0), shows });
+        return Property {
+            account,
+            ..Property::new(format!("property{at}"), DataType::UInt64, Distribution::BaseAndClient)
+        };
+    }
     let data_type = rolled_type(5, dice);
     let default = generate(&data_type, dice);
     Property {

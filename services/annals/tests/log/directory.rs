@@ -211,3 +211,26 @@ fn a_directory_that_is_none_or_in_use_is_refused_with_what_to_do() {
         );
     }
 }
+
+#[test]
+fn a_cluster_that_cannot_be_read_is_refused_with_what_to_do() {
+    let folder = TempDir::new().unwrap();
+    let cluster = format!("fdb:{}", folder.path().join("fdb.cluster").display());
+    let (code, text) = annals_log(folder.path(), &["verify", "--store", &cluster]);
+    // As it is built, it has no client, or finds no such file.
+    let says = text.contains("build it with the feature `fdb`") || text.contains("fdb.cluster cannot be read");
+    assert!(code == Some(2) && says, "{text}");
+    let (code, text) = annals_log(folder.path(), &["accept-hole", "1@7", "--store", &cluster]);
+    assert!(code == Some(2) && text.contains("start db"), "{text}");
+    let beside = Command::new(env!("CARGO_BIN_EXE_annals"))
+        .args(["log", "verify", "--store", &cluster])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&beside.stderr);
+    assert!(
+        beside.status.code() == Some(2) && text.contains("with --data"),
+        "{text}"
+    );
+    let (code, text) = annals_log(folder.path(), &["verify", "--store", "redis"]);
+    assert!(code == Some(2) && text.contains("write embedded"), "{text}");
+}

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use annals_def::{
-    Argument, DataType, Distribution, EntityType, Exposure, Index, Method, Property, Schema, Sequence, Value,
+    AccountView, Argument, DataType, Distribution, EntityType, Exposure, Holding, Index, Method, Path, Property,
+    Schema, Sequence, Value,
 };
 use annals_event::{
     Audience, Place,
@@ -28,6 +29,7 @@ pub(crate) const ROOTED: &str = "rooted";
 /// Whom an entity gives what it is told to bestow, and of which kind that is.
 pub(crate) const FRIEND: DatabaseId = DatabaseId(99);
 pub(crate) const COIN: AssetKind = AssetKind(1);
+pub(crate) const SPOON: AssetKind = AssetKind(2);
 
 /// How long entities wait for the database.
 pub(crate) const PATIENCE_MS: u64 = 10_000;
@@ -79,9 +81,25 @@ pub(crate) fn schema() -> Arc<Schema> {
             Method::new("keep_surely", Vec::new()),
             Method::new("look", Vec::new()),
             Method::new("summon", Vec::new()),
+            Method::new("cheat", Vec::new()),
         ];
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
     }
+    account.properties.extend([
+        view(
+            "coins",
+            DataType::UInt64,
+            Distribution::BaseAndClient,
+            Holding::Units(COIN),
+        ),
+        view(
+            "spoons",
+            DataType::UInt64,
+            Distribution::BaseAndClient,
+            Holding::Units(SPOON),
+        ),
+        view("hidden", DataType::UInt64, Distribution::Base, Holding::Units(COIN)),
+    ]);
     avatar
         .properties
         .push(Property::new("hp", DataType::Int32, Distribution::AllClients));
@@ -90,6 +108,15 @@ pub(crate) fn schema() -> Arc<Schema> {
     torch.name = "Torch".into();
     torch.persistent = false;
     Arc::new(Schema::new(vec![account, avatar, torch], Vec::new(), Vec::new()))
+}
+
+/// A property that is the view of an account of the first slot.
+fn view(name: &str, data_type: DataType, distribution: Distribution, shows: Holding) -> Property {
+    let account = Some(AccountView { slot: Slot(0), shows });
+    Property {
+        account,
+        ..Property::new(name, data_type, distribution)
+    }
 }
 
 fn numbers() -> DataType {
@@ -116,7 +143,7 @@ pub(crate) struct Game {
 impl Game {
     fn mark(context: &mut Context<'_>, letter: char) {
         if context.part() == Part::Base {
-            let mut trail = text(context.get("trail").unwrap());
+            let mut trail = text(&context.get("trail").unwrap());
             trail.push(letter);
             context.set("trail", Value::Unicode(trail)).unwrap();
         }
@@ -130,7 +157,7 @@ impl Behaviour for Game {
 
     fn created(&self, context: &mut Context<'_>) {
         Self::mark(context, 'b');
-        if text(context.get("motto").unwrap()) == ROOTED {
+        if text(&context.get("motto").unwrap()) == ROOTED {
             context.request(create_cell(context.entity()));
         }
     }
@@ -201,7 +228,7 @@ impl Behaviour for Game {
         let name = context.entity_type().base_methods[usize::from(method.0)].name.clone();
         match (name.as_str(), args) {
             ("hear", [number]) => {
-                let mut heard = context.get("heard").unwrap().clone();
+                let mut heard = context.get("heard").unwrap().into_owned();
                 let Value::Sequence(numbers) = &mut heard else {
                     unreachable!()
                 };
@@ -235,6 +262,18 @@ impl Behaviour for Game {
                 context
                     .begin_stored(wanted, PATIENCE_MS, (CALLED, NOTE.to_vec()))
                     .unwrap();
+            }
+            ("cheat", []) => {
+                let set = context.set("coins", Value::UInt(1_000));
+                let appended = context.append("coins", &Path::WHOLE, Value::UInt(1));
+                let coins = context.entity_type().property_named("coins").unwrap().index;
+                let made = context
+                    .create_base("Account", vec![(coins, Value::UInt(1_000))])
+                    .map(drop);
+                for denied in [set, appended, made] {
+                    assert!(matches!(denied, Err(Denied::Account { .. })), "{denied:?}");
+                    Self::mark(context, 'c');
+                }
             }
             ("grow", []) => context.request(create_cell(entity)),
             ("quit", []) => context.request(Request::CloseClient {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use annals_base::{BaseInput, BaseRole, CheckedOut, OpenSession};
 use annals_def::Schema;
-use annals_event::{Batch, Call, FrozenBatch, Header, Image, Imprint, Link, OwnerState};
+use annals_event::{Batch, Call, FrozenBatch, Image, Imprint, Link, OwnerState};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, EntityId, Epoch, Hash, MemberId, OwnerId, Part, SessionId, WallTime, WorldTime,
+    Address, CallNumber, DatabaseId, EntityId, Epoch, MemberId, OwnerId, Part, SessionId, WallTime, WorldTime,
 };
 use annals_node::{
     Beginning, Begun, ConnectionId, Input, NotOpened, Output, Owner,
@@ -315,7 +315,10 @@ fn take_over(
     (log, snapshot): (&[Vec<u8>], usize),
 ) -> Owner<BaseRole> {
     let state = fold(log, snapshot);
-    let beyond = log.iter().map(|bytes| frozen(bytes)).collect();
+    let beyond = log
+        .iter()
+        .map(|bytes| FrozenBatch::read(bytes.clone()).unwrap())
+        .collect();
     let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let role = BaseRole::take_over(&state, Mono(now));
     let seed = annals_def::split_mix(epoch.0);
@@ -340,17 +343,4 @@ fn take_over(
         dice: Box::new(seed),
     };
     Owner::take_over(now, role, beginning)
-}
-
-fn frozen(bytes: &[u8]) -> FrozenBatch {
-    let (header, hash): (Header, Hash) = Header::read(bytes).unwrap();
-    FrozenBatch {
-        owner: header.owner,
-        epoch: header.epoch,
-        number: header.number,
-        previous: header.previous,
-        hash,
-        opens: header.opens,
-        bytes: bytes.to_vec(),
-    }
 }

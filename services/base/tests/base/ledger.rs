@@ -25,13 +25,13 @@ const ACCOUNT: DatabaseId = DatabaseId(5);
 
 /// The ledger's owner, as far as a base sees it.
 #[derive(Default)]
-struct Ledger {
+pub(crate) struct Ledger {
     last: CallNumber,
     entry: EntryNumber,
 }
 
 impl Ledger {
-    fn tell(&mut self, host: &mut Host, to: EntityId, news: News) {
+    pub(crate) fn tell(&mut self, host: &mut Host, to: EntityId, news: News) {
         self.last = self.last.next();
         self.say(host, to, news);
     }
@@ -56,7 +56,7 @@ impl Ledger {
         });
     }
 
-    fn booking(&mut self, of: TransferId, outcome: Outcome) -> Booking {
+    pub(crate) fn booking(&mut self, of: TransferId, outcome: Outcome) -> Booking {
         self.entry = self.entry.next();
         Booking {
             entry: self.entry,
@@ -69,7 +69,7 @@ impl Ledger {
     }
 }
 
-fn statement(coins: u64) -> Statement {
+pub(crate) fn statement(coins: u64) -> Statement {
     let slots = BTreeMap::from([(Slot(0), Assets::units(COIN, coins))]);
     Statement {
         holder: ACCOUNT,
@@ -117,7 +117,7 @@ fn coins(host: &Host, entity: EntityId) -> u64 {
     holdings.slots.get(&Slot(0)).map_or(0, |held| held.units[&COIN])
 }
 
-fn first(asker: EntityId) -> TransferId {
+pub(crate) fn first(asker: EntityId) -> TransferId {
     TransferId {
         asker,
         number: TransferNumber(1),

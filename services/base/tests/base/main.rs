@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
+mod accounts;
 mod admission;
 mod bootstrap;
 mod calls;

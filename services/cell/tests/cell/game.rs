@@ -1,5 +1,6 @@
 //! The game that the tests play.
 
+use std::borrow::Cow;
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicU64, Ordering},
@@ -228,7 +229,7 @@ fn act(context: &mut Context<'_>, what: u64) {
             append(context, "marks", Value::Int(number.into()));
             Ok(())
         }
-        5 => match context.get("marks").expect("it is held here") {
+        5 => match &*context.get("marks").expect("it is held here") {
             Value::Sequence(marks) if !marks.is_empty() => {
                 let at = u32::try_from(dice % marks.len() as u64).expect("there are few");
                 context.set_at("marks", &Path(vec![at]), Value::Int((-number).into()))
@@ -251,13 +252,13 @@ fn alter(context: &mut Context<'_>) {
     let name = &held[usize::try_from(context.roll() % held.len() as u64).expect("there are few")];
     let property = context.entity_type().property_named(name).expect("it exists");
     let data_type = property.data_type.clone();
-    let value = context.get(name).expect("it is held here").clone();
+    let value = context.get(name).expect("it is held here").into_owned();
     let change = generate_change(&data_type, &value, &mut || context.roll());
     context.change(name, change).expect("what was generated fits");
 }
 
 fn append(context: &mut Context<'_>, property: &str, value: Value) {
-    let Ok(Value::Sequence(mut values)) = context.get(property).cloned() else {
+    let Ok(Value::Sequence(mut values)) = context.get(property).map(Cow::into_owned) else {
         panic!("{property} is a sequence");
     };
     if property == "marks" && values.len() > 5 {

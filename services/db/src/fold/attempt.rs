@@ -96,7 +96,8 @@ impl Attempt {
 impl Attempt {
     async fn begin_life(&mut self, database: DatabaseId, life: Life) -> Result<(), FoldError> {
         let begun = self.ledger.begin(&self.transaction, database, life).await;
-        self.check(begun)
+        self.bytes += self.check(begun)?;
+        Ok(())
     }
 
     /// What the ledger came to. Where it contradicts itself, the log whose batch showed that does not go on.
@@ -221,6 +222,7 @@ impl Folder {
         for effect in effects {
             self.carry_out(attempt, found, effect).await?;
         }
+        attempt.bytes += attempt.ledger.end_batch(&attempt.transaction)?;
         Ok(())
     }
 

@@ -16,7 +16,8 @@ use thiserror::Error;
 
 use super::{
     books::{HolderRow, Item, Nature, Open, Row, Supply},
-    rows::{decode, read_entries},
+    pages::{next_entries, read_entries},
+    rows::decode,
 };
 
 /// Entries read at a time.
@@ -235,20 +236,29 @@ impl Audit {
     async fn finish(&mut self, store: &Store) -> Result<(), StoreError> {
         let transaction = store.begin();
         let head = Head::decode(transaction.snapshot().get(&layout::head_key()).await?.as_deref())?;
-        for (_, value) in read_all(&transaction, layout::entries_after(self.report.entries)).await? {
-            match decode(Row::Entry(self.report.entries.next()), Some(&value), Entry::read) {
-                Ok(Some(entry)) => self.take(&entry),
-                Ok(None) => {}
-                Err(error) => self.find(Finding::Unreadable {
-                    what: error.to_string(),
-                }),
+        loop {
+            match next_entries(&transaction, self.report.entries).await {
+                Ok((entries, more)) => {
+                    entries.iter().for_each(|entry| self.take(entry));
+                    if !more {
+                        break;
+                    }
+                }
+                Err(StoreError::Corrupt(what)) => {
+                    self.find(Finding::Unreadable { what: what.to_string() });
+                    break;
+                }
+                Err(other) => return Err(other),
             }
         }
         if self.report.entries != head.entry {
             self.differ("the newest entry", &self.report.entries.clone(), &head.entry);
         }
         match read_rows(&transaction).await {
-            Ok(rows) => self.compare(&rows),
+            Ok(rows) => {
+                self.check_due(&rows, head.due);
+                self.compare(&rows);
+            }
             Err(StoreError::Corrupt(what)) => self.find(Finding::Unreadable { what: what.to_string() }),
             Err(other) => return Err(other),
         }
@@ -470,6 +480,16 @@ impl Audit {
         let has_parties = open.parties().iter().all(|party| rows.parties.contains(&(*party, id)));
         if !has_deadline || !has_parties {
             let what = format!("transfer {id} is open, and its deadline or a party does not say so");
+            self.find(Finding::Index { what });
+        }
+    }
+
+    /// What the head says of when to look for what expires.
+    fn check_due(&mut self, rows: &Rows, due: Option<WallTime>) {
+        if let Some((earliest, id)) = rows.deadlines.first()
+            && due.is_none_or(|due| due.0 > *earliest)
+        {
+            let what = format!("transfer {id} expires before anything is said to");
             self.find(Finding::Index { what });
         }
     }

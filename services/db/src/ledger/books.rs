@@ -1,7 +1,5 @@
 //! The rows that rules read and change, and what they have made so far.
 
-use std::collections::BTreeSet;
-
 use annals_event::ledger::{Assets, Entry, Gift, Holder, Notice, Place, RefusalReason, Side, Trade};
 use annals_ids::{
     AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, NoticeNumber, OwnerId, Serial, Slot, TransferId,
@@ -146,8 +144,8 @@ pub struct Books {
     pub(super) holders: Table<DatabaseId, HolderRow>,
     /// What goes to the outbox.
     pub(super) notices: Table<NoticeNumber, Notice>,
-    /// What is to be taken out of it.
-    pub(super) taken: BTreeSet<NoticeNumber>,
+    /// Up to where it is to be taken out of it.
+    pub(super) taken: Option<NoticeNumber>,
 }
 
 impl Books {
@@ -236,7 +234,7 @@ impl Books {
     /// How many rows are to be written.
     pub(super) fn changes(&self) -> usize {
         let numbers = self.accounts.changes() + self.items.changes() + self.supplies.changes() + self.done.changes();
-        // An entry and its notice take more than a row each, and so does what is open.
+        // An entry and its notice take more than what a number does, and so does what is open.
         numbers + self.holders.changes() + 4 * (self.open.changes() + self.entries.changes() + self.notices.changes())
     }
 }

@@ -11,6 +11,7 @@ use annals_ids::{
     AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, OfferVersion, OwnerId, Slot, TradeId,
     TransferId, WallTime,
 };
+use annals_store::layout::ledger::Head;
 
 use super::{
     books::{Books, Breach, Halt, HolderRow, Item, Nature, Open, Row, Stop, Supply},
@@ -150,6 +151,7 @@ impl<'a> Deed<'a> {
             expires,
         };
         self.books.open.set(self.of, Some(Open::Gift(gift.clone())));
+        self.note_deadline(expires)?;
         self.gift = Some(gift);
         Ok(Outcome::Pending)
     }
@@ -198,6 +200,7 @@ impl<'a> Deed<'a> {
             partner: side(with),
         };
         self.show(trade);
+        self.note_deadline(expires)?;
         Ok(Outcome::Pending)
     }
 
@@ -429,6 +432,14 @@ impl<'a> Deed<'a> {
             Some(1..=LONGEST_OPEN) => Ok(()),
             _ => Err(RefusalReason::BadDeadline.into()),
         }
+    }
+
+    /// From then on it is to be looked for what expires.
+    fn note_deadline(&mut self, expires: WallTime) -> Result<(), Stop> {
+        let head = self.books.head()?;
+        let due = head.due.map_or(expires, |due| due.min(expires));
+        self.books.head.set((), Some(Head { due: Some(due), ..head }));
+        Ok(())
     }
 
     /// Counts one more thing that is open.

@@ -1,12 +1,11 @@
 //! The ledger within one transaction of the fold.
 
-use annals_event::ledger::Order;
 use annals_ids::{DatabaseId, EntityId, LogPosition, NoticeNumber, WallTime};
 use annals_store::{StoreError, Transaction};
 
 use super::{
     books::{Books, Breach, Halt, Life, Row},
-    rows,
+    pages, rows,
     rules::Ask,
 };
 
@@ -38,8 +37,6 @@ impl From<StoreError> for Failed {
 #[derive(Default)]
 pub(crate) struct Desk {
     books: Books,
-    /// When the earliest deadline is, once that was looked up; `None` in it if there is none.
-    earliest: Option<Option<WallTime>>,
 }
 
 impl Desk {
@@ -51,27 +48,22 @@ impl Desk {
         at: LogPosition,
         wall: WallTime,
     ) -> Result<usize, Failed> {
+        self.load(transaction, Row::Head).await?;
         let mut bytes = 0;
         for _ in 0..EXPIRED_AT_ONCE {
-            let earliest = match self.earliest {
-                Some(earliest) => earliest,
-                None => {
-                    bytes += self.write(transaction)?;
-                    let first = rows::first_deadline(transaction).await?.map(|(deadline, _)| deadline);
-                    *self.earliest.insert(first)
-                }
-            };
-            if earliest.is_none_or(|deadline| deadline > wall) {
+            if !self.run(transaction, |books| books.may_expire(wall)).await? {
                 break;
             }
             bytes += self.write(transaction)?;
-            if let Some((deadline, id)) = rows::first_deadline(transaction).await?
-                && deadline <= wall
-            {
-                self.run(transaction, |books| books.expire(at, wall, id)).await?;
-                bytes += self.write(transaction)?;
+            match rows::first_deadline(transaction).await? {
+                Some((deadline, id)) if deadline <= wall => {
+                    self.run(transaction, |books| books.expire(at, wall, id)).await?;
+                }
+                first => {
+                    let earliest = first.map(|(deadline, _)| deadline);
+                    self.run(transaction, |books| books.look_again(earliest)).await?;
+                }
             }
-            self.earliest = None;
         }
         Ok(bytes)
     }
@@ -81,35 +73,29 @@ impl Desk {
         for row in ask.rows() {
             self.load(transaction, row).await?;
         }
-        self.run(transaction, |books| books.execute(ask)).await?;
-        if let Order::Give { expires, .. } | Order::Propose { expires, .. } = ask.order {
-            let earliest = self.earliest.as_mut();
-            if let Some(earliest) = earliest {
-                *earliest = Some(earliest.map_or(expires, |known| known.min(expires)));
-            }
-        }
-        Ok(())
+        self.run(transaction, |books| books.execute(ask)).await
     }
 
-    /// A life begins: it is told all that it has.
+    /// A life begins: it is told all that it has. Says how many bytes were written for that, which is read from the rows.
     pub(crate) async fn begin(
         &mut self,
         transaction: &Transaction,
         holder: DatabaseId,
         life: Life,
-    ) -> Result<(), Failed> {
+    ) -> Result<usize, Failed> {
         self.load(transaction, Row::Head).await?;
         if !self.run(transaction, |books| books.begin(holder, life)).await? {
-            return Ok(());
+            return Ok(0);
         }
-        self.write(transaction)?;
+        let bytes = self.write(transaction)?;
         let row = self
             .run(transaction, |books| books.holder(holder))
             .await?
             .unwrap_or_default();
         let statement = rows::read_statement(transaction, holder, row).await?;
         self.run(transaction, |books| books.state(life, statement.clone()))
-            .await
+            .await?;
+        Ok(bytes)
     }
 
     /// A life ends.
@@ -132,7 +118,12 @@ impl Desk {
         self.books.changes() * ROW_BYTES
     }
 
-    /// Writes what has changed since it was last written. Says how many bytes that took.
+    /// Writes what a batch has added to entries and outbox, once all of it is carried out. Says how many bytes that took.
+    pub(crate) fn end_batch(&mut self, transaction: &Transaction) -> Result<usize, StoreError> {
+        pages::write(transaction, &mut self.books)
+    }
+
+    /// Writes what else has changed since it was last written. Says how many bytes that took.
     pub(crate) fn write(&mut self, transaction: &Transaction) -> Result<usize, StoreError> {
         rows::write(transaction, &mut self.books)
     }

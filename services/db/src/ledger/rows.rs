@@ -7,59 +7,69 @@
 
 use annals_event::{
     Malformed, Reader,
-    ledger::{Entry, Gift, Notice, Place, Statement, Trade},
+    ledger::{Gift, Place, Statement, Trade},
     put_number,
 };
-use annals_ids::{
-    AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, NoticeNumber, OwnerId, TransferId, WallTime,
-};
+use annals_ids::{AssetKind, DatabaseId, EntityId, HoldingsVersion, OwnerId, TransferId, WallTime};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
-    layout::{
-        chunks,
-        ledger::{self as layout, Head},
-    },
+    KeyRange, Order, StoreError, Transaction, key_after,
+    layout::ledger::{self as layout, Head},
 };
 
 use super::books::{Books, HolderRow, Item, Life, Nature, Open, Row, Supply};
+use super::pages;
 
 /// Rows read at a time.
 const PAGE: usize = 256;
 
 /// Loads a row.
 pub(super) async fn load(transaction: &Transaction, books: &mut Books, row: Row) -> Result<(), StoreError> {
-    let value = transaction.get(&key(row)).await?;
-    let value = value.as_deref();
     match row {
-        Row::Head => books.head.load((), Some(Head::decode(value)?)),
+        Row::Head => {
+            let value = transaction.get(&layout::head_key()).await?;
+            books.head.load((), Some(Head::decode(value.as_deref())?));
+        }
         Row::Account(holder, slot, kind) => {
-            let balance = value.map(layout::decode_balance).transpose()?;
+            let value = transaction.get(&layout::account_key(holder, slot, kind)).await?;
+            let balance = value.as_deref().map(layout::decode_balance).transpose()?;
             books.accounts.load((holder, slot, kind), balance);
         }
-        Row::Item(serial) => books.items.load(serial, decode(row, value, Item::read)?),
-        Row::Supply(kind) => books.supplies.load(kind, decode(row, value, Supply::read)?),
-        Row::Open(id) => books.open.load(id, decode(row, value, Open::read)?),
+        Row::Item(serial) => {
+            let item = read(transaction, row, layout::item_key(serial), Item::read).await?;
+            books.items.load(serial, item);
+        }
+        Row::Supply(kind) => {
+            let supply = read(transaction, row, layout::supply_key(kind), Supply::read).await?;
+            books.supplies.load(kind, supply);
+        }
+        Row::Open(id) => {
+            let open = read(transaction, row, layout::open_key(id), Open::read).await?;
+            books.open.load(id, open);
+        }
         Row::Done(id) => {
-            let entry = value.map(layout::decode_entry_number).transpose()?;
+            let value = transaction.get(&layout::done_key(id)).await?;
+            let entry = value.as_deref().map(layout::decode_entry_number).transpose()?;
             books.done.load(id, entry);
         }
-        Row::Entry(number) => books.entries.load(number, decode(row, value, Entry::read)?),
-        Row::Holder(holder) => books.holders.load(holder, decode(row, value, HolderRow::read)?),
+        Row::Entry(number) => {
+            let entry = pages::read_entry(transaction, number).await?;
+            books.entries.load(number, entry);
+        }
+        Row::Holder(holder) => {
+            let found = read(transaction, row, layout::holder_key(holder), HolderRow::read).await?;
+            books.holders.load(holder, found);
+        }
     }
     Ok(())
 }
 
-fn key(row: Row) -> Vec<u8> {
-    match row {
-        Row::Head => layout::head_key(),
-        Row::Account(holder, slot, kind) => layout::account_key(holder, slot, kind),
-        Row::Item(serial) => layout::item_key(serial),
-        Row::Supply(kind) => layout::supply_key(kind),
-        Row::Open(id) => layout::open_key(id),
-        Row::Done(id) => layout::done_key(id),
-        Row::Entry(number) => layout::entry_key(number),
-        Row::Holder(holder) => layout::holder_key(holder),
-    }
+async fn read<T>(
+    transaction: &Transaction,
+    row: Row,
+    key: Vec<u8>,
+    read: fn(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> Result<Option<T>, StoreError> {
+    decode(row, transaction.get(&key).await?.as_deref(), read)
 }
 
 /// Writes what has changed, and what is found through it. Says how many bytes that takes.
@@ -99,23 +109,14 @@ pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<usiz
         let value = entry.map(|entry| layout::encode_entry_number(entry).to_vec());
         out.put(&layout::done_key(id), value)?;
     }
-    for (number, _, entry) in books.entries.take_changed() {
-        out.put(
-            &layout::entry_key(number),
-            entry.map(|entry| written(|out| entry.write(out))),
-        )?;
-    }
     for (holder, _, row) in books.holders.take_changed() {
         out.put(
             &layout::holder_key(holder),
             row.map(|row| written(|out| row.write(out))),
         )?;
     }
-    for (number, _, notice) in books.notices.take_changed() {
-        out.put_notice(number, notice.as_ref())?;
-    }
-    for number in std::mem::take(&mut books.taken) {
-        out.put_notice(number, None)?;
+    if let Some(taken) = books.taken.take() {
+        transaction.clear_range(&layout::notices_upto(taken))?;
     }
     Ok(out.bytes)
 }
@@ -148,19 +149,6 @@ impl Out<'_> {
         self.put(&layout::deadline_key(named.expires(), id), there())?;
         for party in named.parties() {
             self.put(&layout::party_key(party, id), there())?;
-        }
-        Ok(())
-    }
-
-    fn put_notice(&mut self, number: NoticeNumber, notice: Option<&Notice>) -> Result<(), StoreError> {
-        let key = layout::notice_key(number);
-        let Some(notice) = notice else {
-            self.bytes += key.len();
-            return self.transaction.clear_range(&KeyRange::prefix(&key));
-        };
-        let bytes = written(|out| notice.write(out));
-        for (key, chunk) in chunks(&key, &bytes) {
-            self.put(&key, Some(chunk.to_vec()))?;
         }
         Ok(())
     }
@@ -224,68 +212,9 @@ pub(super) async fn first_deadline(transaction: &Transaction) -> Result<Option<(
 /// # Errors
 /// When the store cannot be read, or holds something else there.
 pub async fn read_life(transaction: &Transaction, holder: DatabaseId) -> Result<Option<Life>, StoreError> {
-    let row = Row::Holder(holder);
-    let value = transaction.get(&key(row)).await?;
-    let holder = decode(row, value.as_deref(), HolderRow::read)?;
+    let key = layout::holder_key(holder);
+    let holder = read(transaction, Row::Holder(holder), key, HolderRow::read).await?;
     Ok(holder.and_then(|holder| holder.life))
-}
-
-/// Entries after `after`, in order: at most so many.
-///
-/// # Errors
-/// When the store cannot be read, or holds something else there.
-pub async fn read_entries(store: &Store, after: EntryNumber, limit: usize) -> Result<Vec<Entry>, StoreError> {
-    let read = |transaction: Transaction| async move {
-        let range = layout::entries_after(after);
-        transaction.snapshot().get_range(&range, limit, Order::Forward).await
-    };
-    let mut next = after.next();
-    let mut entries = Vec::new();
-    for (key, value) in store.read(read).await?.rows {
-        let row = Row::Entry(next);
-        let entry = decode(row, Some(&value), Entry::read)?.filter(|entry| entry.number == next);
-        let entry = entry.filter(|_| key == layout::entry_key(next));
-        entries.push(entry.ok_or_else(|| corrupt(row, "another entry is in its place"))?);
-        next = next.next();
-    }
-    Ok(entries)
-}
-
-/// Notices in the outbox after `after`, in order: at most so many, none only where there are no more.
-///
-/// # Errors
-/// When the store cannot be read, or holds something else there.
-pub async fn read_notices(
-    store: &Store,
-    after: NoticeNumber,
-    limit: usize,
-) -> Result<Vec<(NoticeNumber, Notice)>, StoreError> {
-    // A notice that is larger than a row has several; those that are cut off are read the next time.
-    let read = |transaction: Transaction| async move {
-        let range = layout::notices_after(after);
-        transaction
-            .snapshot()
-            .get_range(&range, limit.max(PAGE), Order::Forward)
-            .await
-    };
-    let page = store.read(read).await?;
-    let mut pieces: Vec<(NoticeNumber, Vec<u8>)> = Vec::new();
-    for (key, value) in &page.rows {
-        let number = layout::notice_of(key)?;
-        match pieces.last_mut().filter(|(last, _)| *last == number) {
-            Some((_, bytes)) => bytes.extend_from_slice(value),
-            None => pieces.push((number, value.to_vec())),
-        }
-    }
-    if page.more {
-        pieces.pop();
-    }
-    pieces.truncate(limit);
-    let read = |(number, bytes): (NoticeNumber, Vec<u8>)| {
-        let unreadable = |error| StoreError::Corrupt(format!("notice {number} of the ledger: {error}").into());
-        Ok((number, Notice::read(&bytes).map_err(unreadable)?))
-    };
-    pieces.into_iter().map(read).collect()
 }
 
 pub(super) fn decode<T>(

@@ -2,6 +2,7 @@
 
 use annals_event::ledger::{Assets, Booking, Delivery, News, Notice, Order, Outcome, Stage, Statement};
 use annals_ids::{DatabaseId, EntityId, EntryNumber, LogPosition, NoticeNumber, Slot, TransferId, WallTime};
+use annals_store::layout::ledger::Head;
 
 use super::{
     books::{Books, Breach, Halt, HolderRow, Life, Open, Row, Stop},
@@ -79,6 +80,25 @@ impl Books {
         self.settle(expired)
     }
 
+    /// Whether something may be due at that time. If so, the earliest deadline is to be looked for.
+    ///
+    /// # Errors
+    /// As [`Books::execute`].
+    pub fn may_expire(&self, wall: WallTime) -> Result<bool, Halt> {
+        Ok(self.head()?.due.is_some_and(|due| due <= wall))
+    }
+
+    /// This is the earliest deadline now: nothing need be looked for before.
+    ///
+    /// # Errors
+    /// As [`Books::execute`].
+    pub fn look_again(&mut self, earliest: Option<WallTime>) -> Result<(), Halt> {
+        let head = self.head()?;
+        self.head.set((), Some(Head { due: earliest, ..head }));
+        self.keep();
+        Ok(())
+    }
+
     /// A life of an entity of the database begins. Whether it has anything that its statement must say: if not, the
     /// statement is written.
     ///
@@ -135,7 +155,7 @@ impl Books {
 
     /// The log `ledger` holds a notice: the outbox need not.
     pub fn took(&mut self, notice: NoticeNumber) {
-        self.taken.insert(notice);
+        self.taken = self.taken.max(Some(notice));
     }
 
     fn settle(&mut self, done: Result<(), Halt>) -> Result<(), Halt> {

@@ -65,6 +65,12 @@ impl<K: Ord + Copy, V: Clone + PartialEq> Table<K, V> {
         changed
     }
 
+    /// Takes the rows that have changed and are there, and remembers nothing of them.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
+        let kept = std::mem::take(&mut self.kept).into_iter();
+        kept.filter_map(|(key, value)| value.map(|value| (key, value)))
+    }
+
     /// How many rows are to be written at most.
     pub(super) fn changes(&self) -> usize {
         self.kept.len()

@@ -6,7 +6,7 @@ use annals_event::ledger::{Account, Entry, Holder, Order, Outcome, Place};
 use annals_ids::{AssetKind, DatabaseId, EntryNumber, Serial, Slot, TransferId, WallTime};
 use annals_store::{Store, StoreError};
 
-use super::rows::read_entries;
+use super::pages::read_entries;
 
 /// Entries read at a time.
 const ENTRIES_AT_ONCE: usize = 512;

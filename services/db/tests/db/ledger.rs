@@ -1,7 +1,7 @@
 //! Orders of several holders on two bases, with lives that end, logs that are taken over, transactions that fail in every
 //! way: compared with an oracle that is as simple as can be; and what the bases come to hold is what the store says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::ledger::{Lots, audit, read_entries, read_notices, trace_account, trace_item};
 use annals_event::{
@@ -12,13 +12,19 @@ use annals_ids::{
     Address, AssetKind, DatabaseId, EntityId, EntryNumber, NoticeNumber, OfferVersion, OwnerId, OwnerKind, Part,
     Serial, Slot, TradeId, TransferId, TransferNumber, WallTime,
 };
-use annals_store::{KeyRange, Order as Direction, immediate, layout::ledger as layout};
+use annals_store::{
+    KeyRange, Largest, Order as Direction, Store, conformance::Cluster, embedded::EmbeddedStore,
+    layout::ledger as layout, limits::TRANSACTION_BYTES,
+};
 
-use crate::{acts, ledger_oracle::Oracle, realm::Realm};
+use crate::{acts, ledger_oracle::Oracle, realm::Realm, wait};
 
 /// How many realms are run, and how many steps each takes.
 const SEEDS: u64 = 40;
 const STEPS: usize = 240;
+
+/// How many realms are run on a store whose commits take time.
+const SLOW_SEEDS: u64 = 3;
 
 /// Entities of the database that take part.
 const HOLDERS: u64 = 4;
@@ -243,7 +249,7 @@ impl Play {
     /// The ledger's owner takes what is in the outbox, and calls those whom it concerns.
     fn tell(&mut self, realm: &mut Realm, most: usize) {
         let taken = realm.scribe(self.ledger).state.ledger.notice;
-        let notices = immediate(read_notices(&realm.store, taken, most)).expect("the store answers");
+        let notices = wait(read_notices(&realm.store, taken, most)).expect("the store answers");
         for (notice, what) in notices {
             // Those at or below what was taken are on their way out of the outbox.
             let scribe = realm.scribe(self.ledger);
@@ -351,7 +357,7 @@ fn entries(realm: &Realm) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     loop {
         let after = entries.last().map_or(EntryNumber(0), |entry| entry.number);
-        let read = immediate(read_entries(&realm.store, after, 100)).expect("the store answers");
+        let read = wait(read_entries(&realm.store, after, 100)).expect("the store answers");
         if read.is_empty() {
             return entries;
         }
@@ -362,7 +368,7 @@ fn entries(realm: &Realm) -> Vec<Entry> {
 /// The ledger's rows, byte for byte.
 fn rows(realm: &Realm) -> Vec<(Vec<u8>, Vec<u8>)> {
     let transaction = realm.store.begin();
-    let page = immediate(transaction.get_range(&layout::everything(), 1_000_000, Direction::Forward));
+    let page = wait(transaction.get_range(&layout::everything(), 1_000_000, Direction::Forward));
     let rows = page.expect("the store answers").rows;
     rows.into_iter()
         .map(|(key, value)| (key.to_vec(), value.to_vec()))
@@ -371,7 +377,7 @@ fn rows(realm: &Realm) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 fn count(realm: &Realm, range: &KeyRange) -> usize {
     let transaction = realm.store.begin();
-    let page = immediate(transaction.get_range(range, 1_000_000, Direction::Forward));
+    let page = wait(transaction.get_range(range, 1_000_000, Direction::Forward));
     page.expect("the store answers").rows.len()
 }
 
@@ -456,7 +462,10 @@ fn sums_of(entries: &[Entry], seed: u64) -> crate::ledger_oracle::Wealth {
 }
 
 fn played(seed: u64) -> (Realm, Play) {
-    let mut realm = Realm::new(seed);
+    played_on(Realm::new(seed))
+}
+
+fn played_on(mut realm: Realm) -> (Realm, Play) {
     let mut play = Play::begin(&mut realm);
     for _ in 0..STEPS {
         play.step(&mut realm);
@@ -488,6 +497,40 @@ fn the_ledger_does_what_the_simplest_one_would() {
             "{often} is rare in {outcomes:?}"
         );
     }
+}
+
+/// Plays on a store that is not the one in memory, and holds it against the oracle, the audit, and the store's limits.
+fn play_out(store: Store, seed: u64) -> Largest {
+    let (realm, play) = played_on(Realm::on(store, seed));
+    let outcomes = compare(&realm, &play);
+    assert!(outcomes.len() > 5, "seed {seed}: {outcomes:?}");
+    let report = wait(audit(&realm.store)).expect("the store answers");
+    assert_eq!(report.findings, [], "seed {seed}");
+    let largest = realm.reached.largest();
+    println!("seed {seed}: {outcomes:?}; {largest:?}");
+    largest
+}
+
+#[test]
+fn the_ledger_does_the_same_on_the_embedded_store() {
+    for seed in 0..SLOW_SEEDS {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let store = EmbeddedStore::open(directory.path()).expect("a new store").store();
+        let largest = play_out(store, seed);
+        let limit = TRANSACTION_BYTES as u64;
+        assert!((1..limit / 10).contains(&largest.bytes), "seed {seed}: {largest:?}");
+    }
+}
+
+#[test]
+fn the_ledger_does_the_same_on_foundationdb() {
+    let Some(mut cluster) = wait(Cluster::named("ledger")) else {
+        return;
+    };
+    for seed in 0..SLOW_SEEDS {
+        play_out(wait(cluster.empty()), seed);
+    }
+    wait(cluster.sweep());
 }
 
 #[test]
@@ -555,7 +598,7 @@ fn an_audit_finds_nothing_wrong_and_every_unit_leads_to_where_it_was_made() {
     let (mut lots_seen, mut items_seen) = (0, 0);
     for seed in 100..110 {
         let (realm, _) = played(seed);
-        let report = immediate(audit(&realm.store)).expect("the store answers");
+        let report = wait(audit(&realm.store)).expect("the store answers");
         assert_eq!(report.findings, [], "seed {seed}");
         let entries = entries(&realm);
         assert_eq!(report.entries.0, entries.len() as u64, "seed {seed}");
@@ -575,13 +618,13 @@ fn an_audit_finds_nothing_wrong_and_every_unit_leads_to_where_it_was_made() {
             assert_eq!(all, *amount, "seed {seed}: the lots of {account:?}");
             lots_seen += lots.of(account).count();
             if let Holder::Stored(holder) = place.holder {
-                let traced = immediate(trace_account(&realm.store, holder, place.slot, *kind)).expect("it answers");
+                let traced = wait(trace_account(&realm.store, holder, place.slot, *kind)).expect("it answers");
                 let traced: i128 = traced.iter().map(|(amount, _)| i128::from(*amount)).sum();
                 assert_eq!(traced, *amount, "seed {seed}: {account:?} as it is told");
             }
         }
         for serial in sums.items.keys() {
-            let steps = immediate(trace_item(&realm.store, *serial)).expect("the store answers");
+            let steps = wait(trace_item(&realm.store, *serial)).expect("the store answers");
             assert_eq!(steps[0].from.holder, Holder::World, "seed {seed}: item {serial}");
             assert!(matches!(
                 entries[steps[0].entry.0 as usize - 1].order,
@@ -606,6 +649,51 @@ fn an_audit_finds_nothing_wrong_and_every_unit_leads_to_where_it_was_made() {
 }
 
 #[test]
+fn what_a_batch_has_made_is_one_row_and_is_read_in_any_portions() {
+    let (realm, _) = played(7);
+    let all = entries(&realm);
+    let batches: BTreeSet<_> = all.iter().map(|entry| entry.at).collect();
+    assert!(batches.len() < all.len(), "some batches hold several orders");
+    let range = layout::entries_after(EntryNumber(0));
+    assert_eq!(count(&realm, &range), batches.len());
+    for after in 0..all.len() {
+        for limit in [1, 2, 7, usize::MAX] {
+            let read = wait(read_entries(&realm.store, EntryNumber(after as u64), limit));
+            let expected: Vec<_> = all[after..].iter().take(limit).cloned().collect();
+            assert_eq!(read.expect("the store answers"), expected, "{limit} after {after}");
+        }
+    }
+}
+
+#[test]
+fn an_audit_finds_a_deadline_that_nobody_would_look_for() {
+    let mut tried = 0;
+    for seed in SEEDS..SEEDS + 10 {
+        let (realm, _) = played(seed);
+        let (key, value) = rows(&realm)
+            .into_iter()
+            .find(|(key, _)| *key == layout::head_key())
+            .expect("something was done");
+        let head = layout::Head::decode(Some(&value)).expect("it is as it was written");
+        if count(&realm, &layout::deadlines()) == 0 {
+            continue;
+        }
+        let late = head.due.map(|due| WallTime(due.0 + annals_event::ledger::LONGEST_OPEN));
+        for due in [None, late] {
+            let transaction = realm.store.begin();
+            transaction
+                .set(&key, &layout::Head { due, ..head }.encode())
+                .expect("a small row");
+            wait(transaction.commit()).expect("it commits");
+            let report = wait(audit(&realm.store)).expect("the store answers");
+            assert_eq!(report.found, 1, "seed {seed}: {:?}", report.findings);
+            tried += 1;
+        }
+    }
+    assert!(tried > 0, "something was open");
+}
+
+#[test]
 fn an_audit_finds_each_row_that_was_changed_by_hand() {
     let (realm, _) = played(7);
     let everything = rows(&realm);
@@ -623,18 +711,18 @@ fn an_audit_finds_each_row_that_was_changed_by_hand() {
                     Some(value) => transaction.set(key, value),
                     None => transaction.clear(key),
                 };
-                done.and_then(|()| immediate(transaction.commit()).map(drop))
+                done.and_then(|()| wait(transaction.commit()).map(drop))
                     .expect("a small change");
             };
             changed(change.as_ref());
-            let report = immediate(audit(&realm.store)).expect("the store answers");
+            let report = wait(audit(&realm.store)).expect("the store answers");
             assert!(report.found > 0, "{key:02x?} was {value:02x?}, became {change:02x?}");
             found += 1;
             changed(Some(value));
         }
     }
     assert!(found > 50, "{found} changes were found");
-    assert_eq!(immediate(audit(&realm.store)).expect("the store answers").findings, []);
+    assert_eq!(wait(audit(&realm.store)).expect("the store answers").findings, []);
 }
 
 /// The last byte of a row, changed.

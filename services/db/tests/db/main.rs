@@ -1,5 +1,5 @@
-//! db through its public surface: logs of several owners, in every disorder that a stream can have, folded into a store in
-//! memory that fails as told, and compared with what was written.
+//! db through its public surface: logs of several owners, in every disorder that a stream can have, folded into a store that
+//! fails as told, and compared with what was written. The store is one in memory; the ledger is tried on the others too.
 
 mod accounts;
 mod acts;
@@ -13,6 +13,7 @@ mod index;
 mod ledger;
 mod ledger_oracle;
 mod oracle;
+mod pages;
 mod query;
 mod realm;
 mod restoring;
@@ -20,8 +21,25 @@ mod scribe;
 mod sealing;
 mod snapshots;
 
+use std::sync::LazyLock;
+
 use annals_event::OwnerState;
 use annals_ids::Part;
+use tokio::runtime::{Builder, Runtime};
+
+/// What stores that are not in memory wait by.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a thread")
+});
+
+/// Waits for a store; the one in memory answers at once.
+fn wait<F: Future>(answer: F) -> F::Output {
+    RUNTIME.block_on(answer)
+}
 
 /// Whether a state is that of base parts.
 fn is_base(state: &OwnerState) -> bool {

@@ -9,17 +9,15 @@ use annals_event::{
     merkle::{Frontier, leaf_hash, node_hash},
 };
 use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, OwnerKind};
-use annals_store::{
-    immediate,
-    layout::{
-        archive::{self, Tree},
-        database::{self, Checkout},
-    },
+use annals_store::layout::{
+    archive::{self, Tree},
+    database::{self, Checkout},
 };
 
 use crate::{
     game, is_base,
     realm::{Realm, SHARD},
+    wait,
 };
 
 /// The archive: whose batch each leaf is.
@@ -66,7 +64,7 @@ impl Realm {
         let mut archived = Vec::new();
         loop {
             let after = BatchNumber(archived.len() as u64);
-            let read = immediate(read_archived(&self.store, SHARD, owner, after, 50));
+            let read = wait(read_archived(&self.store, SHARD, owner, after, 50));
             let read = read.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
             if read.is_empty() {
                 return archived;
@@ -77,9 +75,9 @@ impl Realm {
 
     fn check_recovery(&self, owner: OwnerId, archived: usize) {
         let (seed, held) = (self.seed, &self.owners[&owner]);
-        let cursor = immediate(read_cursor(&self.store, owner)).expect("a cursor");
+        let cursor = wait(read_cursor(&self.store, owner)).expect("a cursor");
         assert_eq!(cursor.batch.0, archived as u64, "seed {seed}: owner {owner}");
-        let recovered = immediate(recover(&self.store, SHARD, owner, held.scribe.state.kind));
+        let recovered = wait(recover(&self.store, SHARD, owner, held.scribe.state.kind));
         let recovered = recovered.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(recovered.cursor, cursor, "seed {seed}: owner {owner}");
         if let Some(newest) = archived.checked_sub(1) {
@@ -103,7 +101,7 @@ impl Realm {
                 let key = key.clone();
                 async move { transaction.get(&key).await }
             });
-            immediate(reading).expect("the store in memory answers")
+            wait(reading).expect("the store answers")
         };
         let tree = Tree::decode(read(archive::tree_key(SHARD)).as_deref()).expect("a tree");
         let leaves: Vec<Hash> = archive.leaves.iter().map(|(_, batch)| batch.hash).collect();
@@ -121,20 +119,20 @@ impl Realm {
         let seed = self.seed;
         for (id, entity) in &expected.entities {
             let reading = self.store.begin();
-            let stored = immediate(read_stored(&reading, *id)).expect("an entity");
+            let stored = wait(read_stored(&reading, *id)).expect("an entity");
             let (left, right) = (stored.as_ref().map(brief), Some(brief(entity)));
             assert!(
                 stored.as_ref() == Some(entity),
                 "seed {seed}: entity {id}: {left:?}, not {right:?}"
             );
-            let held = immediate(reading.get(&database::checkout_key(*id))).expect("a check-out");
+            let held = wait(reading.get(&database::checkout_key(*id))).expect("a check-out");
             let held = held.map(|value| Checkout::decode(&value).expect("a check-out"));
             assert_eq!(held, expected.checkouts.get(id).copied(), "seed {seed}: entity {id}");
         }
         let mut names: Vec<&Value> = expected.entities.values().filter_map(name_of).collect();
         names.dedup();
         for name in names {
-            let found = immediate(find_stored(&self.store.begin(), game::avatar(), name)).expect("an index");
+            let found = wait(find_stored(&self.store.begin(), game::avatar(), name)).expect("an index");
             assert_eq!(found, expected.found(name), "seed {seed}: {name:?}");
         }
     }

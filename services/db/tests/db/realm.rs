@@ -15,7 +15,6 @@ use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard}
 use annals_store::{
     KeyRange, MemoryStore, Order, Store,
     faults::{Call, Fault, FaultyStore},
-    immediate,
     layout::{
         director::Term,
         owners::{self, OpeningRecord},
@@ -26,6 +25,7 @@ use annals_store::{
 use crate::{
     game,
     scribe::{Scribe, empty},
+    wait,
 };
 
 /// The shard of all logs.
@@ -80,11 +80,15 @@ pub(crate) struct Realm {
 
 impl Realm {
     pub(crate) fn new(seed: u64) -> Self {
-        let store = MemoryStore::new().store();
+        Self::on(MemoryStore::new().store(), seed)
+    }
+
+    /// On an empty store.
+    pub(crate) fn on(store: Store, seed: u64) -> Self {
         let odds = Arc::new(AtomicU64::new(0));
         let reached = FaultyStore::wrap(&store, fault_plan(seed, Arc::clone(&odds)));
-        let grants = immediate(Grants::lead(store.clone(), PROCESS, Term::default())).expect("nobody else leads");
-        let db = immediate(Folder::begin(reached.clone(), SHARD, game::schema())).expect("nothing fails yet");
+        let grants = wait(Grants::lead(store.clone(), PROCESS, Term::default())).expect("nobody else leads");
+        let db = wait(Folder::begin(reached.clone(), SHARD, game::schema())).expect("nothing fails yet");
         Self {
             seed,
             dice: Box::new(split_mix(seed)),
@@ -121,7 +125,7 @@ impl Realm {
     /// Founds an owner, with its first `Open` recorded and in the stream.
     pub(crate) fn found(&mut self, kind: impl Into<OwnerKind>) -> OwnerId {
         let kind = kind.into();
-        let grant = immediate(self.grants.found(kind, SHARD, PROCESS)).expect("the director leads");
+        let grant = wait(self.grants.found(kind, SHARD, PROCESS)).expect("the director leads");
         let owner = Owner {
             scribe: Scribe::new(grant.owner, kind),
             chain: Vec::new(),
@@ -146,7 +150,7 @@ impl Realm {
 
     /// The director grants the owner anew. Its holder, whoever was about to open it before, opens it behind what is there.
     pub(crate) fn take_over(&mut self, owner: OwnerId) {
-        let grant = immediate(self.grants.grant(owner, PROCESS)).expect("the director leads");
+        let grant = wait(self.grants.grant(owner, PROCESS)).expect("the director leads");
         self.owner(owner).granted = grant.epoch;
         self.append_open(owner);
     }
@@ -154,7 +158,7 @@ impl Realm {
     /// The director grants the owner anew, and its taker goes on behind `tail`, whatever the log holds beyond: its `Open` is
     /// in the stream and recorded.
     pub(crate) fn go_on_behind(&mut self, owner: OwnerId, mut tail: Tail) -> FrozenBatch {
-        let grant = immediate(self.grants.grant(owner, PROCESS)).expect("the director leads");
+        let grant = wait(self.grants.grant(owner, PROCESS)).expect("the director leads");
         let mark = self.mark();
         let open = empty(owner, grant.epoch, &mut tail, true, mark);
         self.stream.push((owner, open.bytes.clone()));
@@ -164,7 +168,7 @@ impl Realm {
             hash: open.hash,
         };
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
-        let recorded = immediate(openings::record(&self.store, SHARD, owner, &[record], hash_of));
+        let recorded = wait(openings::record(&self.store, SHARD, owner, &[record], hash_of));
         assert_eq!(recorded, Ok(Recorded::Yes), "seed {}: owner {owner}", self.seed);
         open
     }
@@ -202,7 +206,7 @@ impl Realm {
         };
         self.keep(owner, open);
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
-        let recorded = immediate(openings::record(&self.store, SHARD, owner, &[record], hash_of));
+        let recorded = wait(openings::record(&self.store, SHARD, owner, &[record], hash_of));
         assert_eq!(recorded, Ok(Recorded::Yes), "seed {seed}: owner {owner}");
     }
 
@@ -311,12 +315,12 @@ impl Realm {
         let granted = [owners::owners(), KeyRange::prefix(&[0x05])];
         for range in granted {
             let reading = other.store.begin();
-            let page = immediate(reading.get_range(&range, 100_000, Order::Forward)).expect("the store answers");
+            let page = wait(reading.get_range(&range, 100_000, Order::Forward)).expect("the store answers");
             let writing = self.store.begin();
             for (key, value) in &page.rows {
                 writing.set(key, value).expect("a small transaction");
             }
-            immediate(writing.commit()).expect("nothing fails");
+            wait(writing.commit()).expect("nothing fails");
         }
         for (owner, batch) in other.check().leaves {
             let chain = &other.owners[&owner].chain;
@@ -327,7 +331,7 @@ impl Realm {
     }
 
     pub(crate) fn commit(&mut self) -> Result<Folded, FoldError> {
-        let folded = immediate(self.db.commit())?;
+        let folded = wait(self.db.commit())?;
         for alarm in &folded.alarms {
             self.judge(alarm);
         }
@@ -340,7 +344,7 @@ impl Realm {
         let mut sealer = self.db.sealer().of_leaves(most);
         let mut sealed = Vec::new();
         for _ in 0..10_000 {
-            match immediate(sealer.seal_next()) {
+            match wait(sealer.seal_next()) {
                 Ok(Some(segment)) => sealed.push(segment),
                 Ok(None) | Err(FoldError::Store(_)) => return sealed,
                 Err(error) => panic!("seed {}: {error}", self.seed),
@@ -352,7 +356,7 @@ impl Realm {
     /// Another db begins, and reads the stream from its first message that is left.
     pub(crate) fn begin_db(&mut self) -> Folder {
         self.offered = 0;
-        let db = immediate(Folder::begin(self.reached.clone(), SHARD, game::schema()));
+        let db = wait(Folder::begin(self.reached.clone(), SHARD, game::schema()));
         let db = db.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
         std::mem::replace(&mut self.db, db)
     }

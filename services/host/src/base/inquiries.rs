@@ -5,16 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_base::BaseInput;
-use annals_db::{FindError, accounts, find_indexed, find_stored, ledger::read_life, taken_from};
+use annals_db::{FindError, accounts, find_indexed, find_stored, taken_from};
 use annals_def::{EntityType, Value};
 use annals_ids::{BatchNumber, CallNumber, DatabaseId, EntityId, Mailbox, OwnerId, Part, TypeId};
-use annals_node::inquiry::{Inquiry, Known, Learned, Life, NAMED_AT_ONCE, NotLearned, Wanted};
+use annals_node::inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted};
 use annals_store::{
-    StoreError, Transaction,
-    layout::{
-        database::{self, Checkout},
-        owners::{self, Cursor},
-    },
+    Transaction,
+    layout::owners::{self, Cursor},
 };
 use annals_wire::control::{BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, LifeBegun, Locate, Place};
 use tokio::sync::Semaphore;
@@ -101,7 +98,7 @@ async fn learn(process: &Process, owner: OwnerId, inquiry: Inquiry) -> Result<Le
                 let place = (after, NAMED_AT_ONCE);
                 let mut found = Vec::new();
                 for id in find_indexed(&transaction, entity_type, property, value, place).await? {
-                    found.push(known(&transaction, type_id, id).await?);
+                    found.push(accounts::known(&transaction, type_id, id).await?);
                 }
                 Ok::<_, FindError>(found)
             };
@@ -123,26 +120,6 @@ async fn folded(process: &Process, owner: OwnerId, batch: BatchNumber) -> Result
         }
         tokio::time::sleep(LOOK).await;
     }
-}
-
-/// How an entity of the database is, as far as it is folded.
-async fn known(transaction: &Transaction, type_id: TypeId, database: DatabaseId) -> Result<Known, StoreError> {
-    let checkout = transaction.get(&database::checkout_key(database)).await?;
-    let checkout = checkout.map(|value| Checkout::decode(&value)).transpose()?;
-    let life = read_life(transaction, database).await?;
-    let life = match (checkout, life) {
-        (None, _) => Life::Offline,
-        (Some(checkout), Some(life)) if (life.home, life.checkout) == (checkout.owner, checkout.number) => {
-            Life::Active(Mailbox {
-                entity: life.entity,
-                home: life.home,
-                type_id,
-                part: Part::Base,
-            })
-        }
-        (Some(_), _) => Life::Beginning,
-    };
-    Ok(Known { database, life })
 }
 
 /// Lets an entity of the database live, as a log-in does: it is checked out, and whoever holds the owner that the check-out

@@ -13,12 +13,13 @@ use super::values::{Advice, CertificateFiles, advertised, listened, nats_url};
 use super::{Config, Flags, Mistake, Mistakes, Origin};
 
 /// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 13] = [
+pub(super) const KEYS: [&str; 14] = [
     "realm",
     "nats",
     "replicas",
     "world",
     "data",
+    "store",
     "listen",
     "advertise",
     "certificate",
@@ -70,6 +71,7 @@ impl Layers {
             ("replicas", "1"),
             ("world", "defs"),
             ("data", "data"),
+            ("store", "embedded"),
             ("listen", "127.0.0.1:7700"),
             ("acknowledged", "log"),
             ("archive_period", "300"),
@@ -133,6 +135,7 @@ impl Layers {
             ("replicas", &flags.replicas),
             ("world", &flags.world),
             ("data", &flags.data),
+            ("store", &flags.store),
             ("listen", &flags.listen),
             ("advertise", &flags.advertise),
             ("certificate", &flags.certificate),
@@ -164,6 +167,7 @@ impl Layers {
             replicas: self.read("replicas", replicas),
             world: self.read("world", folder),
             data: self.read("data", folder),
+            store: self.read("store", |text| text.parse()),
             listen: self.read("listen", listened),
             advertise: self.read_optional("advertise", advertised),
             certificate: self.certificate(),

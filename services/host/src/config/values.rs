@@ -42,6 +42,42 @@ impl FromStr for Realm {
     }
 }
 
+/// What a realm's store is in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Files of this machine, in the data directory.
+    #[default]
+    Embedded,
+    /// The FoundationDB cluster of this cluster file.
+    FoundationDb(PathBuf),
+}
+
+/// What the name of a cluster file follows.
+const CLUSTER: &str = "fdb:";
+
+impl FromStr for StoreKind {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        match (text, text.strip_prefix(CLUSTER)) {
+            ("embedded", _) => Ok(StoreKind::Embedded),
+            (_, Some(file)) if !file.is_empty() => Ok(StoreKind::FoundationDb(PathBuf::from(file))),
+            _ => Err(Advice(format!(
+                "write embedded (files in the data directory) or {CLUSTER}FILE (the FoundationDB cluster of that cluster file)"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreKind::Embedded => f.write_str("embedded"),
+            StoreKind::FoundationDb(file) => write!(f, "{CLUSTER}{}", file.display()),
+        }
+    }
+}
+
 /// What counts as acknowledged: before that, nothing of a change is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledged {

@@ -108,7 +108,8 @@ impl Desk {
     /// The properties with which a part begins: those given, checked, and the defaults of the others.
     ///
     /// # Errors
-    /// When a value does not fit or belongs to the other part, or all of them are more than the present input may record.
+    /// When a value does not fit, belongs to the other part or to the view of an account, or all of them are more than the
+    /// present input may record.
     pub fn initial(
         &self,
         type_id: TypeId,
@@ -125,10 +126,7 @@ impl Desk {
         let mut properties: BTreeMap<MemberId, Value> = entity_type
             .properties
             .iter()
-            .filter(|property| match part {
-                Part::Base => property.distribution.on_base(),
-                Part::Cell => property.distribution.on_cell(),
-            })
+            .filter(|property| property.is_held_by(part))
             .map(|property| (property.index, property.default.clone()))
             .collect();
         for (member, value) in given {
@@ -136,6 +134,9 @@ impl Desk {
                 .property(member)
                 .ok_or_else(|| unknown(format!("property {member}")))?;
             let name = format!("{}.{}", entity_type.name, property.name);
+            if let Some(account) = property.account {
+                return Err(Denied::Account { member: name, account });
+            }
             let held = properties.get_mut(&member).ok_or_else(|| Denied::OtherPart {
                 entity_type: entity_type.name.clone(),
                 property: property.name.clone(),

@@ -1,6 +1,6 @@
 //! Why behaviour is refused something.
 
-use annals_def::{ChangeError, Mismatch};
+use annals_def::{AccountView, ChangeError, Mismatch};
 use annals_event::ledger::{ORDERS_WAITING, RefusalReason};
 use annals_ids::Part;
 use thiserror::Error;
@@ -31,6 +31,16 @@ pub enum Denied {
         flag: &'static str,
         /// The part that wanted it.
         part: Part,
+    },
+    /// The property shows what the ledger says, and is not to be set.
+    #[error(
+        "{member} is a view of the ledger ({account}) and cannot be set: order a transfer, and it changes when that is booked"
+    )]
+    Account {
+        /// Type and member.
+        member: String,
+        /// What it shows.
+        account: AccountView,
     },
     /// The value does not fit (P1). The old one stays.
     #[error("{member}: {source}")]

@@ -1,6 +1,6 @@
 //! The properties of the entity: read them, change them.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use annals_def::{Change, ChangeError, Edit, Located, Path, Value};
 use annals_event::{Body, latest::value::value_length};
@@ -8,16 +8,13 @@ use annals_event::{Body, latest::value::value_length};
 use super::{Context, Denied, MAX_VALUE_BYTES};
 
 impl Context<'_> {
-    /// A property that this part holds.
+    /// A property that this part holds, or the view of an account as the part knows the ledger.
     ///
     /// # Errors
     /// When the type has none of this name, or the other part holds it.
-    pub fn get(&self, name: &str) -> Result<&Value, Denied> {
+    pub fn get(&self, name: &str) -> Result<Cow<'_, Value>, Denied> {
         let property = self.property(name)?;
-        self.image()
-            .properties
-            .get(&property.index)
-            .ok_or_else(|| self.other_part(property))
+        self.image().value(property).ok_or_else(|| self.other_part(property))
     }
 
     /// Assigns a property. An equal value changes nothing.
@@ -43,7 +40,7 @@ impl Context<'_> {
     /// As [`Context::change`]; also when the range ends before it starts.
     pub fn splice(&mut self, name: &str, path: &Path, range: Range<u32>, values: Vec<Value>) -> Result<(), Denied> {
         let Some(removed) = range.end.checked_sub(range.start) else {
-            let length = match path.find(self.get(name)?) {
+            let length = match path.find(self.held(name)?) {
                 Some(Value::Sequence(values)) => values.len(),
                 _ => 0,
             };
@@ -63,7 +60,7 @@ impl Context<'_> {
     /// # Errors
     /// As [`Context::change`].
     pub fn append(&mut self, name: &str, path: &Path, value: Value) -> Result<(), Denied> {
-        let end = match path.find(self.get(name)?) {
+        let end = match path.find(self.held(name)?) {
             Some(Value::Sequence(values)) => u32::try_from(values.len()).unwrap_or(u32::MAX),
             _ => 0,
         };
@@ -74,15 +71,11 @@ impl Context<'_> {
     /// recorded as one of the whole, so that any event of it says all there is to know (P4).
     ///
     /// # Errors
-    /// When it is not held here, there is no such place in it, the value does not fit, or the property would be larger than
-    /// any may be; it stays as it was (P1).
+    /// When it is not held here, it is the view of an account, there is no such place in it, the value does not fit, or the
+    /// property would be larger than any may be; it stays as it was (P1).
     pub fn change(&mut self, name: &str, change: Change) -> Result<(), Denied> {
         let property = self.property(name)?;
-        let held = self
-            .image()
-            .properties
-            .get(&property.index)
-            .ok_or_else(|| self.other_part(property))?;
+        let held = self.held(name)?;
         change
             .check(&property.data_type, held)
             .map_err(|error| Denied::change(self.member(name), error))?;
@@ -115,6 +108,17 @@ impl Context<'_> {
         };
         self.desk.record_for(self.entity, shown, body);
         Ok(())
+    }
+
+    /// The value that this part holds of a property, and that can be changed.
+    pub(crate) fn held(&self, name: &str) -> Result<&Value, Denied> {
+        let property = self.property(name)?;
+        if let Some(account) = property.account {
+            let member = self.member(name);
+            return Err(Denied::Account { member, account });
+        }
+        let held = self.image().properties.get(&property.index);
+        held.ok_or_else(|| self.other_part(property))
     }
 
     fn member(&self, name: &str) -> String {

@@ -1,5 +1,7 @@
 //! Components of an entity: read as plain structs, and recorded as the changes that were made to them.
 
+use std::borrow::Cow;
+
 use annals_def::{Component, DataType, Synchronised, Value};
 
 use crate::context::{Context, Denied};
@@ -10,7 +12,8 @@ impl Context<'_> {
     /// # Errors
     /// When the part does not hold one of them, or as something else.
     pub fn load<T: Component>(&self) -> Result<T, Denied> {
-        let values = self.held::<T>()?;
+        let values = self.values_of::<T>()?;
+        let values: Vec<&Value> = values.iter().map(AsRef::as_ref).collect();
         T::from_values(&values).map_err(|source| Denied::Mismatch {
             member: format!("{}.{}", self.entity_type().name, T::MEMBERS.join(", ")),
             source: Box::new(source),
@@ -30,7 +33,7 @@ impl Context<'_> {
                 continue;
             };
             if let Err(denied) = self.change(name, change.change) {
-                let recorded = self.held::<S::Of>()?.into_iter().cloned().collect();
+                let recorded = self.values_of::<S::Of>()?.into_iter().map(Cow::into_owned).collect();
                 component.resume(recorded);
                 return Err(denied);
             }
@@ -39,7 +42,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    fn held<T: Component>(&self) -> Result<Vec<&Value>, Denied> {
+    fn values_of<T: Component>(&self) -> Result<Vec<Cow<'_, Value>>, Denied> {
         T::MEMBERS.iter().map(|name| self.get(name)).collect()
     }
 

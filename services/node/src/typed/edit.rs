@@ -68,7 +68,7 @@ impl<'e, 'd> Spot<'e, 'd> {
     }
 
     fn value(&self) -> Result<&Value, Denied> {
-        let held = self.context.get(self.member)?;
+        let held = self.context.held(self.member)?;
         self.path.find(held).ok_or_else(|| Denied::Unknown {
             entity_type: self.context.entity_type().name.clone(),
             what: format!("{} at {} now", self.member, self.path),

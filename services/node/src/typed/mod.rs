@@ -20,6 +20,7 @@ use thiserror::Error;
 use crate::{
     behaviour::GhostView,
     context::{Context, Denied},
+    inquiry::{Learned, NotLearned},
 };
 
 pub use call::{Failure, Reply, Returned, Wait, answer, argument, arguments, no_method, returned};
@@ -55,6 +56,15 @@ pub enum Occasion<'a> {
         note: &'a [u8],
         /// What was answered.
         outcome: &'a Outcome,
+    },
+    /// The database has answered what it asked, or will not.
+    Learned {
+        /// What the entity wanted to be told.
+        then: u32,
+        /// What it wanted to remember.
+        note: &'a [u8],
+        /// What was answered.
+        outcome: &'a Result<Learned, NotLearned>,
     },
     /// A timer fired.
     Timer {
@@ -105,6 +115,12 @@ impl<'a> Occasion<'a> {
     pub fn replied(then: u32, note: &'a [u8], outcome: &'a Outcome) -> Self {
         Self::Replied { then, note, outcome }
     }
+
+    /// The database has answered what it asked, or will not.
+    #[must_use]
+    pub fn learned(then: u32, note: &'a [u8], outcome: &'a Result<Learned, NotLearned>) -> Self {
+        Self::Learned { then, note, outcome }
+    }
 }
 
 /// Whether code generated from the schema of this fingerprint can run on a realm with that schema.
@@ -147,7 +163,7 @@ impl Context<'_> {
     /// When it holds none of this name, or one of another type.
     pub fn read<T: Typed>(&self, name: &'static str) -> Result<T, Denied> {
         let value = self.get(name)?;
-        T::from_value(value).map_err(|source| Denied::Mismatch {
+        T::from_value(&value).map_err(|source| Denied::Mismatch {
             member: format!("{}.{name}", self.entity_type().name),
             source: Box::new(source),
         })

@@ -139,3 +139,40 @@ proptest! {
         check_archive(&mut world);
     }
 }
+
+#[test]
+fn what_was_appended_before_an_open_at_a_sequence_given_out_again_is_found() {
+    // The second taker has read up to the `Open` of the first, which counts for nothing. The log loses it and the batch before;
+    // the holder, still fresh, appends that batch and another, and shows it. So the second `Open` follows the sequence that its
+    // writer has read, and not the batch.
+    let steps = [
+        Step::Serve {
+            who: 0,
+            turns: 4,
+            pause: 5,
+        },
+        Step::TakeOver,
+        Step::Serve {
+            who: 0,
+            turns: 1,
+            pause: 5,
+        },
+        Step::TakeOver,
+        Step::LoseTail { count: 2, rewind: true },
+        Step::Serve {
+            who: 2,
+            turns: 4,
+            pause: 5,
+        },
+    ];
+    let mut world = World::default();
+    world.take_over();
+    for step in steps {
+        take(&mut world, step);
+        check_stops(&world);
+    }
+    assert_eq!(world.shown.len(), 3, "the holder has shown another batch");
+    world.calm();
+    check_stops(&world);
+    check_archive(&mut world);
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use annals_event::FrozenBatch;
-use annals_ids::{BatchNumber, Epoch};
+use annals_ids::{BatchNumber, Epoch, Hash};
 use annals_node::{
     time::Mono,
     writer::{
@@ -471,6 +471,22 @@ fn a_chain_with_a_higher_epoch_cannot_be_taken() {
             epoch: Epoch(2)
         })
     );
+}
+
+#[test]
+fn an_owner_of_which_the_store_has_a_higher_opening_cannot_be_taken() {
+    // As an accepted hole leaves it: the epoch is recorded, and nobody ever wrote in it.
+    let log = run(Tip::default(), Epoch(1), 1);
+    let mut chain = chain(&log, 0, 1);
+    chain.openings.push(Opening {
+        epoch: Epoch(3),
+        number: BatchNumber(2),
+        hash: Hash::ZERO,
+    });
+    let replaced = |epoch| Stop::Replaced { owner: OWNER, epoch };
+    let stopped = |epoch| Bench::opening(epoch, chain.clone()).writer.stopped().cloned();
+    assert_eq!(stopped(Epoch(2)), Some(replaced(Epoch(2))));
+    assert_eq!(stopped(Epoch(4)), None);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! One list of checks, run against the embedded store, the one in memory, the one over NATS, and FoundationDB where there is
 //! a cluster. Each check keeps to keys of its own, so that all can share one store, whatever it holds already.
 
+mod cluster;
 mod isolation;
 mod limits;
 mod reads;
@@ -17,6 +18,8 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 
 use crate::{KeyRange, Store, StoreError};
+
+pub use cluster::{CLUSTER, Cluster};
 
 /// A store to be checked.
 pub struct Subject {

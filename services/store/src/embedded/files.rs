@@ -25,7 +25,7 @@ use crate::sequencer::{Group, Rows};
 use crate::{KeyRange, Order, Page, RangeRead, StoreError, Version};
 
 /// The format of what this version writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 const FORMAT_KEY: &[u8] = b"\xffformat";
 const VERSION_KEY: &[u8] = b"\xffversion";
@@ -60,9 +60,9 @@ pub enum OpenError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A later version of this program has written it.
+    /// Another version of this program has written it.
     #[error(
-        "the store in {} is of format {found}, and this program knows none beyond {FORMAT}; run the newer one",
+        "the store in {} is of format {found}, and this program reads {FORMAT} alone; run the release that has written it",
         path.display()
     )]
     Format {

@@ -8,7 +8,10 @@ use annals_ids::{
 use super::fields::{Fields, key, number};
 use crate::{KeyRange, StoreError};
 
-/// The highest numbers that were given.
+/// How it is stored that nothing will expire.
+const NEVER: WallTime = WallTime(u64::MAX);
+
+/// The highest numbers that were given, and when to look for what expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The newest entry.
@@ -17,6 +20,9 @@ pub struct Head {
     pub notice: NoticeNumber,
     /// The newest item.
     pub serial: Serial,
+    /// Nothing expires before this; `None` where nothing will. It may be long before the earliest deadline, and saves
+    /// looking for that one.
+    pub due: Option<WallTime>,
 }
 
 /// Key of the [`Head`].
@@ -173,40 +179,52 @@ pub fn deadline_of(key: &[u8]) -> Result<(WallTime, TransferId), StoreError> {
     Ok((WallTime(fields.u64()?), ending("a deadline's key", key, 9)?))
 }
 
-/// Key of an entry.
+/// Under which the chunks of a page of entries are kept, by the last that is in it. A page holds those that one batch has
+/// made.
 #[must_use]
-pub fn entry_key(entry: EntryNumber) -> Vec<u8> {
-    key(0x1e, &[&entry.0.to_be_bytes()])
+pub fn entries_key(last: EntryNumber) -> Vec<u8> {
+    key(0x1e, &[&last.0.to_be_bytes()])
 }
 
-/// All entries after `after`.
+/// The chunks of the pages in which all entries after `after` are.
 #[must_use]
 pub fn entries_after(after: EntryNumber) -> KeyRange {
-    KeyRange::new(entry_key(after.next()), KeyRange::prefix(&[0x1e]).end)
+    KeyRange::new(entries_key(after.next()), KeyRange::prefix(&[0x1e]).end)
 }
 
-/// Under which the chunks of a notice are kept.
-#[must_use]
-pub fn notice_key(notice: NoticeNumber) -> Vec<u8> {
-    key(0x1f, &[&[1], &notice.0.to_be_bytes()])
-}
-
-/// The chunks of all notices after `after`.
-#[must_use]
-pub fn notices_after(after: NoticeNumber) -> KeyRange {
-    KeyRange::new(notice_key(after.next()), KeyRange::prefix(&[0x1f, 1]).end)
-}
-
-/// The notice to which a chunk belongs.
+/// The last entry of the page to which a chunk belongs.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub fn notice_of(key: &[u8]) -> Result<NoticeNumber, StoreError> {
-    let mut fields = Fields::of("a notice's key", key.get(2..).unwrap_or_default());
-    let notice = NoticeNumber(fields.u64()?);
-    fields.u16()?;
-    fields.finish()?;
-    Ok(notice)
+pub fn entries_of(key: &[u8]) -> Result<EntryNumber, StoreError> {
+    page_of("the key of a page of entries", key, 1).map(EntryNumber)
+}
+
+/// Under which the chunks of a page of notices are kept, by the last that is in it. A page holds those that one batch has
+/// made.
+#[must_use]
+pub fn notices_key(last: NoticeNumber) -> Vec<u8> {
+    key(0x1f, &[&[1], &last.0.to_be_bytes()])
+}
+
+/// The chunks of the pages in which all notices after `after` are.
+#[must_use]
+pub fn notices_after(after: NoticeNumber) -> KeyRange {
+    KeyRange::new(notices_key(after.next()), KeyRange::prefix(&[0x1f, 1]).end)
+}
+
+/// The chunks of the pages in which no notice is after `upto`.
+#[must_use]
+pub fn notices_upto(upto: NoticeNumber) -> KeyRange {
+    KeyRange::new(key(0x1f, &[&[1]]), notices_key(upto.next()))
+}
+
+/// The last notice of the page to which a chunk belongs.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn notices_of(key: &[u8]) -> Result<NoticeNumber, StoreError> {
+    page_of("the key of a page of notices", key, 2).map(NoticeNumber)
 }
 
 /// Key under which the entry is found that was made of an order.
@@ -317,7 +335,8 @@ impl Head {
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let numbers = [self.entry.0, self.notice.0, self.serial.0];
+        let due = self.due.unwrap_or(NEVER);
+        let numbers = [self.entry.0, self.notice.0, self.serial.0, due.0];
         numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
     }
 
@@ -332,6 +351,7 @@ impl Head {
             entry: EntryNumber(fields.u64()?),
             notice: NoticeNumber(fields.u64()?),
             serial: Serial(fields.u64()?),
+            due: Some(WallTime(fields.u64()?)).filter(|due| *due != NEVER),
         };
         fields.finish()?;
         Ok(head)
@@ -343,6 +363,15 @@ fn transfer(id: TransferId) -> [u8; 16] {
     bytes[..8].copy_from_slice(&id.asker.0.to_be_bytes());
     bytes[8..].copy_from_slice(&id.number.0.to_be_bytes());
     bytes
+}
+
+/// The last number in the page to which a chunk belongs, `at` so many bytes from the beginning of its key.
+fn page_of(what: &'static str, key: &[u8], at: usize) -> Result<u64, StoreError> {
+    let mut fields = Fields::of(what, key.get(at..).unwrap_or_default());
+    let last = fields.u64()?;
+    fields.u16()?;
+    fields.finish()?;
+    Ok(last)
 }
 
 /// The transfer with which a key ends, `at` so many bytes from its beginning.

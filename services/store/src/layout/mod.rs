@@ -31,9 +31,9 @@
 //! | `1b` | kind:u32 | what exists of it | db |
 //! | `1c` | transfer | a trade or a reserved transfer that is open, with what it holds | db |
 //! | `1d` | wall clock ms:u64, transfer | – (it expires then) | db |
-//! | `1e` | entry:u64 | an entry of the ledger | db |
+//! | `1e` | last entry:u64, chunk:u16 | the entries of the ledger that one batch has made | db |
 //! | `1f` | 0:u8 | [`ledger::Head`] | db |
-//! | `1f` | 1:u8, notice:u64, chunk:u16 | what the log `ledger` is to say (the outbox) | db |
+//! | `1f` | 1:u8, last notice:u64, chunk:u16 | what the log `ledger` is to say of one batch (the outbox) | db |
 //! | `1f` | 2:u8, transfer | the entry that was made of the order | db |
 //! | `1f` | 3:u8, database id:u64 | a holder: its life, and how much it holds | db |
 //! | `1f` | 4:u8, database id:u64, transfer | – (it is party to that) | db |

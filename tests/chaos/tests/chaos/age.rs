@@ -180,14 +180,16 @@ impl Age {
             return self.fail(&format!("{fault} ({what}): not everybody plays again: {now}"));
         };
         let back = since - at;
+        let proving = Instant::now();
         let size = match self.prove().await {
             Ok(size) => size,
             Err(broken) => return self.fail(&format!("{fault} ({what}): {broken}")),
         };
         let resumed = self.progress.borrow().resumed - resumed;
         self.say(&format!(
-            "{fault} ({what}): everybody plays after {:.1} s, {resumed} sessions resumed; {size}",
-            back.as_secs_f32()
+            "{fault} ({what}): everybody plays after {:.1} s, {resumed} sessions resumed; {size}; proven in {:.1} s",
+            back.as_secs_f32(),
+            proving.elapsed().as_secs_f32()
         ));
         self.rounds.push(Round { fault, at, back, size });
     }

@@ -3,31 +3,34 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::{Read, Seek, SeekFrom, Write},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use annals::{replay::owners, source::Source};
+use annals::replay::owners;
 use annals_host::{
     log::{History, Lane},
     nats::ServerCount,
 };
 use annals_ids::OwnerId;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     age::{Age, REALM},
     fencing::{patiently, source},
 };
 
-/// How long logs grow while db is frozen, so that nothing of that is archived.
-const GROWS: Duration = Duration::from_secs(2);
+/// How long logs may take to grow by as much as is damaged.
+const GROWS: Duration = Duration::from_secs(60);
+
+/// Between two looks at them.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Messages that are deleted from each log.
 const DELETED: usize = 3;
 
-/// Bytes that are cut off a block file: several messages.
+/// Bytes at the end of a block file that are cut off, or before which a byte is changed: several messages.
 const CUT: u64 = 6_000;
 
 /// One kind of damage.
@@ -39,9 +42,9 @@ pub(crate) enum Damage {
     DeletedMiddle,
     /// The last messages of each log deleted before db has read them, their writers alive.
     DeletedTail,
-    /// A server's last block file cut short while it is down.
+    /// A server's last block file cut short while it is down, before db has read what is cut off.
     CutBlock,
-    /// A byte in the middle of a server's last block file changed while it is down.
+    /// A byte near the end of a server's last block file changed while it is down, before db has read it.
     FlippedByte,
 }
 
@@ -59,8 +62,8 @@ impl Damage {
             Damage::DeletedArchived => "archived messages deleted from the middle of each log",
             Damage::DeletedMiddle => "messages deleted from the middle of each log before they were archived",
             Damage::DeletedTail => "the last messages of each log deleted before they were archived",
-            Damage::CutBlock => "the last block file of one server cut short while it is down",
-            Damage::FlippedByte => "a byte of the last block file of one server changed while it is down",
+            Damage::CutBlock => "the last block file of one server cut short before it was archived",
+            Damage::FlippedByte => "a byte of the last block file of one server changed before it was archived",
         }
     }
 }
@@ -68,7 +71,6 @@ impl Damage {
 /// Does one thing after the other to a realm, and proves after each that everything stands as it has to.
 pub(crate) async fn endure(age: &mut Age, servers: ServerCount, damages: &[Damage]) {
     for &damage in damages {
-        sleep(GROWS).await;
         let done = inflict(age, damage).await;
         println!("{} ({servers} servers): {done}", damage.title());
         age.stands(damage.title()).await;
@@ -80,109 +82,63 @@ pub(crate) async fn endure(age: &mut Age, servers: ServerCount, damages: &[Damag
 }
 
 async fn inflict(age: &mut Age, damage: Damage) -> String {
-    let realm = age.realm();
-    match damage {
+    let source = source(REALM, &age.realm().nats()).await;
+    let history = source.history.as_ref().expect("a realm that runs has a log");
+    let owners = owners(&source.store).await.expect("the store answers");
+    let done = match damage {
         Damage::DeletedArchived => {
-            let source = source(REALM, &realm.nats()).await;
-            let deleted = delete(&source, Which::Oldest).await;
-            format!("{deleted} messages")
+            let beginnings: Vec<(OwnerId, u64)> = owners.into_iter().map(|owner| (owner, 0)).collect();
+            return delete(history, &middles(history, &beginnings).await).await;
         }
-        Damage::DeletedMiddle | Damage::DeletedTail => {
-            let nats = realm.nats();
-            let source = source(REALM, &nats).await;
-            let before = ends(&source).await;
-            realm.pause("db").expect("it can be frozen");
-            sleep(GROWS).await;
-            let which = match damage {
-                Damage::DeletedTail => Which::Last,
-                _ => Which::After(before),
-            };
-            let deleted = delete_from(source.history.as_ref().expect("a log"), which).await;
-            age.realm().resume("db").expect("it can be woken");
-            format!("{deleted} messages")
+        Damage::DeletedMiddle => {
+            let ends = without_db(age, history, owners).await;
+            delete(history, &middles(history, &ends).await).await
+        }
+        Damage::DeletedTail => {
+            let ends = without_db(age, history, owners).await;
+            delete(history, &lasts(history, &ends).await).await
         }
         Damage::CutBlock => {
-            on_disk(age, |block| {
-                let file = OpenOptions::new().write(true).open(block).expect("a block file");
-                let length = file.metadata().expect("it has a length").len();
-                file.set_len(length.saturating_sub(CUT.min(length / 2)))
-                    .expect("it can be cut");
-                format!("{} cut from {length} bytes by {}", name(block), CUT.min(length / 2))
-            })
-            .await
+            without_db(age, history, owners).await;
+            on_disk(age, cut).await
         }
         Damage::FlippedByte => {
-            on_disk(age, |block| {
-                let mut file = OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .open(block)
-                    .expect("a block file");
-                let place = file.metadata().expect("it has a length").len() / 2;
-                let mut byte = [0];
-                file.seek(SeekFrom::Start(place)).expect("it is that long");
-                file.read_exact(&mut byte).expect("it is that long");
-                file.seek(SeekFrom::Start(place)).expect("it is that long");
-                file.write_all(&[byte[0] ^ 0x10]).expect("it can be written");
-                format!("{} at byte {place}", name(block))
-            })
-            .await
+            without_db(age, history, owners).await;
+            on_disk(age, flip).await
         }
-    }
+    };
+    assert!(age.realm().start_again("db").expect("it starts again"));
+    done
 }
 
-/// Which messages of each log are deleted.
-enum Which {
-    /// Early ones, which are archived.
-    Oldest,
-    /// Some of those behind these sequences, neither the first nor the last.
-    After(Vec<(OwnerId, u64)>),
-    /// The last ones.
-    Last,
-}
-
-async fn delete(source: &Source, which: Which) -> usize {
-    delete_from(source.history.as_ref().expect("a realm that runs has a log"), which).await
-}
-
-/// The owners and the last sequences of their logs.
-async fn ends(source: &Source) -> Vec<(OwnerId, u64)> {
-    let history = source.history.as_ref().expect("a realm that runs has a log");
+/// Kills db, and waits until logs have grown. The owners and the last sequences of their logs when db was dead: what is behind
+/// them is not archived.
+async fn without_db(age: &mut Age, history: &History, owners: Vec<OwnerId>) -> Vec<(OwnerId, u64)> {
+    assert!(age.realm().kill("db").expect("it can be killed"));
     let mut ends = Vec::new();
-    for owner in owners(&source.store).await.expect("the store answers") {
-        let last = patiently(async || history.last(owner).await).await;
-        ends.push((owner, last.expect("it is not empty").sequence));
+    for owner in owners {
+        ends.push((owner, last(history, owner).await));
     }
+    let growing = async {
+        while middles(history, &ends).await.len() < 2 * DELETED {
+            sleep(LOOK).await;
+        }
+    };
+    timeout(GROWS, growing).await.expect("logs grow without db");
     ends
 }
 
-async fn delete_from(history: &History, which: Which) -> usize {
-    let stream = history.stream();
-    let mut doomed = Vec::new();
-    let (owners, from_end): (Vec<(OwnerId, u64)>, bool) = match which {
-        Which::Oldest => (
-            all_owners(history).await.into_iter().map(|owner| (owner, 0)).collect(),
-            false,
-        ),
-        Which::After(ends) => (ends, false),
-        Which::Last => (
-            all_owners(history).await.into_iter().map(|owner| (owner, 0)).collect(),
-            true,
-        ),
-    };
-    for (owner, after) in owners {
-        if from_end {
-            let last = history
-                .last(owner)
-                .await
-                .expect("the log answers")
-                .expect("it is not empty");
-            doomed.push(last.sequence);
-            continue;
-        }
-        let mut sequence = after + 1;
-        let mut found = Vec::new();
-        while found.len() <= DELETED
+async fn last(history: &History, owner: OwnerId) -> u64 {
+    let last = patiently(async || history.last(owner).await).await;
+    last.expect("it is not empty").sequence
+}
+
+/// Messages of each log that lie behind these sequences, neither the first nor the last of what is there.
+async fn middles(history: &History, after: &[(OwnerId, u64)]) -> Vec<u64> {
+    let mut middles = Vec::new();
+    for &(owner, after) in after {
+        let (mut sequence, mut found) = (after + 1, Vec::new());
+        while found.len() < DELETED + 2
             && let Some(entry) = patiently(async || history.next(Lane::Log, owner, sequence).await).await
         {
             sequence = entry.sequence + 1;
@@ -190,27 +146,47 @@ async fn delete_from(history: &History, which: Which) -> usize {
         }
         // What comes last may be in flight; what comes first shows the hole.
         if found.len() > 2 {
-            doomed.extend(&found[1..found.len() - 1]);
+            middles.extend(&found[1..found.len() - 1]);
         }
     }
-    let mut deleted = 0;
-    for sequence in doomed {
-        deleted += usize::from(stream.delete_message(sequence).await.is_ok_and(|done| done));
-    }
-    assert!(deleted > 0, "nothing was deleted");
-    deleted
+    middles
 }
 
-/// The owners that have something in the stream.
-async fn all_owners(history: &History) -> Vec<OwnerId> {
-    let mut found = Vec::new();
-    for number in 1..64 {
-        let owner = OwnerId(number);
-        if patiently(async || history.last(owner).await).await.is_some() {
-            found.push(owner);
-        }
+/// The last message of each log.
+async fn lasts(history: &History, logs: &[(OwnerId, u64)]) -> Vec<u64> {
+    let mut lasts = Vec::new();
+    for (owner, _) in logs {
+        lasts.push(last(history, *owner).await);
     }
-    found
+    lasts
+}
+
+async fn delete(history: &History, doomed: &[u64]) -> String {
+    let mut deleted = 0;
+    for sequence in doomed {
+        deleted += usize::from(history.stream().delete_message(*sequence).await.is_ok_and(|done| done));
+    }
+    assert!(deleted > 0, "nothing was deleted");
+    format!("{deleted} messages")
+}
+
+fn cut(block: &Path) -> String {
+    let file = OpenOptions::new().write(true).open(block).expect("a block file");
+    let length = file.metadata().expect("it has a length").len();
+    let cut = CUT.min(length / 2);
+    file.set_len(length - cut).expect("it can be cut");
+    format!("{} of {length} bytes cut by {cut}", name(block))
+}
+
+fn flip(block: &Path) -> String {
+    let file = OpenOptions::new().read(true).write(true).open(block);
+    let file = file.expect("a block file");
+    let length = file.metadata().expect("it has a length").len();
+    let place = length - CUT.min(length / 2);
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, place).expect("it is that long");
+    file.write_all_at(&[byte[0] ^ 0x10], place).expect("it can be written");
+    format!("{} of {length} bytes, at byte {place}", name(block))
 }
 
 /// Kills a server, does something to the last block file of the stream, and starts it again.

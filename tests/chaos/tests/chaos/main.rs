@@ -98,7 +98,21 @@ async fn rounds() {
     play(rounds, seed, bots, &counts, Fault::all()).await;
 }
 
-/// Does all kinds of damage to the storage of a realm of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_loses_comes_back_from_writers() {
+    if age::are_built() {
+        damaged(ServerCount::One, 6, &[Damage::DeletedMiddle, Damage::CutBlock]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_of_three_servers_loses_comes_back() {
+    if age::are_built() {
+        damaged(ServerCount::Three, 6, &[Damage::DeletedTail, Damage::FlippedByte]).await;
+    }
+}
+
+/// Does damage to the storage of a realm of its own.
 async fn damaged(servers: ServerCount, bots: usize, damages: &[Damage]) {
     let setting = Setting {
         number: 1,

@@ -6,17 +6,14 @@ use crate::faults::Faults;
 use crate::invariant::Invariant::{CallsTakeEffectOnce, Progress};
 use crate::rule::{Rule, Rules};
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
+const CRASH: Faults = Faults {
+    crashes: 1,
+    ..Faults::NONE
 };
-const CRASH: Faults = Faults { crashes: 1, ..NONE };
-const DROP: Faults = Faults { drops: 1, ..NONE };
+const DROP: Faults = Faults {
+    drops: 1,
+    ..Faults::NONE
+};
 
 const TWO_CALLS: CallsBounds = CallsBounds {
     calls: 2,
@@ -25,7 +22,7 @@ const TWO_CALLS: CallsBounds = CallsBounds {
     answers: false,
     caller_dies: false,
     receiver_dies: false,
-    faults: NONE,
+    faults: Faults::NONE,
 };
 
 /// One exhibit for each rule that this model has.
@@ -60,16 +57,16 @@ pub fn exhibits() -> Vec<Exhibit> {
     };
     vec![
         calls(Rule::C1LoggedFirst, CallsTakeEffectOnce, TWO_CALLS, CRASH),
-        calls(Rule::C1SenderMoves, Progress, caller_moves, NONE),
-        calls(Rule::C2InOrder, CallsTakeEffectOnce, TWO_CALLS, NONE),
-        calls(Rule::C2Once, CallsTakeEffectOnce, TWO_CALLS, NONE),
+        calls(Rule::C1SenderMoves, Progress, caller_moves, Faults::NONE),
+        calls(Rule::C2InOrder, CallsTakeEffectOnce, TWO_CALLS, Faults::NONE),
+        calls(Rule::C2Once, CallsTakeEffectOnce, TWO_CALLS, Faults::NONE),
         calls(Rule::C2WithEffects, CallsTakeEffectOnce, TWO_CALLS, CRASH),
-        calls(Rule::C2ReceiverMoves, CallsTakeEffectOnce, receiver_moves, NONE),
+        calls(Rule::C2ReceiverMoves, CallsTakeEffectOnce, receiver_moves, Faults::NONE),
         calls(Rule::C3ThroughGate, Progress, TWO_CALLS, Faults { crashes: 1, ..DROP }),
         calls(Rule::C4Resent, Progress, TWO_CALLS, DROP),
-        calls(Rule::C5Queued, CallsTakeEffectOnce, receiver_moves, NONE),
-        calls(Rule::C6GoneFromHome, CallsTakeEffectOnce, receiver_moves, NONE),
+        calls(Rule::C5Queued, CallsTakeEffectOnce, receiver_moves, Faults::NONE),
+        calls(Rule::C6GoneFromHome, CallsTakeEffectOnce, receiver_moves, Faults::NONE),
         calls(Rule::C7Awaiting, Progress, answers, CRASH),
-        calls(Rule::C9CallsOutlive, Progress, caller_dies, NONE),
+        calls(Rule::C9CallsOutlive, Progress, caller_dies, Faults::NONE),
     ]
 }

@@ -6,24 +6,21 @@ use crate::faults::Faults;
 use crate::invariant::Invariant::{OneReal, Progress};
 use crate::rule::{Rule, Rules};
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
+const CRASH: Faults = Faults {
+    crashes: 1,
+    ..Faults::NONE
 };
-const CRASH: Faults = Faults { crashes: 1, ..NONE };
-const DROP: Faults = Faults { drops: 1, ..NONE };
+const DROP: Faults = Faults {
+    drops: 1,
+    ..Faults::NONE
+};
 
 const ONCE: HandoverBounds = HandoverBounds {
     owners: 2,
     moves: 1,
     ring: false,
     refusals: 0,
-    faults: NONE,
+    faults: Faults::NONE,
 };
 const TWICE: HandoverBounds = HandoverBounds { moves: 2, ..ONCE };
 const REFUSED: HandoverBounds = HandoverBounds { refusals: 1, ..ONCE };
@@ -52,10 +49,10 @@ pub fn exhibits() -> Vec<Exhibit> {
         handover(Rule::H1OneInput, OneReal, ONCE, CRASH),
         handover(Rule::H2Resent, Progress, ONCE, DROP),
         handover(Rule::H3AnswerIsCall, Progress, REFUSED, DROP),
-        handover(Rule::H3Once, OneReal, TWICE, NONE),
-        handover(Rule::H4ThatOne, OneReal, AROUND, NONE),
-        handover(Rule::H4Returned, OneReal, REFUSED, NONE),
-        handover(Rule::H4OnlyRefused, OneReal, ONCE, NONE),
+        handover(Rule::H3Once, OneReal, TWICE, Faults::NONE),
+        handover(Rule::H4ThatOne, OneReal, AROUND, Faults::NONE),
+        handover(Rule::H4Returned, OneReal, REFUSED, Faults::NONE),
+        handover(Rule::H4OnlyRefused, OneReal, ONCE, Faults::NONE),
         handover(Rule::H6Ordered, Progress, TWICE, DROP),
     ]
 }

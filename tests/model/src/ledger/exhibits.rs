@@ -8,12 +8,7 @@ use crate::rule::{Rule, Rules};
 
 const CRASH: Faults = Faults {
     crashes: 1,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
+    ..Faults::NONE
 };
 
 /// One exhibit for each rule that this model has.

@@ -8,18 +8,18 @@ use crate::invariant::Invariant::{
 };
 use crate::rule::{Rule, Rules};
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
+const CRASH: Faults = Faults {
+    crashes: 1,
+    ..Faults::NONE
 };
-const CRASH: Faults = Faults { crashes: 1, ..NONE };
-const TAIL: Faults = Faults { tails: 1, ..NONE };
-const HOLE: Faults = Faults { holes: 1, ..NONE };
+const TAIL: Faults = Faults {
+    tails: 1,
+    ..Faults::NONE
+};
+const HOLE: Faults = Faults {
+    holes: 1,
+    ..Faults::NONE
+};
 
 /// One holder, one taker, one input.
 const PAIR: LogBounds = LogBounds {
@@ -27,7 +27,7 @@ const PAIR: LogBounds = LogBounds {
     inputs: 1,
     db: true,
     beats: false,
-    faults: NONE,
+    faults: Faults::NONE,
 };
 /// The same with two inputs.
 const BUSY: LogBounds = LogBounds { inputs: 2, ..PAIR };
@@ -67,19 +67,19 @@ pub fn exhibits() -> Vec<Exhibit> {
         log(Rule::L2Chain, ShownIsNeverLost, PAIR, CRASH),
         log(Rule::L3OneInFlight, ShownIsNeverLost, ALONE, CRASH),
         log(Rule::L3Frozen, ShownIsNeverLost, ALONE, CRASH),
-        log(Rule::L4Fence, ReplacedAppendsNothing, PAIR, NONE),
+        log(Rule::L4Fence, ReplacedAppendsNothing, PAIR, Faults::NONE),
         log(Rule::L5Silence, ShownIsNeverLost, ALONE, CRASH),
-        log(Rule::L5Replaced, ReplacedAppendsNothing, PAIR, NONE),
+        log(Rule::L5Replaced, ReplacedAppendsNothing, PAIR, Faults::NONE),
         log(Rule::L5EarlierTry, AlarmsAreTrue, UNFOLDED, TAIL),
         log(Rule::L6Kept, ShownIsNeverLost, ALONE, HOLE),
         log(Rule::L7Beat, Progress, ALONE, HOLE),
         log(Rule::G1LogBeforeShow, ShownIsNeverLost, ALONE, CRASH),
-        log(Rule::G2Fresh, ReplacedShowsNothing, PAIR, NONE),
-        log(Rule::G4Emptied, ShownIsNeverLost, PAIR, NONE),
-        log(Rule::E1Replaced, ReplacedAppendsNothing, RIVALS, NONE),
+        log(Rule::G2Fresh, ReplacedShowsNothing, PAIR, Faults::NONE),
+        log(Rule::G4Emptied, ShownIsNeverLost, PAIR, Faults::NONE),
+        log(Rule::E1Replaced, ReplacedAppendsNothing, RIVALS, Faults::NONE),
         log(Rule::E3Recorded, ShownIsNeverLost, PAIR, TAIL),
-        log(Rule::E3Granted, ReplacedShowsNothing, RIVALS, NONE),
-        log(Rule::E3Cursor, ShownIsNeverLost, BUSY, NONE),
+        log(Rule::E3Granted, ReplacedShowsNothing, RIVALS, Faults::NONE),
+        log(Rule::E3Cursor, ShownIsNeverLost, BUSY, Faults::NONE),
         log(Rule::E3SecondLook, ShownIsNeverLost, PAIR, TAIL),
         log(Rule::E3WholeChain, ShownIsNeverLost, PAIR, TAIL),
         log(Rule::E4GateAfterRecord, ShownIsNeverLost, BUSY, HOLE),
@@ -89,7 +89,7 @@ pub fn exhibits() -> Vec<Exhibit> {
         log(Rule::F2OnlyRecorded, ShownIsNeverLost, PAIR, TAIL),
         log(Rule::F4Filled, Progress, ALONE, HOLE),
         log(Rule::F4Hash, ShownIsNeverLost, ALONE, damage),
-        log(Rule::F6NewestStays, ReplacedAppendsNothing, PAIR, NONE),
+        log(Rule::F6NewestStays, ReplacedAppendsNothing, PAIR, Faults::NONE),
         log(Rule::F6BehindArchive, ShownIsNeverLost, BUSY, CRASH),
         log(Rule::F6LookedUp, ShownIsNeverLost, PAIR, tail_and_crash),
     ]

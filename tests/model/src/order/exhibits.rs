@@ -7,22 +7,12 @@ use crate::faults::Faults;
 use crate::invariant::Invariant::ArchiveIsACut;
 use crate::rule::{Rule, Rules};
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
-};
-
 /// One exhibit for each rule that this model has.
 pub fn exhibits() -> Vec<Exhibit> {
     let bounds = OrderBounds {
         batches: 1,
         losses_excuse: true,
-        faults: NONE,
+        faults: Faults::NONE,
     };
     let rules = Rules::ALL.without(Rule::F1InOrder);
     vec![Exhibit::new(
@@ -38,7 +28,10 @@ pub fn cut_broken_by_a_loss() -> Search {
     let bounds = OrderBounds {
         batches: 1,
         losses_excuse: false,
-        faults: Faults { tails: 1, ..NONE },
+        faults: Faults {
+            tails: 1,
+            ..Faults::NONE
+        },
     };
     search(&OrderModel {
         rules: Rules::ALL,

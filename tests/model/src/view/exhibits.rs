@@ -6,16 +6,10 @@ use crate::faults::Faults;
 use crate::invariant::Invariant::{Progress, SeenIsTrue};
 use crate::rule::{Rule, Rules};
 
-const NONE: Faults = Faults {
-    crashes: 0,
-    tails: 0,
-    holes: 0,
-    repeats: 0,
-    drops: 0,
-    unknowns: 0,
-    damages: 0,
+const DROP: Faults = Faults {
+    drops: 1,
+    ..Faults::NONE
 };
-const DROP: Faults = Faults { drops: 1, ..NONE };
 
 const STILL: ViewBounds = ViewBounds {
     events: 2,
@@ -23,7 +17,7 @@ const STILL: ViewBounds = ViewBounds {
     moves: 0,
     takeovers: 0,
     trims: false,
-    faults: NONE,
+    faults: Faults::NONE,
 };
 
 /// One exhibit for each rule that this model has.
@@ -51,13 +45,13 @@ pub fn exhibits() -> Vec<Exhibit> {
         ..turning
     };
     vec![
-        view(Rule::V1Continued, Progress, moving, NONE),
-        view(Rule::V2Gap, SeenIsTrue, STILL, NONE),
+        view(Rule::V1Continued, Progress, moving, Faults::NONE),
+        view(Rule::V2Gap, SeenIsTrue, STILL, Faults::NONE),
         view(Rule::V2Beat, Progress, STILL, DROP),
         view(Rule::V3Frames, Progress, turning, DROP),
         view(Rule::V3Beat, Progress, turning, DROP),
         view(Rule::V3Stamps, Progress, STILL, DROP),
-        view(Rule::V3Refresh, SeenIsTrue, trimming, NONE),
-        view(Rule::E7LowerDropped, Progress, taken_over, NONE),
+        view(Rule::V3Refresh, SeenIsTrue, trimming, Faults::NONE),
+        view(Rule::E7LowerDropped, Progress, taken_over, Faults::NONE),
     ]
 }

@@ -409,7 +409,7 @@ pub(crate) fn skipped() {
 }
 
 /// A program of ours, with the settings of the realm that runs.
-fn annals(realm: &Played, program: &str) -> Command {
+pub(crate) fn annals(realm: &Played, program: &str) -> Command {
     let mut command = Command::new(binary(program).expect("it is built"));
     command
         .current_dir(repository())

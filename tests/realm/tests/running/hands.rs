@@ -7,12 +7,13 @@ use std::{
 };
 
 use annals_client::{Client, Event, What};
-use annals_def::{Schema, Value};
+use annals_def::{Edit, Schema, Value};
 use annals_ids::{EntityId, Part, TypeId};
+use annals_wire::client::property_hash;
 use futures::FutureExt;
 use tokio::task::JoinHandle;
 
-use crate::played::Played;
+use crate::{accounts::Shown, played::Played};
 
 /// How long the realm may take to do what a player asked for, a take-over included.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -84,6 +85,8 @@ pub(crate) struct Player {
     carried: Option<Assets>,
     pub(crate) worn: Assets,
     pub(crate) tables: BTreeMap<TradeId, Table>,
+    /// What it was shown of its account's holdings, beside what its avatar is told.
+    pub(crate) views: Vec<Shown>,
     /// What came of wishes: which, whether it was done, what was said.
     outcomes: Vec<(u64, bool, String)>,
 }
@@ -110,6 +113,9 @@ impl Player {
     }
 
     pub(crate) fn take(&mut self, event: &Event) {
+        if self.avatar.is_none() {
+            self.look_at_account(event);
+        }
         match event {
             Event::Connected { entity, type_id, .. } | Event::Controls { entity, type_id } => {
                 let avatar = self.schema.type_named("Avatar").expect("the sample has avatars").id;
@@ -129,6 +135,41 @@ impl Player {
             Event::Ended(reason) => panic!("{} is put out: {reason}", self.name),
             _ => {}
         }
+    }
+
+    /// Keeps what is shown of the account's views, by a change or with the whole.
+    fn look_at_account(&mut self, event: &Event) {
+        let account = self.schema.type_named("Account").expect("the sample has accounts");
+        let (entity, number, seen) = match event {
+            Event::Shown(showing) if showing.part == Part::Base => {
+                let What::Changed { property, change, .. } = &showing.what else {
+                    return;
+                };
+                let found = account.property(*property);
+                let hash = match (found, &change.edit) {
+                    (Some(found), Edit::Set(value)) => property_hash(&found.data_type, value),
+                    _ => None,
+                };
+                let seen = hash.map(|hash| (*property, hash));
+                (showing.entity, showing.number, seen.into_iter().collect())
+            }
+            Event::Refreshed {
+                part: Part::Base,
+                entity,
+                upto,
+                properties,
+                ..
+            } => (*entity, *upto, properties.clone()),
+            _ => return,
+        };
+        let is_view = |member| account.property(member).is_some_and(|found| found.account.is_some());
+        let views = seen.into_iter().filter(|(member, _)| is_view(*member));
+        self.views.extend(views.map(|(member, hash)| Shown {
+            entity,
+            number,
+            member,
+            hash,
+        }));
     }
 
     pub(crate) fn hear(&mut self, called: &str, args: &[Value]) {
@@ -186,6 +227,7 @@ impl Hand {
             carried: None,
             worn: Assets::default(),
             tables: BTreeMap::new(),
+            views: Vec::new(),
             outcomes: Vec::new(),
         };
         let player = Arc::new(Mutex::new(player));

@@ -4,6 +4,7 @@
 //!
 //! The binaries are those that the workspace's test build has made beside this test.
 
+mod accounts;
 mod backups;
 mod bad_input;
 mod beginning;
@@ -11,7 +12,9 @@ mod disks;
 mod draining;
 mod hands;
 mod lives;
+mod lost;
 mod mending;
+mod migrating;
 mod played;
 mod stopping;
 mod strangers;

@@ -120,7 +120,7 @@ pub(crate) async fn within<F: Future>(patience: Duration, what: &str, waiting: F
 /// Runs a command to its end: how it ended, and all that it said.
 pub(crate) async fn run(command: &mut Command) -> (ExitStatus, String) {
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = within(PATIENCE, "a command to end", running)
+    let output = within(PATIENCE * 3, "a command to end", running)
         .await
         .expect("it can be run");
     let said = [output.stdout, output.stderr].concat();
@@ -206,6 +206,11 @@ impl Played {
     /// Events that bots were shown so far.
     pub(crate) fn shown(&self) -> u64 {
         self.progress.borrow().shown
+    }
+
+    /// The folder of the files in which bots write down what they are shown.
+    pub(crate) fn shown_files(&self) -> PathBuf {
+        self.folder.path().join("shown")
     }
 
     /// Sees that everybody plays, or plays again before long, and that every process runs and none has panicked.
@@ -343,7 +348,7 @@ impl Played {
                 live.batch
             );
         }
-        let files = self.folder.path().join("shown");
+        let files = self.shown_files();
         let checked = check(&files, &store, &self.schema)
             .await
             .expect("the archive can be read");

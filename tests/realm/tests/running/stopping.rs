@@ -11,12 +11,16 @@ use annals::{
     up::{Realm, RealmPlan},
 };
 use annals_director::{Grants, Stage};
-use annals_host::process::{Settings, connect};
+use annals_host::{
+    nats::Bus,
+    process::{Settings, connect},
+};
 use annals_store::{
     Store,
     embedded::EmbeddedStore,
     layout::director::{Realm as Record, realm_key},
 };
+use annals_wire::Subjects;
 use tokio::process::Command;
 
 use crate::{
@@ -34,27 +38,33 @@ const STOPS: Duration = Duration::from_secs(30);
 /// How long the realm stands still between its stop and its start.
 const STANDS: Duration = Duration::from_millis(1_500);
 
-async fn start(data: &Path) -> Realm {
+pub(crate) async fn start(data: &Path) -> Realm {
     start_with(&repository().join("defs"), data).await
 }
 
-async fn start_with(definitions: &Path, data: &Path) -> Realm {
+/// Starts a realm on these definitions.
+pub(crate) async fn begin(definitions: &Path, data: &Path) -> Realm {
     let plan = RealmPlan::new(REALM, definitions, data);
-    let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+    Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The same, until everything in it is held.
+async fn start_with(definitions: &Path, data: &Path) -> Realm {
+    let realm = begin(definitions, data).await;
     for name in ["base-1", "base-2", "cell-1", "cell-2"] {
         until(STOPS, "owners to be held", || log_of(data, name).contains("taken over")).await;
     }
     realm
 }
 
-async fn stopping(realm: &Realm) -> Stopping {
+/// A connection of the test's own to the realm's bus.
+pub(crate) async fn reach(realm: &Realm) -> (Bus, Subjects) {
     let settings = Settings {
         realm: REALM.parse().expect("a name"),
         nats: realm.nats(),
         replicas: 1,
     };
-    let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
-    Stopping::new(bus, subjects)
+    connect(&settings, "test").await.expect("the bus is there")
 }
 
 fn stop_command(realm: &Realm) -> Command {
@@ -63,12 +73,12 @@ fn stop_command(realm: &Realm) -> Command {
     command
 }
 
-fn log_of(data: &Path, name: &str) -> String {
+pub(crate) fn log_of(data: &Path, name: &str) -> String {
     fs::read_to_string(data.join("logs").join(format!("{name}.log"))).unwrap_or_default()
 }
 
 /// The store of a realm that does not run.
-fn store(data: &Path) -> Store {
+pub(crate) fn store(data: &Path) -> Store {
     EmbeddedStore::open(&data.join("store"))
         .expect("nobody holds it any more")
         .store()
@@ -83,8 +93,9 @@ async fn began(store: &Store) -> u64 {
 }
 
 /// The sample world with other definitions: monsters' species has another name and another number, they have a
-/// mood, and there is no patrol node, so that it is not the sample's game that runs on them.
-fn other_definitions(folder: &Path) -> PathBuf {
+/// mood, accounts' log-ins have another name, and there is no patrol node, so that it is not the sample's game that runs on
+/// them.
+pub(crate) fn other_definitions(folder: &Path) -> PathBuf {
     let (from, to) = (repository().join("defs"), folder.join("defs"));
     for below in ["", "entity_defs", "entity_defs/interfaces"] {
         fs::create_dir_all(to.join(below)).expect("a folder for definitions");
@@ -108,11 +119,16 @@ fn other_definitions(folder: &Path) -> PathBuf {
         .replace("</species>", "</kind>");
     assert_ne!(before, after);
     fs::write(&monster, after).expect("it can be written");
+    let account = to.join("entity_defs/Account.def");
+    let before = fs::read_to_string(&account).expect("the sample's account");
+    let after = before.replace("logIns>", "visits>");
+    assert_ne!(before, after);
+    fs::write(&account, after).expect("it can be written");
     to
 }
 
 /// Has the whole log verified.
-async fn verified(data: &Path, what: &str) -> String {
+pub(crate) async fn verified(data: &Path, what: &str) -> String {
     let mut verify = Command::new(binary("annals").expect("it is built"));
     let (status, said) = run(verify.args(["log", "verify", "--data"]).arg(data)).await;
     assert!(status.success(), "{what}: {said}");
@@ -120,9 +136,10 @@ async fn verified(data: &Path, what: &str) -> String {
 }
 
 /// Migrates the realm that is stopped, and says what was said.
-async fn migrate(data: &Path, definitions: &Path, more: &[&str]) -> (Option<i32>, String) {
+pub(crate) async fn migrate(data: &Path, definitions: &Path, more: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(binary("annals").expect("it is built"));
-    command.args(["realm", "migrate", "--realm", REALM, "--rename", "Monster.species=kind"]);
+    command.args(["realm", "migrate", "--realm", REALM]);
+    command.args(["--rename", "Monster.species=kind", "--rename", "Account.logIns=visits"]);
     command
         .arg("--data")
         .arg(data)
@@ -265,7 +282,8 @@ async fn a_stop_that_hangs_is_named_and_goes_on_when_somebody_says_so() {
     };
     let realm = start(&data).await;
     disk.fill();
-    let mut stopping = stopping(&realm).await;
+    let (bus, subjects) = reach(&realm).await;
+    let mut stopping = Stopping::new(bus, subjects);
     stopping.begin(Duration::ZERO).await.expect("the director answers");
     let waits = || log_of(&data, "director").contains("the stop hangs");
     until(STOPS, "the hanging stage to be named", waits).await;

@@ -71,6 +71,18 @@ fn same(
                 Err(format!("the archive has {logged:?} there"))
             }
         }
+        // Of the view of an account the log has no value: `accounts` checks that.
+        (What::Changed { property, change, .. }, Body::Restated { member }) => {
+            let data_type = &entity_type
+                .property(*member)
+                .ok_or("the archive names no property")?
+                .data_type;
+            if property == member && Some(showing.hash) == change_hash(data_type, change) {
+                Ok(())
+            } else {
+                Err("the archive has the view of another account there".to_owned())
+            }
+        }
         (
             What::Called { method, args },
             Body::Invoked {

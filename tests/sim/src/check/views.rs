@@ -1,6 +1,6 @@
 //! Views converge: at rest a client sees of each entity in its view what the entity is, to the last part of each property.
 
-use annals_def::{Property, Value};
+use annals_def::Property;
 use annals_ids::{EntityId, Part};
 
 use crate::{
@@ -42,18 +42,17 @@ fn looked_at(
         .expect("the game's types are the schema's");
     let is_shown = |property: &&Property| {
         let to = property.distribution;
-        image.properties.contains_key(&property.index)
-            && (if is_own {
-                to.to_own_client()
-            } else {
-                to.to_other_clients()
-            })
+        if is_own {
+            to.to_own_client()
+        } else {
+            to.to_other_clients()
+        }
     };
     let shown = entity_type.properties.iter().filter(is_shown);
     let other = shown.filter_map(|property| {
-        let real: &Value = &image.properties[&property.index];
+        let real = image.value(property)?;
         let seen = client.core.property(entity, &property.name)?;
-        (seen != real).then(|| format!("{seen} as {} of entity {entity}, which is {real}", property.name))
+        (*seen != *real).then(|| format!("{seen} as {} of entity {entity}, which is {real}", property.name))
     });
     other.collect()
 }

@@ -553,7 +553,7 @@ impl World {
             .copied()
     }
 
-    fn located(&self, owner: OwnerId) -> Option<(Located, Hold)> {
+    pub(super) fn located(&self, owner: OwnerId) -> Option<(Located, Hold)> {
         let hold = self.holder(owner)?;
         let epoch = self.processes.get(&hold.process)?.owners.get(&owner)?.epoch;
         let port = u16::try_from(hold.process.0).expect("a run has few processes");

@@ -533,6 +533,12 @@ impl World {
         match output {
             Output::Send { to, envelope } => self.publish(hold.process, to, &envelope),
             Output::WantIds => self.give_ids(hold),
+            Output::Inquire {
+                entity,
+                number,
+                inquiry,
+            } => self.begin_inquiry(hold, (entity, number), inquiry),
+            Output::Begun { request, begun } => self.life_begun(request, begun),
             other => self.emit_to_client(other),
         }
     }
@@ -550,20 +556,26 @@ impl World {
         }
     }
 
-    /// The bus: it may lose, repeat, hold back and so reorder.
-    fn publish(&mut self, from: ProcessId, to: OwnerId, envelope: &Envelope) {
-        let bytes = envelope.encode();
+    /// How long a message takes, and each of its copies, that arrives.
+    pub(super) fn journeys(&mut self) -> Vec<u64> {
         if self.befalls(Trouble::Drop) {
-            return;
+            return Vec::new();
         }
         let copies = if self.befalls(Trouble::Duplicate) { 2 } else { 1 };
-        for _ in 0..copies {
-            let late = self.befalls(Trouble::Delay);
-            let delay = if late {
+        let journey = |_| {
+            if self.befalls(Trouble::Delay) {
                 self.between(10_000, 2_000_000)
             } else {
                 self.between(100, 1_500)
-            };
+            }
+        };
+        (0..copies).map(journey).collect()
+    }
+
+    /// The bus: it may lose, repeat, hold back and so reorder.
+    fn publish(&mut self, from: ProcessId, to: OwnerId, envelope: &Envelope) {
+        let bytes = envelope.encode();
+        for delay in self.journeys() {
             self.after(
                 delay,
                 Step::Deliver {

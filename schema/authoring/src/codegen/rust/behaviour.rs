@@ -58,7 +58,17 @@ const CALLBACKS: [Callback; 9] = [
     ),
 ];
 
-const BASE_CALLBACKS: [Callback; 6] = [
+const BASE_CALLBACKS: [Callback; 7] = [
+    (
+        "learned",
+        "Learned",
+        &[
+            ("then", "u32"),
+            ("note", "&[u8]"),
+            ("outcome", "&Result<Learned, NotLearned>"),
+        ],
+        "The database has answered what was asked, or will not.",
+    ),
     (
         "client_attached",
         "ClientAttached",

@@ -5,14 +5,6 @@ use annals_def::{EntityType, Property};
 use super::{Components, Named, Side, about_property};
 use crate::codegen::{naming::Scope, text::Text};
 
-/// Whether a part holds a property.
-fn is_held(property: &Property, side: Side) -> bool {
-    match side {
-        Side::Base => property.distribution.on_base(),
-        Side::Cell => property.distribution.on_cell(),
-    }
-}
-
 /// The components of a type, in the order in which their members are declared.
 pub(super) fn find(entity_type: &EntityType, scope: &mut Scope) -> Vec<Components> {
     let mut found: Vec<Components> = Vec::new();
@@ -22,7 +14,7 @@ pub(super) fn find(entity_type: &EntityType, scope: &mut Scope) -> Vec<Component
         };
         for side in [Side::Base, Side::Cell] {
             let is_known = found.iter().any(|known| known.side == side && known.slot == slot);
-            if is_held(property, side) && !is_known {
+            if property.distribution.on(side.part()) && !is_known {
                 found.push(Components {
                     side,
                     slot: slot.to_owned(),
@@ -120,7 +112,8 @@ fn write_tracked(text: &mut Text, named: &Named<'_>, component: &Components, fie
     text.line("context.save(&mut self.0)");
     text.close("}");
     let mut scope = Scope::with(&["load", "save"]);
-    for (at, (property, member, field)) in fields.iter().enumerate() {
+    let settable = |(_, (property, ..)): &(usize, &(&Property, &str, String))| property.account.is_none();
+    for (at, (property, member, field)) in fields.iter().enumerate().filter(settable) {
         text.gap();
         text.doc(&format!("Assigns `{}`.", property.name));
         let setter = scope.snake(&format!("set_{member}"));

@@ -4,28 +4,33 @@ use super::{Named, Side};
 use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
 /// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
-const NEWS: [(&str, &str, &str); 15] = [
-    ("created", "", "Created"),
-    ("restored", "", "Restored"),
-    ("destroyed", "", "Destroyed"),
+const NEWS: [(&str, &[&str], &str); 16] = [
+    ("created", &[], "Created"),
+    ("restored", &[], "Restored"),
+    ("destroyed", &[], "Destroyed"),
     (
         "replied",
-        "then: u32, note: &[u8], outcome: &Outcome",
+        &["then: u32", "note: &[u8]", "outcome: &Outcome"],
         "replied(then, note, outcome)",
     ),
-    ("timer", "timer: TimerId, tag: u32", "Timer { timer, tag }"),
-    ("client_attached", "", "ClientAttached"),
-    ("client_lost", "", "ClientLost"),
-    ("cell_gained", "", "CellGained"),
-    ("cell_lost", "", "CellLost"),
-    ("app_ready", "is_bootstrap: bool", "AppReady { is_bootstrap }"),
-    ("app_shutting_down", "", "AppShuttingDown"),
-    ("app_shut_down", "stage: u8", "AppShutDown { stage }"),
-    ("calls_lost", "to: Address", "CallsLost { to }"),
-    ("holdings_known", "", "HoldingsKnown"),
+    (
+        "learned",
+        &["then: u32", "note: &[u8]", "outcome: &Result<Learned, NotLearned>"],
+        "learned(then, note, outcome)",
+    ),
+    ("timer", &["timer: TimerId", "tag: u32"], "Timer { timer, tag }"),
+    ("client_attached", &[], "ClientAttached"),
+    ("client_lost", &[], "ClientLost"),
+    ("cell_gained", &[], "CellGained"),
+    ("cell_lost", &[], "CellLost"),
+    ("app_ready", &["is_bootstrap: bool"], "AppReady { is_bootstrap }"),
+    ("app_shutting_down", &[], "AppShuttingDown"),
+    ("app_shut_down", &["stage: u8"], "AppShutDown { stage }"),
+    ("calls_lost", &["to: Address"], "CallsLost { to }"),
+    ("holdings_known", &[], "HoldingsKnown"),
     (
         "booked",
-        "booking: &Booking, order: Option<&Order>",
+        &["booking: &Booking", "order: Option<&Order>"],
         "Booked { booking, order }",
     ),
 ];
@@ -103,12 +108,7 @@ fn write_dispatcher(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     ghost_changed(text, wanted);
     for (method, parameters, occasion) in NEWS {
         let mut all = vec!["&self".to_owned(), "context: &mut Context<'_>".to_owned()];
-        all.extend(
-            parameters
-                .split(", ")
-                .filter(|parameter| !parameter.is_empty())
-                .map(str::to_owned),
-        );
+        all.extend(parameters.iter().map(|parameter| (*parameter).to_owned()));
         text.gap();
         text.function(&format!("fn {method}"), &all, "", '{');
         if parameters.is_empty() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::text::Text;
 
 /// What can be imported, by where it is; a name in small letters is a module and mentioned with `::` behind it.
-const SOURCES: [(&str, &[&str]); 10] = [
+const SOURCES: [(&str, &[&str]); 11] = [
     ("annals_client::typed", &["Called", "News", "OtherFace"]),
     ("annals_client", &["ClientCore", "Event", "Millis"]),
     (
@@ -35,6 +35,7 @@ const SOURCES: [(&str, &[&str]); 10] = [
             "Address", "EntityId", "Mailbox", "MemberId", "Part", "TimerId", "TypeId",
         ],
     ),
+    ("annals_node::inquiry", &["Learned", "NotLearned"]),
     (
         "annals_node::typed",
         &[

@@ -16,6 +16,7 @@ mod own;
 mod spelling;
 
 use annals_def::{DataType, EntityType, Exposure, Index, Method, Property, Schema};
+use annals_ids::Part;
 
 use super::{CodeParts, MARK, Model, naming::Scope, shapes::Shapes, text::Text};
 
@@ -199,6 +200,13 @@ enum Side {
 }
 
 impl Side {
+    fn part(self) -> Part {
+        match self {
+            Self::Base => Part::Base,
+            Self::Cell => Part::Cell,
+        }
+    }
+
     /// As types are called.
     fn name(self) -> &'static str {
         match self {
@@ -239,10 +247,8 @@ impl Named<'_> {
     }
 
     fn properties(&self, side: Side) -> impl Iterator<Item = &Property> {
-        self.entity_type.properties.iter().filter(move |property| match side {
-            Side::Base => property.distribution.on_base(),
-            Side::Cell => property.distribution.on_cell(),
-        })
+        let all = self.entity_type.properties.iter();
+        all.filter(move |property| property.distribution.on(side.part()))
     }
 
     fn has_clients(&self) -> bool {
@@ -274,6 +280,9 @@ fn about_property(property: &Property) -> String {
     };
     if property.latest_only {
         about += ", latest only";
+    }
+    if let Some(account) = property.account {
+        about += &format!(", a view of the ledger: {account}");
     }
     about += &format!("; property {}", index.0);
     if let Some(client_id) = property.client_id {

@@ -73,6 +73,9 @@ fn accessors(text: &mut Text, named: &Named<'_>, property: &Property, scope: &mu
     );
     text.chain("self.context", &format!(".read({name:?})"));
     text.close("}");
+    if property.account.is_some() {
+        return;
+    }
     text.gap();
     text.doc(&format!("Assigns `{name}`."));
     let parameters = ["&mut self".into(), format!("value: {spelled}")];
@@ -94,6 +97,7 @@ pub(super) fn beginning(text: &mut Text, named: &Named<'_>, side: Side) {
     let mut scope = Scope::default();
     let properties: Vec<(&Property, String)> = named
         .properties(side)
+        .filter(|property| property.account.is_none())
         .map(|property| (property, scope.snake(&property.name)))
         .collect();
     text.gap();

@@ -141,6 +141,12 @@ impl Advice<'_, '_> {
 
     fn stored(&mut self, used: &PropertyUse<'_>) {
         let (property, name) = (used.property, &used.property.name);
+        if property.account.is_some() && used.all(|heir| !heir.persistent) {
+            let message = format!("`{name}` is a view of an account, and no type that has it is stored");
+            let finding = Finding::new(Rule::AccountOfNobody, used.place("Account"), message)
+                .help("remove it, or the `<Persistent> false </Persistent>` of the type");
+            self.report(finding);
+        }
         if !property.persistent {
             return;
         }

@@ -1,0 +1,123 @@
+//! A store that keeps what is committed through it, so that another can be given the same.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use annals_store::{Backend, CommitRequest, Committed, Mutation, Page, RangeRead, Store, StoreError, Version};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+/// A store, and the commits that were asked of it. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Recording {
+    backend: Arc<dyn Backend>,
+    recorded: Arc<Mutex<Recorded>>,
+}
+
+#[derive(Default)]
+struct Recorded {
+    commits: Vec<CommitRequest>,
+    written: Written,
+}
+
+/// What was committed again.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Written {
+    /// Rows set or taken away.
+    pub(super) rows: u64,
+    /// Bytes of their keys and values.
+    pub(super) bytes: u64,
+}
+
+impl Recording {
+    /// Records what is committed to `store`.
+    pub(super) fn of(store: &Store) -> Self {
+        Self {
+            backend: store.backend(),
+            recorded: Arc::default(),
+        }
+    }
+
+    /// The handle through which it is recorded.
+    pub(super) fn store(&self) -> Store {
+        Store::new(self.clone())
+    }
+
+    /// Forgets what was recorded so far.
+    pub(super) fn begin(&self) {
+        self.recorded().commits.clear();
+    }
+
+    /// Commits what was recorded to another store, one transaction after the other, each whole and without conditions. Says
+    /// how long that took.
+    pub(super) async fn commit_again(&self, store: &Store) -> Duration {
+        let mut commits = std::mem::take(&mut self.recorded().commits);
+        for commit in &mut commits {
+            commit.read_version = None;
+            commit.read_conflicts.clear();
+            self.recorded().written.add(&commit.mutations);
+        }
+        let backend = store.backend();
+        let began = Instant::now();
+        for commit in commits {
+            backend.commit(commit).await.expect("it commits");
+        }
+        began.elapsed()
+    }
+
+    /// What was committed again, in all.
+    pub(super) fn written(&self) -> Written {
+        self.recorded().written
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Written {
+    fn add(&mut self, mutations: &[Mutation]) {
+        self.rows += mutations.len() as u64;
+        self.bytes += mutations.iter().map(bytes_of).sum::<usize>() as u64;
+    }
+}
+
+fn bytes_of(mutation: &Mutation) -> usize {
+    match mutation {
+        Mutation::Set { key, value } => key.len() + value.len(),
+        Mutation::Clear { key } => key.len(),
+        Mutation::ClearRange { range } => range.begin.len() + range.end.len(),
+        other => other.bytes(),
+    }
+}
+
+impl Backend for Recording {
+    fn now(&self) -> Duration {
+        self.backend.now()
+    }
+
+    fn wait(&self, time: Duration) -> BoxFuture<'_, ()> {
+        self.backend.wait(time)
+    }
+
+    fn read_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        self.backend.read_version()
+    }
+
+    fn get<'a>(&'a self, at: Version, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+        self.backend.get(at, key)
+    }
+
+    fn get_range(&self, at: Version, read: RangeRead) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.backend.get_range(at, read)
+    }
+
+    fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
+        self.recorded().commits.push(request.clone());
+        self.backend.commit(request)
+    }
+
+    fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.backend.watch(key, seen)
+    }
+}

@@ -1,0 +1,70 @@
+//! Steps in words.
+
+use super::{Batch, Definitions, MigrationState, MigrationStep};
+
+/// A step, for a reader who sees the state before it and behind it.
+pub(super) fn words(state: &MigrationState, step: MigrationStep, after: &MigrationState) -> String {
+    let name = |index: u8| ["A", "B", "C"][usize::from(index)];
+    let next = || batch(state.log[usize::from(state.store.cursor)]);
+    match step {
+        MigrationStep::Migrate if after.store.folded != state.store.folded => {
+            "the realm gets the present definitions, and db's snapshot with it".into()
+        }
+        MigrationStep::Migrate if after.store.record => "the realm gets the present definitions".into(),
+        MigrationStep::Migrate => "the realm gets the present definitions, and no record yet says from which".into(),
+        MigrationStep::Record => "the record of the migration is written".into(),
+        MigrationStep::Kill => "the migration is killed".into(),
+        MigrationStep::ConvertRows if after.store.row == state.store.row => {
+            "the conversion of all stored entities comes to the entity, and skips it".into()
+        }
+        MigrationStep::ConvertRows => {
+            "the conversion of all stored entities comes to the entity, and converts it".into()
+        }
+        MigrationStep::Grant(of) => {
+            let taker = name(state.store.granted);
+            format!(
+                "epoch {} is granted to {taker}, of {}",
+                after.store.granted,
+                definitions(of)
+            )
+        }
+        MigrationStep::Open(index) => {
+            let holder = &after.holders[usize::from(index)];
+            format!(
+                "{} reads the log, has its state under {}, and appends {}",
+                name(index),
+                definitions(holder.state.definitions),
+                batch(after.log[usize::from(state.length)])
+            )
+        }
+        MigrationStep::RecordOpening(index) => format!("{}'s Open is recorded: it serves", name(index)),
+        MigrationStep::BeginAgain(index) => format!("{} does not find its Open, and begins again", name(index)),
+        MigrationStep::Take(index) => format!(
+            "{} takes the call, which stores the entity: {}",
+            name(index),
+            batch(after.log[usize::from(state.length)])
+        ),
+        MigrationStep::Crash(index) => format!("{} crashes", name(index)),
+        MigrationStep::LoseTail => format!("the log loses {}", next()),
+        MigrationStep::Fold => format!(
+            "db folds {}, with the state under {}",
+            next(),
+            definitions(after.store.folded.definitions)
+        ),
+        MigrationStep::ConvertEarly => format!("db reads {}, which is not recorded, and converts the state", next()),
+        MigrationStep::Skip => format!("db skips {}, which is void", next()),
+    }
+}
+
+fn batch(batch: Batch) -> String {
+    let holder = ["?", "A", "B", "C"][usize::from(batch.epoch)];
+    let what = if batch.is_open { "Open" } else { "call" };
+    format!("{holder}({what}, {})", definitions(batch.definitions))
+}
+
+fn definitions(definitions: Definitions) -> &'static str {
+    match definitions {
+        0 => "the former definitions",
+        _ => "the present definitions",
+    }
+}

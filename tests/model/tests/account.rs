@@ -1,0 +1,23 @@
+//! The model of views of accounts: what is seen is what the ledger said, and in the end the newest of it.
+
+use annals_model::account::{AccountBounds, AccountModel};
+use annals_model::exhibit::assert_exhausted;
+use annals_model::explorer::search_with_progress;
+use annals_model::faults::Faults;
+use annals_model::rule::Rules;
+
+#[test]
+fn a_balance_changes_under_a_client() {
+    let faults = Faults {
+        crashes: 1,
+        drops: 1,
+        ..Faults::default()
+    }
+    .deeper(annals_model::extra_faults());
+    let bounds = AccountBounds { news: 3, faults };
+    let found = search_with_progress(&AccountModel {
+        rules: Rules::ALL,
+        bounds,
+    });
+    assert_exhausted("a_balance_changes_under_a_client", &found);
+}

@@ -1,0 +1,219 @@
+//! A log that has lost batches which nobody has any more: who wrote them died before db had read them. The hole is named,
+//! and the realm goes on before it once an operator has accepted that.
+
+use std::{fs, time::Duration};
+
+use annals::{
+    checker::Following,
+    replay::{Extent, replay},
+    source::Source,
+    verify::{Finding, verify},
+};
+use annals_db::read_cursor;
+use annals_event::Header;
+use annals_host::{
+    log::{Entry, History, Lane},
+    nats::ServerCount,
+    process::{Settings, request},
+};
+use annals_ids::{BatchNumber, Hash, OwnerId};
+use annals_store::Store;
+use annals_wire::control::Inspected;
+
+use crate::{
+    bad_input::annals,
+    played::{Played, are_built, run, until, within},
+};
+
+/// How long db may take to name a hole: for half a minute it hopes that somebody fills it.
+const NAMED: Duration = Duration::from_secs(60);
+
+/// How long the log may take to go on once its hole is accepted.
+const GOES_ON: Duration = Duration::from_secs(30);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Batches that are lost, from the middle of so many that db has not read.
+const LOST: usize = 3;
+const UNREAD: usize = 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_realm_goes_on_before_a_hole_that_an_operator_accepts() {
+    if are_built() {
+        lose_and_accept(ServerCount::One).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_it_does_where_three_servers_keep_the_log() {
+    if are_built() {
+        lose_and_accept(ServerCount::Three).await;
+    }
+}
+
+async fn lose_and_accept(servers: ServerCount) {
+    let mut realm = Played::start(servers, &[]).await;
+    let settings = Settings {
+        realm: realm.realm.plan().realm.parse().expect("a name"),
+        nats: realm.realm.nats(),
+        replicas: 1,
+    };
+    let source = Source::running(&settings).await.expect("the realm runs");
+    let mut before = shown(&realm).await;
+    let (writer, owner) = busiest_cell(&realm, &source.store).await;
+    all_archived(&source, owner).await;
+    let lost = lose(&mut realm, &source, (writer, owner)).await;
+    println!("owner {owner} of {writer}: {LOST} batches from {lost} on are lost");
+
+    let named = "batches are lost and nobody has them";
+    until(NAMED, "the hole to be named", || realm.log_of("db").contains(named)).await;
+    let hole = Finding::NamedHole {
+        owner,
+        first: lost,
+        until: BatchNumber(lost.0 + LOST as u64),
+    };
+    let report = verify(&source).await.expect("the log can be read");
+    assert!(report.findings.contains(&hole), "{report}");
+    let stands = BatchNumber(lost.0 - 1);
+    let state = state_at(&source, owner, stands).await;
+
+    let place = format!("{owner}@{lost}");
+    let (status, said) = run(annals(&realm, "annals").args(["log", "accept-hole", &place])).await;
+    assert!(status.success(), "{said}");
+    within(GOES_ON, "the log to go on", async {
+        while archived(&source.store, owner).await < lost {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+    realm.plays_on("an accepted hole").await;
+    assert_eq!(
+        state,
+        state_at(&source, owner, stands).await,
+        "what stands is as it was"
+    );
+    let checked = before.check(&source.store, &realm.schema).await;
+    let checked = checked.expect("the archive can be read");
+    // What entities went through behind the hole is gone, numbers of their histories among it; nothing that stands is.
+    assert!(
+        checked.shown > 0 && checked.lost_count == 0 && checked.fault_count == 0,
+        "{checked}"
+    );
+    let report = verify(&source).await.expect("the log can be read");
+    println!("{report}");
+    assert_eq!(report.owners[&owner].accepted, [lost]);
+    assert!(!report.findings.contains(&hole), "{report}");
+}
+
+/// What an owner's log replays to at a batch that is archived.
+async fn state_at(source: &Source, owner: OwnerId, batch: BatchNumber) -> Hash {
+    let replayed = replay(source, owner, Some(batch), Extent::Archive).await;
+    replayed.expect("the log replays").state
+}
+
+/// The cell in which most happens: its process and the owner that it holds.
+async fn busiest_cell(realm: &Played, store: &Store) -> (&'static str, OwnerId) {
+    let mut cells = Vec::new();
+    for name in ["cell-1", "cell-2"] {
+        let log = realm.log_of(name);
+        let taken = log.lines().rfind(|line| line.contains("taken over"));
+        let owner = taken.and_then(|line| line.split("owner=").nth(1)?.split(' ').next()?.parse().ok());
+        let owner = OwnerId(owner.expect("each cell holds one"));
+        cells.push((archived(store, owner).await, name, owner));
+    }
+    let (_, name, owner) = cells.into_iter().max().expect("there are two");
+    (name, owner)
+}
+
+/// Up to which batch an owner's log is archived.
+async fn archived(store: &Store, owner: OwnerId) -> BatchNumber {
+    read_cursor(store, owner).await.expect("the store answers").batch
+}
+
+/// Waits until all is archived that the owner's holder has logged up to now, and so whatever of it was shown.
+async fn all_archived(source: &Source, owner: OwnerId) {
+    let (bus, subjects) = source.live.as_ref().expect("the realm runs");
+    within(NAMED, "the archive to hold what was shown", async {
+        let logged = loop {
+            match request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await {
+                Ok(inspected) => break BatchNumber(inspected.batch),
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        };
+        while archived(&source.store, owner).await < logged {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+}
+
+/// What everybody was shown up to now and has written down.
+async fn shown(realm: &Played) -> Following {
+    let folder = realm.shown_files();
+    let mut shown = Following::new(&folder);
+    until(NAMED, "something shown to be written down", || {
+        let mut files = fs::read_dir(&folder).expect("files of bots").flatten();
+        files.any(|file| file.metadata().is_ok_and(|file| file.len() > 0))
+    })
+    .await;
+    shown.look().expect("files of bots");
+    shown
+}
+
+/// Has db miss what is logged for a while, kills who wrote it, and deletes some of it from the middle. The first batch that
+/// is missing.
+async fn lose(realm: &mut Played, source: &Source, (writer, owner): (&'static str, OwnerId)) -> BatchNumber {
+    let history = source.history.as_ref().expect("a realm that runs has a log");
+    let read = archived(&source.store, owner).await;
+    assert!(realm.realm.kill("db").expect("it can be killed"));
+    within(NAMED, "the log to grow without db", async {
+        while unread(history, owner, read).await.len() < UNREAD {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+    assert!(realm.realm.kill(writer).expect("it can be killed"));
+    let unread = unread(history, owner, read).await;
+    let lost = &unread[unread.len() / 2..][..LOST];
+    for (sequence, _) in lost {
+        delete(history, *sequence).await;
+    }
+    realm.start_again("db");
+    realm.start_again(writer);
+    lost[0].1
+}
+
+/// Sequence and number of the batches of a log behind the one that db has read last.
+async fn unread(history: &History, owner: OwnerId, read: BatchNumber) -> Vec<(u64, BatchNumber)> {
+    let (mut unread, mut sequence) = (Vec::new(), 0);
+    while let Some(entry) = next(history, owner, sequence + 1).await {
+        let (header, _) = Header::read(&entry.bytes).expect("a batch");
+        sequence = entry.sequence;
+        unread.extend((header.number > read).then_some((sequence, header.number)));
+    }
+    unread
+}
+
+/// Deletes a message, asked for again as [`next`] is.
+async fn delete(history: &History, sequence: u64) {
+    within(NAMED, "a message to be deleted", async {
+        while !matches!(history.stream().delete_message(sequence).await, Ok(true)) {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+}
+
+/// The next message of a log, asked for again while its servers have no leader or are busy.
+async fn next(history: &History, owner: OwnerId, sequence: u64) -> Option<Entry> {
+    within(NAMED, "the log to answer", async {
+        loop {
+            match history.next(Lane::Log, owner, sequence).await {
+                Ok(entry) => return entry,
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,197 @@
+//! A realm that runs at once on other definitions, and is converted while people log in.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+
+use annals::up::Realm;
+use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_db::{
+    Query, StoredEntity,
+    accounts::{create, load},
+    migrating::read_converting,
+    query, read_archived,
+};
+use annals_def::{Schema, Value};
+use annals_director::read_owners;
+use annals_event::{Batch, Body};
+use annals_host::{process::remote_store, world::compile};
+use annals_ids::{BatchNumber, DatabaseId};
+use annals_store::Store;
+
+use crate::{
+    played::{are_built, repository, turn, until, until_event},
+    stopping::{begin, log_of, migrate, other_definitions, reach, start, store, verified},
+};
+
+/// Accounts of people who do not come.
+const ABSENT: u64 = 3_000;
+
+/// How long the name of an avatar of each is, bytes: so long that it takes a while to convert them all.
+const NAME: usize = 60_000;
+
+/// Who logs in, under the old definitions and under the new ones.
+const PRESENT: [&str; 6] = ["ada", "berta", "cleo", "dora", "edith", "frida"];
+
+/// How often the first of them has been there: more often than anybody who comes.
+const BEFORE: u64 = 100;
+
+/// Batches read at a time.
+const PAGE: usize = 256;
+
+/// How long all may take to be converted, on a machine that is busy with tests.
+const CONVERTS: Duration = Duration::from_secs(120);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_log_in_while_the_database_is_converted_and_everything_is_kept() {
+    if !are_built() {
+        return;
+    }
+    let _turn = turn().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("realm");
+    let old = compile(&repository().join("defs")).expect("the sample compiles");
+    let absent = people(&data, &old).await;
+
+    let realm = start(&data).await;
+    for name in PRESENT {
+        log_in(&realm, &old, name).await;
+    }
+    realm.close(|line| println!("{line}")).await.expect("stopped");
+
+    let present = others(&store(&data), &old, &absent).await;
+    assert_eq!(present.len(), PRESENT.len());
+    let definitions = other_definitions(folder.path());
+    let (code, said) = migrate(&data, &definitions, &["--later"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let new = compile(&definitions).expect("they compile");
+
+    let mut realm = begin(&definitions, &data).await;
+    let (bus, subjects) = reach(&realm).await;
+    for name in PRESENT {
+        log_in(&realm, &new, name).await;
+        let converting = read_converting(&remote_store(&bus, &subjects)).await;
+        let converting = converting.expect("the store answers");
+        println!("{name}: {converting:?}");
+        if name == PRESENT[0] {
+            assert!(
+                converting.is_some(),
+                "everything was converted before anybody was there"
+            );
+            // Who converts dies, and goes on where it was.
+            assert!(realm.kill("db").expect("it can be killed"));
+            assert!(realm.start_again("db").expect("it starts"));
+        }
+    }
+    until(CONVERTS, "everything to be converted", || {
+        log_of(&data, "db").contains("all stored entities are of the realm's definitions")
+    })
+    .await;
+    log_in(&realm, &new, "gerda").await;
+    realm.close(|line| println!("{line}")).await.expect("stopped");
+    verified(&data, "its whole past, under either definitions").await;
+
+    let store = store(&data);
+    assert_eq!(read_converting(&store).await.expect("readable"), None);
+    for (id, visits) in absent {
+        let entity = load(&store, id).await.expect("readable").expect("it is there");
+        assert_eq!(entity.properties.get("visits"), Some(&Value::UInt(visits)), "{id}");
+        assert!(!entity.properties.contains_key("logIns"), "{id}");
+    }
+    // Those who logged in began to live with what the plan makes of what was stored of them.
+    let lives = lives(&store, &new).await;
+    for (id, entity) in present {
+        let visits = lives.get(&id).expect("it lived under the new definitions");
+        assert_eq!(Some(visits), entity.properties.get("logIns"), "{id}");
+    }
+}
+
+/// How often accounts had been there, as their first lives under these definitions began with it.
+async fn lives(store: &Store, schema: &Schema) -> BTreeMap<DatabaseId, Value> {
+    let account = schema.type_named("Account").expect("there are accounts");
+    let visits = account.property_named("visits").expect("it has that name now").index;
+    let mut lives = BTreeMap::new();
+    for (owner, record) in read_owners(store).await.expect("readable") {
+        let mut reached = BatchNumber(0);
+        loop {
+            let batches = read_archived(store, record.shard, owner, reached, PAGE)
+                .await
+                .expect("readable");
+            if batches.is_empty() {
+                break;
+            }
+            for (_, bytes) in batches {
+                let batch = Batch::read(&bytes).expect("an intact batch");
+                reached = batch.header.number;
+                let events = batch
+                    .events
+                    .into_iter()
+                    .filter(|_| batch.header.schema == schema.fingerprint());
+                for event in events {
+                    if let Body::BaseCreated(creation) = event.body
+                        && creation.type_id == account.id
+                        && let Some((_, value)) = creation.properties.iter().find(|(member, _)| *member == visits)
+                    {
+                        lives.entry(creation.database).or_insert_with(|| value.clone());
+                    }
+                }
+            }
+        }
+    }
+    lives
+}
+
+/// The accounts that were made by logging in.
+async fn others(
+    store: &Store,
+    schema: &Schema,
+    than: &BTreeMap<DatabaseId, u64>,
+) -> BTreeMap<DatabaseId, StoredEntity> {
+    let accounts = Query {
+        entity_type: "Account".to_owned(),
+        conditions: Vec::new(),
+        limit: usize::MAX,
+        scanned: usize::MAX,
+    };
+    let answer = query(store, schema, &accounts).await.expect("it can be asked");
+    let found = answer.found.into_iter().map(|found| (found.database, found.entity));
+    found.filter(|(id, _)| !than.contains_key(id)).collect()
+}
+
+/// Makes the accounts of those who are absent, in the store of a realm that has not begun: how often each is said to have been
+/// there.
+async fn people(data: &Path, schema: &Schema) -> BTreeMap<DatabaseId, u64> {
+    fs::create_dir_all(data).expect("a folder for the realm");
+    let store = store(data);
+    let mut made = BTreeMap::new();
+    for number in 0..ABSENT {
+        let visits = BEFORE + number;
+        let properties = [
+            ("logIns", Value::UInt(visits)),
+            ("accountName", Value::Unicode(format!("n{number}"))),
+            ("avatarNames", Value::Sequence(vec![Value::Unicode("n".repeat(NAME))])),
+        ];
+        let entity = StoredEntity {
+            entity_type: "Account".to_owned(),
+            properties: properties.map(|(name, value)| (name.to_owned(), value)).into(),
+        };
+        let account = create(&store, &number.to_be_bytes(), "", &entity, schema).await;
+        made.insert(account.expect("the store takes it").database, visits);
+    }
+    made
+}
+
+/// Somebody logs in, and leaves without a word.
+async fn log_in(realm: &Realm, schema: &Arc<Schema>, name: &str) {
+    let (login, certificate) = realm.login;
+    let mut client = Client::start(
+        client_endpoint(login).expect("a socket"),
+        Config {
+            login,
+            trust: Trust::Pinned(certificate),
+            name: name.to_owned(),
+            password: "the password".to_owned(),
+            schema: Arc::clone(schema),
+            seed: 7,
+        },
+    );
+    until_event(&mut client, name, |event| matches!(event, Event::Connected { .. })).await;
+}

@@ -1,0 +1,100 @@
+//! The part of the game that asks the database: players look for pets by their names and let them live, and a pet lives for a
+//! moment, is written with one life more, and ends once the database says that it has it.
+
+use annals_def::Value;
+use annals_ids::{DatabaseId, Part, TypeId};
+use annals_node::{
+    Context, Request,
+    inquiry::{Learned, Life, NotLearned, Wanted},
+};
+
+/// The type of pets.
+pub const PET: &str = "Pet";
+
+const TYPE: TypeId = TypeId(1);
+
+/// All pets there are.
+pub const NAMES: [&str; 3] = ["Argos", "Bran", "Cerberus"];
+
+/// Game time, in milliseconds, after which nobody lets a pet live any more.
+const LAST_WHISTLE: u64 = 30_000;
+
+/// How long an answer is awaited, milliseconds.
+const TIMEOUT: u64 = 4_000;
+
+/// What is awaited: who has a name, a life, and that a pet is written.
+const FOUND: u32 = 2;
+const BEGUN: u32 = 3;
+const WRITTEN: u32 = 4;
+
+pub(super) const DEFINITION: &str = r"<root>
+  <Properties>
+    <name> <Type> UNICODE_STRING </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> <Identifier> true </Identifier> </name>
+    <lives> <Type> UINT32 </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </lives>
+  </Properties>
+</root>";
+
+/// A player wants one of the pets to live; some by its name at once, some look first.
+pub(super) fn whistle(context: &mut Context<'_>) {
+    if context.now().0 > LAST_WHISTLE {
+        return;
+    }
+    let roll = context.roll();
+    let name = NAMES[usize::try_from(roll % NAMES.len() as u64).expect("few names")];
+    let name = Value::Unicode(name.to_owned());
+    let asked = if roll >> 8 & 1 == 0 {
+        let (type_id, identifier) = (TYPE, name);
+        context.begin_stored(Wanted::Named { type_id, identifier }, TIMEOUT, (BEGUN, Vec::new()))
+    } else {
+        let value = (name, DatabaseId(0));
+        context.find_stored((PET, "name"), value, TIMEOUT, (FOUND, Vec::new()))
+    };
+    asked.unwrap_or_else(|denied| panic!("{denied}"));
+}
+
+/// The database has answered, or will not.
+pub(super) fn learned(context: &mut Context<'_>, then: u32, outcome: &Result<Learned, NotLearned>) {
+    match (then, outcome) {
+        (FOUND, Ok(Learned::Found(found))) => {
+            let wanted = found.iter().find(|known| !matches!(known.life, Life::Active(_)));
+            if let Some(known) = wanted {
+                let begun = context.begin_stored(Wanted::Id(known.database), TIMEOUT, (BEGUN, Vec::new()));
+                begun.unwrap_or_else(|denied| panic!("{denied}"));
+            }
+        }
+        (WRITTEN, Ok(_)) => context.request(Request::Destroy {
+            entity: context.entity(),
+        }),
+        // A process that was lost takes its inquiries along.
+        (WRITTEN, Err(_)) => write(context),
+        _ => {}
+    }
+}
+
+/// A pet begins to live.
+pub(super) fn created(context: &mut Context<'_>) {
+    let length = 200 + context.roll() % 2_000;
+    context.set_timer(length, 0, 0);
+}
+
+/// Its moment is over.
+pub(super) fn end(context: &mut Context<'_>) {
+    let lives = match context.get("lives").as_deref() {
+        Ok(Value::UInt(lives)) => *lives,
+        other => panic!("lives are counted: {other:?}"),
+    };
+    context
+        .set("lives", Value::UInt(lives + 1))
+        .unwrap_or_else(|denied| panic!("{denied}"));
+    write(context);
+}
+
+fn write(context: &mut Context<'_>) {
+    let written = context.store_then(TIMEOUT, (WRITTEN, Vec::new()));
+    written.unwrap_or_else(|denied| panic!("{denied}"));
+}
+
+/// Whether it is a pet's base part.
+pub(super) fn is_pet(context: &Context<'_>) -> bool {
+    context.part() == Part::Base && context.entity_type().id == TYPE
+}
