@@ -519,10 +519,15 @@ fn log_of(data: &Path, name: &str) -> PathBuf {
     data.join("logs").join(format!("{name}.log"))
 }
 
+/// The end of what a process has said: its last lines, or, where it has panicked, those from the panic on, as what follows
+/// that is the trace of its calls.
 fn tail(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+    let begin = lines.iter().rposition(|line| line.contains("panicked at"));
+    let begin = begin.unwrap_or(lines.len().saturating_sub(SHOWN_LINES));
+    let end = lines.len().min(begin + SHOWN_LINES);
+    lines[begin..end].join("\n")
 }
 
 fn parse(announced: &str) -> Option<(SocketAddr, Hash)> {

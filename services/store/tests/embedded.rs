@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use annals_store::embedded::{EmbeddedStore, OpenError};
@@ -96,11 +96,7 @@ async fn commits_that_the_disk_has_lost_are_missed() {
     }
     drop(store);
     // A damaged byte in the middle of the journal, in an entry's first byte: what follows it can no longer be read.
-    let journal = std::fs::read_dir(directory.path().join("rows"))
-        .expect("a directory")
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "jnl"))
-        .expect("a journal");
+    let journal = journal_of(directory.path());
     let mut bytes = std::fs::read(&journal).expect("readable");
     let place = bytes
         .windows(50)
@@ -129,6 +125,78 @@ async fn commits_that_the_disk_has_lost_are_missed() {
         .await
         .expect("readable");
     assert!(value.is_some_and(|value| value[0] < 51), "what is left can be read");
+}
+
+/// A disk that fills up, or a crash, ends a write at any byte; beyond that there is what the journal was allocated with,
+/// zeros, or nothing.
+#[tokio::test]
+async fn a_commit_torn_at_any_byte_was_never_made() {
+    let written = tempfile::tempdir().expect("a temporary directory");
+    let store = open(written.path()).store();
+    set(&store, b"kept", b"as it was").await.expect("committed");
+    let journal = journal_of(written.path());
+    let whole = written_to(&journal);
+    let torn = store.begin();
+    for row in 0..3 {
+        torn.set(&[row], &vec![row; 300]).expect("within limits");
+    }
+    torn.commit().await.expect("committed");
+    drop((torn, store));
+    let end = written_to(&journal);
+    assert!(end > whole + 900, "the journal grew from {whole} to {end}");
+    let bytes = std::fs::read(&journal).expect("readable");
+
+    for cut in whole..end {
+        // Values look the same everywhere; what is between them does not.
+        if bytes[cut..end.min(cut + 16)].iter().all(|byte| *byte == bytes[cut]) {
+            continue;
+        }
+        for zeros in [true, false] {
+            let mut bytes = bytes[..cut].to_vec();
+            if zeros {
+                bytes.resize(end, 0);
+            }
+            std::fs::write(&journal, bytes).expect("writable");
+            // The commit was never acknowledged.
+            let _ = std::fs::remove_file(written.path().join("ACKNOWLEDGED"));
+            for opening in ["the first", "the second"] {
+                let store = open(written.path()).store();
+                let read = store.begin();
+                let kept = read.get(b"kept").await.expect("readable");
+                assert_eq!(
+                    kept.as_deref(),
+                    Some(&b"as it was"[..]),
+                    "cut at {cut}, {opening} opening"
+                );
+                for row in 0..3 {
+                    let value = read.get(&[row]).await.expect("readable");
+                    assert_eq!(value, None, "cut at {cut}, {opening} opening: a part of what was torn");
+                }
+                let after = read.get(b"after").await.expect("readable");
+                assert_eq!(
+                    after.is_some(),
+                    opening == "the second",
+                    "cut at {cut}, {opening} opening"
+                );
+                set(&store, b"after", b"goes on").await.expect("committed");
+            }
+        }
+    }
+}
+
+/// The journal of a store with little in it.
+fn journal_of(directory: &Path) -> PathBuf {
+    std::fs::read_dir(directory.join("rows"))
+        .expect("a directory")
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "jnl"))
+        .expect("a journal")
+}
+
+/// Bytes of a journal up to the zeros that it was allocated with.
+fn written_to(journal: &Path) -> usize {
+    let bytes = std::fs::read(journal).expect("readable");
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 // ---- Killed in mid-commit ----
