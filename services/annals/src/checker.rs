@@ -63,13 +63,18 @@ pub enum CheckError {
 /// # Errors
 /// When the files or the archive cannot be read at all; what is wrong with either is in the report.
 pub async fn check(files: &Path, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
+    check_whole(files, store, schema).await.map(|(report, _)| report)
+}
+
+async fn check_whole(files: &Path, store: &Store, schema: &Schema) -> Result<(CheckReport, Histories), CheckError> {
     let paths = shown_files(files)?;
     let mut report = CheckReport::default();
-    let histories = Histories::read(store, schema, Extent::Whole, &mut report).await?;
+    let mut histories = Histories::default();
+    histories.read(store, schema, Extent::Whole, &mut report).await?;
     for path in paths {
         check_file(&path, &histories, schema, &mut report)?;
     }
-    Ok(report)
+    Ok((report, histories))
 }
 
 /// The bots' files of a folder, by name.
@@ -181,7 +186,7 @@ fn why_lost(history: Option<&History>, number: HistoryNumber, shown: Hash) -> Op
             Some(Why::Absent { newest })
         }
         Some(Err(unreadable)) => Some(Why::Unreadable(unreadable.0)),
-        Some(Ok(hash)) if *hash != shown => Some(Why::Different),
+        Some(Ok(hash)) if hash != shown => Some(Why::Different),
         Some(Ok(_)) => None,
     }
 }

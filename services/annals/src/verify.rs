@@ -67,49 +67,130 @@ pub enum VerifyError {
 /// # Errors
 /// When they cannot be read at all; what is wrong with them is in the report.
 pub async fn verify(source: &Source) -> Result<VerifyReport, VerifyError> {
+    verify_from(source, Checkpoint::default()).await
+}
+
+/// As [`verify`], and sees that the archive up to a checkpoint is still what it was there.
+///
+/// # Errors
+/// As there.
+pub async fn verify_from(source: &Source, checkpoint: Checkpoint) -> Result<VerifyReport, VerifyError> {
     let mut report = VerifyReport::default();
-    // Read before the owners and their cursors, so that every leaf of it is in some log that is walked over.
-    let mut trees = read_trees(&source.store).await?;
-    let owners = read_owners(&source.store).await?;
-    let migrations = Arc::new(Migrations::read(&source.store).await?);
-    let mut numbers = Numbers::default();
-    let mut logs = BTreeMap::new();
-    for (&owner, record) in &owners {
-        let mut log = Log::begin(source, owner, record, Arc::clone(&migrations)).await?;
-        log.held = inspect(source, owner).await;
-        logs.insert(owner, log);
+    let mut whole = Verification {
+        checkpoint,
+        ..Verification::default()
+    };
+    whole.walk_archive(source, &mut report).await?;
+    whole.go_beyond(source, &mut report).await?;
+    Ok(report)
+}
+
+/// What verifying came to at one moment of the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// By shard, how many leaves its tree had and its root.
+    pub roots: BTreeMap<Shard, (u64, Hash)>,
+    /// By owner, the last archived batch and the state that the log replays to there.
+    pub states: BTreeMap<OwnerId, (BatchNumber, Hash)>,
+}
+
+/// A verification that can be asked again and again, of a realm whose archive grows: each look goes on where the last one
+/// came to the end of the archive. What was changed in the archive behind it, only a whole verification sees:
+/// [`verify_from`], given [`Self::checkpoint`].
+#[derive(Clone, Default)]
+pub struct Verification {
+    logs: BTreeMap<OwnerId, Log>,
+    trees: BTreeMap<Shard, Leaves>,
+    numbers: Numbers,
+    checkpoint: Checkpoint,
+}
+
+impl Verification {
+    /// Verifies what has come since the last look, and what lies beyond the archive. Figures in the report are those of the
+    /// whole. After a look that found something, or that failed, the next one begins from nothing: a log that was being put
+    /// back meanwhile is whole then.
+    ///
+    /// # Errors
+    /// As [`verify`].
+    pub async fn look(&mut self, source: &Source) -> Result<VerifyReport, VerifyError> {
+        let mut going = std::mem::take(self);
+        let mut report = VerifyReport::default();
+        going.walk_archive(source, &mut report).await?;
+        going.clone().go_beyond(source, &mut report).await?;
+        if report.is_clean() {
+            *self = going;
+        }
+        Ok(report)
     }
-    let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
-    for shard in shards {
-        let leaves = Leaves::new(shard, trees.remove(&shard).unwrap_or_default());
-        walk_shard(shard, &mut logs, leaves, &mut numbers, &mut report).await?;
-    }
-    for log in logs.values_mut() {
-        log.end_archive(&mut report);
-    }
-    name_holes(&source.store, &mut report).await?;
-    for log in logs.values_mut() {
-        go_on(source, log, &mut numbers, &mut report).await?;
-    }
-    if source.live.is_some() && numbers.is_unsettled() {
-        // Logs were read one after the other while all of them grew: what the later ones build upon is there by now.
-        for log in logs.values_mut() {
-            read_later(source, log, &mut numbers, &mut report).await?;
+
+    /// Where the last look came to the end of the archive.
+    #[must_use]
+    pub fn checkpoint(&self) -> Checkpoint {
+        let roots = self.trees.iter().map(|(&shard, leaves)| (shard, leaves.root()));
+        let states = self.logs.iter().filter_map(|(&owner, log)| Some((owner, log.state()?)));
+        Checkpoint {
+            roots: roots.collect(),
+            states: states.collect(),
         }
     }
-    numbers.finish(&mut report);
-    for (owner, log) in logs {
-        let summary = log.finish(&source.store, &mut report).await?;
-        report.owners.insert(owner, summary);
+
+    /// Walks over what is archived and was not walked over before.
+    async fn walk_archive(&mut self, source: &Source, report: &mut VerifyReport) -> Result<(), VerifyError> {
+        // Read before the owners and their cursors, so that every leaf of it is in some log that is walked over.
+        let mut trees = read_trees(&source.store).await?;
+        let owners = read_owners(&source.store).await?;
+        let migrations = Arc::new(Migrations::read(&source.store).await?);
+        for (&owner, record) in &owners {
+            let log = match self.logs.entry(owner) {
+                Entry::Occupied(log) => log.into_mut(),
+                Entry::Vacant(place) => {
+                    let expected = self.checkpoint.states.get(&owner).copied();
+                    place.insert(Log::begin(source, owner, record, expected).await?)
+                }
+            };
+            log.go_on(record, Arc::clone(&migrations), report).await?;
+            log.hold(inspect(source, owner).await, report);
+        }
+        let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
+        for shard in shards {
+            let expected = self.checkpoint.roots.get(&shard).copied();
+            let leaves = self.trees.entry(shard).or_insert_with(|| Leaves::new(shard, expected));
+            leaves.go_on(trees.remove(&shard).unwrap_or_default(), report);
+            walk_shard(shard, &mut self.logs, leaves, &mut self.numbers, report).await?;
+        }
+        for log in self.logs.values_mut() {
+            log.end_archive(report);
+        }
+        self.numbers.forget_made();
+        name_holes(&source.store, report).await?;
+        Ok(())
     }
-    Ok(report)
+
+    /// Goes on with what the logs hold beyond the archive, and comes to an end.
+    async fn go_beyond(mut self, source: &Source, report: &mut VerifyReport) -> Result<(), VerifyError> {
+        for log in self.logs.values_mut() {
+            go_on(source, log, &mut self.numbers, report).await?;
+        }
+        if source.live.is_some() && self.numbers.is_unsettled() {
+            // Logs were read one after the other while all of them grew: what the later ones build upon is there by now.
+            for log in self.logs.values_mut() {
+                read_later(source, log, &mut self.numbers, report).await?;
+            }
+        }
+        self.numbers.finish(report);
+        for (owner, log) in self.logs {
+            let summary = log.finish(&source.store, report).await?;
+            report.owners.insert(owner, summary);
+        }
+        Ok(())
+    }
 }
 
 /// Walks the archived logs of a shard side by side, in the order of their leaves.
 async fn walk_shard(
     shard: Shard,
     logs: &mut BTreeMap<OwnerId, Log>,
-    mut leaves: Leaves,
+    leaves: &mut Leaves,
     numbers: &mut Numbers,
     report: &mut VerifyReport,
 ) -> Result<(), VerifyError> {
@@ -145,7 +226,7 @@ async fn walk_shard(
         let log = logs.get_mut(&owner).expect("invariant: a batch was read of a log");
         log.take_archived(&step, report).await?;
     }
-    leaves.finish(report);
+    leaves.compare(report);
     Ok(())
 }
 

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
-use std::{fs, path::Path, sync::Arc};
+use std::{cell::RefCell, fs, path::Path, sync::Arc};
 
 use annals::{
-    checker::{CheckError, CheckReport, Fault, Why, Wrong, check},
+    checker::{CheckError, CheckReport, Fault, Following, Why, Wrong, check},
     showings::Line,
 };
 use annals_db::Folder;
@@ -13,6 +13,7 @@ use annals_def::{Change, Form, Located, Schema, Value, check_dir, encode};
 use annals_director::{Grants, openings};
 use annals_event::{
     Audience, BaseCreation, Body, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, Place, Subject, Tail,
+    merkle::Frontier,
 };
 use annals_ids::{
     BatchNumber, DatabaseId, EntityId, Epoch, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, ProcessId,
@@ -21,7 +22,8 @@ use annals_ids::{
 use annals_store::{
     KeyRange, MemoryStore, Store, immediate,
     layout::{
-        archive, chunks,
+        archive::{self, Tree},
+        chunks,
         owners::{self, Cursor, OpeningRecord},
     },
 };
@@ -43,6 +45,10 @@ struct Realm {
     lines: Vec<Line>,
     /// What the avatar holds.
     held: Vec<(MemberId, Value)>,
+    /// What the bot wrote.
+    folder: TempDir,
+    /// A check that goes on from where a part of the life was archived.
+    following: RefCell<Following>,
 }
 
 impl Realm {
@@ -51,7 +57,10 @@ impl Realm {
         let schema = Arc::new(check_dir(&defs).0.expect("the sample compiles"));
         let store = MemoryStore::new().store();
         let owner = found(&store, Part::Cell);
+        let folder = TempDir::new().unwrap();
         Self {
+            following: RefCell::new(Following::new(folder.path())),
+            folder,
             imprint: imprint(&schema, owner),
             schema,
             store,
@@ -175,9 +184,29 @@ impl Realm {
         });
     }
 
-    /// Archives all batches.
+    /// Archives all batches; a check that goes on has seen the creation.
     fn archive(&self) {
-        fold(&self.store, &self.schema, &self.frozen);
+        self.archive_after(1, 0);
+    }
+
+    /// Archives all batches; a check that goes on has seen some of them, and some of what the bot wrote.
+    fn archive_after(&self, batches: usize, lines: usize) {
+        fold(&self.store, &self.schema, &self.frozen[..batches]);
+        self.write(&self.lines[..lines]);
+        let report = self.go_on();
+        assert!(report.is_clean(), "{report}");
+        fold(&self.store, &self.schema, &self.frozen[batches..]);
+    }
+
+    fn write(&self, lines: &[Line]) {
+        let lines: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+        fs::write(self.folder.path().join("bot-000.shown"), lines.concat()).unwrap();
+    }
+
+    fn go_on(&self) -> CheckReport {
+        let mut following = self.following.borrow_mut();
+        following.look().unwrap();
+        immediate(following.check(&self.store, &self.schema)).unwrap()
     }
 
     /// Puts a batch behind what is archived: db itself takes none that cannot have happened.
@@ -190,6 +219,14 @@ impl Realm {
             epoch: batch.epoch,
         };
         let transaction = self.store.begin();
+        let stored = immediate(transaction.get(&archive::tree_key(SHARD))).unwrap();
+        let Tree { size, peaks } = Tree::decode(stored.as_deref()).unwrap();
+        let mut tree = Frontier::resume(size, peaks).unwrap();
+        tree.push(batch.hash);
+        let (size, peaks) = (tree.size(), tree.peaks().to_vec());
+        transaction
+            .set(&archive::tree_key(SHARD), &Tree { size, peaks }.encode())
+            .unwrap();
         for (key, chunk) in chunks(&archive::leaf_key(SHARD, leaf), &batch.bytes) {
             transaction.set(&key, chunk).unwrap();
         }
@@ -217,12 +254,37 @@ impl Realm {
         immediate(transaction.commit()).unwrap();
     }
 
+    /// What a check from nothing finds: one that goes on finds the same, in what came since.
     fn check(&self) -> CheckReport {
-        let folder = TempDir::new().unwrap();
-        let lines: Vec<String> = self.lines.iter().map(|line| format!("{line}\n")).collect();
-        fs::write(folder.path().join("bot-000.shown"), lines.concat()).unwrap();
-        immediate(check(folder.path(), &self.store, &self.schema)).unwrap()
+        let whole = self.check_whole();
+        let before = self.following.borrow().clone();
+        let going_on = self.go_on();
+        assert_eq!(named(&going_on), named(&whole));
+        if whole.is_clean() {
+            assert_eq!((going_on.events, going_on.batches), (whole.events, whole.batches));
+            let following = self.following.borrow();
+            let agreed = immediate(following.check_whole(&self.store, &self.schema)).unwrap();
+            assert!(agreed.is_clean(), "{agreed}");
+        }
+        self.following.replace(before);
+        whole
     }
+
+    fn check_whole(&self) -> CheckReport {
+        self.write(&self.lines);
+        immediate(check(self.folder.path(), &self.store, &self.schema)).unwrap()
+    }
+}
+
+/// All that a report names.
+fn named(report: &CheckReport) -> String {
+    let CheckReport {
+        lost, holes, faults, ..
+    } = report;
+    format!(
+        "{lost:?} {holes:?} {faults:?} {} {} {}",
+        report.lost_count, report.hole_count, report.fault_count
+    )
 }
 
 fn found(store: &Store, part: Part) -> OwnerId {
@@ -287,7 +349,7 @@ fn a_whole_archive_loses_nothing() {
         Value::Sequence(vec![Value::UInt(0); 4]),
     ]);
     realm.refreshed(4, &[("level", Value::UInt(3)), ("appearance", hair)]);
-    realm.archive();
+    realm.archive_after(3, 2);
     let report = realm.check();
     assert!(report.is_clean(), "{report}");
     assert_eq!((report.shown, report.refreshed, report.properties), (4, 3, 4));
@@ -495,4 +557,38 @@ fn a_folder_without_files_and_a_line_that_was_cut_off_are_errors() {
     )
     .unwrap();
     assert!(matches!(run(), Err(CheckError::Line { line: 2, .. })));
+}
+
+#[test]
+fn what_was_changed_or_not_checked_on_the_way_the_whole_check_tells() {
+    let realm = Realm::with_a_life();
+    realm.archive_after(3, 2);
+    realm.write(&realm.lines);
+    assert!(realm.go_on().is_clean());
+    let whole = || immediate(realm.following.borrow().check_whole(&realm.store, &realm.schema)).unwrap();
+    assert!(whole().is_clean());
+    // A line more than was seen.
+    let more = [&realm.lines[..], &realm.lines[3..]].concat();
+    realm.write(&more);
+    let report = whole();
+    assert_eq!((report.passed_over, report.otherwise), (1, 0), "{report}");
+    assert!(!report.is_clean());
+    realm.write(&realm.lines);
+    // Another level than was read: the last batch is as whole, and nothing else tells.
+    let before = &realm.frozen[3];
+    let mut tail = Tail {
+        batch: before.number,
+        hash: before.hash,
+        event: annals_ids::EventNumber(4),
+    };
+    let (member, change) = (realm.member("level"), Located::whole(Value::UInt(99)));
+    let body = Body::Changed { member, change };
+    let forged = batch(&realm.imprint, &mut tail, CELL, Some(4), body);
+    realm.replace(4, &forged.bytes);
+    let report = whole();
+    assert_eq!(
+        (report.passed_over, report.otherwise, report.fault_count),
+        (0, 1, 0),
+        "{report}"
+    );
 }

@@ -13,7 +13,7 @@ use annals_ids::{EntityId, MemberId, Part, TypeId};
 const MAX_PRINTED: usize = 5;
 
 /// Gathers what happened to each entity, until its type is known.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Deeds {
     types: BTreeMap<EntityId, TypeId>,
     parts: BTreeSet<(EntityId, Part)>,

@@ -10,15 +10,20 @@ use std::{
 use annals_def::Schema;
 use annals_store::Store;
 
-use super::{CheckError, CheckReport, Extent, Histories, check_line, shown_files};
+use super::{CheckError, CheckReport, Extent, Histories, check_line, check_whole, shown_files};
 
-/// A folder of files that grow, and how far each was checked. What is checked is what was there at the last look: the archive
-/// has to be given the time to hold that.
-#[derive(Debug)]
+/// A folder of files that grow, how far each was checked, and how far the archive was read. What is checked is what was there
+/// at the last look: the archive has to be given the time to hold that.
+#[derive(Clone)]
 pub struct Following {
     folder: PathBuf,
     files: BTreeMap<PathBuf, Place>,
+    histories: Histories,
+    checked: Checked,
 }
+
+/// How much was checked: events shown, states told, and properties that these told.
+type Checked = [u64; 3];
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
@@ -37,7 +42,14 @@ impl Following {
         Self {
             folder: folder.to_owned(),
             files: BTreeMap::new(),
+            histories: Histories::default(),
+            checked: [0; 3],
         }
+    }
+
+    /// Reads another store of the same realm from now on, that is, the same one through another connection.
+    pub fn forget_archive(&mut self) {
+        self.histories = Histories::default();
     }
 
     /// Looks how long the files are.
@@ -56,25 +68,70 @@ impl Following {
         Ok(())
     }
 
-    /// Holds what was there at the last look, and was not checked before, against the archive; and checks the archive's own
-    /// numbers. A line that was not written whole yet is left for the next time.
+    /// Holds what was there at the last look, and was not checked before, against the archive; and checks the numbers of what
+    /// the archive has got since. A line that was not written whole yet is left for the next time. After a check that found
+    /// something the next one begins from nothing.
     ///
     /// # Errors
     /// When the files or the archive cannot be read at all; what is wrong with either is in the report.
     pub async fn check(&mut self, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
+        let beginning = Self {
+            files: self
+                .files
+                .iter()
+                .map(|(path, place)| (path.clone(), place.anew()))
+                .collect(),
+            ..Self::new(&self.folder)
+        };
+        let mut going = std::mem::replace(self, beginning);
         let mut report = CheckReport::default();
-        let histories = Histories::read(store, schema, Extent::SoFar, &mut report).await?;
-        for (path, place) in &mut self.files {
+        going.histories.read(store, schema, Extent::SoFar, &mut report).await?;
+        for (path, place) in &mut going.files {
             let text = read_part(path, place)?;
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             for line in text[..whole].lines() {
                 place.lines += 1;
-                check_line(path, place.lines, line, &histories, schema, &mut report)?;
+                check_line(path, place.lines, line, &going.histories, schema, &mut report)?;
             }
             place.checked += whole as u64;
             report.files += 1;
         }
+        if report.is_clean() {
+            let checked = [report.shown, report.refreshed, report.properties];
+            going
+                .checked
+                .iter_mut()
+                .zip(checked)
+                .for_each(|(sum, more)| *sum += more);
+            *self = going;
+        }
         Ok(report)
+    }
+
+    /// Holds all files against the archive, from their beginnings, and what was checked on the way against that.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub async fn check_whole(&self, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
+        let (mut report, histories) = check_whole(&self.folder, store, schema).await?;
+        report.otherwise = self.histories.otherwise_than(&histories);
+        let all = [report.shown, report.refreshed, report.properties];
+        report.passed_over = all
+            .iter()
+            .zip(self.checked)
+            .map(|(all, checked)| all.abs_diff(checked))
+            .sum();
+        Ok(report)
+    }
+}
+
+impl Place {
+    /// As much was seen, and nothing checked.
+    fn anew(&self) -> Self {
+        Self {
+            seen: self.seen,
+            ..Self::default()
+        }
     }
 }
 

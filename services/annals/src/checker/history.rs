@@ -11,7 +11,7 @@ use annals_wire::client::{args_hash, change_hash, property_hash};
 
 use super::driven::Deeds;
 use super::report::{CheckReport, Wrong};
-use crate::archive::{LogWalk, read_tree};
+use crate::archive::{LogWalk, Step, read_tree};
 
 /// How much of an archive is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,49 +23,75 @@ pub(super) enum Extent {
     SoFar,
 }
 
-/// All that others may see of every entity part there ever was.
-#[derive(Debug, Default)]
+/// All that others may see of every entity part there ever was, as far as the archive was read. It is read on where it was
+/// left; what was found wrong was found once.
+#[derive(Clone, Default)]
 pub(super) struct Histories {
     parts: BTreeMap<(EntityId, Part), History>,
+    logs: BTreeMap<OwnerId, Followed>,
+    /// Parts of which something was read that is not gone through yet.
+    touched: BTreeSet<(EntityId, Part)>,
     pub(super) batches: u64,
     deeds: Deeds,
 }
 
+/// A log, as far as it was read.
+#[derive(Clone)]
+struct Followed {
+    walk: LogWalk,
+    /// What was read and lies beyond what was to be read.
+    ahead: Option<Step>,
+}
+
 /// What others may see of one entity part.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct History {
     type_id: Option<TypeId>,
+    /// Whether its creation was read.
+    is_created: bool,
     /// What a base part has heard from the ledger, as far as its log was read and follows.
     ledger: Option<LedgerView>,
-    first: BTreeMap<MemberId, Value>,
+    /// With what it was created, until that is gone through.
+    first: Option<BTreeMap<MemberId, Value>>,
     gathered: BTreeMap<HistoryNumber, Archived>,
+    /// What it holds after what was gone through.
+    held: BTreeMap<MemberId, Value>,
     /// What clients are shown of each event.
-    hashes: BTreeMap<HistoryNumber, Result<Hash, Unreadable>>,
+    shown: BTreeMap<HistoryNumber, Shown>,
     /// By property, the hash of the whole value from each history number on; 0 is the creation.
     values: BTreeMap<MemberId, Vec<(HistoryNumber, Hash)>>,
 }
 
 /// An event and where it lies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Archived {
-    owner: OwnerId,
-    batch: BatchNumber,
+    at: (OwnerId, BatchNumber),
     body: Body,
+}
+
+/// What clients are shown of an event, and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shown {
+    at: (OwnerId, BatchNumber),
+    hash: Result<Hash, Unreadable>,
 }
 
 /// An archived event that cannot be what a client was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unreadable(pub(super) &'static str);
 
+/// Of an event of an entity of which nobody knows what it is.
+const UNTYPED: Unreadable = Unreadable("how its entity was created is not in the archive");
+
 impl Histories {
-    /// Reads the archive of all owners. What is wrong with it goes into the report.
+    /// Reads on in the archive of all owners. What is wrong with that goes into the report.
     pub(super) async fn read(
+        &mut self,
         store: &Store,
         schema: &Schema,
         extent: Extent,
         report: &mut CheckReport,
-    ) -> Result<Self, StoreError> {
-        let mut histories = Self::default();
+    ) -> Result<(), StoreError> {
         let owners = read_owners(store).await?;
         let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
         let mut ends = BTreeMap::new();
@@ -77,43 +103,68 @@ impl Histories {
             ends.insert(shard, LeafIndex(end));
         }
         for (owner, record) in owners {
-            let end = ends[&record.shard];
-            histories
-                .read_log(store, schema, (record.shard, owner), end, report)
-                .await?;
-        }
-        for ((entity, part), history) in &mut histories.parts {
-            history.finish(schema);
-            report.events += history.hashes.len() as u64;
-            for (expected, number) in (1..).zip(history.hashes.keys()) {
-                if number.0 != expected {
-                    report.hole(*entity, *part, HistoryNumber(expected), *number);
-                    break;
+            let mut log = match self.logs.remove(&owner) {
+                Some(mut log) => {
+                    log.walk.extend().await?;
+                    log
                 }
+                None => Followed {
+                    walk: LogWalk::begin(store, record.shard, owner).await?,
+                    ahead: None,
+                },
+            };
+            self.read_log(schema, owner, &mut log, ends[&record.shard], report)
+                .await?;
+            self.logs.insert(owner, log);
+        }
+        for touched in std::mem::take(&mut self.touched) {
+            if let Some(history) = self.parts.get_mut(&touched) {
+                history.go_through(schema, extent);
             }
         }
-        report.batches = histories.batches;
-        report.parts = histories.parts.len() as u64;
-        report.driven = histories.deeds.finish(schema);
-        Ok(histories)
+        for ((entity, part), history) in &self.parts {
+            report.events += history.events();
+            if let Some((first, until)) = history.first_gap() {
+                report.hole(*entity, *part, first, until);
+            }
+        }
+        report.batches = self.batches;
+        report.parts = self.parts.len() as u64;
+        report.driven = self.deeds.finish(schema);
+        Ok(())
     }
 
     pub(super) fn get(&self, entity: EntityId, part: Part) -> Option<&History> {
         self.parts.get(&(entity, part))
     }
 
+    /// The parts that are not here as they are in `whole`, where more may have been read.
+    pub(super) fn otherwise_than(&self, whole: &Self) -> u64 {
+        let is_otherwise = |(key, history): &(&(EntityId, Part), &History)| {
+            whole.parts.get(key).is_none_or(|whole| !history.is_beginning_of(whole))
+        };
+        self.parts.iter().filter(is_otherwise).count() as u64
+    }
+
     async fn read_log(
         &mut self,
-        store: &Store,
         schema: &Schema,
-        (shard, owner): (Shard, OwnerId),
+        owner: OwnerId,
+        log: &mut Followed,
         end: LeafIndex,
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
-        let mut walk = LogWalk::begin(store, shard, owner).await?;
-        while let Some(step) = walk.next().await? {
+        loop {
+            let step = match log.ahead.take() {
+                Some(step) => step,
+                None => match log.walk.next().await? {
+                    Some(step) => step,
+                    None => return Ok(()),
+                },
+            };
             if step.leaf.is_some_and(|leaf| leaf >= end) {
-                break;
+                log.ahead = Some(step);
+                return Ok(());
             }
             if let Some(fault) = step.fault {
                 report.fault(owner, step.number, fault);
@@ -124,20 +175,14 @@ impl Histories {
                 self.take(schema, (owner, step.number), event, report);
             }
         }
-        Ok(())
     }
 
-    fn take(
-        &mut self,
-        schema: &Schema,
-        (owner, batch): (OwnerId, BatchNumber),
-        event: Event,
-        report: &mut CheckReport,
-    ) {
+    fn take(&mut self, schema: &Schema, at: (OwnerId, BatchNumber), event: Event, report: &mut CheckReport) {
         let Subject::Entity(entity, part) = event.subject else {
             return;
         };
         self.deeds.take(entity, part, &event.body);
+        self.touched.insert((entity, part));
         let history = self.parts.entry((entity, part)).or_default();
         match &event.body {
             Body::BaseCreated(creation) => history.created(creation.type_id, &creation.properties),
@@ -150,13 +195,11 @@ impl Histories {
             _ => {}
         }
         let Some(number) = event.history else { return };
-        let archived = Archived {
-            owner,
-            batch,
-            body: history.as_shown(schema, event.body),
-        };
-        if let Some(before) = history.gathered.insert(number, archived) {
-            let places = [(before.owner, before.batch), (owner, batch)];
+        let body = history.as_shown(schema, event.body);
+        let before = history.shown.get(&number).map(|shown| shown.at);
+        let gathered = history.gathered.insert(number, Archived { at, body });
+        if let Some(before) = gathered.map(|gathered| gathered.at).or(before) {
+            let places = [before, at];
             report.wrong(Wrong::Twice {
                 entity,
                 part,
@@ -169,13 +212,41 @@ impl Histories {
 
 impl History {
     /// What clients are shown of the event with this number.
-    pub(super) fn shown(&self, number: HistoryNumber) -> Option<&Result<Hash, Unreadable>> {
-        self.hashes.get(&number)
+    pub(super) fn shown(&self, number: HistoryNumber) -> Option<Result<Hash, Unreadable>> {
+        let untyped = || self.gathered.contains_key(&number).then_some(Err(UNTYPED));
+        self.shown.get(&number).map(|shown| shown.hash).or_else(untyped)
     }
 
     /// The newest number.
     pub(super) fn newest(&self) -> HistoryNumber {
-        self.hashes.keys().next_back().copied().unwrap_or_default()
+        let last = |number: Option<&HistoryNumber>| number.copied().unwrap_or_default();
+        last(self.shown.keys().next_back()).max(last(self.gathered.keys().next_back()))
+    }
+
+    /// How many events there are.
+    fn events(&self) -> u64 {
+        (self.shown.len() + self.gathered.len()) as u64
+    }
+
+    /// The first number that is missing and the first that is there again.
+    fn first_gap(&self) -> Option<(HistoryNumber, HistoryNumber)> {
+        if self.newest().0 == self.events() {
+            return None;
+        }
+        let numbers: BTreeSet<HistoryNumber> = self.shown.keys().chain(self.gathered.keys()).copied().collect();
+        let mut expected = (1..).map(HistoryNumber).zip(numbers);
+        expected.find(|(expected, number)| expected != number)
+    }
+
+    /// Whether what was gone through here is what `whole` has, where more may have been read.
+    fn is_beginning_of(&self, whole: &Self) -> bool {
+        let has_value = |(member, values): (&MemberId, &Vec<(HistoryNumber, Hash)>)| {
+            whole.values.get(member).is_some_and(|all| all.starts_with(values))
+        };
+        self.shown
+            .iter()
+            .all(|(number, shown)| whole.shown.get(number) == Some(shown))
+            && self.values.iter().all(has_value)
     }
 
     /// The hash of a property's value at a history number, as clients number properties and are told them whole; `None` if
@@ -212,34 +283,37 @@ impl History {
     }
 
     fn created(&mut self, type_id: TypeId, properties: &[(MemberId, Value)]) {
-        self.type_id = Some(type_id);
-        self.first = properties.iter().cloned().collect();
+        (self.type_id, self.is_created) = (Some(type_id), true);
+        self.first = Some(properties.iter().cloned().collect());
         self.ledger = Some(LedgerView::default());
     }
 
-    /// Goes through what was gathered in the order of its numbers.
-    fn finish(&mut self, schema: &Schema) {
-        let mut held = std::mem::take(&mut self.first);
-        let entity_type = self.type_id.and_then(|type_id| schema.entity_type(type_id));
-        for (&member, value) in &held {
-            self.values.extend(
-                entity_type
-                    .and_then(|entity_type| whole(entity_type, member, value))
-                    .map(|hash| (member, vec![(HistoryNumber(0), hash)])),
-            );
+    /// Goes through what was gathered in the order of its numbers, once it is known what the entity is.
+    fn go_through(&mut self, schema: &Schema, extent: Extent) {
+        let Some(entity_type) = self.type_id.and_then(|type_id| schema.entity_type(type_id)) else {
+            return;
+        };
+        // After a loss by the log a creation may be archived behind what follows it (rule F5).
+        if !self.is_created && extent == Extent::SoFar {
+            return;
         }
-        for (number, archived) in std::mem::take(&mut self.gathered) {
-            let hash = entity_type
-                .ok_or(Unreadable("how its entity was created is not in the archive"))
-                .and_then(|entity_type| shown_hash(entity_type, &archived.body));
-            self.hashes.insert(number, hash);
-            let (Some(entity_type), Body::Changed { member, change }) = (entity_type, archived.body) else {
+        if let Some(first) = self.first.take() {
+            for (&member, value) in &first {
+                let begin = whole(entity_type, member, value).map(|hash| vec![(HistoryNumber(0), hash)]);
+                self.values.extend(begin.map(|begin| (member, begin)));
+            }
+            self.held = first;
+        }
+        for (number, Archived { at, body }) in std::mem::take(&mut self.gathered) {
+            let hash = shown_hash(entity_type, &body);
+            self.shown.insert(number, Shown { at, hash });
+            let Body::Changed { member, change } = body else {
                 continue;
             };
-            if make(entity_type, &mut held, member, &change).is_none() {
+            if make(entity_type, &mut self.held, member, &change).is_none() {
                 continue;
             }
-            if let Some(hash) = whole(entity_type, member, &held[&member]) {
+            if let Some(hash) = whole(entity_type, member, &self.held[&member]) {
                 self.values.entry(member).or_default().push((number, hash));
             }
         }

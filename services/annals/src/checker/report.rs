@@ -108,13 +108,19 @@ pub struct CheckReport {
     pub faults: Vec<(OwnerId, BatchNumber, Fault)>,
     /// How many that are in all.
     pub fault_count: u64,
+    /// Entity parts that were read otherwise on the way, by a check that went on as the archive grew: a defect of the check, or
+    /// the archive was changed behind it.
+    pub otherwise: u64,
+    /// Lines and properties that such a check did not see, or saw twice.
+    pub passed_over: u64,
 }
 
 impl CheckReport {
     /// Whether everything that was shown is there, and nothing in the archive is wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.lost_count == 0 && self.hole_count == 0 && self.fault_count == 0
+        let archive = self.hole_count + self.fault_count + self.otherwise;
+        self.lost_count == 0 && archive == 0 && self.passed_over == 0
     }
 
     pub(super) fn lose(&mut self, lost: Lost) {
@@ -168,6 +174,13 @@ impl fmt::Display for CheckReport {
             writeln!(f, "{lost}")?;
         }
         more(f, self.lost_count, self.lost.len(), "shown events")?;
+        if self.otherwise + self.passed_over > 0 {
+            writeln!(
+                f,
+                "on the way {} entity parts were read otherwise, and {} lines and properties passed over or checked twice",
+                self.otherwise, self.passed_over
+            )?;
+        }
         write!(
             f,
             "shown and lost: {}; holes in history numbers: {}; faulty batches: {}",

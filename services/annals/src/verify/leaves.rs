@@ -12,29 +12,36 @@ use super::report::{Finding, VerifyReport};
 const MAX_AHEAD: usize = 100_000;
 
 /// The leaves of a shard, as they come, against the tree as it was stored before they were read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Leaves {
     shard: Shard,
     stored: Tree,
     tree: Frontier,
+    /// Leaves that come after one that is missing, or were archived after the tree was read.
     ahead: BTreeMap<LeafIndex, Hash>,
+    /// How many leaves there were at a checkpoint, and the root.
+    expected: Option<(u64, Hash)>,
 }
 
 impl Leaves {
-    pub(super) fn new(shard: Shard, stored: Tree) -> Self {
+    pub(super) fn new(shard: Shard, expected: Option<(u64, Hash)>) -> Self {
         Self {
             shard,
-            stored,
+            stored: Tree::default(),
             tree: Frontier::new(),
             ahead: BTreeMap::new(),
+            expected,
         }
     }
 
-    /// Takes a leaf. Those that were archived after the tree was read are left alone.
+    /// Goes on to the tree as it is stored now.
+    pub(super) fn go_on(&mut self, stored: Tree, report: &mut VerifyReport) {
+        self.stored = stored;
+        self.build(report);
+    }
+
+    /// Takes a leaf.
     pub(super) fn take(&mut self, leaf: LeafIndex, hash: Hash, at: LogPosition, report: &mut VerifyReport) {
-        if leaf.0 >= self.stored.size {
-            return;
-        }
         if leaf.0 < self.tree.size() || self.ahead.contains_key(&leaf) {
             let shard = self.shard;
             report.find(Finding::LeafTwice { shard, leaf, at });
@@ -43,26 +50,42 @@ impl Leaves {
         if self.ahead.len() < MAX_AHEAD {
             self.ahead.insert(leaf, hash);
         }
-        while let Some(hash) = self.ahead.remove(&LeafIndex(self.tree.size())) {
+        self.build(report);
+    }
+
+    fn build(&mut self, report: &mut VerifyReport) {
+        while self.tree.size() < self.stored.size
+            && let Some(hash) = self.ahead.remove(&LeafIndex(self.tree.size()))
+        {
             self.tree.push(hash);
+            if let Some((leaves, root)) = self.expected
+                && leaves == self.tree.size()
+                && root != self.tree.root()
+            {
+                let shard = self.shard;
+                report.find(Finding::Rewritten { shard, leaves });
+            }
         }
     }
 
+    /// How many leaves the tree has, and its root.
+    pub(super) fn root(&self) -> (u64, Hash) {
+        (self.tree.size(), self.tree.root())
+    }
+
     /// Compares the tree with the stored one.
-    pub(super) fn finish(self, report: &mut VerifyReport) {
-        let shard = self.shard;
+    pub(super) fn compare(&self, report: &mut VerifyReport) {
+        let (shard, leaves) = (self.shard, self.stored.size);
         report.leaves += self.tree.size();
-        if self.tree.size() < self.stored.size {
-            report.find(Finding::LeafMissing {
-                shard,
-                leaf: LeafIndex(self.tree.size()),
-                leaves: self.stored.size,
-            });
-        } else if self.tree.peaks() != self.stored.peaks {
-            let leaves = self.stored.size;
+        if self.tree.size() < leaves {
+            let leaf = LeafIndex(self.tree.size());
+            report.find(Finding::LeafMissing { shard, leaf, leaves });
+        } else if (self.tree.size(), self.tree.peaks()) != (leaves, &self.stored.peaks[..]) {
             report.find(Finding::Edge { shard, leaves });
+        } else if self.expected.is_some_and(|(expected, _)| leaves < expected) {
+            report.find(Finding::Rewritten { shard, leaves });
         } else {
-            report.roots.insert(shard, (self.stored.size, self.tree.root()));
+            report.roots.insert(shard, self.root());
         }
     }
 }

@@ -23,12 +23,15 @@ use crate::{
 };
 
 /// A log, up to where it was verified.
+#[derive(Clone)]
 pub(super) struct Log {
     pub(super) owner: OwnerId,
     pub(super) shard: Shard,
     pub(super) walk: LogWalk,
     /// What the holder of the owner has, and at which batch.
-    pub(super) held: Option<(BatchNumber, Hash)>,
+    held: Option<(BatchNumber, Hash)>,
+    /// What it came to at a checkpoint, and at which batch.
+    expected: Option<(BatchNumber, Hash)>,
     store: Store,
     migrations: Arc<Migrations>,
     openings: BTreeMap<Epoch, OpeningRecord>,
@@ -53,30 +56,25 @@ impl Log {
         source: &Source,
         owner: OwnerId,
         record: &OwnerRecord,
-        migrations: Arc<Migrations>,
-    ) -> Result<Self, VerifyError> {
+        expected: Option<(BatchNumber, Hash)>,
+    ) -> Result<Self, StoreError> {
         let store = source.store.clone();
-        let recovered = match recover(&store, record.shard, owner, record.kind).await {
-            Ok(recovered) => Ok((recovered.cursor.batch, recovered.state.hash())),
-            Err(RecoveryError::Store { source, .. }) if !matches!(source, StoreError::Corrupt(_)) => {
-                return Err(source.into());
-            }
-            Err(error) => Err(error.to_string()),
-        };
+        let nothing = OwnerState::new(owner, record.kind);
         Ok(Self {
             owner,
             shard: record.shard,
             walk: LogWalk::begin(&store, record.shard, owner).await?,
             held: None,
-            openings: openings(&store, owner).await?,
+            expected,
+            openings: BTreeMap::new(),
             store,
-            migrations,
+            migrations: Arc::default(),
             opened: BTreeSet::new(),
             epoch: Epoch(0),
             end: Tail::default(),
             reached: BatchNumber(0),
-            state: Some(OwnerState::new(owner, record.kind)),
-            recovered,
+            recovered: Ok((BatchNumber(0), nothing.hash())),
+            state: Some(nothing),
             faulty: false,
             summary: OwnerReport {
                 kind: record.kind,
@@ -90,6 +88,41 @@ impl Log {
                 compared: false,
             },
         })
+    }
+
+    /// Asks the store again what it has: how far the log is archived, its openings, and what recovery gives there.
+    pub(super) async fn go_on(
+        &mut self,
+        record: &OwnerRecord,
+        migrations: Arc<Migrations>,
+        report: &mut VerifyReport,
+    ) -> Result<(), VerifyError> {
+        let recovered = recover(&self.store, record.shard, self.owner, record.kind).await;
+        self.recovered = match recovered {
+            Ok(recovered) => Ok((recovered.cursor.batch, recovered.state.hash())),
+            Err(RecoveryError::Store { source, .. }) if !matches!(source, StoreError::Corrupt(_)) => {
+                return Err(source.into());
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        self.migrations = migrations;
+        self.walk.extend().await?;
+        self.openings = openings(&self.store, self.owner).await?;
+        // Nothing may have come since the last look.
+        self.compare_recovered(report);
+        Ok(())
+    }
+
+    /// Takes what the holder of the owner says it has, and at which batch.
+    pub(super) fn hold(&mut self, held: Option<(BatchNumber, Hash)>, report: &mut VerifyReport) {
+        self.held = held;
+        self.summary.compared = false;
+        self.compare_held(report);
+    }
+
+    /// The last batch, and what the log replays to there.
+    pub(super) fn state(&self) -> Option<(BatchNumber, Hash)> {
+        self.state.as_ref().map(|state| (state.tail.batch, state.hash()))
     }
 
     /// The last batch that was looked at.
@@ -172,14 +205,20 @@ impl Log {
                 fault: OpeningFault::Absent,
             });
         }
-        if let Err(why) = self.recovered
+        if let Err(why) = &self.recovered
             && !self.faulty
         {
-            let owner = self.owner;
+            let (owner, why) = (self.owner, why.clone());
             report.find(Finding::Unrecoverable { owner, why });
         }
+        if let Some((batch, _)) = self.expected
+            && self.end.batch < batch
+        {
+            let at = self.at(batch);
+            report.find(Finding::Otherwise { at });
+        }
         self.summary.epochs = self.opened.len() as u64;
-        self.summary.state = self.state.as_ref().map(|state| (state.tail.batch, state.hash()));
+        self.summary.state = self.state();
         Ok(self.summary)
     }
 
@@ -205,21 +244,37 @@ impl Log {
             report.find(Finding::Impossible { at, why });
             return Ok(());
         }
-        if let Ok((recovered, hash)) = self.recovered
-            && recovered == number
+        if let Some((batch, hash)) = self.expected
+            && batch == number
             && hash != state.hash()
         {
+            report.find(Finding::Otherwise { at });
+        }
+        self.compare_recovered(report);
+        self.compare_held(report);
+        Ok(())
+    }
+
+    fn compare_recovered(&self, report: &mut VerifyReport) {
+        if let (Some(state), Ok((recovered, hash))) = (&self.state, &self.recovered)
+            && *recovered == state.tail.batch
+            && *hash != state.hash()
+        {
+            let at = self.at(*recovered);
             report.find(Finding::Snapshot { at });
         }
-        if let Some((held, hash)) = self.held
-            && held == number
+    }
+
+    fn compare_held(&mut self, report: &mut VerifyReport) {
+        if let (Some(state), Some((held, hash))) = (&self.state, self.held)
+            && held == state.tail.batch
         {
             self.summary.compared = true;
             if hash != state.hash() && !self.migrations.leads_from(state, hash) {
+                let at = self.at(held);
                 report.find(Finding::Holder { at });
             }
         }
-        Ok(())
     }
 
     /// Rules E5 and F2: an epoch begins with the batch that the store has as its opening.

@@ -14,7 +14,7 @@ use super::{
 const MAX_EARLY: usize = 1_000_000;
 
 /// What is numbered across logs, as far as it was seen.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
     histories: BTreeMap<(EntityId, Part), Spans>,
     made: BTreeMap<Link, Spans>,
@@ -79,6 +79,13 @@ impl Numbers {
                 self.note_history(owner, batch, (entity, part, number), report);
             }
         }
+    }
+
+    /// Forgets which calls were taken before the batch that made them was seen, where it has been seen by now.
+    pub(super) fn forget_made(&mut self) {
+        let mut early = std::mem::take(&mut self.early);
+        early.retain(|taken| !self.is_made(taken));
+        self.early = early;
     }
 
     /// Whether something may be explained by what was appended while it was being read.

@@ -150,6 +150,18 @@ pub enum Finding {
         /// How many leaves the tree has.
         leaves: u64,
     },
+    /// An owner's log does not replay to what it replayed to at a checkpoint.
+    Otherwise {
+        /// At which position.
+        at: LogPosition,
+    },
+    /// The tree up to a checkpoint is not what it was there.
+    Rewritten {
+        /// In which shard.
+        shard: Shard,
+        /// How many leaves.
+        leaves: u64,
+    },
     /// The stored edge of the tree is not that of the leaves.
     Edge {
         /// In which shard.
@@ -386,6 +398,16 @@ impl Finding {
             Self::LeafMissing { shard, leaf, leaves } => write!(
                 f,
                 "leaf {leaf} of shard {shard} is in no log, so that the tree's edge ({leaves} leaves) cannot be compared"
+            ),
+            Self::Otherwise { at } => write!(
+                f,
+                "owner {} at batch {} is not what was verified there before; its log was edited since, or this is a defect",
+                at.owner, at.batch
+            ),
+            Self::Rewritten { shard, leaves } => write!(
+                f,
+                "the first {leaves} leaves of shard {shard} are not those that were verified before; the archive was \
+                 written anew"
             ),
             Self::Edge { shard, leaves } => write!(
                 f,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use annals_ids::{BatchNumber, OwnerId};
 
 /// Numbers from 1 on, with the places in which they were seen: small where they are as dense as they should be.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Spans {
     /// By the first number of each run.
     runs: BTreeMap<u64, Run>,

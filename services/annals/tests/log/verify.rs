@@ -1,15 +1,19 @@
-//! Verifying: a whole archive is clean, and each thing that can be done to one is named.
+//! Verifying: a whole archive is clean, and each thing that can be done to one is named; by a verification that goes on where
+//! it was as by one from nothing.
+
+use std::ops::{Deref, DerefMut};
 
 use annals::{
     archive::Fault,
     segments::Segments,
     source::Source,
-    verify::{Finding, OpeningFault, VerifyReport, verify},
+    verify::{Checkpoint, Finding, OpeningFault, Verification, VerifyReport, verify, verify_from},
 };
 use annals_def::split_mix;
 use annals_event::{FrozenBatch, Subject};
 use annals_ids::{
-    Address, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part, WallTime,
+    Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part,
+    WallTime,
 };
 use annals_store::{
     MemoryStore,
@@ -26,11 +30,62 @@ use super::world::{SHARD, World};
 
 const STEPS: usize = 120;
 
-async fn world(seed: u64) -> World {
-    World::generate(MemoryStore::new().store(), seed, STEPS).await
+/// A world, and a verification that has looked at the first part of it.
+struct Looked {
+    world: World,
+    verification: Verification,
+    /// So many leaves it has walked over.
+    walked: u64,
 }
 
-async fn verified(world: &World) -> VerifyReport {
+impl Deref for Looked {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
+}
+
+impl DerefMut for Looked {
+    fn deref_mut(&mut self) -> &mut World {
+        &mut self.world
+    }
+}
+
+impl Looked {
+    /// Looks at what a world has become up to here.
+    async fn at(world: World) -> Self {
+        let mut verification = Verification::default();
+        let source = Source::archive(world.store.clone());
+        let report = verification.look(&source).await.unwrap();
+        assert!(report.is_clean(), "{report}");
+        let walked = report.leaves;
+        Self {
+            world,
+            verification,
+            walked,
+        }
+    }
+}
+
+async fn world(seed: u64) -> Looked {
+    let mut world = Looked::at(World::generate(MemoryStore::new().store(), seed, STEPS / 4).await).await;
+    world.play(seed + 1_000, STEPS - STEPS / 4).await;
+    world.archive().await;
+    world
+}
+
+/// What a verification from nothing finds: one that goes on finds the same, in what has come since its last look.
+async fn verified(world: &Looked) -> VerifyReport {
+    let whole = verified_whole(world).await;
+    let source = Source::archive(world.store.clone());
+    let going_on = world.verification.clone().look(&source).await.unwrap();
+    assert_eq!(going_on.to_string(), whole.to_string());
+    assert_eq!(going_on.findings, whole.findings);
+    whole
+}
+
+async fn verified_whole(world: &World) -> VerifyReport {
     verify(&Source::archive(world.store.clone())).await.unwrap()
 }
 
@@ -68,6 +123,92 @@ async fn generated_realms_are_clean_and_replay_to_what_their_cores_had() {
             assert_eq!(state, Some((log.state.tail.batch, log.state.hash())), "seed {seed}");
         }
     }
+}
+
+#[tokio::test]
+async fn looks_at_a_realm_that_grows_come_to_what_one_look_comes_to() {
+    for seed in 0..10 {
+        let mut world = Looked::at(World::new(MemoryStore::new().store()).await).await;
+        for step in 0..6 {
+            world.play(100 * seed + step, 15).await;
+            if step % 2 == 0 {
+                world.archive().await;
+            }
+            assert!(verified(&world).await.is_clean());
+            let source = Source::archive(world.store.clone());
+            world.verification.look(&source).await.unwrap();
+            let checkpoint = world.verification.checkpoint();
+            assert_eq!(checkpoint.roots[&SHARD].0, world.archived as u64, "seed {seed}");
+            let again = verify_from(&source, checkpoint).await.unwrap();
+            assert!(again.is_clean(), "seed {seed}: {again}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_changed_behind_a_look_a_whole_verification_finds() {
+    let world = world(2).await;
+    let source = Source::archive(world.store.clone());
+    let mut verification = world.verification.clone();
+    let first = &world.frozen[0];
+    let key = owners::opening_key(first.owner, first.epoch);
+    let opening = OpeningRecord::decode(&world.row(&key).await.unwrap()).unwrap();
+    let hash = Hash([9; 32]);
+    world
+        .edit(&key, Some(&OpeningRecord { hash, ..opening }.encode()))
+        .await;
+    let report = verification.look(&source).await.unwrap();
+    assert!(report.is_clean(), "it was walked over before: {report}");
+    assert!(!verified_whole(&world).await.is_clean());
+}
+
+#[tokio::test]
+async fn after_a_finding_the_next_look_begins_from_nothing() {
+    let world = world(15).await;
+    let source = Source::archive(world.store.clone());
+    let mut verification = world.verification.clone();
+    let last = world.frozen.last().unwrap();
+    let leaf = world.leaf(last).await;
+    world.edit(&archive::leaf_key(SHARD, leaf), None).await;
+    assert!(!verification.look(&source).await.unwrap().is_clean());
+    assert_eq!(verification.checkpoint(), Checkpoint::default());
+    world.replace(leaf, &last.bytes).await;
+    let report = verification.look(&source).await.unwrap();
+    assert!(report.is_clean(), "it was put back: {report}");
+    assert_eq!(report.to_string(), verified_whole(&world).await.to_string());
+}
+
+#[tokio::test]
+async fn an_archive_that_was_written_anew_is_told_by_a_checkpoint() {
+    let (world, other) = (world(16).await, world(17).await);
+    let source = Source::archive(world.store.clone());
+    let good = world.verification.checkpoint();
+    assert!(verify_from(&source, good.clone()).await.unwrap().is_clean());
+    // Another realm, as whole as this one.
+    let report = verify_from(&Source::archive(other.store.clone()), good.clone())
+        .await
+        .unwrap();
+    let (leaves, _) = good.roots[&SHARD];
+    assert_found(&report, &Finding::Rewritten { shard: SHARD, leaves }, &[]);
+    for (&owner, &(batch, state)) in &good.states {
+        let mut changed = good.clone();
+        changed.states.insert(owner, (batch, Hash([7; 32])));
+        let report = verify_from(&source, changed).await.unwrap();
+        let at = LogPosition { owner, batch };
+        assert_eq!(report.findings, [Finding::Otherwise { at }], "{report}");
+        let mut longer = good.clone();
+        let at = LogPosition {
+            owner,
+            batch: BatchNumber(batch.0 + 10_000),
+        };
+        longer.states.insert(owner, (at.batch, state));
+        let report = verify_from(&source, longer).await.unwrap();
+        assert_eq!(report.findings, [Finding::Otherwise { at }], "{report}");
+    }
+    let mut longer = good;
+    longer.roots.get_mut(&SHARD).unwrap().0 += 10_000;
+    let report = verify_from(&source, longer).await.unwrap();
+    assert!(matches!(report.findings[..], [Finding::Rewritten { .. }]), "{report}");
 }
 
 #[tokio::test]
@@ -130,7 +271,10 @@ async fn a_changed_byte_anywhere_is_named_with_its_batch() {
         let place = dice() as usize % changed.len();
         changed[place] ^= 1 << (dice() % 8);
         world.replace(leaf, &changed).await;
-        let report = verified(&world).await;
+        let report = match leaf.0 < world.walked {
+            true => verified_whole(&world).await,
+            false => verified(&world).await,
+        };
         // A header that was changed and still reads is noticed by the batch that names its hash, or by the cursor.
         let next = LogPosition {
             batch: batch.number.next(),
@@ -268,7 +412,8 @@ async fn a_wrong_tree_edge_is_named() {
 #[tokio::test]
 async fn a_last_batch_that_was_replaced_with_its_cursor_is_told_by_the_tree() {
     let mut world = world(9).await;
-    world.change(0, *world.logs[0].state.entities.keys().next().unwrap(), 3);
+    let entity = *world.logs[0].state.entities.keys().next().unwrap();
+    world.change(0, entity, 3);
     world.archive().await;
     let last = world.frozen.last().unwrap().clone();
     let leaf = world.leaf(&last).await;
@@ -368,7 +513,7 @@ async fn a_call_that_nobody_made_is_named_with_its_link() {
 
 #[tokio::test]
 async fn a_call_that_a_lost_batch_made_is_missed_by_its_receiver() {
-    let mut world = World::new(MemoryStore::new().store()).await;
+    let mut world = Looked::at(World::new(MemoryStore::new().store()).await).await;
     world.create(0);
     world.create(1);
     let [caller, called] = [0, 1].map(|log| *world.logs[log].state.entities.keys().next().unwrap());
@@ -512,7 +657,7 @@ async fn a_damaged_block_of_a_segment_names_every_batch_in_it() {
         let middle = block.len() / 2;
         block[middle] ^= 1;
         world.edit(&key, Some(&block)).await;
-        let report = verified(&world).await;
+        let report = verified_whole(&world).await;
         for batch in &world.frozen[..60] {
             if segment.block_of(batch.owner, batch.number) == Some(0) {
                 let named = |finding: &Finding| matches!(finding, Finding::Batch { at: found, fault: Fault::Damaged(_), .. } if *found == at(batch));

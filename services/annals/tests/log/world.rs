@@ -45,7 +45,7 @@ pub(crate) struct World {
     /// All batches, in the order in which they were appended.
     pub(crate) frozen: Vec<FrozenBatch>,
     grants: Grants,
-    archived: usize,
+    pub(crate) archived: usize,
     openings: BTreeMap<OwnerId, Vec<OpeningRecord>>,
     entities: u64,
 }
