@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_db::ledger::{Lots, audit, read_entries, read_notices, trace_account, trace_item};
+use annals_db::ledger::{Audit, Lots, audit, read_entries, read_notices, trace_account, trace_item};
 use annals_event::{
     Body, Call,
     ledger::{Assets, Entry, Goods, Holder, Order, Outcome, Place},
@@ -697,6 +697,9 @@ fn an_audit_finds_a_deadline_that_nobody_would_look_for() {
 fn an_audit_finds_each_row_that_was_changed_by_hand() {
     let (realm, _) = played(7);
     let everything = rows(&realm);
+    let mut looked = Audit::default();
+    assert_eq!(wait(looked.look(&realm.store)).expect("the store answers").findings, []);
+    let is_entry = |key: &[u8]| key[0] == layout::entries_after(EntryNumber(0)).begin[0];
     let mut found = 0;
     for (key, value) in &everything {
         // What only remembers is not part of the books: that an order was executed, who lives, the newest numbers.
@@ -717,12 +720,38 @@ fn an_audit_finds_each_row_that_was_changed_by_hand() {
             changed(change.as_ref());
             let report = wait(audit(&realm.store)).expect("the store answers");
             assert!(report.found > 0, "{key:02x?} was {value:02x?}, became {change:02x?}");
+            if !is_entry(key) {
+                let again = wait(looked.clone().look(&realm.store)).expect("the store answers");
+                assert_eq!(again.findings, report.findings, "{key:02x?}");
+            }
             found += 1;
             changed(Some(value));
         }
     }
     assert!(found > 50, "{found} changes were found");
     assert_eq!(wait(audit(&realm.store)).expect("the store answers").findings, []);
+}
+
+#[test]
+fn looks_at_a_ledger_that_grows_come_to_what_one_audit_comes_to() {
+    let mut grown = 0;
+    for seed in 0..5 {
+        let mut realm = Realm::new(seed);
+        let mut looking = Audit::default();
+        let mut play = Play::begin(&mut realm);
+        for _ in 0..6 {
+            (0..STEPS / 6).for_each(|_| play.step(&mut realm));
+            let before = looking.report().entries;
+            let look = wait(looking.look(&realm.store)).expect("the store answers");
+            assert_eq!(
+                look,
+                wait(audit(&realm.store)).expect("the store answers"),
+                "seed {seed}"
+            );
+            grown += u64::from(look.entries > before);
+        }
+    }
+    assert!(grown > 20, "{grown}");
 }
 
 /// The last byte of a row, changed.
