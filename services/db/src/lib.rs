@@ -25,7 +25,7 @@ pub use holes::{AcceptError, Accepted, accept_hole};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, taken_from};
 pub use migrations::{Migrations, read_records, read_schema};
 pub use query::{Answer, Found, Query, QueryError, query};
-pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, recover};
+pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, read_position, recover};
 pub use restoring::{Extent, RestoreError, Restoring, Row, read_unlogged};
 pub use returns::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 pub use sealing::{Sealer, leaf};

@@ -168,7 +168,7 @@ pub async fn read_cursor(store: &Store, owner: OwnerId) -> Result<Cursor, StoreE
 ///
 /// # Errors
 /// When the store cannot be read.
-pub(crate) async fn read_position(store: &Store, owner: OwnerId) -> Result<Option<Position>, StoreError> {
+pub async fn read_position(store: &Store, owner: OwnerId) -> Result<Option<Position>, StoreError> {
     store
         .read(|transaction| async move {
             let value = transaction.snapshot().get(&snapshots::position_key(owner)).await?;

@@ -5,12 +5,15 @@ use std::{
     sync::Arc,
 };
 
-use annals_db::{Migrations, RecoveryError, recover};
+use annals_db::{Migrations, RecoveryError, read_position, recover};
 use annals_event::{Batch, Header, OwnerState, Reader, Subject, Tail, latest::event::Event};
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, LogPosition, OwnerId, Shard};
 use annals_store::{
     Store, StoreError,
-    layout::owners::{OpeningRecord, OwnerRecord},
+    layout::{
+        owners::{OpeningRecord, OwnerRecord},
+        snapshots::Position,
+    },
 };
 
 use super::{
@@ -43,8 +46,10 @@ pub(super) struct Log {
     reached: BatchNumber,
     /// What it replays to; `None` once something stands against that.
     state: Option<OwnerState>,
-    /// What recovery gives at the cursor, or why it gives nothing.
+    /// What recovery gave at the cursor, or why it gave nothing.
     recovered: Result<(BatchNumber, Hash), String>,
+    /// From which snapshot that began.
+    snapshot: Option<Position>,
     /// Whether a batch of it was at fault.
     faulty: bool,
     summary: OwnerReport,
@@ -74,6 +79,7 @@ impl Log {
             end: Tail::default(),
             reached: BatchNumber(0),
             recovered: Ok((BatchNumber(0), nothing.hash())),
+            snapshot: None,
             state: Some(nothing),
             faulty: false,
             summary: OwnerReport {
@@ -90,21 +96,32 @@ impl Log {
         })
     }
 
-    /// Asks the store again what it has: how far the log is archived, its openings, and what recovery gives there.
+    /// Asks the store again what it has: how far the log is archived, its openings, and what recovery gives there, if that
+    /// would begin from another snapshot than before.
     pub(super) async fn go_on(
         &mut self,
         record: &OwnerRecord,
         migrations: Arc<Migrations>,
         report: &mut VerifyReport,
     ) -> Result<(), VerifyError> {
-        let recovered = recover(&self.store, record.shard, self.owner, record.kind).await;
-        self.recovered = match recovered {
-            Ok(recovered) => Ok((recovered.cursor.batch, recovered.state.hash())),
-            Err(RecoveryError::Store { source, .. }) if !matches!(source, StoreError::Corrupt(_)) => {
-                return Err(source.into());
-            }
-            Err(error) => Err(error.to_string()),
+        let snapshot = match read_position(&self.store, self.owner).await {
+            Ok(snapshot) => snapshot,
+            // What cannot be read, recovery cannot read either, and it says so.
+            Err(StoreError::Corrupt(_)) => None,
+            Err(other) => return Err(other.into()),
         };
+        // From a snapshot that was compared before, recovery only reads what is walked over in any case.
+        if snapshot.is_none() || snapshot != self.snapshot {
+            let recovered = recover(&self.store, record.shard, self.owner, record.kind).await;
+            self.recovered = match recovered {
+                Ok(recovered) => Ok((recovered.cursor.batch, recovered.state.hash())),
+                Err(RecoveryError::Store { source, .. }) if !matches!(source, StoreError::Corrupt(_)) => {
+                    return Err(source.into());
+                }
+                Err(error) => Err(error.to_string()),
+            };
+            self.snapshot = snapshot;
+        }
         self.migrations = migrations;
         self.walk.extend().await?;
         self.openings = openings(&self.store, self.owner).await?;
