@@ -13,7 +13,6 @@ use annals::{
     up::{Realm, RealmPlan},
 };
 use annals_client::Trust;
-use annals_def::Schema;
 use annals_host::{nats::ServerCount, world::compile};
 use tempfile::TempDir;
 use tokio::{sync::watch, task::JoinHandle, time::sleep};
@@ -23,13 +22,15 @@ use crate::{
     fencing::Woken,
     promises::Proof,
     table::{Round, Table},
+    times::{Doing, Times},
 };
 
 /// The realm's name.
 pub(crate) const REALM: &str = "chaos";
 
-/// How long everybody plays between two faults, at least and at most.
-const APART: [Duration; 2] = [Duration::from_millis(1_500), Duration::from_millis(4_000)];
+/// How long everybody plays between the proof of a round, through which they play as well, and the next fault, at least and at
+/// most: so long that faults meet a realm in any of its rhythms.
+const APART: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(2_000)];
 
 /// How long what was killed stays away when others are to take over: longer than the director waits for a sign of life.
 const AWAY: Duration = Duration::from_secs(5);
@@ -67,7 +68,6 @@ pub(crate) struct Age {
     setting: Setting,
     /// There is none only while everything is dead.
     realm: Option<Realm>,
-    schema: Arc<Schema>,
     folder: TempDir,
     until: watch::Sender<Instant>,
     progress: watch::Receiver<Progress>,
@@ -76,6 +76,7 @@ pub(crate) struct Age {
     rounds: Vec<Round>,
     failures: Vec<String>,
     began: Instant,
+    times: Times,
 }
 
 /// Whether the services' binaries are there; says so if not.
@@ -115,6 +116,7 @@ pub(crate) fn plan(servers: ServerCount, data: &Path) -> RealmPlan {
 impl Age {
     /// Starts a realm and bots in it, and waits until everybody plays.
     pub(crate) async fn begin(setting: Setting) -> Self {
+        let began = Instant::now();
         let folder = tempfile::tempdir().expect("a folder for the realm");
         let (data, files) = (folder.path().join("realm"), folder.path().join("shown"));
         fs::create_dir_all(&files).expect("a folder for what is shown");
@@ -136,11 +138,10 @@ impl Age {
         };
         let (told, progress) = watch::channel(Progress::default());
         let playing = tokio::spawn(bots::run(bots, told));
-        let proof = Proof::begin(REALM, files, Arc::clone(&schema));
+        let proof = Proof::begin(REALM, &files, schema);
         let mut age = Self {
             setting,
             realm: Some(realm),
-            schema,
             folder,
             until,
             progress,
@@ -148,7 +149,8 @@ impl Age {
             proof,
             rounds: Vec::new(),
             failures: Vec::new(),
-            began: Instant::now(),
+            began,
+            times: Times::default(),
         };
         age.say(&format!(
             "{} bots log in; nats-servers: {}",
@@ -157,6 +159,7 @@ impl Age {
         if age.all_play().await.is_none() {
             age.fail("not everybody could log in");
         }
+        age.times.add(Doing::Setting, began.elapsed());
         age
     }
 
@@ -170,26 +173,31 @@ impl Age {
         if self.has_failed() {
             return;
         }
+        let mut times = Times::default();
+        let mut now = Instant::now();
         let share = f64::from((dice() >> 32) as u32) / f64::from(u32::MAX);
         sleep(APART[0] + (APART[1] - APART[0]).mul_f64(share)).await;
-        let resumed = self.progress.borrow().resumed;
-        let at = Instant::now();
+        times.lap(Doing::Playing, &mut now);
+        let (at, resumed) = (now, self.progress.borrow().resumed);
         let what = self.inflict(fault, dice).await;
         let Some(since) = self.all_play().await else {
             let now = *self.progress.borrow();
             return self.fail(&format!("{fault} ({what}): not everybody plays again: {now}"));
         };
         let back = since - at;
-        let proving = Instant::now();
+        times.add(Doing::Recovering, back);
+        times.add(Doing::Settling, since.elapsed());
         let size = match self.prove().await {
             Ok(size) => size,
             Err(broken) => return self.fail(&format!("{fault} ({what}): {broken}")),
         };
+        times += std::mem::take(&mut self.proof.times);
+        times.count_round();
+        self.times += times;
         let resumed = self.progress.borrow().resumed - resumed;
         self.say(&format!(
-            "{fault} ({what}): everybody plays after {:.1} s, {resumed} sessions resumed; {size}; proven in {:.1} s",
+            "{fault} ({what}): everybody plays after {:.1} s, {resumed} sessions resumed; {size}; {times}",
             back.as_secs_f32(),
-            proving.elapsed().as_secs_f32()
         ));
         self.rounds.push(Round { fault, at, back, size });
     }
@@ -212,15 +220,19 @@ impl Age {
 
     /// Has the bots take their leave, proves everything once more, and enters the rounds into the table. What was broken.
     pub(crate) async fn end(mut self, table: &mut Table) -> Vec<String> {
-        self.until.send_replace(Instant::now());
+        let mut now = Instant::now();
+        self.until.send_replace(now);
         let playing = tokio::time::timeout(BACK_WITHIN, &mut self.playing).await;
         let report = playing
             .expect("the bots take their leave")
             .expect("bots do not panic")
             .expect("bots can write");
+        self.times.lap(Doing::Setting, &mut now);
         if !self.has_failed() {
             self.judge(&report).await;
         }
+        self.times += std::mem::take(&mut self.proof.times);
+        now = Instant::now();
         table.enter(self.setting.servers, &self.rounds, &report);
         let ended = report.total(|bot| bot.ended.len() as u64);
         self.say(&format!("{ended} sessions ended early\n{report}"));
@@ -231,6 +243,8 @@ impl Age {
         } else if let Some(realm) = self.realm.take() {
             realm.stop().await.expect("the realm stops");
         }
+        self.times.lap(Doing::Setting, &mut now);
+        table.times += self.times;
         self.failures
     }
 
@@ -238,7 +252,7 @@ impl Age {
         if let Err(broken) = self.prove().await {
             self.fail(&format!("at the end: {broken}"));
         }
-        if let Err(broken) = self.proof.whole(&self.schema).await {
+        if let Err(broken) = self.proof.whole().await {
             self.fail(&format!("at the end, all files: {broken}"));
         }
         if report.total(|bot| bot.malformed) > 0 {

@@ -12,6 +12,7 @@ mod faults;
 mod fencing;
 mod promises;
 mod table;
+mod times;
 
 use std::env;
 
@@ -23,8 +24,9 @@ use damage::{Damage, endure};
 use faults::{Deck, Fault, Service};
 use table::Table;
 
-/// Rounds in one realm before the next is begun: what is checked after each grows with the realm.
-const ROUNDS_OF_AGE: u64 = 4;
+/// Rounds in one realm before everything is proven from nothing, which takes the longer the more there were, and the next
+/// realm is begun.
+const ROUNDS_OF_AGE: u64 = 10;
 
 /// A number of the environment, as `make chaos` sets it. Its name does not begin with ANNALS: services take that for a setting.
 fn number(name: &str, otherwise: u64) -> u64 {

@@ -1,19 +1,25 @@
 //! The promises, and whether they were kept.
 
 use std::{
-    fmt, fs,
+    collections::BTreeMap,
+    fmt,
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use annals::{
-    checker::{CheckReport, Following, check},
+    checker::{CheckReport, Following},
     source::Source,
-    verify::{VerifyReport, verify},
+    verify::{Verification, VerifyError, VerifyReport, verify_from},
     views::Views,
 };
-use annals_db::{ledger::audit, read_cursor};
+use annals_db::{
+    ledger::{Audit, Report},
+    read_cursor,
+};
 use annals_def::Schema;
 use annals_host::{process::request, telemetry::Chain};
 use annals_ids::{BatchNumber, OwnerId};
@@ -21,7 +27,10 @@ use annals_store::Store;
 use annals_wire::control::Inspected;
 use tokio::time::sleep;
 
-use crate::fencing::{Woken, source};
+use crate::{
+    fencing::{Woken, source},
+    times::{Doing, Times},
+};
 
 /// How long owners may be without a holder that answers, and the archive without what they logged.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(60);
@@ -40,98 +49,135 @@ const GRIEF: [&str; 3] = ["panicked", "the log is not as it should be", "stopped
 pub(crate) struct Size {
     /// Entity parts that others may see.
     pub(crate) parts: u64,
-    /// Bytes of all batches that were ever logged.
+    /// Batches that were ever logged.
+    pub(crate) batches: u64,
+    /// Their bytes.
     pub(crate) bytes: u64,
     pub(crate) events: u64,
 }
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { parts, bytes, events } = self;
+        let Self {
+            parts,
+            batches,
+            bytes,
+            events,
+        } = self;
+        let megabytes = *bytes as f64 / 1e6;
         write!(
             f,
-            "{parts} parts, {:.1} MB of log, {events} events",
-            *bytes as f64 / 1e6
+            "{parts} parts, {batches} batches of {megabytes:.1} MB, {events} events"
         )
     }
 }
 
-/// See the module.
+/// See the module. Each proof goes on where the one before has ended; [`Self::whole`] begins from nothing.
 pub(crate) struct Proof {
     realm: &'static str,
-    files: PathBuf,
     schema: Arc<Schema>,
-    following: Following,
     source: Option<(String, Source)>,
-    /// What bases knew of the ledger, as far as it was read from that source.
+    following: Following,
+    /// What was proven of what is read from that source.
+    verification: Verification,
+    ledger: Audit,
     views: Views,
+    grief: Grief,
     /// Who was frozen in this round, and what stood there when it woke.
     pub(crate) woken: Option<Woken>,
+    /// What it took.
+    pub(crate) times: Times,
 }
 
 impl Proof {
-    pub(crate) fn begin(realm: &'static str, files: PathBuf, schema: Arc<Schema>) -> Self {
+    pub(crate) fn begin(realm: &'static str, files: &Path, schema: Arc<Schema>) -> Self {
         Self {
             realm,
-            following: Following::new(&files),
-            files,
+            following: Following::new(files),
             schema,
             source: None,
+            verification: Verification::default(),
+            ledger: Audit::default(),
             views: Views::default(),
+            grief: Grief::default(),
             woken: None,
+            times: Times::default(),
         }
     }
 
     /// Proves that everything stands as it has to, or says what does not.
     pub(crate) async fn after_a_round(&mut self, nats: &str, logs: &Path) -> Result<Size, String> {
+        let mut since = Instant::now();
         self.following.look().map_err(told)?;
-        let woken = self.woken.take();
-        let source = self.source(nats).await;
+        self.connect(nats).await;
+        let (_, source) = self.source.as_ref().expect("it was just made");
         archived(source).await?;
-        if let Some(woken) = woken {
+        if let Some(woken) = self.woken.take() {
             woken.harmed_nothing(source).await?;
         }
-        let report = verified(source).await?;
-        let (store, schema) = (source.store.clone(), Arc::clone(&self.schema));
-        let checked = self.following.check(&store, &schema).await;
+        self.times.lap(Doing::Archiving, &mut since);
+        let verification = &mut self.verification;
+        let report = verified(async || verification.look(source).await).await?;
+        self.times.lap(Doing::Verifying, &mut since);
+        let checked = self.following.check(&source.store, &self.schema).await;
         clean(&checked.map_err(told)?)?;
-        balanced(&store, &mut self.views).await?;
-        without_grief(logs)?;
+        self.times.lap(Doing::Checking, &mut since);
+        balanced(&source.store, &mut self.ledger, &mut self.views).await?;
+        self.times.lap(Doing::Auditing, &mut since);
+        self.grief.look(logs)?;
+        self.times.lap(Doing::Reading, &mut since);
         let total = |figure: fn(&annals::verify::OwnerReport) -> u64| report.owners.values().map(figure).sum();
         Ok(Size {
             parts: report.parts,
+            batches: total(|owner| owner.batches),
             bytes: total(|owner| owner.bytes),
             events: total(|owner| owner.events),
         })
     }
 
-    /// Holds all files against the archive, from their beginnings.
-    pub(crate) async fn whole(&self, schema: &Schema) -> Result<(), String> {
+    /// Proves everything from nothing: that it comes to what the proofs of the rounds came to, each from where the one before
+    /// had ended.
+    pub(crate) async fn whole(&mut self) -> Result<(), String> {
+        let mut since = Instant::now();
         let (_, source) = self.source.as_ref().ok_or("nothing was proven")?;
-        let checked = check(&self.files, &source.store, schema).await;
+        let report = verify_from(source, self.verification.checkpoint())
+            .await
+            .map_err(told)?;
+        if !report.is_clean() {
+            return Err(format!("from nothing the log is not as it should be:\n{report}"));
+        }
+        let checked = self.following.check_whole(&source.store, &self.schema).await;
         let checked = checked.map_err(told)?;
         println!("{checked}");
         clean(&checked)?;
         if checked.shown == 0 {
             return Err("nobody was shown anything".to_owned());
         }
-        let mut views = Views::default();
-        balanced(&source.store, &mut views).await?;
+        let (mut ledger, mut views) = (Audit::default(), Views::default());
+        balanced(&source.store, &mut ledger, &mut views).await?;
         let report = views.report();
         println!("{report}");
         if report.compared == 0 {
             return Err("the ledger told nobody anything".to_owned());
         }
+        let on_the_way = self.views.report();
+        if report.compared < on_the_way.compared || report.exchanges < on_the_way.exchanges {
+            return Err(format!("on the way more was known of the ledger:\n{on_the_way}"));
+        }
+        self.times.lap(Doing::ProvingAnew, &mut since);
         Ok(())
     }
 
-    async fn source(&mut self, nats: &str) -> &Source {
+    /// Connects to a realm that is reached by another address than before: what is to be read further is read through the
+    /// connection that it was begun with, so that everything begins from nothing.
+    async fn connect(&mut self, nats: &str) {
         if self.source.as_ref().is_none_or(|(at, _)| at != nats) {
             self.source = Some((nats.to_owned(), source(self.realm, nats).await));
-            // What was read is read through the connection that it was begun with.
+            self.following.forget_archive();
+            self.verification = Verification::default();
+            self.ledger = Audit::default();
             self.views = Views::default();
         }
-        &self.source.as_ref().expect("it was just made").1
     }
 }
 
@@ -144,8 +190,8 @@ fn clean(checked: &CheckReport) -> Result<(), String> {
 }
 
 /// Nothing of what players hold was lost, made twice, or told otherwise than it is.
-async fn balanced(store: &Store, views: &mut Views) -> Result<(), String> {
-    let audited = audit(store).await.map_err(told)?;
+async fn balanced(store: &Store, ledger: &mut Audit, views: &mut Views) -> Result<(), String> {
+    let audited: Report = ledger.look(store).await.map_err(told)?;
     if audited.found > 0 {
         let findings: Vec<String> = audited.findings.iter().map(ToString::to_string).collect();
         return Err(format!("the ledger is not balanced: {}", findings.join("; ")));
@@ -192,10 +238,10 @@ async fn inspect(source: &Source, owner: OwnerId) -> Option<BatchNumber> {
 }
 
 /// Verifies all logs, and that every holder's state was compared.
-async fn verified(source: &Source) -> Result<VerifyReport, String> {
+async fn verified(mut look: impl AsyncFnMut() -> Result<VerifyReport, VerifyError>) -> Result<VerifyReport, String> {
     let mut tries = 1;
     loop {
-        let report = match verify(source).await {
+        let report = match look().await {
             Ok(report) => report,
             // The server that was asked may have just become another.
             Err(error) if tries < VERIFICATIONS => {
@@ -215,21 +261,44 @@ async fn verified(source: &Source) -> Result<VerifyReport, String> {
                 "the log is not as it should be (all compared: {compared}):\n{report}"
             ));
         }
+        println!("verified again: {report}");
         tries += 1;
         sleep(AGAIN * 10).await;
     }
 }
 
-fn without_grief(logs: &Path) -> Result<(), String> {
-    for entry in fs::read_dir(logs).map_err(told)? {
-        let path = entry.map_err(told)?.path();
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let found = text.lines().find(|line| GRIEF.iter().any(|grief| line.contains(grief)));
-        if let Some(line) = found {
-            return Err(format!("{} says: {line}", path.display()));
+/// What processes write, as far as it was read.
+#[derive(Default)]
+struct Grief {
+    read: BTreeMap<PathBuf, u64>,
+}
+
+impl Grief {
+    /// Reads on, and sees that no process has come to grief.
+    fn look(&mut self, logs: &Path) -> Result<(), String> {
+        for entry in fs::read_dir(logs).map_err(told)? {
+            let path = entry.map_err(told)?.path();
+            let (mut file, read) = (
+                File::open(&path).map_err(told)?,
+                self.read.entry(path.clone()).or_default(),
+            );
+            // A log that was begun anew is read anew.
+            if file.metadata().map_err(told)?.len() < *read {
+                *read = 0;
+            }
+            file.seek(SeekFrom::Start(*read)).map_err(told)?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(told)?;
+            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            let text = String::from_utf8_lossy(&bytes[..whole]);
+            let found = text.lines().find(|line| GRIEF.iter().any(|grief| line.contains(grief)));
+            if let Some(line) = found {
+                return Err(format!("{} says: {line}", path.display()));
+            }
+            *read += whole as u64;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// All that an error says.

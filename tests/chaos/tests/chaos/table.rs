@@ -9,7 +9,7 @@ use std::{
 use annals::bots::{BotsReport, Gap};
 use annals_host::nats::ServerCount;
 
-use crate::{faults::Fault, promises::Size};
+use crate::{faults::Fault, promises::Size, times::Times};
 
 /// One round that was proven.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,8 @@ struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: BTreeMap<(usize, Fault), Row>,
+    /// Where the time went.
+    pub(crate) times: Times,
 }
 
 impl Table {
@@ -80,13 +82,13 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "| servers | fault | rounds | bots interrupted | p50 s | p99 s | max s | all back within s | entity parts | log MB |"
+            "| servers | fault | rounds | bots interrupted | p50 s | p99 s | max s | all back within s | entity parts | batches | log MB |"
         )?;
-        writeln!(f, "|---|---|---|---|---|---|---|---|---|---|")?;
+        writeln!(f, "|---|---|---|---|---|---|---|---|---|---|---|")?;
         for ((servers, fault), row) in &self.rows {
             writeln!(
                 f,
-                "| {servers} | {fault} | {} | {} of {} | {:.1} | {:.1} | {:.1} | {:.1} | {} | {} |",
+                "| {servers} | {fault} | {} | {} of {} | {:.1} | {:.1} | {:.1} | {:.1} | {} | {} | {} |",
                 row.rounds,
                 row.gaps.len(),
                 row.bots,
@@ -95,10 +97,11 @@ impl fmt::Display for Table {
                 row.quantile(100),
                 row.back.as_secs_f64(),
                 row.span(|size| size.parts as f64),
+                row.span(|size| size.batches as f64),
                 row.span(|size| size.bytes as f64 / 1e6),
             )?;
         }
         let rounds: u64 = self.rows.values().map(|row| row.rounds).sum();
-        write!(f, "{rounds} rounds")
+        write!(f, "{rounds} rounds; each took on average {}", self.times)
     }
 }

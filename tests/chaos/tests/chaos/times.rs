@@ -1,0 +1,113 @@
+//! Where the time of a round goes.
+
+use std::{
+    fmt,
+    ops::AddAssign,
+    time::{Duration, Instant},
+};
+
+/// The times of a round, or of many.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    rounds: u32,
+    spent: [Duration; Doing::ALL.len()],
+}
+
+/// What time is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// Starting a realm and logging everybody in, and ending it.
+    Setting,
+    /// Playing before a fault.
+    Playing,
+    /// From a fault to everybody playing again.
+    Recovering,
+    /// Seeing that they go on to.
+    Settling,
+    /// Waiting until what was logged is archived, and seeing that who was frozen has appended nothing.
+    Archiving,
+    /// Verifying all logs.
+    Verifying,
+    /// Holding what bots were shown against the archive.
+    Checking,
+    /// Holding the ledger, and what bases know of it, against its entries.
+    Auditing,
+    /// Reading what processes have said.
+    Reading,
+    /// Proving everything from nothing.
+    ProvingAnew,
+}
+
+impl Doing {
+    const ALL: [Self; 10] = [
+        Self::Setting,
+        Self::Playing,
+        Self::Recovering,
+        Self::Settling,
+        Self::Archiving,
+        Self::Verifying,
+        Self::Checking,
+        Self::Auditing,
+        Self::Reading,
+        Self::ProvingAnew,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Setting => "set-up",
+            Self::Playing => "playing",
+            Self::Recovering => "recovery",
+            Self::Settling => "settling",
+            Self::Archiving => "archiving",
+            Self::Verifying => "verifying",
+            Self::Checking => "shown",
+            Self::Auditing => "ledger",
+            Self::Reading => "logs",
+            Self::ProvingAnew => "proof from nothing",
+        }
+    }
+}
+
+impl Times {
+    /// Adds time.
+    pub(crate) fn add(&mut self, doing: Doing, time: Duration) {
+        self.spent[doing as usize] += time;
+    }
+
+    /// Adds the time since a moment, which becomes now.
+    pub(crate) fn lap(&mut self, doing: Doing, since: &mut Instant) {
+        let now = Instant::now();
+        self.add(doing, now - *since);
+        *since = now;
+    }
+
+    /// Notes that a round is over.
+    pub(crate) fn count_round(&mut self) {
+        self.rounds += 1;
+    }
+}
+
+impl AddAssign for Times {
+    fn add_assign(&mut self, more: Self) {
+        self.rounds += more.rounds;
+        self.spent
+            .iter_mut()
+            .zip(more.spent)
+            .for_each(|(sum, more)| *sum += more);
+    }
+}
+
+/// Seconds per round.
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = |time: Duration| (time / self.rounds.max(1)).as_secs_f64();
+        write!(f, "{:.1} s", each(self.spent.iter().sum()))?;
+        for doing in Doing::ALL {
+            let time = each(self.spent[doing as usize]);
+            if time >= 0.05 {
+                write!(f, ", {} {time:.1}", doing.title())?;
+            }
+        }
+        Ok(())
+    }
+}
