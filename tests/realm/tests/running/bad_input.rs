@@ -35,7 +35,7 @@ const AWAY: Duration = Duration::from_secs(30);
 const QUIET: Duration = Duration::from_millis(2_500);
 
 /// How long a process may take to notice that its disk is full.
-const NOTICED: Duration = Duration::from_secs(20);
+pub(crate) const NOTICED: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_realm_in_which_people_play_bears_all_of_it() {
@@ -393,7 +393,7 @@ async fn bus_away(realm: &mut Played) {
 }
 
 /// Waits until nobody is shown anything, as the gate has it where nothing can be logged.
-async fn falls_quiet(realm: &Played) {
+pub(crate) async fn falls_quiet(realm: &Played) {
     let (mut shown, mut since) = (realm.shown(), Instant::now());
     until(NOTICED, "nothing to be shown that is not logged", || {
         if realm.shown() != shown {

@@ -10,6 +10,7 @@ mod bad_input;
 mod beginning;
 mod disks;
 mod draining;
+mod full_disks;
 mod hands;
 mod lives;
 mod lost;

@@ -1,0 +1,77 @@
+//! Full disks under three nats-servers that keep every message three times: under the stream's leader, then under all of them.
+
+use annals_host::{health::Readiness, log::History, nats::ServerCount, process::SHARD};
+
+use crate::{
+    bad_input::{NOTICED, falls_quiet, skipped},
+    disks::SmallDisk,
+    played::{Played, are_built, until},
+};
+
+/// The servers, and where below the realm's folder each has its disk.
+const SERVERS: [(&str, &str); 3] = [("n1", "nats/n1"), ("n2", "nats/n2"), ("n3", "nats/n3")];
+
+/// How long people play on while one of the disks is full.
+const PLAYED: u64 = 200;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_realm_outlives_a_full_disk_under_the_leader_and_under_all_of_three_servers() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start(ServerCount::Three, &SERVERS.map(|(_, disk)| disk)).await;
+    let disks = |realm: &Played| SERVERS.map(|(_, disk)| realm.disk(disk).is_some()) == [true; 3];
+    if !disks(&realm) {
+        realm.prove().await;
+        return skipped();
+    }
+    let leader = leader(&realm).await.expect("the stream has a leader");
+    println!("{leader} leads");
+    let (full, others): (Vec<_>, Vec<_>) = SERVERS.into_iter().partition(|(name, _)| *name == leader);
+    disk(&realm, full[0].1).fill();
+    let shown = realm.shown();
+    until(NOTICED, "people to play on with one full disk of three", || {
+        realm.shown() > shown + PLAYED
+    })
+    .await;
+    realm.plays_on("a full disk under one of three servers").await;
+    println!("{:?} leads", self::leader(&realm).await);
+
+    for (_, path) in others {
+        disk(&realm, path).fill();
+    }
+    falls_quiet(&realm).await;
+    for holder in ["base-1", "base-2", "cell-1", "cell-2"] {
+        until(NOTICED, "holders to say why nothing is shown", || {
+            realm.log_of(holder).contains("the log stands still")
+        })
+        .await;
+    }
+    for service in ["base", "cell"] {
+        realm
+            .say(service, 2, |is| matches!(is, Readiness::Waiting { .. }))
+            .await;
+    }
+    for (_, path) in SERVERS {
+        disk(&realm, path).free();
+    }
+    realm.realm.nats_servers().restart().await.expect("they start again");
+    realm.plays_on("full disks under all of three servers").await;
+    let report = realm.prove().await;
+    assert!(
+        report.bots.iter().all(|bot| bot.ended.is_empty()),
+        "no session was lost"
+    );
+}
+
+fn disk<'r>(realm: &'r Played, path: &str) -> &'r SmallDisk {
+    realm.disk(path).expect("it is mounted")
+}
+
+/// The name of the server that leads the realm's stream.
+async fn leader(realm: &Played) -> Option<String> {
+    let (bus, ..) = realm.bus();
+    let history = History::find(&bus, &realm.realm.plan().realm, SHARD).await.ok()??;
+    let info = history.stream().get_info().await.ok()?;
+    info.cluster?.leader
+}
