@@ -153,7 +153,7 @@ pub(crate) fn block_key(segment: &Segment, place: usize) -> Vec<u8> {
 }
 
 /// Leaves from `from` on that are not sealed, in order, with what is stored of each: as many as are there, up to about
-/// `budget` bytes; none only where there are no more.
+/// `budget` bytes; none only where there are no more. What was read of the store is given, though it may be more.
 ///
 /// # Errors
 /// As the transaction's reads; [`StoreError::Corrupt`] when a chunk is missing.
@@ -172,9 +172,6 @@ pub async fn read_loose(
         for (key, value) in &page.rows {
             let (leaf, chunk) = crate::layout::archive::leaf_of(key)?;
             if found.last().is_none_or(|(last, _)| *last != leaf) {
-                if bytes >= budget {
-                    return Ok(found);
-                }
                 found.push((leaf, Vec::new()));
                 chunks = 0;
             }
@@ -189,6 +186,11 @@ pub async fn read_loose(
             }
         }
         match page.rows.last().filter(|_| page.more) {
+            // The last of them may go on in the next page.
+            Some(_) if bytes >= budget && found.len() > 1 => {
+                found.pop();
+                return Ok(found);
+            }
             Some((last, _)) => range = KeyRange::new(key_after(last), range.end.clone()),
             None => return Ok(found),
         }

@@ -41,6 +41,31 @@ fn loose(realm: &Realm, from: u64) -> Vec<(LeafIndex, Vec<u8>)> {
 }
 
 #[test]
+fn leaves_that_are_not_sealed_are_read_whole_in_any_portions() {
+    for (batches, size) in [(200, 300), (100, 250_000), (90, 150_000)] {
+        let (realm, ..) = written(batches, size);
+        let all = loose(&realm, 0);
+        for budget in [1, 60_000, 5 << 20] {
+            let (mut read, mut portions) = (Vec::new(), 0);
+            loop {
+                let from = LeafIndex(read.len() as u64);
+                let next = |transaction: Transaction| async move {
+                    archive::read_loose(&transaction, SHARD, from, budget).await
+                };
+                let more = immediate(realm.store.read(next)).expect("the store answers");
+                if more.is_empty() {
+                    break;
+                }
+                read.extend(more);
+                portions += 1;
+            }
+            assert!(read == all, "{batches} batches of {size} bytes, {budget} at a time");
+            assert!(budget > 60_000 || portions > 1, "{portions} portions");
+        }
+    }
+}
+
+#[test]
 fn segments_follow_one_another_and_name_what_they_hold() {
     let (mut realm, base, cell) = written(100, 2_000);
     let before: Vec<(LeafIndex, Vec<u8>)> = loose(&realm, 0);
