@@ -22,4 +22,5 @@ pub use v1::{
     event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
     image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, Sent},
     ledger,
+    thinned::{Thinned, calls_made},
 };

@@ -6,4 +6,5 @@ pub mod change;
 pub mod event;
 pub mod image;
 pub mod ledger;
+pub mod thinned;
 pub mod value;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_event::{Batch, Body, Link, Subject};
+use annals_event::{Batch, Header, Link, Thinned, calls_made};
 use annals_ids::{Address, CallNumber};
 
 /// Looks for consistent cuts, while the archive's batches pass by in their order.
@@ -26,19 +26,20 @@ struct Made {
 impl Cuts {
     /// Takes the next batch. Whether the archive up to and with it is a consistent cut.
     pub fn take(&mut self, batch: &Batch) -> bool {
-        for event in &batch.events {
-            let Body::Called { to, number, .. } = &event.body else {
-                continue;
-            };
-            let from = match event.subject {
-                Subject::Owner => Address::Owner(batch.header.owner),
-                Subject::Entity(entity, part) => Address::of(entity, part),
-            };
-            let link = Link { from, to: *to };
+        self.take_calls(&batch.header, calls_made(batch))
+    }
+
+    /// As [`Self::take`], of a batch whose events were let go: which calls it made is kept (rule F14).
+    pub fn take_thinned(&mut self, batch: &Thinned) -> bool {
+        self.take_calls(&batch.header, batch.calls.iter().copied())
+    }
+
+    fn take_calls(&mut self, header: &Header, made: impl Iterator<Item = (Link, CallNumber)>) -> bool {
+        for (link, number) in made {
             self.made.entry(link).or_default().insert(number.0);
-            self.unmade.remove(&(link, *number));
+            self.unmade.remove(&(link, number));
         }
-        for consumed in &batch.header.consumed {
+        for consumed in &header.consumed {
             // What a client calls is in no log before it is taken (rule C8).
             if matches!(consumed.from, Address::Client(_)) {
                 continue;

@@ -6,7 +6,7 @@
 
 mod archiving;
 mod attempt;
-mod effects;
+pub(crate) mod effects;
 mod log;
 mod snapshot;
 
@@ -27,9 +27,10 @@ use crate::{ledger::Breach, migrations::Migrations};
 pub use archiving::Archived;
 use archiving::Archiving;
 use attempt::Attempt;
+pub(crate) use attempt::find_cell;
 use log::Log;
 
-use crate::sealing::Sealer;
+use crate::{retention::Retention, sealing::Sealer};
 
 /// How often a commit is tried that lost against another transaction, or whose store did not answer. With the pauses it is
 /// half a minute.
@@ -265,6 +266,12 @@ impl Folder {
     #[must_use]
     pub fn sealer(&self) -> Sealer {
         Sealer::new(self.store.clone(), self.shard, self.term)
+    }
+
+    /// Lets go of what this one archives, for as long as nobody supersedes it.
+    #[must_use]
+    pub fn retention(&self) -> Retention {
+        Retention::new(self.store.clone(), self.shard, self.term)
     }
 
     /// Takes a message of the stream, in the stream's order.

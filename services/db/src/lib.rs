@@ -15,6 +15,7 @@ mod migrations;
 mod query;
 mod recovery;
 mod restoring;
+mod retention;
 mod returns;
 mod sealing;
 mod stored;
@@ -26,7 +27,8 @@ pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, tak
 pub use migrations::{Migrations, read_records, read_schema};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, read_position, recover};
-pub use restoring::{Extent, RestoreError, Restoring, Row, read_unlogged};
+pub use restoring::{Extent, RestoreError, Restoring, Row, check_horizon, horizon_of, read_unlogged};
+pub use retention::{Kind, Progress as RetentionProgress, Retention, read_floor, read_horizon};
 pub use returns::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 pub use sealing::{Sealer, leaf};
 pub use stored::{StoredEntity, Unfit, read as read_stored};

@@ -4,7 +4,7 @@
 use annals_event::{Batch, Image, Impossible, Malformed, OwnerState, Reader};
 use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction,
+    Kept, KeyRange, Order, Store, StoreError, Transaction,
     archive::ArchiveReader,
     key_after,
     layout::{
@@ -17,6 +17,7 @@ use annals_store::{
 use thiserror::Error;
 
 use crate::migrations::Migrations;
+use crate::retention::read_floor;
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -24,8 +25,9 @@ const PAGE: usize = 256;
 /// Batches read in one transaction: well within the 5 s that one may last.
 const BATCHES_AT_ONCE: usize = 64;
 
-/// How often a snapshot is read that is replaced meanwhile, each time by a newer one that takes thousands of batches.
-const SNAPSHOT_READINGS: usize = 10;
+/// How often a snapshot or a floor is read that is replaced meanwhile, each time by a newer one that takes thousands of
+/// batches.
+const READINGS: usize = 10;
 
 /// Why an owner's state could not be rebuilt.
 #[derive(Debug, Error)]
@@ -58,6 +60,19 @@ pub enum RecoveryError {
         /// Which batch.
         batch: BatchNumber,
     },
+    /// The events of an archived batch were let go, and nothing that stands behind it was found.
+    #[error(
+        "the events of batch {batch} of owner {owner} were let go by retention, and no later state of it is there: restore it from a backup"
+    )]
+    LetGo {
+        /// Whose state.
+        owner: OwnerId,
+        /// Which batch.
+        batch: BatchNumber,
+    },
+    /// What is archived ends before the floor, as it does while a realm is restored.
+    #[error("what is archived of owner {} ends below its floor, batch {}", .0.owner, .0.tail.batch)]
+    BelowFloor(Box<OwnerState>),
     /// The archive is not that of one run of one core.
     #[error("the archive contradicts itself; this is a defect, or it was edited")]
     Impossible(#[from] Impossible),
@@ -83,10 +98,34 @@ pub async fn recover(
     owner: OwnerId,
     kind: impl Into<OwnerKind>,
 ) -> Result<Recovered, RecoveryError> {
-    let mut state = read_snapshot(store, owner, kind.into()).await?;
-    let cursor = read_cursor(store, owner)
-        .await
-        .map_err(|source| RecoveryError::Store { owner, source })?;
+    let kind = kind.into();
+    for _ in 1..READINGS {
+        match recover_once(store, shard, owner, kind).await {
+            // The floor has risen since it was looked for.
+            Err(RecoveryError::LetGo { .. }) => {}
+            recovered => return recovered,
+        }
+    }
+    recover_once(store, shard, owner, kind).await
+}
+
+async fn recover_once(
+    store: &Store,
+    shard: Shard,
+    owner: OwnerId,
+    kind: OwnerKind,
+) -> Result<Recovered, RecoveryError> {
+    let mut state = read_snapshot(store, owner, kind).await?;
+    let failed = |source| RecoveryError::Store { owner, source };
+    let cursor = read_cursor(store, owner).await.map_err(failed)?;
+    if kind == OwnerKind::Cell
+        && let Some(floor) = read_floor(store, shard, owner, state.tail.batch).await?
+    {
+        if floor.tail.batch > cursor.batch {
+            return Err(RecoveryError::BelowFloor(Box::new(floor)));
+        }
+        state = floor;
+    }
     let mut migrations = None;
     while state.tail.batch < cursor.batch {
         let batches = read_archived(store, shard, owner, state.tail.batch, BATCHES_AT_ONCE).await?;
@@ -94,11 +133,13 @@ pub async fn recover(
         if batches.is_empty() {
             return Err(RecoveryError::Missing { owner, batch: next });
         }
-        for (_, bytes) in batches {
+        for (_, kept) in batches {
             // More may have been archived meanwhile. What a batch says its number is does not end this: it may be damaged.
             if state.tail.batch >= cursor.batch {
                 break;
             }
+            let batch = state.tail.batch.next();
+            let bytes = kept.whole().ok_or(RecoveryError::LetGo { owner, batch })?;
             let batch = read_batch(owner, &bytes)?;
             if migrations.is_none() && state.goes_over(&batch.header)? {
                 let read = Migrations::read(store).await;
@@ -124,7 +165,7 @@ pub async fn read_archived(
     owner: OwnerId,
     after: BatchNumber,
     limit: usize,
-) -> Result<Vec<(LeafIndex, Vec<u8>)>, RecoveryError> {
+) -> Result<Vec<(LeafIndex, Kept)>, RecoveryError> {
     let work = |transaction: Transaction| async move {
         let places = archive::places_after(owner, after);
         let page = transaction
@@ -138,7 +179,7 @@ pub async fn read_archived(
             expected = expected.next();
             let leaf = archive::decode_place(&place)?;
             match reader.batch(leaf, owner, expected).await? {
-                Some(bytes) if key == archive::place_key(owner, expected) => batches.push((leaf, bytes)),
+                Some(kept) if key == archive::place_key(owner, expected) => batches.push((leaf, kept)),
                 _ => return Ok(Err(expected)),
             }
         }
@@ -190,7 +231,7 @@ fn read_batch(owner: OwnerId, bytes: &[u8]) -> Result<Batch, RecoveryError> {
 async fn read_snapshot(store: &Store, owner: OwnerId, kind: OwnerKind) -> Result<OwnerState, RecoveryError> {
     let failed = |source| RecoveryError::Store { owner, source };
     let mut position = read_position(store, owner).await.map_err(failed)?;
-    for _ in 0..SNAPSHOT_READINGS {
+    for _ in 0..READINGS {
         let Some(found) = position else {
             return Ok(OwnerState::new(owner, kind));
         };
@@ -204,29 +245,64 @@ async fn read_snapshot(store: &Store, owner: OwnerId, kind: OwnerKind) -> Result
 }
 
 async fn read_area(store: &Store, owner: OwnerId, at: Position) -> Result<OwnerState, RecoveryError> {
+    let batch = at.batch;
+    let own = read_own(store, owner, &snapshots::own_key(owner, at.area)).await?;
+    let own = own.ok_or(RecoveryError::Missing { owner, batch })?;
+    read_entities(store, own, snapshots::entities(owner, at.area), snapshots::entity_of).await
+}
+
+/// An owner's own state as it is stored under `key`, if it is.
+pub(crate) async fn read_own(store: &Store, owner: OwnerId, key: &[u8]) -> Result<Option<OwnerState>, RecoveryError> {
+    let own = store.read(|transaction| async move { read_chunks(&transaction, key).await });
+    let own = own.await.map_err(|source| RecoveryError::Store { owner, source })?;
+    let damaged = |source| RecoveryError::Damaged {
+        owner,
+        what: "a stored state".into(),
+        source,
+    };
+    own.map(|own| OwnerState::read_own(&own)).transpose().map_err(damaged)
+}
+
+/// Puts the entities in `range` into an owner's own state.
+pub(crate) async fn read_entities(
+    store: &Store,
+    mut state: OwnerState,
+    range: KeyRange,
+    entity_of: fn(&[u8]) -> Result<EntityId, StoreError>,
+) -> Result<OwnerState, RecoveryError> {
+    let owner = state.owner;
     let failed = |source| RecoveryError::Store { owner, source };
-    let own_key = &snapshots::own_key(owner, at.area);
-    let own = store.read(|transaction| async move { read_chunks(&transaction, own_key).await });
-    let own = own.await.map_err(failed)?.unwrap_or_default();
-    let damaged = |what: String| move |source| RecoveryError::Damaged { owner, what, source };
-    let mut state = OwnerState::read_own(&own).map_err(damaged("the snapshot".into()))?;
-    for (entity, bytes) in read_images(store, owner, at).await.map_err(failed)? {
-        let mut reader = Reader::new(&bytes);
-        let image = Image::read(&mut reader).and_then(|image| reader.finish("end of image").map(|()| image));
-        state.restore(entity, image.map_err(damaged(format!("the image of entity {entity}")))?);
+    for (entity, bytes) in read_images(store, range, entity_of).await.map_err(failed)? {
+        let image = read_image(&bytes).map_err(|source| RecoveryError::Damaged {
+            owner,
+            what: format!("the image of entity {entity}"),
+            source,
+        })?;
+        state.restore(entity, image);
     }
     Ok(state)
 }
 
-async fn read_images(store: &Store, owner: OwnerId, at: Position) -> Result<Vec<(EntityId, Vec<u8>)>, StoreError> {
+/// Reads an image that is stored by itself.
+pub(crate) fn read_image(bytes: &[u8]) -> Result<Image, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let image = Image::read(&mut reader)?;
+    reader.finish("end of image")?;
+    Ok(image)
+}
+
+async fn read_images(
+    store: &Store,
+    mut range: KeyRange,
+    entity_of: fn(&[u8]) -> Result<EntityId, StoreError>,
+) -> Result<Vec<(EntityId, Vec<u8>)>, StoreError> {
     let mut images: Vec<(EntityId, Vec<u8>)> = Vec::new();
-    let mut range = snapshots::entities(owner, at.area);
     loop {
         let rows = &range;
         let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
         let page = store.read(read).await?;
         for (key, value) in &page.rows {
-            let entity = snapshots::entity_of(key)?;
+            let entity = entity_of(key)?;
             match images.last_mut().filter(|(last, _)| *last == entity) {
                 Some((_, bytes)) => bytes.extend_from_slice(value),
                 None => images.push((entity, value.to_vec())),

@@ -7,14 +7,14 @@
 //! Nothing of the realm that the archive was taken from must be mistaken for the restored one's. So numbers that it may have
 //! given out since are never given out again, and each owner's epoch is higher than any that was ever granted of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use annals_def::Schema;
-use annals_event::{Batch, Malformed, merkle::Frontier};
-use annals_ids::{BatchNumber, DatabaseId, Epoch, Hash, LeafIndex, OwnerId, ProcessId, Shard};
+use annals_event::{Batch, Malformed, Thinned, merkle::Frontier};
+use annals_ids::{BatchNumber, DatabaseId, Epoch, Hash, LeafIndex, OwnerId, ProcessId, Shard, WallTime};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    Kept, KeyRange, Order, Store, StoreError, Transaction, key_after,
     layout::{
         archive::{Tree, tree_key},
         chunks,
@@ -23,6 +23,7 @@ use annals_store::{
         lineage::{self, Lineage},
         migrations::{self, MigrationRecord},
         owners::{self, OpeningRecord, OwnerRecord},
+        retention::{self, Horizon},
     },
     limits::KEYS_END,
 };
@@ -32,6 +33,7 @@ use crate::{
     Alarm, FoldError, Folder, Migrations, RecoveryError, Sealer, StoredEntity,
     migrating::{MigrateError, convert_all},
     recovery::recover,
+    retention::{Kind, read_parts, read_retained},
     stored,
 };
 
@@ -99,6 +101,24 @@ pub enum RestoreError {
     /// The archive does not fold.
     #[error("the archive does not fold: {0}")]
     Unsound(Alarm),
+    /// The realm cannot be cut off there.
+    #[error(
+        "leaf {leaves} lies before the horizon: retention has let go of what cells did in the first {horizon} leaves of the archive (batches up to {wall} ms since 1970), so that this backup is restored to leaf {horizon} or beyond; one that was made earlier may reach further back"
+    )]
+    BeforeHorizon {
+        /// How many leaves were asked for.
+        leaves: u64,
+        /// How many there have to be at least.
+        horizon: u64,
+        /// The latest wall time of what was let go.
+        wall: WallTime,
+    },
+    /// A batch has lost its events that must have them.
+    #[error("the events of leaf {leaf} are gone, and nothing stands in for them: the backup is damaged")]
+    LetGo {
+        /// Which leaf.
+        leaf: LeafIndex,
+    },
     /// Not every leaf became part of the restored archive.
     #[error("only {folded} of {leaves} leaves could be folded: a batch is missing or void")]
     Short {
@@ -128,7 +148,7 @@ pub enum RestoreError {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn read_unlogged(store: &Store) -> Result<Vec<Row>, StoreError> {
+pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for prefix in UNLOGGED {
         read_rows(store, KeyRange::prefix(&[prefix]), &mut rows).await?;
@@ -152,7 +172,19 @@ pub async fn read_unlogged(store: &Store) -> Result<Vec<Row>, StoreError> {
             rows.extend(chunks(&key, &begun).map(|(key, piece)| (key, piece.to_vec())));
         }
     }
+    // The archive did, once: what it held is let go.
+    rows.extend(read_retained(store, shard).await?);
     Ok(rows)
+}
+
+/// Up to where the archive was let go to which such rows belong.
+///
+/// # Errors
+/// When a row cannot be read.
+pub fn horizon_of(rows: &[Row], shard: Shard) -> Result<Option<Horizon>, StoreError> {
+    let wanted = retention::horizon_key(shard);
+    let row = rows.iter().find(|(key, _)| *key == wanted);
+    row.map(|(_, value)| Horizon::decode(value)).transpose()
 }
 
 /// The schemas among such rows, by fingerprint.
@@ -203,6 +235,10 @@ pub struct Restoring {
     folding: Option<(Hash, Folder, Sealer)>,
     /// The tree over what was taken.
     tree: Frontier,
+    /// Up to where events may be gone.
+    horizon: Option<Horizon>,
+    /// The owners whose events may be gone up to there.
+    passing: BTreeSet<OwnerId>,
 }
 
 impl Restoring {
@@ -218,6 +254,8 @@ impl Restoring {
         if !store.read(first).await?.rows.is_empty() {
             return Err(RestoreError::NotEmpty);
         }
+        let horizon = horizon_of(rows, shard)?;
+        check_horizon(horizon, extent.leaves)?;
         let ahead = ahead(rows, extent)?;
         let mut adapted = Vec::new();
         for (key, value) in rows {
@@ -242,6 +280,8 @@ impl Restoring {
             shard,
             folding: None,
             tree: Frontier::new(),
+            horizon,
+            passing: passing(rows)?,
         })
     }
 
@@ -249,12 +289,12 @@ impl Restoring {
     ///
     /// # Errors
     /// When it is not the next one, or what came before it cannot be folded.
-    pub async fn take(&mut self, leaf: LeafIndex, bytes: Vec<u8>) -> Result<(), RestoreError> {
+    pub async fn take(&mut self, leaf: LeafIndex, kept: Kept) -> Result<(), RestoreError> {
         let expected = LeafIndex(self.tree.size());
         if leaf != expected {
             return Err(RestoreError::Order { found: leaf, expected });
         }
-        let batch = Batch::read(&bytes).map_err(|source| RestoreError::Malformed { leaf, source })?;
+        let batch = self.read(leaf, &kept)?;
         let schema = batch.header.schema;
         self.tree.push(batch.hash);
         if self.folding.as_ref().is_none_or(|(held, ..)| *held != schema) {
@@ -267,12 +307,43 @@ impl Restoring {
             self.folding = Some((schema, folder, sealer));
         }
         if let Some((_, folder, _)) = &mut self.folding {
-            folder.offer_read(batch.header.owner, batch, bytes);
-            if folder.pending_bytes() < FOLD_BYTES {
-                return Ok(());
+            folder.offer_read(batch.header.owner, batch, kept.stored().into_owned());
+            if folder.pending_bytes() >= FOLD_BYTES {
+                self.fold().await?;
             }
         }
-        self.fold().await
+        match self.horizon.filter(|horizon| horizon.leaf == leaf) {
+            Some(horizon) => self.reach(horizon).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What there is of a batch. It is without events where they were let go.
+    fn read(&self, leaf: LeafIndex, kept: &Kept) -> Result<Batch, RestoreError> {
+        let malformed = |source| RestoreError::Malformed { leaf, source };
+        let thinned = match kept {
+            Kept::Whole(bytes) => return Batch::read(bytes).map_err(malformed),
+            Kept::Thinned(bytes) => Thinned::read(bytes).map_err(malformed)?,
+        };
+        let is_before = self.horizon.is_some_and(|horizon| leaf <= horizon.leaf);
+        if !is_before || !self.passing.contains(&thinned.header.owner) {
+            return Err(RestoreError::LetGo { leaf });
+        }
+        Ok(Batch {
+            header: thinned.header,
+            hash: thinned.hash,
+            events: Vec::new(),
+        })
+    }
+
+    /// Everything up to the horizon was taken: the database's rows take in what cells held there.
+    async fn reach(&mut self, horizon: Horizon) -> Result<(), RestoreError> {
+        self.fold().await?;
+        let parts = read_parts(&self.store, self.shard, horizon).await?;
+        if let Some((_, folder, _)) = &mut self.folding {
+            judge(folder.take_in(&parts).await?)?;
+        }
+        Ok(())
     }
 
     /// Everything was taken: the restored archive must be that of `root`, if one is given. Ends what was under way at the
@@ -333,13 +404,7 @@ impl Restoring {
             return Ok(());
         };
         while folder.has_work() {
-            for alarm in folder.commit().await?.alarms {
-                match alarm {
-                    // It was so when it happened, too.
-                    Alarm::UnknownType { .. } | Alarm::IdentifierTaken { .. } => {}
-                    alarm => return Err(RestoreError::Unsound(alarm)),
-                }
-            }
+            judge(folder.commit().await?.alarms)?;
         }
         while sealer.seal_next().await?.is_some() {}
         Ok(())
@@ -379,6 +444,44 @@ impl Restoring {
         }
         Ok((states, lives))
     }
+}
+
+fn judge(alarms: Vec<Alarm>) -> Result<(), RestoreError> {
+    for alarm in alarms {
+        match alarm {
+            // It was so when it happened, too.
+            Alarm::UnknownType { .. } | Alarm::IdentifierTaken { .. } => {}
+            alarm => return Err(RestoreError::Unsound(alarm)),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a realm with such a horizon can be restored to so many leaves.
+///
+/// # Errors
+/// When it cannot.
+pub fn check_horizon(horizon: Option<Horizon>, leaves: u64) -> Result<(), RestoreError> {
+    match horizon {
+        Some(Horizon { leaf, wall, .. }) if leaves <= leaf.0 => Err(RestoreError::BeforeHorizon {
+            leaves,
+            horizon: leaf.0 + 1,
+            wall,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The owners among such rows whose events may be let go.
+fn passing(rows: &[Row]) -> Result<BTreeSet<OwnerId>, StoreError> {
+    let all = owners::owners();
+    let mut found = BTreeSet::new();
+    for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
+        if Kind::of(OwnerRecord::decode(value)?.kind) == Kind::Passing {
+            found.insert(owners::owner_of(key)?);
+        }
+    }
+    Ok(found)
 }
 
 /// The first migration that a realm had not gone through yet when its archive ended there, by its number, and the

@@ -55,14 +55,14 @@ pub async fn record(
             if opening.number <= cursor.batch {
                 let place = transaction.get(&archive::place_key(owner, opening.number)).await?;
                 let leaf = place.map(|place| archive::decode_place(&place)).transpose()?;
-                let bytes = match leaf {
+                let kept = match leaf {
                     Some(leaf) => {
                         let mut reader = ArchiveReader::new(&transaction, shard);
                         reader.batch(leaf, owner, opening.number).await?
                     }
                     None => None,
                 };
-                if bytes.and_then(|bytes| hash_of(&bytes)) != Some(opening.hash) {
+                if kept.and_then(|kept| hash_of(kept.header())) != Some(opening.hash) {
                     return Ok(Recorded::CursorPassed);
                 }
             }

@@ -7,7 +7,7 @@ use annals_ids::{BatchNumber, LeafIndex, OwnerId, Shard};
 
 use crate::layout::{archive::leaf_key, read_chunks, segments};
 use crate::segment::{Leaf, Segment};
-use crate::{KeyRange, Order, Store, StoreError, Transaction, key_after};
+use crate::{Kept, KeyRange, Order, Store, StoreError, Transaction, key_after};
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -23,7 +23,7 @@ pub struct ArchiveReader<'a> {
     shard: Shard,
     segment: Option<Segment>,
     block: Option<(usize, Vec<Leaf>)>,
-    loose: BTreeMap<LeafIndex, Vec<u8>>,
+    loose: BTreeMap<LeafIndex, Kept>,
 }
 
 impl<'a> ArchiveReader<'a> {
@@ -39,7 +39,7 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// The bytes of a batch that is archived at `leaf`; `None` if the archive has nothing there.
+    /// What there is of a batch that is archived at `leaf`; `None` if the archive has nothing there.
     ///
     /// # Errors
     /// As the transaction's reads; [`StoreError::Corrupt`] when what is there is not what was put there.
@@ -48,15 +48,15 @@ impl<'a> ArchiveReader<'a> {
         leaf: LeafIndex,
         owner: OwnerId,
         batch: BatchNumber,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    ) -> Result<Option<Kept>, StoreError> {
         let covers = |segment: &Segment| (segment.first..=segment.last).contains(&leaf);
         if !self.segment.as_ref().is_some_and(covers) {
             if !self.loose.contains_key(&leaf) {
                 let found = read_loose(self.transaction, self.shard, leaf, LOOSE_BYTES).await?;
                 self.loose = found.into_iter().collect();
             }
-            if let Some(bytes) = self.loose.remove(&leaf) {
-                return Ok(Some(bytes));
+            if let Some(kept) = self.loose.remove(&leaf) {
+                return Ok(Some(kept));
             }
             self.block = None;
             self.segment = find_segment(self.transaction, self.shard, leaf).await?;
@@ -74,7 +74,7 @@ impl<'a> ArchiveReader<'a> {
         }
         let mut leaves = self.block.iter().flat_map(|(_, leaves)| leaves);
         let found = leaves.find(|found| (found.leaf, found.owner, found.batch) == (leaf, owner, batch));
-        Ok(found.map(|found| found.bytes.clone()))
+        Ok(found.map(|found| found.kept.clone()))
     }
 }
 
@@ -162,6 +162,19 @@ pub async fn read_loose(
     shard: Shard,
     from: LeafIndex,
     budget: usize,
+) -> Result<Vec<(LeafIndex, Kept)>, StoreError> {
+    let found = read_stored(transaction, shard, from, budget).await?;
+    Ok(found
+        .into_iter()
+        .map(|(leaf, stored)| (leaf, Kept::of(stored)))
+        .collect())
+}
+
+async fn read_stored(
+    transaction: &Transaction,
+    shard: Shard,
+    from: LeafIndex,
+    budget: usize,
 ) -> Result<Vec<(LeafIndex, Vec<u8>)>, StoreError> {
     let mut range = KeyRange::new(leaf_key(shard, from), crate::layout::archive::leaves(shard).end);
     let mut found: Vec<(LeafIndex, Vec<u8>)> = Vec::new();
@@ -197,6 +210,20 @@ pub async fn read_loose(
     }
 }
 
+/// All leaves of a segment, in their order. It is read block by block; one that was replaced meanwhile is not what its index
+/// says, and has to be looked for again.
+///
+/// # Errors
+/// When the store cannot be read; [`StoreError::Corrupt`] when that is not what was put there.
+pub async fn read_leaves(store: &Store, segment: &Segment) -> Result<Vec<Leaf>, StoreError> {
+    let mut blocks = Vec::new();
+    for place in 0..segment.blocks.len() {
+        let read = |transaction: Transaction| async move { read_block(&transaction, segment, place).await };
+        blocks.push(store.read(read).await?.unwrap_or_default());
+    }
+    segment.leaves_of(&blocks)
+}
+
 /// Puts a segment in the place of its leaves.
 ///
 /// # Errors
@@ -214,6 +241,31 @@ pub fn write_segment(transaction: &Transaction, segment: &Segment, blocks: &[Vec
     }
     let behind = LeafIndex(segment.last.0 + 1);
     transaction.clear_range(&KeyRange::new(leaf_key(shard, segment.first), leaf_key(shard, behind)))
+}
+
+/// Puts a segment in the place of one of the same leaves, if that is still the one that is there. Whether it was.
+///
+/// # Errors
+/// As the transaction's reads and writes.
+pub async fn replace_segment(
+    transaction: &Transaction,
+    former: &Segment,
+    segment: &Segment,
+    blocks: &[Vec<u8>],
+) -> Result<bool, StoreError> {
+    let shard = segment.shard;
+    assert_eq!(
+        (former.first, former.last),
+        (segment.first, segment.last),
+        "the same leaves"
+    );
+    if read_index(transaction, shard, former.last).await?.as_ref() != Some(former) {
+        return Ok(false);
+    }
+    transaction.clear_range(&KeyRange::prefix(&segments::index_key(shard, former.last)))?;
+    transaction.clear_range(&segments::blocks(shard, former.last))?;
+    write_segment(transaction, segment, blocks)?;
+    Ok(true)
 }
 
 async fn read_index(transaction: &Transaction, shard: Shard, last: LeafIndex) -> Result<Option<Segment>, StoreError> {

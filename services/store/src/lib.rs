@@ -25,6 +25,7 @@ pub mod embedded;
 mod error;
 pub mod faults;
 pub mod fdb;
+mod kept;
 mod key;
 mod largest;
 pub mod layout;
@@ -44,6 +45,7 @@ mod watches;
 
 pub use backend::{Backend, Order, Page, RangeRead, Row};
 pub use error::{Retry, StoreError};
+pub use kept::Kept;
 pub use key::{KeyRange, key_after, prefix_end};
 pub use largest::Largest;
 pub use memory::{MemoryStore, immediate};

@@ -6,7 +6,8 @@
 //! index   = shard:u16 first:u64 last:u64 earliest:u64 latest:u64 bytes:u64
 //!           runs:u32 (owner:u32 first:u64 last:u64)*
 //!           blocks:u32 (owner:u32 batch:u64 bytes:u32 stored:u32 hash)*
-//! block   = zstd of (leaf:u64 owner:u32 batch:u64 wall:u64 length:u32 bytes)*
+//! block   = zstd of (leaf:u64 owner:u32 batch:u64 wall:u64 length:u32 kept)*
+//! kept    = batch | 0xff thinned                  what is left of it once its events were let go
 //! ```
 //!
 //! Batches lie in the order of their owners and numbers, so that a log is read from a few blocks and what is alike is
@@ -16,8 +17,8 @@
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, Shard, WallTime};
 use sha2::{Digest, Sha256};
 
-use crate::StoreError;
 use crate::layout::Fields;
+use crate::{Kept, StoreError};
 
 /// Most leaves of one segment: its index stays below a few hundred kilobytes, whoever wrote the batches.
 pub const SEGMENT_LEAVES: usize = 4_096;
@@ -50,8 +51,8 @@ pub struct Leaf {
     pub batch: BatchNumber,
     /// When it was closed, by its writer's clock.
     pub wall: WallTime,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
+    /// What there is of it.
+    pub kept: Kept,
 }
 
 /// The batches of one log in a segment.
@@ -129,7 +130,7 @@ pub fn seal(shard: Shard, mut leaves: Vec<Leaf>) -> Result<(Segment, Vec<Vec<u8>
     let mut gathered = Vec::new();
     for (place, leaf) in leaves.iter().enumerate() {
         segment.note(leaf);
-        if place > begin && gathered.len() + leaf.bytes.len() > BLOCK_BYTES {
+        if place > begin && gathered.len() + leaf.kept.size() > BLOCK_BYTES {
             stored.push(segment.close(&leaves[begin], &gathered)?);
             gathered.clear();
             begin = place;
@@ -313,7 +314,7 @@ impl Segment {
     }
 
     fn note(&mut self, leaf: &Leaf) {
-        self.bytes += leaf.bytes.len() as u64;
+        self.bytes += leaf.kept.size() as u64;
         self.earliest = self.earliest.min(leaf.wall);
         self.latest = self.latest.max(leaf.wall);
         match self.runs.last_mut().filter(|run| run.owner == leaf.owner) {
@@ -346,8 +347,9 @@ impl Leaf {
         out.extend(self.owner.0.to_be_bytes());
         out.extend(self.batch.0.to_be_bytes());
         out.extend(self.wall.0.to_be_bytes());
-        out.extend(length(self.bytes.len()).to_be_bytes());
-        out.extend(&self.bytes);
+        let stored = self.kept.stored();
+        out.extend(length(stored.len()).to_be_bytes());
+        out.extend(&*stored);
     }
 
     fn read(fields: &mut Fields<'_>) -> Result<Self, StoreError> {
@@ -360,7 +362,7 @@ impl Leaf {
             owner,
             batch,
             wall,
-            bytes: fields.bytes(length)?.to_vec(),
+            kept: Kept::of(fields.bytes(length)?.to_vec()),
         })
     }
 }
@@ -403,7 +405,7 @@ mod tests {
                     owner: OwnerId(owner),
                     batch: BatchNumber(batch),
                     wall: WallTime(wall),
-                    bytes: vec![fill; size],
+                    kept: Kept::of(vec![fill; size]),
                 }
             };
             (0..).zip(all).map(make).collect()
@@ -416,7 +418,7 @@ mod tests {
             let (segment, blocks) = seal(Shard(3), leaves.clone()).expect("it can be sealed");
             prop_assert_eq!(Segment::decode(&segment.encode()), Ok(segment.clone()));
             prop_assert_eq!(segment.leaves(), leaves.len() as u64);
-            prop_assert_eq!(segment.bytes, leaves.iter().map(|leaf| leaf.bytes.len() as u64).sum::<u64>());
+            prop_assert_eq!(segment.bytes, leaves.iter().map(|leaf| leaf.kept.size() as u64).sum::<u64>());
             for leaf in &leaves {
                 let place = segment.block_of(leaf.owner, leaf.batch).expect("it is in there");
                 let block = segment.open(place, &blocks[place]).expect("it is intact");
@@ -451,7 +453,7 @@ mod tests {
             owner: OwnerId(1),
             batch: BatchNumber(leaf + 1),
             wall: WallTime(0),
-            bytes: Vec::new(),
+            kept: Kept::Whole(Vec::new()),
         };
         for wrong in [vec![], vec![leaf(1), leaf(3)], vec![leaf(2), leaf(1)]] {
             assert!(seal(Shard(0), wrong).is_err());

@@ -243,7 +243,7 @@ impl Gathering {
 }
 
 impl Header {
-    fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.extend([VERSION, if self.opens { FLAG_OPENS } else { 0 }]);
         put_bytes(out, self.realm.as_bytes());
         out.extend(self.owner.0.to_le_bytes());
@@ -272,9 +272,22 @@ impl Header {
     /// # Errors
     /// When the bytes do not begin with a header in its one encoding.
     pub fn read(bytes: &[u8]) -> Result<(Header, Hash), Malformed> {
-        let mut reader = Reader::new(bytes);
-        let header = Self::read_from(&mut reader)?;
+        Self::take(bytes, &mut Reader::new(bytes))
+    }
+
+    /// Takes the header from the front of `bytes`, which `reader` reads from their beginning.
+    pub(crate) fn take(bytes: &[u8], reader: &mut Reader<'_>) -> Result<(Header, Hash), Malformed> {
+        let header = Self::read_from(reader)?;
         Ok((header, leaf_hash(&bytes[..reader.offset()])))
+    }
+
+    /// The log's end once the batch of this header and hash is in it.
+    pub(crate) fn tail(&self, hash: Hash) -> Tail {
+        Tail {
+            batch: self.number,
+            hash,
+            event: EventNumber(self.first_event.0 + u64::from(self.events) - 1),
+        }
     }
 
     fn read_from(reader: &mut Reader<'_>) -> Result<Header, Malformed> {
@@ -354,8 +367,7 @@ impl Batch {
     /// When anything is not in its one encoding, or a hash or count does not agree.
     pub fn read(bytes: &[u8]) -> Result<Batch, Malformed> {
         let mut reader = Reader::new(bytes);
-        let header = Header::read_from(&mut reader)?;
-        let hash = leaf_hash(&bytes[..reader.offset()]);
+        let (header, hash) = Header::take(bytes, &mut reader)?;
         if reader.remaining() != header.events_length as usize {
             return Err(reader.malformed("events length"));
         }
@@ -376,12 +388,7 @@ impl Batch {
     /// The log's end once this batch is in it.
     #[must_use]
     pub fn tail(&self) -> Tail {
-        let event = EventNumber(self.header.first_event.0 + u64::from(self.header.events) - 1);
-        Tail {
-            batch: self.header.number,
-            hash: self.hash,
-            event,
-        }
+        self.header.tail(self.hash)
     }
 
     /// Whether it can stand directly behind `tail`.

@@ -20,6 +20,7 @@ use super::{
     log::Log,
 };
 use crate::ledger::{Ask, Breach, Desk, Failed, Life};
+use crate::retention;
 use crate::stored::Written;
 
 /// Bytes of batches and of what they write to the database that one transaction takes, give or take one batch.
@@ -30,6 +31,9 @@ const SNAPSHOT_BYTES: usize = 3 << 20;
 
 /// Bytes at which no snapshot is written beside what is folded: keys and conflict ranges need room too.
 const FULL_BYTES: usize = 6 << 20;
+
+/// Rows of stored entities that one transaction takes while a realm is restored.
+const PARTS_AT_ONCE: usize = 64;
 
 const _: () = assert!(FULL_BYTES + SNAPSHOT_BYTES < limits::TRANSACTION_BYTES);
 
@@ -301,6 +305,25 @@ impl Folder {
         Ok(())
     }
 
+    /// Takes the cell parts that stored entities had at the horizon into their rows (rule F14).
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub(crate) async fn take_in(&mut self, parts: &[(DatabaseId, retention::Part)]) -> Result<Vec<Alarm>, FoldError> {
+        let mut alarms = Vec::new();
+        for some in parts.chunks(PARTS_AT_ONCE) {
+            let mut attempt = Attempt::new(self.store.begin(), usize::MAX);
+            check_lease(&attempt.transaction, self.shard, self.term).await?;
+            for (database, part) in some {
+                let part = (part.schema, &part.image);
+                self.write_entity(&mut attempt, *database, &[part]).await?;
+            }
+            attempt.transaction.commit().await?;
+            alarms.append(&mut attempt.folded.alarms);
+        }
+        Ok(alarms)
+    }
+
     /// The cell part of an entity that its base takes to be at `at`: where it is real, or else on its way. Around a hole it
     /// may seem to be real twice: then the newer one counts. With it, under which definitions it stands there.
     pub(super) async fn find_cell(
@@ -309,15 +332,7 @@ impl Folder {
         at: OwnerId,
     ) -> Result<Option<(Hash, Image)>, FoldError> {
         self.load_all().await?;
-        let real = self
-            .cells()
-            .filter_map(|state| Some((state, state.entities.get(&entity)?)));
-        let newest = real.max_by_key(|(state, image)| (image.history, state.owner == at));
-        let mut departing = self
-            .cells()
-            .flat_map(|state| state.departing.values().map(move |departing| (state, departing)));
-        let under_way = || departing.find_map(|(state, (id, image))| (*id == entity).then_some((state, image)));
-        let found = newest.or_else(under_way);
+        let found = find_cell(|| self.cells(), entity, at);
         Ok(found.map(|(state, image)| (state.schema, image.clone())))
     }
 
@@ -389,4 +404,16 @@ impl Folder {
     fn log(&mut self, owner: OwnerId) -> &mut Log {
         self.logs.entry(owner).or_insert_with(Log::new)
     }
+}
+
+/// As [`Folder::find_cell`], among these states of cell owners; with the owner that has it.
+pub(crate) fn find_cell<'a, I: Iterator<Item = &'a OwnerState>>(
+    cells: impl Fn() -> I,
+    entity: EntityId,
+    at: OwnerId,
+) -> Option<(&'a OwnerState, &'a Image)> {
+    let real = cells().filter_map(|state| Some((state, state.entities.get(&entity)?)));
+    let newest = real.max_by_key(|(state, image)| (image.history, state.owner == at));
+    let mut departing = cells().flat_map(|state| state.departing.values().map(move |departing| (state, departing)));
+    newest.or_else(|| departing.find_map(|(state, (id, image))| (*id == entity).then_some((state, image))))
 }

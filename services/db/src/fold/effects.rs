@@ -14,7 +14,7 @@ use crate::migrations::Migrations;
 use crate::stored::{self, Kept, StoredEntity, Taken, Written};
 
 /// What an event asks for.
-pub(super) enum Effect {
+pub(crate) enum Effect {
     /// An entity is to be written as it was at that moment.
     Write {
         entity: EntityId,
@@ -49,7 +49,7 @@ pub(super) enum Effect {
 
 impl Effect {
     /// What an event asks for, before it changes the state.
-    pub(super) fn of(state: &OwnerState, event: &Event) -> Option<Self> {
+    pub(crate) fn of(state: &OwnerState, event: &Event) -> Option<Self> {
         let Subject::Entity(entity, _) = event.subject else {
             return match event.body {
                 Body::Entered { notice, .. } => Some(Self::Took(notice)),

@@ -18,7 +18,7 @@ use annals_store::{
 
 use super::{Alarm, FoldError, Found, Missing, snapshot::Snapshots};
 use crate::migrations::Migrations;
-use crate::recovery::{Recovered, RecoveryError, read_position, recover};
+use crate::recovery::{Recovered, RecoveryError, read_cursor, read_position, recover};
 
 /// Bytes of batches that may wait behind a hole: all that the log's writer keeps, so that it stops before they are passed.
 /// Beyond that the newest are dropped; they come again as holes.
@@ -30,6 +30,9 @@ enum Held {
     Nothing,
     /// It is, as of the cursor.
     State(Box<OwnerState>),
+    /// The log is being restored and ends below its floor, of which this is the state: what comes before that has no events
+    /// any more (rule F14).
+    Below(Box<OwnerState>),
     /// Something stands against folding any further, and an alarm was raised. The log waits as it is.
     Halted,
 }
@@ -72,8 +75,13 @@ impl Log {
     pub(super) fn state(&self) -> Option<&OwnerState> {
         match &self.held {
             Held::State(state) => Some(state),
-            Held::Nothing | Held::Halted => None,
+            Held::Nothing | Held::Below(_) | Held::Halted => None,
         }
+    }
+
+    /// Whether it is known where the log stands, so that it can go on.
+    fn goes_on(&self) -> bool {
+        matches!(self.held, Held::State(_) | Held::Below(_))
     }
 
     /// Reads the log's state if it is not in memory. An alarm is raised where it cannot be rebuilt: the log is halted then.
@@ -95,6 +103,11 @@ impl Log {
                 self.cursor = cursor;
                 self.snapshots = Snapshots::after(newest);
                 self.named = read_named(store, owner).await?;
+                Ok(None)
+            }
+            Err(RecoveryError::BelowFloor(floor)) => {
+                self.held = Held::Below(floor);
+                self.cursor = read_cursor(store, owner).await?;
                 Ok(None)
             }
             Err(RecoveryError::Store { source, .. }) => Err(source.into()),
@@ -123,7 +136,7 @@ impl Log {
             return Ok(());
         }
         let cursor = Cursor::decode(transaction.get(&owners::cursor_key(owner)).await?.as_deref())?;
-        if self.state().is_none() || cursor != self.cursor {
+        if !self.goes_on() || cursor != self.cursor {
             // It was granted since it was looked for, or a transaction of ours was applied whose answer was lost.
             return Err(FoldError::Store(StoreError::Conflict));
         }
@@ -181,7 +194,7 @@ impl Log {
 
     /// The batch after the cursor, or why there is none (rules F2, F4 and E5).
     pub(super) fn step(&mut self) -> Step<Arc<Found>> {
-        if self.state().is_none() {
+        if !self.goes_on() {
             return Step::End;
         }
         let stand = stand(&self.cursor, &self.openings);
@@ -190,11 +203,11 @@ impl Log {
 
     /// Whether an `Open` may come next, as soon as the store holds it.
     pub(super) fn awaits_opening(&self) -> bool {
-        self.state().is_some() && self.candidates.awaits_opening(&stand(&self.cursor, &self.openings))
+        self.goes_on() && self.candidates.awaits_opening(&stand(&self.cursor, &self.openings))
     }
 
     pub(super) fn missing(&self, owner: OwnerId) -> Option<Missing> {
-        self.state()?;
+        self.goes_on().then_some(())?;
         // Looking takes what comes next; so it is done on a copy, which is small where nothing is missing.
         let mut candidates = self.candidates.clone();
         match candidates.step(&stand(&self.cursor, &self.openings)) {
@@ -216,14 +229,35 @@ impl Log {
         found: &Found,
         before: impl FnMut(&OwnerState, &Event),
     ) -> Result<(), Impossible> {
-        let Held::State(state) = &mut self.held else {
-            unreachable!("invariant: a batch comes next only where there is a state");
-        };
-        if migrations.prepare(state, &found.batch)? {
-            self.snapshots.forget();
-        }
-        state.fold_with(&found.batch, before)?;
         let tail = found.batch.tail();
+        match &mut self.held {
+            Held::State(state) => {
+                if migrations.prepare(state, &found.batch)? {
+                    self.snapshots.forget();
+                }
+                state.fold_with(&found.batch, before)?;
+            }
+            Held::Below(floor) if tail == floor.tail => {
+                let floor = std::mem::replace(&mut self.held, Held::Nothing);
+                let Held::Below(floor) = floor else {
+                    unreachable!("invariant: it was just that")
+                };
+                self.held = Held::State(floor);
+            }
+            Held::Below(floor) if tail.batch < floor.tail.batch => {}
+            Held::Below(floor) => {
+                return Err(Impossible {
+                    owner: floor.owner,
+                    after: floor.tail.event,
+                    subject: "owner".to_owned(),
+                    event: "batch",
+                    why: "it is not the one at which the floor stands".into(),
+                });
+            }
+            Held::Nothing | Held::Halted => {
+                unreachable!("invariant: a batch comes next only where it is known where the log stands")
+            }
+        }
         self.cursor = Cursor {
             batch: tail.batch,
             hash: tail.hash,
@@ -265,7 +299,7 @@ impl Log {
     pub(super) fn begin_snapshot(&mut self) -> bool {
         match &self.held {
             Held::State(state) => self.snapshots.begin_if_due(state),
-            Held::Nothing | Held::Halted => false,
+            Held::Nothing | Held::Below(_) | Held::Halted => false,
         }
     }
 }

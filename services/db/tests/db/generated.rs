@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use annals_db::FoldError;
 use annals_def::Value;
 use annals_event::{Audience, Batch, Body, Call};
-use annals_ids::{Address, BatchNumber, CallNumber, EntityId, MemberId, OwnerId, Part, SessionId};
+use annals_ids::{Address, BatchNumber, CallNumber, EntityId, MemberId, OwnerId, Part, SessionId, WallTime};
 use annals_store::immediate;
 
 use crate::{
@@ -246,10 +246,10 @@ pub(crate) fn founded(seed: u64) -> Realm {
     realm
 }
 
-fn step(realm: &mut Realm, play: &mut Play) {
+fn step(realm: &mut Realm, play: &mut Play, keeps: bool) {
     let owners: Vec<OwnerId> = realm.owners.keys().copied().collect();
     let owner = realm.pick(&owners).expect("there are owners");
-    match realm.roll(17) {
+    match realm.roll(18) {
         0..=7 => {
             play.act(realm, owner);
             let lose = realm.roll(10) == 0;
@@ -282,6 +282,12 @@ fn step(realm: &mut Realm, play: &mut Play) {
             let most = 1 + realm.roll(9);
             realm.seal(most);
         }
+        15 if !keeps => {
+            // One that is not done begins anew with the next: as after a crash.
+            let mut retention = realm.db.retention().for_bytes(0);
+            let turns = realm.roll(12);
+            realm.let_go(&mut retention, WallTime(u64::MAX), turns);
+        }
         _ => {
             let count = 1 + realm.roll(30);
             realm.fold(count);
@@ -297,7 +303,8 @@ fn the_store_holds_what_was_written() {
         // Every other realm has a store that fails.
         realm.fail_one_in(if seed % 2 == 0 { 0 } else { 40 });
         for turn in 0..STEPS {
-            step(&mut realm, &mut play);
+            // Every third one keeps everything for ever.
+            step(&mut realm, &mut play, seed % 3 == 0);
             if turn % 8 == 0 {
                 realm.check();
             }

@@ -17,6 +17,7 @@ mod pages;
 mod query;
 mod realm;
 mod restoring;
+mod retention;
 mod scribe;
 mod sealing;
 mod snapshots;

@@ -1,17 +1,22 @@
 //! What must hold of a store that db has folded into, read back from nothing but the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use annals_db::{StoredEntity, find_stored, read_archived, read_cursor, read_stored, recover};
+use annals_db::{
+    StoredEntity, find_stored, read_archived, read_cursor, read_floor, read_horizon, read_stored, recover,
+};
 use annals_def::Value;
 use annals_event::{
-    Batch, Body, Image, OwnerState, Subject,
+    Batch, Body, Image, OwnerState, Subject, Thinned,
     merkle::{Frontier, leaf_hash, node_hash},
 };
 use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, OwnerKind};
-use annals_store::layout::{
-    archive::{self, Tree},
-    database::{self, Checkout},
+use annals_store::{
+    Kept,
+    layout::{
+        archive::{self, Tree},
+        database::{self, Checkout},
+    },
 };
 
 use crate::{
@@ -30,17 +35,20 @@ impl Realm {
     /// batch; the tree that over the leaves; and the state at the cursor that of the writer then.
     pub(crate) fn check(&self) -> Archive {
         let seed = self.seed;
-        let mut leaves = BTreeMap::new();
+        let (mut leaves, mut thinned) = (BTreeMap::new(), BTreeSet::new());
         for (owner, held) in &self.owners {
             let archived = self.archived(*owner);
-            for (number, (leaf, bytes)) in archived.iter().enumerate() {
-                assert_eq!(
-                    *bytes,
-                    held.chain[number].batch.bytes,
-                    "seed {seed}: batch {} of owner {owner}",
-                    number + 1
-                );
-                let batch = Batch::read(bytes).expect("it was written");
+            for (number, (leaf, kept)) in archived.iter().enumerate() {
+                let written = &held.chain[number].batch.bytes;
+                let batch = Batch::read(written).expect("it was written");
+                let expected = if kept.is_thinned() {
+                    assert!(!is_base(&held.scribe.state), "seed {seed}: {leaf:?} of a base");
+                    Kept::Thinned(Thinned::of(&batch).write())
+                } else {
+                    Kept::Whole(written.clone())
+                };
+                assert!(*kept == expected, "seed {seed}: batch {} of owner {owner}", number + 1);
+                thinned.extend(kept.is_thinned().then_some(*leaf));
                 assert!(leaves.insert(*leaf, (*owner, batch)).is_none(), "seed {seed}: {leaf:?}");
             }
             self.check_recovery(*owner, archived.len());
@@ -52,7 +60,31 @@ impl Realm {
             leaves: leaves.into_values().collect(),
         };
         self.check_tree(&archive);
+        self.check_floors(&archive, thinned.last().copied());
         archive
+    }
+
+    /// Each floor is the state that was written at the horizon, and nothing is gone beyond that.
+    fn check_floors(&self, archive: &Archive, newest: Option<LeafIndex>) {
+        let seed = self.seed;
+        let horizon = wait(read_horizon(&self.store, SHARD)).expect("the store answers");
+        let newest_kept = horizon.map(|horizon| horizon.leaf);
+        assert!(
+            newest <= newest_kept,
+            "seed {seed}: {newest:?} is gone, and the horizon is {newest_kept:?}"
+        );
+        let Some(horizon) = horizon else { return };
+        for (owner, held) in &self.owners {
+            let before = archive.leaves[..=horizon.leaf.0 as usize].iter();
+            let last = before
+                .filter(|(of, _)| of == owner)
+                .map(|(_, batch)| batch.header.number)
+                .last();
+            let floor = wait(read_floor(&self.store, SHARD, *owner, BatchNumber(0))).expect("the store answers");
+            let found = floor.as_ref().map(|floor| (floor.tail.batch, floor.hash()));
+            let expected = last.map(|last| (last, held.chain[last.0 as usize - 1].state));
+            assert_eq!(found, expected, "seed {seed}: the floor of owner {owner}");
+        }
     }
 
     /// How many batches of a log are archived.
@@ -60,7 +92,7 @@ impl Realm {
         self.archived(owner).len()
     }
 
-    fn archived(&self, owner: OwnerId) -> Vec<(LeafIndex, Vec<u8>)> {
+    fn archived(&self, owner: OwnerId) -> Vec<(LeafIndex, Kept)> {
         let mut archived = Vec::new();
         loop {
             let after = BatchNumber(archived.len() as u64);

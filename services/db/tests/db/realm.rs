@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use annals_db::{Alarm, FoldError, Folded, Folder};
+use annals_db::{Alarm, FoldError, Folded, Folder, Retention, RetentionProgress};
 use annals_def::split_mix;
 use annals_director::{
     Grants,
     openings::{self, Recorded},
 };
 use annals_event::{FrozenBatch, Header, Tail};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
 use annals_store::{
-    KeyRange, MemoryStore, Order, Store,
+    KeyRange, MemoryStore, Order, Store, StoreError,
     faults::{Call, Fault, FaultyStore},
     layout::{
         director::Term,
@@ -351,6 +351,21 @@ impl Realm {
             }
         }
         panic!("seed {}: db never has sealed everything", self.seed);
+    }
+
+    /// db lets go of what is sealed and was closed before a moment, for so many turns, as far as the store lets it. Whether
+    /// there is nothing left to do.
+    pub(crate) fn let_go(&mut self, retention: &mut Retention, older_than: WallTime, turns: usize) -> bool {
+        for _ in 0..turns {
+            match wait(retention.turn(older_than)) {
+                Ok(RetentionProgress::Idle) => return true,
+                Ok(_) => {}
+                Err(FoldError::Store(StoreError::Corrupt(what))) => panic!("seed {}: {what}", self.seed),
+                Err(FoldError::Store(_)) => return false,
+                Err(error) => panic!("seed {}: {error}", self.seed),
+            }
+        }
+        false
     }
 
     /// Another db begins, and reads the stream from its first message that is left.

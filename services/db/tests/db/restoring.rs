@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use annals_db::{Cuts, Extent, RestoreError, Restoring, Row, accounts, read_archived, read_unlogged};
 use annals_director::{Grants, read_owners};
-use annals_event::Batch;
+use annals_event::{Batch, Header, Thinned};
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, WallTime};
 use annals_store::{
-    KeyRange, MemoryStore, Order, Store, immediate,
+    Kept, KeyRange, MemoryStore, Order, Store, immediate,
     layout::{chunks, database, director, lineage::Lineage},
 };
 use bytes::Bytes;
@@ -36,7 +36,7 @@ fn lineage(leaf: u64) -> Lineage {
 }
 
 /// A realm in which much has happened, all of it folded and some of it sealed.
-fn lived(seed: u64) -> Realm {
+pub(crate) fn lived(seed: u64) -> Realm {
     let mut realm = founded(seed);
     let mut play = Play::default();
     for turn in 0..STEPS {
@@ -59,7 +59,7 @@ fn lived(seed: u64) -> Realm {
 }
 
 /// All leaves of a realm's archive, in their order.
-fn leaves(realm: &Realm) -> Vec<Vec<u8>> {
+pub(crate) fn leaves(realm: &Realm) -> Vec<Kept> {
     let mut found = BTreeMap::new();
     for owner in realm.owners.keys() {
         let mut after = BatchNumber(0);
@@ -76,38 +76,50 @@ fn leaves(realm: &Realm) -> Vec<Vec<u8>> {
 }
 
 /// The rows that no log yields, with the schema that the realm's batches name.
-fn unlogged(realm: &Realm, leaves: &[Vec<u8>]) -> Vec<Row> {
-    let mut rows = immediate(read_unlogged(&realm.store)).expect("the store answers");
-    let schema = Batch::read(&leaves[0]).expect("a batch").header.schema;
+pub(crate) fn unlogged(realm: &Realm, leaves: &[Kept]) -> Vec<Row> {
+    let mut rows = immediate(read_unlogged(&realm.store, SHARD)).expect("the store answers");
+    let schema = header(&leaves[0]).schema;
     let key = director::schema_key(schema);
     let encoded = game::schema().encode();
     rows.extend(chunks(&key, &encoded).map(|(key, piece)| (key, piece.to_vec())));
     rows
 }
 
+fn header(kept: &Kept) -> Header {
+    Header::read(kept.header()).expect("a batch").0
+}
+
 /// How far each log is within the first leaves.
-fn extent(leaves: &[Vec<u8>]) -> Extent {
-    let headers = leaves.iter().map(|bytes| Batch::read(bytes).expect("a batch").header);
+fn extent(leaves: &[Kept]) -> Extent {
+    let headers = leaves.iter().map(header);
     Extent {
         leaves: leaves.len() as u64,
         logs: headers.map(|header| (header.owner, header.number)).collect(),
     }
 }
 
-fn restore(rows: &[Row], leaves: &[Vec<u8>]) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
+/// Whether the archive up to and with this batch is a consistent cut.
+pub(crate) fn is_cut(cuts: &mut Cuts, kept: &Kept) -> bool {
+    match kept {
+        Kept::Whole(bytes) => cuts.take(&Batch::read(bytes).expect("a batch")),
+        Kept::Thinned(bytes) => cuts.take_thinned(&Thinned::read(bytes).expect("a thinned batch")),
+    }
+}
+
+pub(crate) fn restore(rows: &[Row], leaves: &[Kept]) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
     restore_of(rows, leaves, &extent(leaves))
 }
 
 fn restore_of(
     rows: &[Row],
-    leaves: &[Vec<u8>],
+    leaves: &[Kept],
     extent: &Extent,
 ) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
     let store = MemoryStore::new().store();
     immediate(async {
         let mut restoring = Restoring::begin(store.clone(), SHARD, rows, extent).await?;
-        for (leaf, bytes) in (0..).zip(leaves) {
-            restoring.take(LeafIndex(leaf), bytes.clone()).await?;
+        for (leaf, kept) in (0..).zip(leaves) {
+            restoring.take(LeafIndex(leaf), kept.clone()).await?;
         }
         let states = restoring.finish(None, &lineage(leaves.len() as u64)).await?;
         Ok((store, states))
@@ -123,7 +135,7 @@ fn a_cut_anywhere_is_the_realm_that_ends_there() {
         let mut cuts = Cuts::default();
         let consistent: Vec<usize> = (1..=leaves.len())
             .zip(&leaves)
-            .filter(|(_, bytes)| cuts.take(&Batch::read(bytes).expect("a batch")))
+            .filter(|(_, kept)| is_cut(&mut cuts, kept))
             .map(|(count, _)| count)
             .collect();
         assert_eq!(
@@ -145,7 +157,7 @@ fn a_cut_anywhere_is_the_realm_that_ends_there() {
 }
 
 /// Restores the realm up to a cut, and holds what comes of it against what was written.
-fn check_cut(realm: &mut Realm, rows: &[Row], leaves: &[Vec<u8>]) -> Store {
+pub(crate) fn check_cut(realm: &mut Realm, rows: &[Row], leaves: &[Kept]) -> Store {
     let (seed, count) = (realm.seed, leaves.len());
     let restored = restore(rows, leaves);
     let (store, states) = restored.unwrap_or_else(|error| panic!("seed {seed}, {count} leaves: {error}"));
@@ -245,15 +257,16 @@ fn what_is_missing_or_changed_is_no_realm() {
     assert!(restore_of(&rows, &short, &extent(&leaves)).is_err());
     let mut changed = leaves.clone();
     let middle = changed.len() / 2;
-    let last = changed[middle].len() - 1;
-    changed[middle][last] ^= 1;
+    let mut bytes = changed[middle].clone().whole().expect("nothing was let go");
+    *bytes.last_mut().expect("a batch") ^= 1;
+    changed[middle] = Kept::Whole(bytes);
     assert!(restore_of(&rows, &changed, &extent(&leaves)).is_err());
     // Another root than the backup names.
     let store = MemoryStore::new().store();
     let finished = immediate(async {
         let mut restoring = Restoring::begin(store, SHARD, &rows, &extent(&leaves)).await?;
-        for (leaf, bytes) in (0..).zip(&leaves) {
-            restoring.take(LeafIndex(leaf), bytes.clone()).await?;
+        for (leaf, kept) in (0..).zip(&leaves) {
+            restoring.take(LeafIndex(leaf), kept.clone()).await?;
         }
         restoring
             .finish(Some(Hash([9; 32])), &lineage(leaves.len() as u64))

@@ -43,6 +43,11 @@
 //! | `26` | number:u32, chunk:u16 | [`migrations::MigrationRecord`] | whoever migrates a realm |
 //! | `27` | – | [`migrations::Converting`], while stored entities are | whoever migrates a realm, db |
 //! | `28` | – | when the realm was [stopped in order](director::closed_key), wall clock ms:u64; not there while it runs | director |
+//! | `29` | shard:u16, 0:u8 | [`retention::Horizon`] | db |
+//! | `29` | shard:u16, 1:u8 | the first leaf that was not looked at for [thinning](retention::thinned_key):u64 | db |
+//! | `2a` | shard:u16, area:u8, owner:u32, 0, chunk:u16 | an owner's own state in its [floor](retention) | db |
+//! | `2a` | shard:u16, area:u8, owner:u32, 1, entity:u64, chunk:u16 | an entity's image there | db |
+//! | `2b` | shard:u16, database id:u64, leaf:u64, chunk:u16 | [`retention::CellPart`] | db |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 
@@ -55,6 +60,7 @@ pub mod ledger;
 pub mod lineage;
 pub mod migrations;
 pub mod owners;
+pub mod retention;
 pub mod segments;
 pub mod snapshots;
 

@@ -33,6 +33,12 @@ pub fn block_key(shard: Shard, last: LeafIndex, block: u32) -> Vec<u8> {
     )
 }
 
+/// All blocks of the segment with this last leaf, chunk by chunk.
+#[must_use]
+pub fn blocks(shard: Shard, last: LeafIndex) -> KeyRange {
+    KeyRange::prefix(&key(0x21, &[&shard.0.to_be_bytes(), &last.0.to_be_bytes()]))
+}
+
 /// The last leaf of the segment whose index has this key.
 ///
 /// # Errors

@@ -81,10 +81,18 @@ impl Area {
         }
     }
 
-    fn byte(self) -> u8 {
+    pub(super) fn byte(self) -> u8 {
         match self {
             Self::First => 0,
             Self::Second => 1,
+        }
+    }
+
+    pub(super) fn of(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::First),
+            1 => Some(Self::Second),
+            _ => None,
         }
     }
 }
@@ -103,11 +111,7 @@ impl Position {
     pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
         let mut fields = Fields::of("a snapshot's position", value);
         let batch = BatchNumber(fields.u64()?);
-        let area = match fields.u8()? {
-            0 => Area::First,
-            1 => Area::Second,
-            _ => return Err(fields.corrupt()),
-        };
+        let area = Area::of(fields.u8()?).ok_or_else(|| fields.corrupt())?;
         fields.finish()?;
         Ok(Self { batch, area })
     }

@@ -1,0 +1,143 @@
+//! The cell parts that stored entities had before the horizon.
+//!
+//! Where a stored entity is written, its row takes in what its cell part held just then, which is in a cell's log. A realm
+//! that is restored cannot fold that any more; so for each such entity the newest is kept.
+
+use std::collections::BTreeMap;
+
+use annals_event::Image;
+use annals_ids::{DatabaseId, Hash, LeafIndex, Shard};
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::{
+        chunks,
+        retention::{self as layout, CellPart, Horizon},
+    },
+};
+
+use crate::{migrations::Migrations, recovery::read_image};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// A cell part, under the definitions under which it was written, and at which leaf that was.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) leaf: LeafIndex,
+    pub(crate) schema: Hash,
+    pub(crate) image: Image,
+}
+
+impl Part {
+    /// As it is written at this leaf. Of a cell part only the properties are the database's.
+    pub(super) fn new(leaf: LeafIndex, schema: Hash, image: &Image) -> Self {
+        let properties: Vec<_> = image.properties.clone().into_iter().collect();
+        let image = Image::new(image.type_id, image.home, &properties, image.part.clone());
+        Self { leaf, schema, image }
+    }
+
+    /// Puts it over what was written before: a property that it does not have stays.
+    pub(super) fn over(mut self, former: &Self, migrations: &Migrations) -> Self {
+        let migrations = migrations.clone().upto(self.schema);
+        // What cannot be converted is told where the database's row is.
+        if let Ok(former) = migrations.image(former.schema, &former.image)
+            && former.type_id == self.image.type_id
+        {
+            for (index, value) in &former.properties {
+                self.image.properties.entry(*index).or_insert_with(|| value.clone());
+            }
+        }
+        self
+    }
+
+    /// Writes it; what it takes the place of once the horizon has moved is left, and what that took the place of goes.
+    pub(super) async fn write(
+        &self,
+        transaction: &Transaction,
+        (shard, database): (Shard, DatabaseId),
+        horizon: Option<Horizon>,
+    ) -> Result<usize, StoreError> {
+        if let Some((leaf, _)) = read_newest(transaction, (shard, database), horizon).await? {
+            transaction.clear_range(&layout::parts_before(shard, database, leaf))?;
+        }
+        let mut image = Vec::new();
+        self.image.write(&mut image);
+        let schema = self.schema;
+        let value = CellPart { schema, image }.encode();
+        for (key, chunk) in chunks(&layout::part_key(shard, database, self.leaf), &value) {
+            transaction.set(&key, chunk)?;
+        }
+        Ok(value.len())
+    }
+
+    fn decode(leaf: LeafIndex, value: &[u8]) -> Result<Self, StoreError> {
+        let CellPart { schema, image } = CellPart::decode(value)?;
+        let damaged = |error| StoreError::Corrupt(format!("a cell part of leaf {leaf}: {error}").into());
+        let image = read_image(&image).map_err(damaged)?;
+        Ok(Self { leaf, schema, image })
+    }
+}
+
+/// The cell part of an entity as it stands at the horizon.
+pub(super) async fn read_part(
+    store: &Store,
+    place: (Shard, DatabaseId),
+    horizon: Option<Horizon>,
+) -> Result<Option<Part>, StoreError> {
+    let read = |transaction: Transaction| async move { read_newest(&transaction, place, horizon).await };
+    let found = store.read(read).await?;
+    found.map(|(leaf, value)| Part::decode(leaf, &value)).transpose()
+}
+
+async fn read_newest(
+    transaction: &Transaction,
+    (shard, database): (Shard, DatabaseId),
+    horizon: Option<Horizon>,
+) -> Result<Option<(LeafIndex, Vec<u8>)>, StoreError> {
+    let Some(horizon) = horizon else { return Ok(None) };
+    let range = layout::parts_before(shard, database, LeafIndex(horizon.leaf.0 + 1));
+    let page = transaction.get_range(&range, 1, Order::Reverse).await?;
+    let Some((key, _)) = page.rows.first() else {
+        return Ok(None);
+    };
+    let (_, leaf) = layout::part_of(key)?;
+    let value = annals_store::layout::read_chunks(transaction, &layout::part_key(shard, database, leaf)).await?;
+    Ok(value.map(|value| (leaf, value)))
+}
+
+/// All cell parts as they stand at the horizon, in the order in which they were written.
+pub(crate) async fn read_parts(
+    store: &Store,
+    shard: Shard,
+    horizon: Horizon,
+) -> Result<Vec<(DatabaseId, Part)>, StoreError> {
+    let mut found: BTreeMap<DatabaseId, (LeafIndex, Vec<u8>)> = BTreeMap::new();
+    let mut range = layout::parts(shard);
+    loop {
+        let rows = &range;
+        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let page = store.read(read).await?;
+        for (key, value) in &page.rows {
+            let (database, leaf) = layout::part_of(key)?;
+            if leaf > horizon.leaf {
+                continue;
+            }
+            match found.get_mut(&database).filter(|(held, _)| *held == leaf) {
+                Some((_, bytes)) => bytes.extend_from_slice(value),
+                None => {
+                    found.insert(database, (leaf, value.to_vec()));
+                }
+            }
+        }
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => break,
+        }
+    }
+    let decode = |(database, (leaf, value)): (DatabaseId, (LeafIndex, Vec<u8>))| {
+        Part::decode(leaf, &value).map(|part| (database, part))
+    };
+    let mut parts: Vec<_> = found.into_iter().map(decode).collect::<Result<_, _>>()?;
+    parts.sort_by_key(|(_, part)| part.leaf);
+    Ok(parts)
+}
