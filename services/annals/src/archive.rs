@@ -2,11 +2,11 @@
 
 use std::{collections::VecDeque, fmt};
 
-use annals_db::{RecoveryError, read_archived, read_cursor};
-use annals_event::{Batch, Tail};
+use annals_db::{RecoveryError, read_archived, read_cursor, read_floor_batch};
+use annals_event::{Batch, Header, Malformed, Tail, Thinned};
 use annals_ids::{BatchNumber, EventNumber, LeafIndex, OwnerId, Shard};
 use annals_store::{
-    Store, StoreError, Transaction,
+    Kept, Store, StoreError, Transaction,
     layout::{
         archive::{self, Tree},
         owners::Cursor,
@@ -30,6 +30,8 @@ pub enum Fault {
     Damaged(String),
     /// Another batch is in its place.
     Misplaced,
+    /// Its events were let go while they were about to be read.
+    LetGo,
     /// It does not name the hash of the batch before it.
     Unchained,
     /// Its events do not continue those of the batch before it.
@@ -48,10 +50,12 @@ pub struct Step {
     pub number: BatchNumber,
     /// Its leaf, if the archive has one for it.
     pub leaf: Option<LeafIndex>,
-    /// What is stored of it.
+    /// What is stored of it, from its header on.
     pub bytes: Vec<u8>,
     /// The batch, if it can be read and is the one that belongs there.
     pub batch: Option<Batch>,
+    /// What stands for it at or below the floor: whether or not its events are still there, they are not to be built upon.
+    pub let_go: Option<Thinned>,
     /// What is wrong with it. A batch may be intact and yet not continue the one before.
     pub fault: Option<Fault>,
 }
@@ -68,7 +72,9 @@ pub struct LogWalk {
     reached: BatchNumber,
     /// What the next batch must follow, if that is known.
     tail: Option<Tail>,
-    read: VecDeque<(LeafIndex, Vec<u8>)>,
+    /// The batch at which the log's floor stands, below which events may be gone (rule F14).
+    floor: Option<BatchNumber>,
+    read: VecDeque<(LeafIndex, Kept)>,
     limit: usize,
     missing: u64,
 }
@@ -91,6 +97,7 @@ impl LogWalk {
     pub async fn after(store: &Store, shard: Shard, owner: OwnerId, reached: BatchNumber) -> Result<Self, StoreError> {
         Ok(Self {
             cursor: read_cursor(store, owner).await?,
+            floor: read_floor_batch(store, shard, owner).await.map_err(of_recovery)?,
             store: store.clone(),
             shard,
             owner,
@@ -106,6 +113,12 @@ impl LogWalk {
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         self.cursor
+    }
+
+    /// The batch at which the log's floor stood when the walk began, if it has one.
+    #[must_use]
+    pub fn floor(&self) -> Option<BatchNumber> {
+        self.floor
     }
 
     /// The end of what was walked over, if its last batch was as it should be.
@@ -130,8 +143,8 @@ impl LogWalk {
     pub async fn next(&mut self) -> Result<Option<Step>, StoreError> {
         loop {
             let next = self.reached.next();
-            if let Some((leaf, bytes)) = self.read.pop_front() {
-                return Ok(Some(self.take(next, leaf, bytes)));
+            if let Some((leaf, kept)) = self.read.pop_front() {
+                return Ok(Some(self.take(next, leaf, &kept)));
             }
             if self.reached >= self.cursor.batch || self.missing > MAX_MISSING {
                 return Ok(None);
@@ -174,27 +187,39 @@ impl LogWalk {
             leaf: None,
             bytes: Vec::new(),
             batch: None,
+            let_go: None,
             fault: Some(fault),
         }
     }
 
-    fn take(&mut self, number: BatchNumber, leaf: LeafIndex, bytes: Vec<u8>) -> Step {
-        let (batch, fault) = match Batch::read(&bytes) {
-            Err(malformed) => (None, Some(Fault::Damaged(malformed.to_string()))),
-            Ok(batch) if batch.header.owner != self.owner || batch.header.number != number => {
-                (None, Some(Fault::Misplaced))
-            }
-            Ok(batch) => {
-                let fault = self.tail.and_then(|tail| discontinuity(&batch, &tail));
-                (Some(batch), fault)
+    fn take(&mut self, number: BatchNumber, leaf: LeafIndex, kept: &Kept) -> Step {
+        let is_below = self.floor.is_some_and(|floor| number <= floor);
+        let (mut batch, mut let_go, mut tail) = (None, None, None);
+        let fault = match Content::read(kept, is_below) {
+            Err(malformed) => Some(Fault::Damaged(malformed.to_string())),
+            Ok(content) => {
+                let (header, end) = content.place();
+                if (header.owner, header.number) == (self.owner, number) {
+                    tail = Some(end);
+                    let fault = self.tail.and_then(|before| discontinuity(header, &before));
+                    match content {
+                        Content::Whole(whole) => batch = Some(*whole),
+                        Content::LetGo(thinned) => let_go = Some(thinned),
+                    }
+                    let is_lost = let_go.is_some() && !is_below;
+                    is_lost.then_some(Fault::LetGo).or(fault)
+                } else {
+                    Some(Fault::Misplaced)
+                }
             }
         };
-        self.pass(number, batch.as_ref().map(Batch::tail));
+        self.pass(number, tail);
         Step {
             number,
             leaf: Some(leaf),
-            bytes,
+            bytes: kept.header().to_vec(),
             batch,
+            let_go,
             fault,
         }
     }
@@ -219,10 +244,48 @@ pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> 
     store.read(read).await
 }
 
+/// What the archive has of a batch.
+enum Content {
+    Whole(Box<Batch>),
+    LetGo(Thinned),
+}
+
+impl Content {
+    /// Reads what is archived. What is below a floor and still whole is taken for what will be left of it.
+    fn read(kept: &Kept, is_below: bool) -> Result<Self, Malformed> {
+        match kept {
+            Kept::Thinned(bytes) => Thinned::read(bytes).map(Self::LetGo),
+            Kept::Whole(bytes) => {
+                let batch = Batch::read(bytes)?;
+                Ok(if is_below {
+                    Self::LetGo(Thinned::of(&batch))
+                } else {
+                    Self::Whole(Box::new(batch))
+                })
+            }
+        }
+    }
+
+    fn place(&self) -> (&Header, Tail) {
+        match self {
+            Self::Whole(batch) => (&batch.header, batch.tail()),
+            Self::LetGo(thinned) => (&thinned.header, thinned.tail()),
+        }
+    }
+}
+
+/// What of it is the store's, and what is there and cannot be used.
+pub(crate) fn of_recovery(error: RecoveryError) -> StoreError {
+    match error {
+        RecoveryError::Store { source, .. } => source,
+        other => StoreError::Corrupt(other.to_string().into()),
+    }
+}
+
 /// Why a batch does not continue the log that ends in `tail`.
-fn discontinuity(batch: &Batch, tail: &Tail) -> Option<Fault> {
-    let (first, expected) = (batch.header.first_event, tail.event.next());
-    if batch.header.previous != tail.hash {
+fn discontinuity(header: &Header, tail: &Tail) -> Option<Fault> {
+    let (first, expected) = (header.first_event, tail.event.next());
+    if header.previous != tail.hash {
         Some(Fault::Unchained)
     } else if first != expected {
         Some(Fault::Misnumbered { first, expected })
@@ -238,6 +301,9 @@ impl fmt::Display for Fault {
             Fault::TooMany => f.write_str("and what follows was not read: too much of this log is missing"),
             Fault::Damaged(what) => write!(f, "is not what was archived ({what}); restore it from a backup"),
             Fault::Misplaced => f.write_str("is not there: another one is in its place"),
+            Fault::LetGo => {
+                f.write_str("is without its events: retention let go of them while they were being read; look again")
+            }
             Fault::Unchained => f.write_str("does not continue the batch before it; one of the two was replaced"),
             Fault::Misnumbered { first, expected } => write!(
                 f,

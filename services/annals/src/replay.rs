@@ -1,10 +1,10 @@
 //! Replay: what a log folds into, in a process that never ran it (rule F9).
 
-use annals_db::Migrations;
+use annals_db::{Kind, Migrations, RecoveryError, read_floor, read_horizon};
 use annals_director::read_owners;
 use annals_event::{Batch, Impossible, Malformed, OwnerState};
 use annals_host::log::{ReadError, Reading};
-use annals_ids::{BatchNumber, Hash, LogPosition, OwnerId};
+use annals_ids::{BatchNumber, Hash, LogPosition, OwnerId, OwnerKind, Shard, WallTime};
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
@@ -57,6 +57,24 @@ pub enum ReplayError {
     /// A batch cannot have happened.
     #[error("the log does not replay")]
     Impossible(#[from] Impossible),
+    /// The position lies below what the log is folded from.
+    #[error(
+        "batch {wanted} of owner {owner} lies before batch {floor}: what the owner did up to there (none of it after @{} since 1970) was let go by retention, and its state is known from there on",
+        wall.0 / 1_000
+    )]
+    LetGo {
+        /// Whose.
+        owner: OwnerId,
+        /// The one that was wanted.
+        wanted: BatchNumber,
+        /// The batch from which on states are known.
+        floor: BatchNumber,
+        /// The latest wall time of what was let go.
+        wall: WallTime,
+    },
+    /// An owner's floor.
+    #[error("the state from which the log goes on could not be read")]
+    Floor(#[from] RecoveryError),
     /// The log ends before the position that was asked for.
     #[error("the {what} of owner {owner} ends at batch {last}; batch {wanted} is not in it")]
     Short {
@@ -84,7 +102,7 @@ pub struct Replayed {
     pub events: u64,
 }
 
-/// Replays an owner's log from its beginning up to `until`, or to its end.
+/// Replays an owner's log from its beginning, or from its floor where what lies before was let go, up to `until`, or to its end.
 ///
 /// # Errors
 /// When the log cannot be read, or does not replay.
@@ -103,7 +121,7 @@ pub async fn replay(
     }
     // Begun after the log was read: what was trimmed from it is archived by now.
     let mut walk = LogWalk::begin(&source.store, record.shard, owner).await?;
-    let mut state = OwnerState::new(owner, record.kind);
+    let mut state = begin(source, (record.shard, owner), record.kind, until).await?;
     let is_there = |state: &OwnerState| until.is_some_and(|until| state.tail.batch >= until);
     while !is_there(&state)
         && let Some(step) = walk.next().await?
@@ -114,6 +132,8 @@ pub async fn replay(
         };
         match (step.fault, step.batch) {
             (None, Some(batch)) => migrations.fold(&mut state, &batch)?,
+            // Its floor holds what it came to.
+            (None, None) if step.let_go.is_some() && step.number <= state.tail.batch => {}
             (fault, _) => {
                 let fault = fault.unwrap_or(Fault::Missing);
                 return Err(ReplayError::Faulty { at, fault });
@@ -155,6 +175,29 @@ pub async fn replay(
         state: state.hash(),
         events: state.tail.event.0,
     })
+}
+
+/// The state that a log is replayed from: its floor, if it has one, else that before its first batch.
+async fn begin(
+    source: &Source,
+    (shard, owner): (Shard, OwnerId),
+    kind: OwnerKind,
+    until: Option<BatchNumber>,
+) -> Result<OwnerState, ReplayError> {
+    let horizon = read_horizon(&source.store, shard).await?;
+    let floor = match Kind::of(kind) {
+        Kind::Passing => read_floor(&source.store, shard, owner, BatchNumber(0)).await?,
+        Kind::Lasting => None,
+    };
+    match (floor, until, horizon) {
+        (Some(floor), Some(wanted), Some(horizon)) if wanted < floor.tail.batch => Err(ReplayError::LetGo {
+            owner,
+            wanted,
+            floor: floor.tail.batch,
+            wall: horizon.wall,
+        }),
+        (floor, ..) => Ok(floor.unwrap_or_else(|| OwnerState::new(owner, kind))),
+    }
 }
 
 /// All owners of a realm.

@@ -370,7 +370,7 @@ impl Source {
                 Err(RecoveryError::Missing { .. }) => continue,
                 Err(other) => return Err(other.into()),
             };
-            let header = first.first().and_then(|(_, bytes)| Header::read(bytes).ok());
+            let header = first.first().and_then(|(_, bytes)| Header::read(bytes.header()).ok());
             if let Some(name) = header.and_then(|(header, _)| header.realm.parse().ok()) {
                 return Ok(name);
             }

@@ -185,7 +185,8 @@ impl Tail {
         let mut reading = Reading::default();
         source.read_log(owner, &mut reading).await?;
         // Read after the log: what was trimmed from it is archived by now.
-        let cursor = LogWalk::begin(&source.store, record.shard, owner).await?.cursor();
+        let walk = LogWalk::begin(&source.store, record.shard, owner).await?;
+        let (cursor, floor) = (walk.cursor(), walk.floor().unwrap_or_default());
         let mut end = End {
             batch: cursor.batch,
             hash: cursor.hash,
@@ -210,12 +211,17 @@ impl Tail {
         }
         self.following.begin(owner, end);
         let mut first = cursor.batch.next();
-        while rows.len() < self.plan.events && first.0 > 1 && self.wants(owner) {
+        while rows.len() < self.plan.events && first > floor.next() && self.wants(owner) {
             let (earlier, batches) = self.page_before(source, record, owner, first).await?;
             first = earlier;
             let mut before: Vec<Row> = batches.into_iter().flat_map(|batch| self.rows_of(batch)).collect();
             before.append(&mut rows);
             rows = before;
+        }
+        if rows.len() < self.plan.events && floor.0 > 0 && self.wants(owner) {
+            self.notes.push(format!(
+                "what owner {owner} did up to batch {floor} was let go by retention"
+            ));
         }
         Ok((rows, first))
     }

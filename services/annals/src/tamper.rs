@@ -52,9 +52,9 @@ pub async fn remove_one_event(store: &Store) -> Result<Removed, TamperError> {
             if batches.is_empty() {
                 break;
             }
-            for (_, bytes) in &batches {
+            for (_, kept) in &batches {
                 after = after.next();
-                let events = Batch::read(bytes).map(|batch| batch.events).unwrap_or_default();
+                let events = Batch::read(kept.header()).map(|batch| batch.events).unwrap_or_default();
                 visible.extend(events.iter().filter_map(|event| match (event.subject, event.history) {
                     (Subject::Entity(entity, part), Some(number)) => Some(Removed {
                         at: LogPosition {

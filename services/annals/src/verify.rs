@@ -6,6 +6,9 @@
 //! and in a realm that runs the states of those who hold its owners. Where the realm's definitions changed, each log is folded
 //! under those of the time, and over to the next ones by what the store says of the change.
 //!
+//! Where retention has let go of events, their batches' headers, hashes and calls are verified all the same, and the log goes
+//! on from its floor (rule F14).
+//!
 //! Without a checkpoint kept elsewhere nothing tells an archive that was written anew from the beginning.
 
 mod leaves;
@@ -224,6 +227,12 @@ async fn walk_shard(
             numbers.take(owner, batch, report);
         }
         let log = logs.get_mut(&owner).expect("invariant: a batch was read of a log");
+        if let Some(thinned) = &step.let_go {
+            numbers.take_let_go(owner, thinned, report);
+            if let Some(floor) = log.floor_at(step.number) {
+                numbers.take_floor(floor);
+            }
+        }
         log.take_archived(&step, report).await?;
     }
     leaves.compare(report);

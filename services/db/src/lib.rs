@@ -28,7 +28,9 @@ pub use migrations::{Migrations, read_records, read_schema};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, read_position, recover};
 pub use restoring::{Extent, RestoreError, Restoring, Row, check_horizon, horizon_of, read_unlogged};
-pub use retention::{Kind, Progress as RetentionProgress, Retention, read_floor, read_horizon};
+pub use retention::{
+    Kind, Progress as RetentionProgress, Retention, floors_of, read_floor, read_floor_batch, read_horizon,
+};
 pub use returns::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 pub use sealing::{Sealer, leaf};
 pub use stored::{StoredEntity, Unfit, read as read_stored};

@@ -474,14 +474,17 @@ pub fn check_horizon(horizon: Option<Horizon>, leaves: u64) -> Result<(), Restor
 
 /// The owners among such rows whose events may be let go.
 fn passing(rows: &[Row]) -> Result<BTreeSet<OwnerId>, StoreError> {
+    let passing = owners_of(rows)?.into_iter();
+    let passing = passing.filter(|(_, record)| Kind::of(record.kind) == Kind::Passing);
+    Ok(passing.map(|(owner, _)| owner).collect())
+}
+
+/// The owners among such rows.
+pub(crate) fn owners_of(rows: &[Row]) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
     let all = owners::owners();
-    let mut found = BTreeSet::new();
-    for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
-        if Kind::of(OwnerRecord::decode(value)?.kind) == Kind::Passing {
-            found.insert(owners::owner_of(key)?);
-        }
-    }
-    Ok(found)
+    let rows = rows.iter().filter(|(key, _)| all.contains(key));
+    rows.map(|(key, value)| Ok((owners::owner_of(key)?, OwnerRecord::decode(value)?)))
+        .collect()
 }
 
 /// The first migration that a realm had not gone through yet when its archive ended there, by its number, and the
@@ -544,7 +547,7 @@ fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) 
     Ok(Some((key.to_vec(), value)))
 }
 
-async fn read_rows(store: &Store, mut range: KeyRange, rows: &mut Vec<Row>) -> Result<(), StoreError> {
+pub(crate) async fn read_rows(store: &Store, mut range: KeyRange, rows: &mut Vec<Row>) -> Result<(), StoreError> {
     loop {
         let wanted = &range;
         let read = |transaction: Transaction| async move { transaction.get_range(wanted, PAGE, Order::Forward).await };
@@ -557,7 +560,7 @@ async fn read_rows(store: &Store, mut range: KeyRange, rows: &mut Vec<Row>) -> R
     }
 }
 
-async fn write_rows(store: &Store, mut rows: &[Row]) -> Result<(), StoreError> {
+pub(crate) async fn write_rows(store: &Store, mut rows: &[Row]) -> Result<(), StoreError> {
     while !rows.is_empty() {
         let mut bytes = 0;
         let fits = |(key, value): &&Row| {

@@ -23,7 +23,7 @@ use annals_store::{
 };
 
 pub(crate) use floor::read_retained;
-pub use floor::{read_floor, read_horizon};
+pub use floor::{floors_of, read_floor, read_floor_batch, read_horizon};
 pub(crate) use parts::{Part, read_parts};
 
 use crate::fold::{FoldError, check_lease};

@@ -14,6 +14,7 @@
 //! key = "/etc/annals/play.key"         # ANNALS_KEY           --key
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
 //! archive_period = 300                 # ANNALS_ARCHIVE_PERIOD  --archive-period
+//! keep_cell_events = "90d"             # ANNALS_KEEP_CELL_EVENTS  --keep-cell-events
 //! log = "info"                         # ANNALS_LOG           --log
 //! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
 //! ```
@@ -27,7 +28,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use values::{Acknowledged, Advice, CertificateFiles, LogFilter, LogFormat, Realm, StoreKind};
+pub use values::{Acknowledged, Advice, Age, CertificateFiles, LogFilter, LogFormat, Realm, StoreKind};
 
 use layers::Layers;
 
@@ -56,6 +57,8 @@ pub struct Config {
     pub acknowledged: Acknowledged,
     /// Within what time db writes stored entities that live and have changed; `None` for never unasked.
     pub archive_period: Option<Duration>,
+    /// How long db keeps the events of cells.
+    pub keep_cell_events: Age,
     /// What is logged.
     pub log: LogFilter,
     /// How it is written.
@@ -105,6 +108,15 @@ pub struct Flags {
     /// Within how many seconds db writes living entities that have changed to the database; 0 for never unasked [default: 300]
     #[arg(long, value_name = "SECONDS")]
     pub archive_period: Option<String>,
+    /// How long db keeps the events of cells: forever, or an age such as 90d or 12h [default: forever]
+    #[arg(long, value_name = "AGE")]
+    pub keep_cell_events: Option<String>,
+    /// How long db keeps the events of bases: forever, by rule
+    #[arg(long, value_name = "AGE", hide = true)]
+    pub keep_base_events: Option<String>,
+    /// How long db keeps the events of the ledger's owner: forever, by rule
+    #[arg(long, value_name = "AGE", hide = true)]
+    pub keep_ledger_events: Option<String>,
     /// What is logged: a level, or levels by module such as info,annals_host=debug [default: info,async_nats=warn]
     #[arg(long, value_name = "LEVELS")]
     pub log: Option<String>,

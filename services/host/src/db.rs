@@ -4,6 +4,7 @@ mod answers;
 mod auditing;
 mod converting;
 mod ledger;
+mod retaining;
 mod sealing;
 mod trimming;
 
@@ -32,7 +33,7 @@ use tokio::{
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
 
 use crate::{
-    config::Config,
+    config::{Age, Config},
     director::course_ended,
     health::{DiscoveryError, Readiness},
     log::{Entry, History, Reader},
@@ -114,7 +115,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
         &subjects,
         &history,
         (&store, schema),
-        config.archive_period,
+        (config.archive_period, config.keep_cell_events),
         &metrics,
     );
     let converting = converting::convert_all(store.clone(), Arc::clone(schema));
@@ -179,14 +180,17 @@ async fn fold_all(
     subjects: &Subjects,
     history: &History,
     (store, schema): (&Store, &Arc<Schema>),
-    archive_period: Option<Duration>,
+    (archive_period, keep): (Option<Duration>, Age),
     metrics: &Arc<Metrics>,
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
     let (cursors, archived) = watch::channel(BTreeMap::new());
     // Tasks of their own: folding waits neither for a stream that is slow to be trimmed nor for compression. They end with it.
     tokio::spawn(trimming::trim_all(history.clone(), archived.clone()));
-    tokio::spawn(sealing::seal_all(folder.sealer(), archived));
+    tokio::spawn(sealing::seal_all(folder.sealer(), archived.clone()));
+    if let Age::AtLeast(age) = keep {
+        tokio::spawn(retaining::let_all_go(folder.retention(), age, archived));
+    }
     let mut fold = Fold {
         bus: bus.clone(),
         subjects: subjects.clone(),

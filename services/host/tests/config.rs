@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals_host::config::{Acknowledged, CertificateFiles, Config, Flags, LogFormat, Mistakes, StoreKind};
+use annals_host::config::{Acknowledged, Age, CertificateFiles, Config, Flags, LogFormat, Mistakes, StoreKind};
 use annals_host::nats::SyncPolicy;
 use clap::Parser;
 use tempfile::TempDir;
@@ -90,6 +90,40 @@ fn every_setting_can_be_given_in_a_file() {
         assert_eq!(config.certificate, Some(files));
         assert_eq!(config.acknowledged, Acknowledged::Archive);
         assert_eq!(config.log_format, LogFormat::Json);
+    }
+}
+
+#[test]
+fn only_what_cells_did_is_given_an_age() {
+    let config = load(&[], &[]).unwrap();
+    assert_eq!(config.keep_cell_events, Age::Forever);
+    for (text, seconds) in [("90d", 7_776_000), ("12h", 43_200), ("30m", 1_800), ("45s", 45)] {
+        let config = load(&["--keep-cell-events", text], &[]).unwrap();
+        assert_eq!(config.keep_cell_events, Age::AtLeast(Duration::from_secs(seconds)));
+    }
+    for wrong in [
+        "",
+        "0d",
+        "90",
+        "d",
+        "-1d",
+        "1.5h",
+        "90 d",
+        "99999999999999999999d",
+        "36526d",
+    ] {
+        let text = complaint(&[], &[("ANNALS_KEEP_CELL_EVENTS", wrong)]);
+        assert!(text.contains("write forever, or a number with its unit"), "{text}");
+    }
+    for key in ["keep_base_events", "keep_ledger_events"] {
+        let (_dir, path) = file(&format!("{key} = \"90d\"\n"));
+        let text = complaint(&["--config", &path], &[]);
+        assert!(
+            text.contains(key) && text.contains("the ledger, stored entities and disputes"),
+            "{text}"
+        );
+        let (_dir, path) = file(&format!("{key} = \"forever\"\n"));
+        load(&["--config", &path], &[]).unwrap();
     }
 }
 

@@ -44,8 +44,9 @@ impl Archive {
                 if batches.is_empty() {
                     break;
                 }
-                for (leaf, bytes) in batches {
-                    let batch = Batch::read(&bytes).unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
+                for (leaf, kept) in batches {
+                    let batch =
+                        Batch::read(kept.header()).unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
                     state
                         .fold(&batch)
                         .unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));

@@ -3,11 +3,14 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use annals_db::{Cuts, Migrations};
-use annals_event::{Batch, OwnerState, merkle::Frontier};
+use annals_db::{Cuts, Kind, Migrations, floors_of};
+use annals_event::{Batch, OwnerState, Thinned, merkle::Frontier};
 use annals_host::process::SHARD;
 use annals_ids::{Hash, LogPosition, OwnerId, OwnerKind};
-use annals_store::layout::owners::{self, OwnerRecord};
+use annals_store::{
+    Kept,
+    layout::owners::{self, OwnerRecord},
+};
 
 use super::{
     content::{self, ContentError},
@@ -64,10 +67,9 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
         name: manifest.name(),
         ..Checked::default()
     };
-    let (kinds, migrations) = check_rows(target, manifest, &mut report).await?;
+    let rows = check_rows(target, manifest, &mut report).await?;
     let mut replay = Replay {
-        kinds,
-        migrations,
+        rows,
         states: BTreeMap::new(),
         cuts: Cuts::default(),
         tree: Frontier::new(),
@@ -88,7 +90,7 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
         report.pieces += 1;
         report.bytes += piece.size;
         for leaf in &leaves {
-            replay.take(&leaf.bytes, whole, &mut report);
+            replay.take(&leaf.kept, whole, &mut report);
         }
         next = next.max(piece.last + 1);
     }
@@ -114,12 +116,16 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
     Ok(report)
 }
 
-/// Checks the packs of rows: what each owner holds, and how the definitions changed.
-async fn check_rows(
-    target: &Target,
-    manifest: &Manifest,
-    report: &mut Checked,
-) -> Result<(BTreeMap<OwnerId, OwnerKind>, Migrations), TargetError> {
+/// What the rows of a backup say of its logs.
+struct Rows {
+    kinds: BTreeMap<OwnerId, OwnerKind>,
+    migrations: Migrations,
+    /// The states at the horizon of what was let go.
+    floors: BTreeMap<OwnerId, OwnerState>,
+}
+
+/// Checks the packs of rows: what each owner holds, how the definitions changed, and from where on logs are replayed.
+async fn check_rows(target: &Target, manifest: &Manifest, report: &mut Checked) -> Result<Rows, TargetError> {
     let mut rows = Vec::new();
     for piece in &manifest.rows {
         match content::read_pack(target, piece).await {
@@ -150,13 +156,23 @@ async fn check_rows(
             (Err(error), _) | (_, Err(error)) => report.find(format!("the rows of {}: {error}", manifest.path())),
         }
     }
-    Ok((kinds, migrations))
+    let floors = match floors_of(&rows, SHARD).await {
+        Ok(floors) => floors,
+        Err(error) => {
+            report.find(format!("the floors of {}: {error}", manifest.path()));
+            BTreeMap::new()
+        }
+    };
+    Ok(Rows {
+        kinds,
+        migrations,
+        floors,
+    })
 }
 
 /// The logs, while they are replayed.
 struct Replay {
-    kinds: BTreeMap<OwnerId, OwnerKind>,
-    migrations: Migrations,
+    rows: Rows,
     /// `None` where something stands against replaying any further.
     states: BTreeMap<OwnerId, Option<OwnerState>>,
     cuts: Cuts,
@@ -165,31 +181,74 @@ struct Replay {
 
 impl Replay {
     /// `whole` says whether nothing was missing before.
-    fn take(&mut self, bytes: &[u8], whole: bool, report: &mut Checked) {
+    fn take(&mut self, kept: &Kept, whole: bool, report: &mut Checked) {
         let leaf = self.tree.size();
-        let batch = match Batch::read(bytes) {
-            Ok(batch) => batch,
+        let read = match kept {
+            Kept::Whole(bytes) => Batch::read(bytes).map(|batch| (batch.hash, Ok(batch))),
+            Kept::Thinned(bytes) => Thinned::read(bytes).map(|thinned| (thinned.hash, Err(thinned))),
+        };
+        let batch = match read {
+            Ok((hash, batch)) => {
+                self.tree.push(hash);
+                batch
+            }
             Err(error) => {
                 self.tree.push(Hash::ZERO);
                 return report.find(format!("leaf {leaf} is not a batch: {error}"));
             }
         };
-        self.tree.push(batch.hash);
         report.leaves += 1;
-        let owner = batch.header.owner;
-        let Some(kind) = self.kinds.get(&owner) else {
+        let header = match &batch {
+            Ok(batch) => &batch.header,
+            Err(thinned) => &thinned.header,
+        };
+        let owner = header.owner;
+        let Some(kind) = self.rows.kinds.get(&owner) else {
             return report.find(format!(
                 "leaf {leaf} is of owner {owner}, of whom the backup has no row"
             ));
         };
-        self.cuts.take(&batch);
+        match &batch {
+            Ok(batch) => self.cuts.take(batch),
+            Err(thinned) => self.cuts.take_thinned(thinned),
+        };
+        let floor = self
+            .rows
+            .floors
+            .get(&owner)
+            .filter(|_| Kind::of(*kind) == Kind::Passing);
+        // What is below its floor was let go, or will be.
+        if let Some(floor) = floor.filter(|floor| header.number <= floor.tail.batch) {
+            let tail = batch.map_or_else(|thinned| thinned.tail(), |batch| batch.tail());
+            if tail.batch == floor.tail.batch && tail != floor.tail && whole {
+                report.find(format!("the floor of owner {owner} is not that of leaf {leaf}"));
+            }
+            self.states.insert(owner, Some(floor.clone()));
+            return;
+        }
+        match batch {
+            Ok(batch) => self.replay((owner, *kind), &batch, whole, report),
+            Err(_) => report.find(format!(
+                "the events of leaf {leaf} are gone, and nothing stands in for them"
+            )),
+        }
+    }
+
+    fn replay(&mut self, (owner, kind): (OwnerId, OwnerKind), batch: &Batch, whole: bool, report: &mut Checked) {
+        let leaf = self.tree.size() - 1;
         let state = self
             .states
             .entry(owner)
-            .or_insert_with(|| Some(OwnerState::new(owner, *kind)));
+            .or_insert_with(|| Some(OwnerState::new(owner, kind)));
         let Some(held) = state else { return };
-        match self.migrations.fold(held, &batch) {
-            Ok(()) => report.events += batch.events.len() as u64,
+        match self.rows.migrations.fold(held, batch) {
+            Ok(()) => {
+                report.events += batch.events.len() as u64;
+                let floor = self.rows.floors.get(&owner).filter(|floor| floor.tail == held.tail);
+                if floor.is_some_and(|floor| floor.hash() != held.hash()) {
+                    report.find(format!("the floor of owner {owner} is not its state at leaf {leaf}"));
+                }
+            }
             Err(error) => {
                 *state = None;
                 // What follows a missing piece was named with it.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_db::{leaf, read_unlogged};
+use annals_db::{horizon_of, leaf, read_unlogged};
 use annals_event::{Header, merkle::Frontier};
 use annals_host::process::SHARD;
 use annals_ids::{Hash, LeafIndex, WallTime};
@@ -55,6 +55,9 @@ pub enum CreateError {
         /// The stored one.
         stored: Hash,
     },
+    /// What was backed up was let go meanwhile.
+    #[error("retention let go of all that was being backed up, before it was: run the backup again")]
+    Overtaken,
     /// An earlier piece is damaged.
     #[error("a piece that an earlier backup wrote cannot be used")]
     Content(#[from] ContentError),
@@ -167,8 +170,16 @@ impl Making<'_> {
     async fn take_next(&mut self, store: &Store, end: u64) -> Result<(), CreateError> {
         let next = LeafIndex(self.tree.size());
         let find = |transaction: Transaction| async move { archive::find_segment(&transaction, SHARD, next).await };
-        if let Some(segment) = store.read(find).await? {
-            return self.take_sealed(store, &segment, end).await;
+        while let Some(segment) = store.read(find).await? {
+            let taken = self.take_sealed(store, &segment, end).await;
+            // It was thinned while it was read: as it is now it is as good.
+            let is_torn = matches!(
+                taken,
+                Err(CreateError::Store(StoreError::Corrupt(_)) | CreateError::Lost(_))
+            );
+            if !is_torn || store.read(find).await?.as_ref() == Some(&segment) {
+                return taken;
+            }
         }
         let mut loose: Vec<Leaf> = Vec::new();
         let mut bytes = 0;
@@ -186,7 +197,7 @@ impl Making<'_> {
                     break;
                 }
                 expected += 1;
-                bytes += found.len();
+                bytes += found.size();
                 loose.push(leaf(index, found)?);
             }
             if expected == from.0 {
@@ -248,7 +259,7 @@ impl Making<'_> {
         let next = self.tree.size();
         for leaf in leaves.iter().filter(|leaf| (next..end).contains(&leaf.leaf.0)) {
             // One that is no batch gives another tree, which is said then.
-            let hash = Header::read(&leaf.bytes).map_or(Hash::ZERO, |(_, hash)| hash);
+            let hash = Header::read(leaf.kept.header()).map_or(Hash::ZERO, |(_, hash)| hash);
             self.tree.push(hash);
         }
     }
@@ -268,7 +279,13 @@ impl Making<'_> {
 
     async fn write_rows(&mut self, store: &Store) -> Result<(), CreateError> {
         let held = self.target.list("rows").await?;
-        for pack in content::pack(&read_unlogged(store).await?)? {
+        let rows = read_unlogged(store, SHARD).await?;
+        // Rows that are older than the leaves that they stand for are none of this backup's.
+        let horizon = horizon_of(&rows, SHARD)?;
+        if horizon.is_some_and(|horizon| horizon.leaf.0 >= self.created.manifest.leaves) {
+            return Err(CreateError::Overtaken);
+        }
+        for pack in content::pack(&rows)? {
             let piece = RowsPiece {
                 name: sha256(&pack).to_string(),
                 size: pack.len() as u64,

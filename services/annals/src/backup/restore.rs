@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use annals_db::{Cuts, Extent, RestoreError, Restoring};
-use annals_event::Batch;
+use annals_event::{Batch, Thinned};
 use annals_host::process::SHARD;
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime};
-use annals_store::{Store, layout::lineage::Lineage, segment::Leaf};
+use annals_store::{Kept, Store, layout::lineage::Lineage, segment::Leaf};
 use thiserror::Error;
 
 use super::{
@@ -87,7 +87,7 @@ pub async fn restore(
     for piece in &manifest.segments {
         for leaf in content::read_next(target, manifest, piece, next).await? {
             if leaf.leaf.0 < leaves {
-                restoring.take(leaf.leaf, leaf.bytes).await?;
+                restoring.take(leaf.leaf, leaf.kept).await?;
             }
         }
         next = next.max(piece.last + 1);
@@ -186,7 +186,6 @@ impl Search {
             self.cut.wanted = wanted;
             return Ok(true);
         }
-        let batch = Batch::read(&leaf.bytes).map_err(|error| format!("leaf {}: {error}", leaf.leaf))?;
         let at = LogPosition {
             owner: leaf.owner,
             batch: leaf.batch,
@@ -195,8 +194,12 @@ impl Search {
             self.wanted.get_or_insert(before + 1);
         }
         self.behind
-            .push((leaf.owner, leaf.batch, leaf.wall, leaf.bytes.len() as u64));
-        if self.cuts.take(&batch) {
+            .push((leaf.owner, leaf.batch, leaf.wall, leaf.kept.size() as u64));
+        let is_cut = match &leaf.kept {
+            Kept::Whole(bytes) => Batch::read(bytes).map(|batch| self.cuts.take(&batch)),
+            Kept::Thinned(bytes) => Thinned::read(bytes).map(|batch| self.cuts.take_thinned(&batch)),
+        };
+        if is_cut.map_err(|error| format!("leaf {}: {error}", leaf.leaf))? {
             for (owner, batch, wall, bytes) in self.behind.drain(..) {
                 self.cut.extent.leaves += 1;
                 self.cut.extent.logs.insert(owner, batch);

@@ -11,7 +11,7 @@ use annals_wire::client::{args_hash, change_hash, property_hash};
 
 use super::driven::Deeds;
 use super::report::{CheckReport, Wrong};
-use crate::archive::{LogWalk, Step, read_tree};
+use crate::archive::{Fault, LogWalk, Step, read_tree};
 
 /// How much of an archive is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,8 +166,13 @@ impl Histories {
                 log.ahead = Some(step);
                 return Ok(());
             }
-            if let Some(fault) = step.fault {
+            if let Some(fault) = step.fault.filter(|fault| *fault != Fault::LetGo) {
                 report.fault(owner, step.number, fault);
+            }
+            if step.let_go.is_some() {
+                // What players saw then cannot be told any more: it is for realms that keep everything.
+                report.fault(owner, step.number, Fault::LetGo);
+                return Ok(());
             }
             let Some(batch) = step.batch else { continue };
             self.batches += 1;

@@ -5,8 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use annals_db::{Migrations, RecoveryError, read_position, recover};
-use annals_event::{Batch, Header, OwnerState, Reader, Subject, Tail, latest::event::Event};
+use annals_db::{Kind, Migrations, RecoveryError, read_floor, read_horizon, read_position, recover};
+use annals_event::{Batch, Header, OwnerState, Reader, Subject, Tail, Thinned, latest::event::Event};
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, LogPosition, OwnerId, Shard};
 use annals_store::{
     Store, StoreError,
@@ -21,7 +21,7 @@ use super::{
     report::{Finding, OpeningFault, OwnerReport, VerifyReport},
 };
 use crate::{
-    archive::{LogWalk, Step},
+    archive::{LogWalk, Step, of_recovery},
     source::{Source, read_openings},
 };
 
@@ -50,6 +50,8 @@ pub(super) struct Log {
     recovered: Result<(BatchNumber, Hash), String>,
     /// From which snapshot that began.
     snapshot: Option<Position>,
+    /// Its state at the horizon of what was let go, if there is one.
+    floor: Option<OwnerState>,
     /// Whether a batch of it was at fault.
     faulty: bool,
     summary: OwnerReport,
@@ -65,9 +67,13 @@ impl Log {
     ) -> Result<Self, StoreError> {
         let store = source.store.clone();
         let nothing = OwnerState::new(owner, record.kind);
+        let shard = record.shard;
+        let horizon = read_horizon(&store, shard).await?;
+        let floor = read_floor(&store, shard, owner, BatchNumber(0)).await;
+        let floor = floor.map_err(of_recovery)?;
         Ok(Self {
             owner,
-            shard: record.shard,
+            shard,
             walk: LogWalk::begin(&store, record.shard, owner).await?,
             held: None,
             expected,
@@ -80,6 +86,7 @@ impl Log {
             reached: BatchNumber(0),
             recovered: Ok((BatchNumber(0), nothing.hash())),
             snapshot: None,
+            floor,
             state: Some(nothing),
             faulty: false,
             summary: OwnerReport {
@@ -92,6 +99,8 @@ impl Log {
                 accepted: Vec::new(),
                 state: None,
                 compared: false,
+                let_go: None,
+                horizon: horizon.map(|horizon| horizon.wall),
             },
         })
     }
@@ -168,7 +177,37 @@ impl Log {
             self.summary.bytes += step.bytes.len() as u64;
             self.take(batch, report).await?;
         }
+        if let Some(thinned) = &step.let_go {
+            self.summary.batches += 1;
+            self.summary.events += u64::from(thinned.header.events);
+            self.summary.bytes += step.bytes.len() as u64;
+            self.take_let_go(thinned, report).await?;
+        }
         self.reached = step.number;
+        Ok(())
+    }
+
+    /// The state with which the log goes on, if it stands at this batch and what lies before it was let go.
+    pub(super) fn floor_at(&self, batch: BatchNumber) -> Option<&OwnerState> {
+        let goes_on = |floor: &&OwnerState| Kind::of(floor.kind) == Kind::Passing && floor.tail.batch == batch;
+        self.floor.as_ref().filter(goes_on)
+    }
+
+    /// Takes a batch whose events were let go: at its floor the log goes on.
+    async fn take_let_go(&mut self, batch: &Thinned, report: &mut VerifyReport) -> Result<(), StoreError> {
+        self.pass(&batch.header, batch.tail(), report).await?;
+        let number = batch.header.number;
+        self.summary.let_go = Some(number);
+        let Some(floor) = self.floor_at(number) else {
+            return Ok(());
+        };
+        if floor.tail == batch.tail() {
+            self.state = Some(floor.clone());
+            self.compare(number, report);
+        } else {
+            let at = self.at(number);
+            report.find(Finding::Floor { at });
+        }
         Ok(())
     }
 
@@ -241,18 +280,7 @@ impl Log {
 
     async fn take(&mut self, batch: &Batch, report: &mut VerifyReport) -> Result<(), StoreError> {
         let number = batch.header.number;
-        let is_gap = number > self.end.batch.next();
-        if is_gap {
-            let before = BatchNumber(number.0.saturating_sub(1));
-            self.lose(
-                before,
-                EventNumber(batch.header.first_event.0.saturating_sub(1)),
-                report,
-            );
-        }
-        self.check_opening(batch, is_gap, report).await?;
-        self.epoch = batch.header.epoch;
-        self.end = batch.tail();
+        self.pass(&batch.header, batch.tail(), report).await?;
         let at = self.at(number);
         let Some(state) = &mut self.state else { return Ok(()) };
         if let Err(why) = self.migrations.fold(state, batch) {
@@ -260,6 +288,31 @@ impl Log {
             self.faulty = true;
             report.find(Finding::Impossible { at, why });
             return Ok(());
+        }
+        self.compare(number, report);
+        Ok(())
+    }
+
+    /// Takes what a batch says of itself.
+    async fn pass(&mut self, header: &Header, tail: Tail, report: &mut VerifyReport) -> Result<(), StoreError> {
+        let is_gap = header.number > self.end.batch.next();
+        if is_gap {
+            let before = BatchNumber(header.number.0.saturating_sub(1));
+            self.lose(before, EventNumber(header.first_event.0.saturating_sub(1)), report);
+        }
+        self.check_opening(header, tail.hash, is_gap, report).await?;
+        self.epoch = header.epoch;
+        self.end = tail;
+        Ok(())
+    }
+
+    /// Holds the state behind a batch against what others make of it.
+    fn compare(&mut self, number: BatchNumber, report: &mut VerifyReport) {
+        let at = self.at(number);
+        let Some(state) = &self.state else { return };
+        let differs = |floor: &OwnerState| floor.tail.batch == number && floor.hash() != state.hash();
+        if self.floor.as_ref().is_some_and(differs) {
+            report.find(Finding::Floor { at });
         }
         if let Some((batch, hash)) = self.expected
             && batch == number
@@ -269,7 +322,6 @@ impl Log {
         }
         self.compare_recovered(report);
         self.compare_held(report);
-        Ok(())
     }
 
     fn compare_recovered(&self, report: &mut VerifyReport) {
@@ -297,12 +349,13 @@ impl Log {
     /// Rules E5 and F2: an epoch begins with the batch that the store has as its opening.
     async fn check_opening(
         &mut self,
-        batch: &Batch,
+        header: &Header,
+        hash: Hash,
         is_gap: bool,
         report: &mut VerifyReport,
     ) -> Result<(), StoreError> {
-        let Header { epoch, number, .. } = batch.header;
-        let fault = if batch.header.opens {
+        let Header { epoch, number, .. } = *header;
+        let fault = if header.opens {
             self.opened.insert(epoch);
             if !self.openings.contains_key(&epoch) {
                 // It may have been recorded since they were read.
@@ -310,7 +363,7 @@ impl Log {
             }
             match self.openings.get(&epoch) {
                 None => Some(OpeningFault::Unrecorded),
-                Some(opening) if opening.number != number || opening.hash != batch.hash => Some(OpeningFault::Other),
+                Some(opening) if opening.number != number || opening.hash != hash => Some(OpeningFault::Other),
                 Some(_) if epoch <= self.epoch => Some(OpeningFault::Unopened),
                 Some(_) => None,
             }

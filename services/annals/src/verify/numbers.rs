@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::{Batch, Body, Link, Subject};
+use annals_event::{Batch, Body, Header, Link, OwnerState, Subject, Thinned};
 use annals_ids::{Address, CallNumber, EntityId, EventNumber, HistoryNumber, LogPosition, OwnerId, Part};
 
 use super::{
@@ -21,6 +21,8 @@ pub(super) struct Numbers {
     taken: BTreeMap<Link, Spans>,
     /// Calls that were taken, and made by no batch that was seen before.
     early: Vec<Taken>,
+    /// Whether events of cell parts were let go: then of a part that stands in no floor the first numbers may be gone.
+    let_go: bool,
 }
 
 /// A call that was taken.
@@ -43,18 +45,50 @@ impl Numbers {
         for (entity, part, number) in histories(batch) {
             self.note_history(owner, batch, (entity, part, number), report);
         }
+        self.note_taken(owner, &batch.header, report);
+    }
+
+    /// Takes note of a batch whose events were let go.
+    pub(super) fn take_let_go(&mut self, owner: OwnerId, batch: &Thinned, report: &mut VerifyReport) {
+        self.let_go = true;
+        for &(link, number) in &batch.calls {
+            // Which of its events it was is not known any more.
+            let made = Taken {
+                at: LogPosition {
+                    owner,
+                    batch: batch.header.number,
+                },
+                event: batch.header.first_event,
+                link,
+                number,
+            };
+            self.note_one_made(made, report);
+        }
+        self.note_taken(owner, &batch.header, report);
+    }
+
+    /// Takes note of the state with which a log goes on.
+    pub(super) fn take_floor(&mut self, state: &OwnerState) {
+        let departing = state.departing.values().map(|(entity, image)| (entity, image));
+        for (entity, image) in state.entities.iter().chain(departing) {
+            let spans = self.histories.entry((*entity, Part::Cell)).or_default();
+            spans.seed(image.history.0, state.owner, state.tail.batch);
+        }
+    }
+
+    fn note_taken(&mut self, owner: OwnerId, header: &Header, report: &mut VerifyReport) {
         let at = LogPosition {
             owner,
-            batch: batch.header.number,
+            batch: header.number,
         };
-        for consumed in &batch.header.consumed {
+        for consumed in &header.consumed {
             let link = Link {
                 from: consumed.from,
                 to: consumed.to,
             };
             let taken = Taken {
                 at,
-                event: EventNumber(batch.header.first_event.0 + u64::from(consumed.at)),
+                event: EventNumber(header.first_event.0 + u64::from(consumed.at)),
                 link,
                 number: consumed.number,
             };
@@ -90,26 +124,32 @@ impl Numbers {
 
     /// Whether something may be explained by what was appended while it was being read.
     pub(super) fn is_unsettled(&self) -> bool {
-        self.early.iter().any(|taken| !self.is_made(taken))
-            || self.histories.values().any(|spans| spans.first_gap().is_some())
+        self.early.iter().any(|taken| !self.is_made(taken)) || self.gaps().next().is_some()
     }
 
     /// What is missing now that everything was seen.
     pub(super) fn finish(&self, report: &mut VerifyReport) {
         report.parts = self.histories.len() as u64;
-        for (&(entity, part), spans) in &self.histories {
-            if let Some((first, until)) = spans.first_gap() {
-                report.find(Finding::HistoryHole {
-                    entity,
-                    part,
-                    first: HistoryNumber(first),
-                    until: HistoryNumber(until),
-                });
-            }
+        for (entity, part, (first, until)) in self.gaps() {
+            report.find(Finding::HistoryHole {
+                entity,
+                part,
+                first: HistoryNumber(first),
+                until: HistoryNumber(until),
+            });
         }
         for &taken in self.early.iter().filter(|taken| !self.is_made(taken)) {
             report.find(Finding::Unmade(taken));
         }
+    }
+
+    /// The first gap of each part that has one.
+    fn gaps(&self) -> impl Iterator<Item = (EntityId, Part, (u64, u64))> {
+        self.histories.iter().filter_map(|(&(entity, part), spans)| {
+            let may_begin_late = self.let_go && part == Part::Cell;
+            let from = if may_begin_late { spans.oldest() } else { 1 };
+            Some((entity, part, spans.first_gap(from)?))
+        })
     }
 
     fn is_made(&self, taken: &Taken) -> bool {
@@ -137,10 +177,14 @@ impl Numbers {
                 link,
                 number: *number,
             };
-            let spans = self.made.entry(link).or_default();
-            if let Some(before) = spans.insert(number.0, owner, batch.header.number) {
-                report.find(Finding::MadeTwice { made, before });
-            }
+            self.note_one_made(made, report);
+        }
+    }
+
+    fn note_one_made(&mut self, made: Taken, report: &mut VerifyReport) {
+        let spans = self.made.entry(made.link).or_default();
+        if let Some(before) = spans.insert(made.number.0, made.at.owner, made.at.batch) {
+            report.find(Finding::MadeTwice { made, before });
         }
     }
 

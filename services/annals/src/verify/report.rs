@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use annals_event::{Impossible, Subject};
 use annals_ids::{
     Address, BatchNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, OwnerId,
-    OwnerKind, Part, Shard,
+    OwnerKind, Part, Shard, WallTime,
 };
 
 use super::{numbers::Taken, spans::Seen};
@@ -61,6 +61,11 @@ pub enum Finding {
     },
     /// The state from the newest snapshot on is not what the whole log replays to.
     Snapshot {
+        /// At which position.
+        at: LogPosition,
+    },
+    /// The floor, a state that stands for what was let go, is not that of the log.
+    Floor {
         /// At which position.
         at: LogPosition,
     },
@@ -205,6 +210,10 @@ pub struct OwnerReport {
     pub state: Option<(BatchNumber, Hash)>,
     /// Whether the state of whoever holds the owner was compared.
     pub compared: bool,
+    /// The last batch whose events retention has let go.
+    pub let_go: Option<BatchNumber>,
+    /// The latest wall time up to which that was done in the owner's shard.
+    pub horizon: Option<WallTime>,
 }
 
 /// What verifying found. Clean if nothing is wrong.
@@ -293,6 +302,14 @@ impl fmt::Display for OwnerReport {
         for first in accepted {
             write!(f, ", a hole accepted at batch {first}")?;
         }
+        if let (Some(last), Some(wall)) = (self.let_go, self.horizon) {
+            let seconds = wall.0 / 1_000;
+            write!(
+                f,
+                "; batches 1 to {last} were let go by retention, none of them closed after @{seconds} since 1970: headers, \
+                 hashes and calls are verified, and the state from {last} on is the floor's"
+            )?;
+        }
         match self.state {
             Some((batch, hash)) => write!(f, "; state at batch {batch}: {hash}")?,
             None => f.write_str("; does not replay")?,
@@ -319,6 +336,11 @@ impl fmt::Display for Finding {
             Self::Opening { at, epoch, fault } => {
                 write!(f, "batch {} of owner {}, epoch {epoch}: {fault}", at.batch, at.owner)
             }
+            Self::Floor { at } => write!(
+                f,
+                "the floor of owner {} is not its state at batch {}; restore the realm from a backup that was made before",
+                at.owner, at.batch
+            ),
             Self::Impossible { at, why } => write!(
                 f,
                 "batch {} of owner {} cannot have happened: {why}; it was edited, or this is a defect",

@@ -48,6 +48,23 @@ impl Spans {
         None
     }
 
+    /// Takes all numbers up to `upto` for seen.
+    pub(super) fn seed(&mut self, upto: u64, owner: OwnerId, batch: BatchNumber) {
+        let seen = Seen {
+            owner,
+            batches: (BatchNumber(1), batch),
+        };
+        if upto > self.newest() {
+            self.runs.clear();
+            self.runs.insert(1, Run { last: upto, seen });
+        }
+    }
+
+    /// The lowest number; 1 if there is none.
+    pub(super) fn oldest(&self) -> u64 {
+        self.runs.first_key_value().map_or(1, |(first, _)| *first)
+    }
+
     pub(super) fn contains(&self, number: u64) -> bool {
         let before = self.runs.range(..=number).next_back();
         before.is_some_and(|(_, run)| number <= run.last)
@@ -58,9 +75,9 @@ impl Spans {
         self.runs.last_key_value().map_or(0, |(_, run)| run.last)
     }
 
-    /// The first number that is missing and the first that is there again.
-    pub(super) fn first_gap(&self) -> Option<(u64, u64)> {
-        let mut expected = 1;
+    /// The first number from `from` on that is missing, and the first that is there again.
+    pub(super) fn first_gap(&self, from: u64) -> Option<(u64, u64)> {
+        let mut expected = from;
         for (&first, run) in &self.runs {
             if first > expected {
                 return Some((expected, first));
@@ -92,7 +109,7 @@ mod tests {
                 let before = spans.insert(number, owner, BatchNumber(batch));
                 assert_eq!(before.is_none(), set.insert(number), "seed {seed}: {number}");
                 let gap = (1..=set.last().copied().unwrap_or(0)).find(|number| !set.contains(number));
-                assert_eq!(spans.first_gap().map(|(first, _)| first), gap, "seed {seed}");
+                assert_eq!(spans.first_gap(1).map(|(first, _)| first), gap, "seed {seed}");
                 assert_eq!(Some(spans.newest()), set.last().copied(), "seed {seed}");
                 assert!(
                     (1..=101).all(|number| spans.contains(number) == set.contains(&number)),
@@ -114,8 +131,8 @@ mod tests {
             batches: (BatchNumber(0), BatchNumber(100)),
         };
         assert_eq!(spans.insert(500, OwnerId(2), BatchNumber(7)), Some(seen));
-        assert_eq!(spans.first_gap(), None);
+        assert_eq!(spans.first_gap(1), None);
         spans.insert(1_003, OWNER, BatchNumber(101));
-        assert_eq!(spans.first_gap(), Some((1_001, 1_003)));
+        assert_eq!(spans.first_gap(1), Some((1_001, 1_003)));
     }
 }

@@ -11,4 +11,5 @@ mod world;
 
 mod commands;
 mod pieces;
+mod retention;
 mod targets;

@@ -6,6 +6,7 @@ mod carrier;
 mod directory;
 mod live;
 mod query;
+mod retention;
 mod tail;
 mod verify;
 mod world;

@@ -1,22 +1,22 @@
 //! Reading the horizon and what stands at it.
 
+use std::collections::BTreeMap;
+
 use annals_event::OwnerState;
 use annals_ids::{BatchNumber, OwnerId, Shard};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    MemoryStore, Store, StoreError, Transaction,
     layout::retention::{self as layout, Horizon},
 };
 
+use super::Kind;
 use crate::{
     recovery::{RecoveryError, read_entities, read_own},
-    restoring::Row,
+    restoring::{Row, owners_of, read_rows, write_rows},
 };
 
 /// How often something is read from under a horizon that moves meanwhile, each time by segments.
 const READINGS: usize = 10;
-
-/// Rows read at a time.
-const PAGE: usize = 256;
 
 /// Up to where a shard's archive was let go.
 ///
@@ -26,6 +26,29 @@ pub async fn read_horizon(store: &Store, shard: Shard) -> Result<Option<Horizon>
     let read = |transaction: Transaction| async move { transaction.get(&layout::horizon_key(shard)).await };
     let value = store.read(read).await?;
     value.map(|value| Horizon::decode(&value)).transpose()
+}
+
+/// At which batch an owner's floor stands, if it has one and what lies below it may have been let go.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn read_floor_batch(
+    store: &Store,
+    shard: Shard,
+    owner: OwnerId,
+) -> Result<Option<BatchNumber>, RecoveryError> {
+    let failed = |source| RecoveryError::Store { owner, source };
+    for _ in 0..READINGS {
+        let Some(horizon) = read_horizon(store, shard).await.map_err(failed)? else {
+            return Ok(None);
+        };
+        let own = read_own(store, owner, &layout::own_key(shard, horizon.area, owner)).await;
+        if read_horizon(store, shard).await.map_err(failed)? == Some(horizon) {
+            let passing = own?.filter(|own| Kind::of(own.kind) == Kind::Passing);
+            return Ok(passing.map(|own| own.tail.batch));
+        }
+    }
+    Err(failed(StoreError::Conflict))
 }
 
 /// The floor of an owner: its state at the horizon, if there is one and it stands behind batch `above`.
@@ -89,15 +112,25 @@ pub(crate) async fn read_retained(store: &Store, shard: Shard) -> Result<Vec<Row
     Err(StoreError::Conflict)
 }
 
-async fn read_rows(store: &Store, mut range: KeyRange, rows: &mut Vec<Row>) -> Result<(), StoreError> {
-    loop {
-        let wanted = &range;
-        let read = |transaction: Transaction| async move { transaction.get_range(wanted, PAGE, Order::Forward).await };
-        let page = store.read(read).await?;
-        rows.extend(page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
-        match page.rows.last().filter(|_| page.more) {
-            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
-            None => return Ok(()),
-        }
+/// The floors among such rows as [`crate::read_unlogged`] gives.
+///
+/// # Errors
+/// When one cannot be read.
+pub async fn floors_of(rows: &[Row], shard: Shard) -> Result<BTreeMap<OwnerId, OwnerState>, RecoveryError> {
+    let failed = |source| RecoveryError::Store {
+        owner: OwnerId(0),
+        source,
+    };
+    // They are read as those of a store are.
+    let store = MemoryStore::new().store();
+    let tables = layout::horizon_key(shard)[0]..layout::parts(shard).begin[0];
+    let is_needed = |(key, _): &&Row| key.first().is_some_and(|table| tables.contains(table));
+    let needed: Vec<Row> = rows.iter().filter(is_needed).cloned().collect();
+    write_rows(&store, &needed).await.map_err(failed)?;
+    let mut floors = BTreeMap::new();
+    for owner in owners_of(rows).map_err(failed)?.into_keys() {
+        let floor = read_floor(&store, shard, owner, BatchNumber(0)).await?;
+        floors.extend(floor.map(|floor| (owner, floor)));
     }
+    Ok(floors)
 }

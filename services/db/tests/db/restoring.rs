@@ -85,7 +85,7 @@ pub(crate) fn unlogged(realm: &Realm, leaves: &[Kept]) -> Vec<Row> {
     rows
 }
 
-fn header(kept: &Kept) -> Header {
+pub(crate) fn header(kept: &Kept) -> Header {
     Header::read(kept.header()).expect("a batch").0
 }
 

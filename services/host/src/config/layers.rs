@@ -9,11 +9,11 @@ use std::time::Duration;
 use annals_def::nearest;
 use toml::{Table, Value};
 
-use super::values::{Advice, CertificateFiles, advertised, listened, nats_url};
+use super::values::{Advice, Age, CertificateFiles, advertised, listened, nats_url};
 use super::{Config, Flags, Mistake, Mistakes, Origin};
 
 /// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 17] = [
     "realm",
     "nats",
     "replicas",
@@ -26,6 +26,9 @@ pub(super) const KEYS: [&str; 14] = [
     "key",
     "acknowledged",
     "archive_period",
+    "keep_cell_events",
+    "keep_base_events",
+    "keep_ledger_events",
     "log",
     "log_format",
 ];
@@ -75,6 +78,9 @@ impl Layers {
             ("listen", "127.0.0.1:7700"),
             ("acknowledged", "log"),
             ("archive_period", "300"),
+            ("keep_cell_events", "forever"),
+            ("keep_base_events", "forever"),
+            ("keep_ledger_events", "forever"),
             ("log", "info,async_nats=warn"),
             ("log_format", "text"),
         ];
@@ -142,6 +148,9 @@ impl Layers {
             ("key", &flags.key),
             ("acknowledged", &flags.acknowledged),
             ("archive_period", &flags.archive_period),
+            ("keep_cell_events", &flags.keep_cell_events),
+            ("keep_base_events", &flags.keep_base_events),
+            ("keep_ledger_events", &flags.keep_ledger_events),
             ("log", &flags.log),
             ("log_format", &flags.log_format),
         ];
@@ -161,6 +170,9 @@ impl Layers {
 
     /// The settings, or everything that is wrong with them.
     pub(super) fn finish(mut self) -> Result<Config, Mistakes> {
+        for key in ["keep_base_events", "keep_ledger_events"] {
+            self.read(key, forever);
+        }
         let config = Config {
             realm: self.read("realm", |text| text.parse()),
             nats: self.read("nats", nats_url),
@@ -173,6 +185,7 @@ impl Layers {
             certificate: self.certificate(),
             acknowledged: self.read("acknowledged", |text| text.parse()),
             archive_period: self.read("archive_period", period),
+            keep_cell_events: self.read("keep_cell_events", |text| text.parse()),
             log: self.read("log", |text| text.parse()),
             log_format: self.read("log_format", |text| text.parse()),
         };
@@ -311,6 +324,17 @@ fn period(text: &str) -> Result<Option<Duration>, Advice> {
         Ok(0) => Ok(None),
         Ok(seconds @ 1..=86_400) => Ok(Some(Duration::from_secs(seconds))),
         _ => Err(Advice("write seconds, 1 to 86400, or 0 for never".to_owned())),
+    }
+}
+
+/// Logs of which nothing is ever let go (rule F14).
+fn forever(text: &str) -> Result<(), Advice> {
+    match text.parse() {
+        Ok(Age::Forever) => Ok(()),
+        _ => Err(Advice(
+            "these events are kept forever: the ledger, stored entities and disputes are folded from them when a realm is restored"
+                .to_owned(),
+        )),
     }
 }
 

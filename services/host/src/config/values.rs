@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use annals_wire::Subjects;
 use tracing_subscriber::EnvFilter;
@@ -38,6 +39,42 @@ impl FromStr for Realm {
             Ok(Self(text.to_owned()))
         } else {
             Err(Advice("a realm's name has 1 to 32 letters, digits, - or _".to_owned()))
+        }
+    }
+}
+
+/// How long something is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Age {
+    /// For ever.
+    #[default]
+    Forever,
+    /// At least so long.
+    AtLeast(Duration),
+}
+
+/// What ages are written in, and how many seconds that is.
+const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+
+/// Longest age, in seconds: what is older than a century is kept for ever.
+const LONGEST_AGE: u64 = 36_525 * 86_400;
+
+impl FromStr for Age {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        if text == "forever" {
+            return Ok(Self::Forever);
+        }
+        let age = UNITS.iter().find_map(|(unit, seconds)| {
+            let count: u64 = text.strip_suffix(*unit)?.parse().ok()?;
+            count.checked_mul(*seconds)
+        });
+        match age {
+            Some(seconds @ 1..=LONGEST_AGE) => Ok(Self::AtLeast(Duration::from_secs(seconds))),
+            _ => Err(Advice(
+                "write forever, or a number with its unit: 90d, 12h, 30m or 45s".to_owned(),
+            )),
         }
     }
 }

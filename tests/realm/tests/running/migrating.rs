@@ -118,8 +118,8 @@ async fn lives(store: &Store, schema: &Schema) -> BTreeMap<DatabaseId, Value> {
             if batches.is_empty() {
                 break;
             }
-            for (_, bytes) in batches {
-                let batch = Batch::read(&bytes).expect("an intact batch");
+            for (_, kept) in batches {
+                let batch = Batch::read(kept.header()).expect("an intact batch");
                 reached = batch.header.number;
                 let events = batch
                     .events

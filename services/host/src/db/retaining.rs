@@ -1,0 +1,58 @@
+//! Letting go of what cells did long ago (rule F14). It has a task of its own, so that folding never waits for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use annals_db::{FoldError, Retention, RetentionProgress};
+use annals_ids::{BatchNumber, OwnerId, WallTime};
+use tokio::{sync::watch, time::MissedTickBehavior};
+
+use crate::{clock, telemetry::Chain};
+
+/// How often it is looked whether something is old enough.
+const ROUND: Duration = Duration::from_secs(10);
+
+/// Between two turns: a segment takes some ten milliseconds, and folding does not notice.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Lets go of what is older than `age`, until nobody moves cursors any more or another db folds.
+pub(super) async fn let_all_go(
+    mut retention: Retention,
+    age: Duration,
+    mut cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>,
+) {
+    let mut rounds = tokio::time::interval(ROUND);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = rounds.tick() => {}
+            () = closed(&mut cursors) => return,
+        }
+        loop {
+            let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+            match retention.turn(WallTime(clock::wall().0.saturating_sub(age))).await {
+                Ok(RetentionProgress::Idle) => break,
+                Ok(RetentionProgress::Folding) => {}
+                Ok(RetentionProgress::Moved(horizon)) => tracing::info!(
+                    last = %horizon.leaf,
+                    floors = horizon.bytes,
+                    "the events of cells up to this leaf are old enough to go"
+                ),
+                Ok(RetentionProgress::Thinned { last, bytes }) => {
+                    tracing::debug!(%last, bytes, "a segment of the archive is thinned");
+                }
+                // The folding ends with the same error, and says so.
+                Err(FoldError::Superseded { .. }) => return,
+                Err(error) => {
+                    tracing::warn!(error = %Chain(&error), "old events could not be let go; it is tried again");
+                    break;
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+async fn closed(cursors: &mut watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
+    while cursors.changed().await.is_ok() {}
+}
