@@ -56,6 +56,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("The ledger", crate::ledger::exhibits::exhibits()),
         ("Trades", crate::trade::exhibits::exhibits()),
         ("Views of accounts", crate::account::exhibits::exhibits()),
+        ("Letting go", crate::retention::exhibits::exhibits()),
         ("Other definitions", crate::migration::exhibits::exhibits()),
     ]
 }

@@ -31,6 +31,12 @@ pub enum Invariant {
     SeenIsTrue,
     /// Batches are folded, states held and stored entities read under the definitions that they are of.
     ReadAsWritten,
+    /// Of every archived batch there is what its place in the Merkle tree rests upon.
+    LeavesAreProved,
+    /// The state of an owner that is taken over is the one that was written.
+    RecoveredAsWritten,
+    /// A realm that is restored from all that is archived is the one that was written.
+    RestoredAsWritten,
     /// Nobody stops with an alarm because of the faults that the protocol is made for.
     AlarmsAreTrue,
     /// Ordinary steps can always lead to where nothing is owed to anybody.
@@ -53,6 +59,9 @@ impl fmt::Display for Invariant {
             Self::TradedAsAccepted => "each side of a trade gets what it has accepted",
             Self::SeenIsTrue => "what is seen of an entity is something that it was",
             Self::ReadAsWritten => "everything is read under the definitions that it was written under",
+            Self::LeavesAreProved => "every archived batch can be proved",
+            Self::RecoveredAsWritten => "what is recovered is what was written",
+            Self::RestoredAsWritten => "what is restored is what was written",
             Self::AlarmsAreTrue => "an alarm means a fault outside the budget",
             Self::Progress => "what is owed can always be settled",
         })

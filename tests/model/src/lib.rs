@@ -17,6 +17,7 @@ pub mod ledger;
 pub mod log;
 pub mod migration;
 pub mod order;
+pub mod retention;
 pub mod rule;
 pub mod trade;
 pub mod view;

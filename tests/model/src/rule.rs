@@ -122,6 +122,22 @@ pub enum Rule {
     F12Cleared,
     /// F13: a reserved transfer is completed by whoever has recorded that it is reserved.
     F13PostAfterResult,
+    /// F14: the floors are written before the horizon moves to them.
+    F14FloorFirst,
+    /// F14: the next floors go into the area that the horizon does not name.
+    F14TwoAreas,
+    /// F14: events are let go at or below the horizon only.
+    F14Below,
+    /// F14: the header of every batch is kept.
+    F14Header,
+    /// F14: which calls a batch made is kept.
+    F14Calls,
+    /// F14: nothing of a base or of the ledger's owner is let go.
+    F14Lasting,
+    /// F14: the cell parts that stored entities had are kept.
+    F14CellParts,
+    /// F14: who comes to a batch without events begins again.
+    F14BeginAgain,
     /// M1: a log goes over to other definitions with an `Open`, and with nothing else.
     M1WithItsOpen,
     /// M2: definitions and the record of the migration change in one transaction.
@@ -167,7 +183,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
-const STATED: [(Rule, &str, &str); 80] = [
+const STATED: [(Rule, &str, &str); 88] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append in flight"),
     (Rule::L3Frozen, "L3", "what is sent again is the same bytes"),
@@ -334,6 +350,34 @@ const STATED: [(Rule, &str, &str); 80] = [
         Rule::F13PostAfterResult,
         "F13",
         "a transfer is completed only once its giver has recorded that it is reserved",
+    ),
+    (
+        Rule::F14FloorFirst,
+        "F14",
+        "the floors are written before the horizon moves to them",
+    ),
+    (
+        Rule::F14TwoAreas,
+        "F14",
+        "the next floors go into the area that the horizon does not name",
+    ),
+    (Rule::F14Below, "F14", "events are let go at or below the horizon only"),
+    (Rule::F14Header, "F14", "the header of every batch is kept"),
+    (Rule::F14Calls, "F14", "which calls a batch made is kept"),
+    (
+        Rule::F14Lasting,
+        "F14",
+        "nothing of a base or of the ledger's owner is let go",
+    ),
+    (
+        Rule::F14CellParts,
+        "F14",
+        "the cell parts that stored entities had are kept",
+    ),
+    (
+        Rule::F14BeginAgain,
+        "F14",
+        "who comes to a batch without events begins again",
     ),
     (
         Rule::M1WithItsOpen,

@@ -23,7 +23,7 @@ async fn thinned(seed: u64) -> (World, Source, String) {
     assert!(before.is_clean(), "seed {seed}: {before}");
     assert!(!before.to_string().contains("let go"), "{before}");
     let root = before.roots[&SHARD].1.to_string();
-    assert!(world.let_go().await > 0, "seed {seed}: something goes");
+    world.let_go().await;
     (world, source, root)
 }
 
