@@ -204,7 +204,7 @@ impl LogWalk {
                     let fault = self.tail.and_then(|before| discontinuity(header, &before));
                     match content {
                         Content::Whole(whole) => batch = Some(*whole),
-                        Content::LetGo(thinned) => let_go = Some(thinned),
+                        Content::LetGo(thinned) => let_go = Some(*thinned),
                     }
                     let is_lost = let_go.is_some() && !is_below;
                     is_lost.then_some(Fault::LetGo).or(fault)
@@ -247,18 +247,18 @@ pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> 
 /// What the archive has of a batch.
 enum Content {
     Whole(Box<Batch>),
-    LetGo(Thinned),
+    LetGo(Box<Thinned>),
 }
 
 impl Content {
     /// Reads what is archived. What is below a floor and still whole is taken for what will be left of it.
     fn read(kept: &Kept, is_below: bool) -> Result<Self, Malformed> {
         match kept {
-            Kept::Thinned(bytes) => Thinned::read(bytes).map(Self::LetGo),
+            Kept::Thinned(bytes) => Thinned::read(bytes).map(Box::new).map(Self::LetGo),
             Kept::Whole(bytes) => {
                 let batch = Batch::read(bytes)?;
                 Ok(if is_below {
-                    Self::LetGo(Thinned::of(&batch))
+                    Self::LetGo(Box::new(Thinned::of(&batch)))
                 } else {
                     Self::Whole(Box::new(batch))
                 })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_db::{read_archived, recover};
-use annals_event::{Batch, Event, OwnerState, Subject};
+use annals_event::{Batch, Event, OwnerState, Subject, Thinned};
 use annals_ids::{BatchNumber, EntityId, HistoryNumber, LeafIndex, OwnerId, Part};
 use annals_store::immediate;
 
@@ -45,11 +45,16 @@ impl Archive {
                     break;
                 }
                 for (leaf, kept) in batches {
-                    let batch =
-                        Batch::read(kept.header()).unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
+                    let thinned = kept.is_thinned().then(|| kept.header().to_vec());
+                    let bytes = world.as_archived(owner, state.tail.batch.next(), kept);
+                    let batch = Batch::read(&bytes).unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
                     state
                         .fold(&batch)
                         .unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
+                    if let Some(thinned) = thinned {
+                        let left = Thinned::of(&batch).write();
+                        assert!(thinned == left, "seed {}: leaf {leaf} lost what it may not", world.seed);
+                    }
                     archive.take(owner, leaf, batch);
                 }
             }

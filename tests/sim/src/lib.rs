@@ -60,6 +60,8 @@ pub struct Report {
     pub trades: usize,
     /// Lives of stored entities that behaviour asked for.
     pub lives: usize,
+    /// Bytes of batches that were let go.
+    pub let_go: u64,
     /// How often each kind of fault struck.
     pub struck: BTreeMap<Kind, u64>,
 }
@@ -181,6 +183,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         entries: events.clone().filter(|event| is_done(event)).count(),
         trades: trades(events),
         lives: check::lives::count(world, archive),
+        let_go: world.let_go,
         struck: world.struck.clone(),
     }
 }

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use annals_def::split_mix;
 use annals_node::writer::{Durability, PATIENCE};
 
 use crate::fault::{Blow, Kind, Trouble};
@@ -26,6 +27,9 @@ impl Odds {
 /// How long troubles last at a time, milliseconds: short enough that a shrunk plan says when a trouble matters.
 const SLICE_MS: u64 = 2_500;
 
+/// Tells the dice of retention from others.
+const RETAINING: u64 = 0x0f14_0f14;
+
 /// One realm and its faults.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -37,6 +41,8 @@ pub struct Plan {
     pub faults: Vec<Planned>,
     /// Whether holes in logs are filled (rule F4). Off only to see that the checkers notice.
     pub fills: bool,
+    /// After how many milliseconds db lets go of what cells did (rule F14), if it does.
+    pub lets_go_ms: Option<u64>,
 }
 
 /// What is simulated.
@@ -135,7 +141,7 @@ impl Plan {
     /// to understand.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        let mut dice = annals_def::split_mix(seed);
+        let mut dice = split_mix(seed);
         let shape = Shape::of(&mut dice);
         let mut faults = Vec::new();
         if !seed.is_multiple_of(5) {
@@ -149,6 +155,9 @@ impl Plan {
             shape,
             faults,
             fills: true,
+            // Drawn from dice of its own, so that what else a seed stands for stays what it was.
+            lets_go_ms: [None, None, None, Some(300), Some(1_500), Some(6_000)]
+                [split_mix(seed ^ RETAINING)() as usize % 6],
         }
     }
 

@@ -11,6 +11,7 @@ mod folding;
 mod hosting;
 mod inquiring;
 mod partitions;
+mod retaining;
 mod storing;
 
 use std::{
@@ -197,6 +198,10 @@ pub struct World {
     pub struck: BTreeMap<Kind, u64>,
     /// What was seen to be wrong while it happened.
     pub broken: Vec<String>,
+    /// Each log as it was archived, where its realm lets go.
+    remembered: BTreeMap<OwnerId, Vec<Vec<u8>>>,
+    /// Bytes of batches that were let go.
+    pub let_go: u64,
 }
 
 impl World {
@@ -242,6 +247,8 @@ impl World {
             events: Vec::new(),
             struck: BTreeMap::new(),
             broken: Vec::new(),
+            remembered: BTreeMap::new(),
+            let_go: 0,
         };
         world.begin();
         world

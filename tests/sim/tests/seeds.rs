@@ -60,7 +60,7 @@ fn every_promise_is_kept() {
     }
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} lives of pets",
+         {} trades settled, {} lives of pets, {} bytes of batches let go",
         seeds.end - seeds.start,
         sum.batches,
         sum.shown,
@@ -69,7 +69,8 @@ fn every_promise_is_kept() {
         sum.hand_overs,
         sum.entries,
         sum.trades,
-        sum.lives
+        sum.lives,
+        sum.let_go
     );
     println!("{coverage}");
     for (seed, failure) in failed.iter().take(MOST_SHRUNK) {
@@ -137,6 +138,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.entries += report.entries;
     sum.trades += report.trades;
     sum.lives += report.lives;
+    sum.let_go += report.let_go;
 }
 
 #[test]
@@ -145,5 +147,11 @@ fn the_same_plan_gives_the_same_run() {
     let again = run(&Plan::of(3)).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(once, again);
     assert!(once.parts > 0, "seed 3 shows no change of a part: {once:?}");
+    let letting_go = (0..)
+        .map(Plan::of)
+        .find(|plan| plan.lets_go_ms == Some(300))
+        .expect("some seed does");
+    let gone = run(&letting_go).unwrap_or_else(|failure| panic!("{failure}")).let_go;
+    assert!(gone > 0, "seed {} lets go of nothing", letting_go.seed);
     assert!(once.entries > 0, "nothing became of what seed 3 ordered: {once:?}");
 }

@@ -46,7 +46,7 @@ pub struct Manifest {
     pub rows: Vec<RowsPiece>,
 }
 
-/// The front of an archive, which is sealed for ever.
+/// The front of an archive, as far as it is sealed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sealed {

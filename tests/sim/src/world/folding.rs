@@ -11,6 +11,7 @@ use annals_store::immediate;
 use super::{
     Step, World,
     hosting::{Hold, SHARD},
+    retaining::Retaining,
 };
 use crate::stream::Lane;
 
@@ -28,6 +29,7 @@ pub struct Folding {
     /// Where batches lie that are not trimmed yet.
     sequences: BTreeMap<OwnerId, BTreeMap<BatchNumber, u64>>,
     looks: u64,
+    retaining: Retaining,
 }
 
 impl World {
@@ -41,6 +43,7 @@ impl World {
             return;
         };
         self.db = Some(Folding {
+            retaining: Retaining::of(&folder),
             folder,
             position: 1,
             sequences: BTreeMap::new(),
@@ -59,6 +62,7 @@ impl World {
             self.after(0, Step::Fold);
             return;
         }
+        self.retain_late(&mut stopped.retaining);
         self.read_stream(&mut stopped);
         while stopped.folder.has_work() {
             match immediate(stopped.folder.commit()) {
@@ -90,6 +94,7 @@ impl World {
         if db.looks.is_multiple_of(ASK_EVERY) && self.plan.fills {
             self.ask_for_missing(&db);
         }
+        self.retain(&mut db.retaining);
         self.db = Some(db);
         self.after(self.plan.shape.look_us, Step::Fold);
     }

@@ -1,0 +1,107 @@
+//! db seals what it archives, and lets go of what cells did a while ago. What goes is remembered here, for the checkers: a
+//! realm that lets go keeps every promise that one keeps that does not.
+
+use annals_db::{FoldError, Retention, RetentionProgress, Sealer, read_archived};
+use annals_ids::{BatchNumber, OwnerId, WallTime};
+use annals_store::{Kept, StoreError, immediate};
+
+use super::{BEGAN, World, hosting::SHARD};
+
+/// Leaves of a segment: few, so that many are sealed in a run.
+const LEAVES: usize = 40;
+
+/// Between two rounds, microseconds.
+const ROUND: u64 = 700_000;
+
+/// Turns of a round at most: what is not done by then may be cut off by a crash.
+const TURNS: u64 = 12;
+
+/// What db does with what is archived.
+pub(super) struct Retaining {
+    sealer: Sealer,
+    retention: Retention,
+    next: u64,
+}
+
+impl Retaining {
+    pub(super) fn of(folder: &annals_db::Folder) -> Self {
+        Self {
+            sealer: folder.sealer().of_leaves(LEAVES),
+            retention: folder.retention().for_bytes(0),
+            next: 0,
+        }
+    }
+}
+
+impl World {
+    /// A round of sealing and letting go, if one is due in this realm.
+    pub(super) fn retain(&mut self, retaining: &mut Retaining) {
+        let Some(age_ms) = self.plan.lets_go_ms.filter(|_| self.now >= retaining.next) else {
+            return;
+        };
+        retaining.next = self.now + ROUND;
+        while let Ok(Some(_)) = immediate(retaining.sealer.seal_next()) {}
+        self.remember();
+        let older_than = WallTime(BEGAN.0 + (self.now / 1_000).saturating_sub(age_ms));
+        for _ in 0..self.between(0, TURNS) {
+            match immediate(retaining.retention.turn(older_than)) {
+                Ok(RetentionProgress::Idle) => return,
+                Ok(RetentionProgress::Thinned { bytes, .. }) => self.let_go += bytes,
+                Ok(RetentionProgress::Folding | RetentionProgress::Moved(_)) => {}
+                Err(FoldError::Store(StoreError::Corrupt(what))) => {
+                    self.broken.push(format!("what is to be let go cannot be read: {what}"));
+                    return;
+                }
+                // The store is in trouble, or another db folds.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// A db that was succeeded tries to go on.
+    pub(super) fn retain_late(&mut self, retaining: &mut Retaining) {
+        if self.plan.lets_go_ms.is_none() {
+            return;
+        }
+        for _ in 0..TURNS {
+            match immediate(retaining.retention.turn(WallTime(u64::MAX))) {
+                Ok(RetentionProgress::Moved(_) | RetentionProgress::Thinned { .. }) => {
+                    self.broken
+                        .push("a db that had been succeeded went on letting go".to_owned());
+                }
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Keeps what has been archived since, before any of it goes.
+    fn remember(&mut self) {
+        let store = self.truth();
+        let owners = immediate(annals_director::read_owners(&store)).expect("the simulated store answers");
+        for owner in owners.into_keys() {
+            let log = self.remembered.entry(owner).or_default();
+            loop {
+                let after = BatchNumber(log.len() as u64);
+                let read = immediate(read_archived(&store, SHARD, owner, after, usize::MAX));
+                let batches = read.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+                if batches.is_empty() {
+                    break;
+                }
+                let whole = batches.into_iter().map(|(_, kept)| kept.whole());
+                log.extend(whole.map(|bytes| bytes.expect("nothing goes before it was remembered")));
+            }
+        }
+    }
+
+    /// A batch as it was archived, of which the store has this.
+    pub(crate) fn as_archived(&self, owner: OwnerId, number: BatchNumber, kept: Kept) -> Vec<u8> {
+        match kept {
+            Kept::Whole(bytes) => bytes,
+            Kept::Thinned(_) => {
+                let place = usize::try_from(number.0 - 1).expect("few batches");
+                self.remembered[&owner][place].clone()
+            }
+        }
+    }
+}
