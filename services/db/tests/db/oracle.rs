@@ -79,7 +79,7 @@ impl Realm {
             let last = before
                 .filter(|(of, _)| of == owner)
                 .map(|(_, batch)| batch.header.number)
-                .last();
+                .next_back();
             let floor = wait(read_floor(&self.store, SHARD, *owner, BatchNumber(0))).expect("the store answers");
             let found = floor.as_ref().map(|floor| (floor.tail.batch, floor.hash()));
             let expected = last.map(|last| (last, held.chain[last.0 as usize - 1].state));
