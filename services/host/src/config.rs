@@ -112,10 +112,10 @@ pub struct Flags {
     #[arg(long, value_name = "AGE")]
     pub keep_cell_events: Option<String>,
     /// How long db keeps the events of bases: forever, by rule
-    #[arg(long, value_name = "AGE", hide = true)]
+    #[arg(long, value_name = "AGE")]
     pub keep_base_events: Option<String>,
     /// How long db keeps the events of the ledger's owner: forever, by rule
-    #[arg(long, value_name = "AGE", hide = true)]
+    #[arg(long, value_name = "AGE")]
     pub keep_ledger_events: Option<String>,
     /// What is logged: a level, or levels by module such as info,annals_host=debug [default: info,async_nats=warn]
     #[arg(long, value_name = "LEVELS")]
