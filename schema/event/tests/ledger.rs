@@ -7,8 +7,9 @@ use annals_def::split_mix;
 use annals_event::{
     BaseCreation, Body, Call, Cause, Event, OwnerState, Reader, Subject,
     ledger::{
-        Account, Assets, Booking, Change, Delivery, Entry, Gift, Goods, Holder, Holdings, News, Notice, Offer, Order,
-        Outcome, Passage, Place, Posting, RefusalReason, Side, Slots, Stage, Statement, Trade,
+        ASSETS_PER_SIDE, Account, Assets, Booking, Change, Delivery, Entry, Gift, Goods, HOLDINGS_PER_HOLDER, Holder,
+        Holdings, News, Notice, OPEN_PER_HOLDER, Offer, Order, Outcome, Passage, Place, Posting, RefusalReason,
+        STATEMENT_BYTES, Side, Slots, Stage, Statement, Trade,
     },
 };
 use annals_ids::{
@@ -497,4 +498,54 @@ fn an_order_is_checked_as_far_as_it_shows() {
     ] {
         assert_eq!(order.check(), expected, "{order:?}");
     }
+}
+
+#[test]
+fn no_statement_takes_more_than_is_counted_for_one() {
+    let kind = |number: usize| AssetKind(u32::MAX - u32::try_from(number).expect("few"));
+    let slot = |number: usize| Slot(u16::MAX - u16::try_from(number).expect("few"));
+    // Whatever takes the most: each thing in a slot of its own, under the largest numbers.
+    let alone = |most: usize| -> Slots {
+        let item = |number: usize| Assets {
+            items: [(Serial(u64::MAX - number as u64), kind(number))].into(),
+            ..Assets::default()
+        };
+        (0..most).map(|number| (slot(number), item(number))).collect()
+    };
+    let offer = Offer {
+        holder: DatabaseId(u64::MAX),
+        table: alone(ASSETS_PER_SIDE),
+        accepted: true,
+    };
+    let trades = (0..OPEN_PER_HOLDER).map(|number| {
+        let id = TradeId(TransferId {
+            asker: EntityId(u64::MAX),
+            number: TransferNumber(u64::MAX - u64::from(number)),
+        });
+        let trade = Trade {
+            id,
+            stage: Stage::Open,
+            version: OfferVersion(u64::MAX),
+            expires: WallTime(u64::MAX),
+            proposer: offer.clone(),
+            partner: offer.clone(),
+        };
+        (id, trade)
+    });
+    let statement = Statement {
+        holder: DatabaseId(u64::MAX),
+        holdings: Holdings {
+            version: HoldingsVersion(u64::MAX),
+            slots: alone(HOLDINGS_PER_HOLDER as usize),
+        },
+        trades: trades.collect(),
+        ..Statement::default()
+    };
+    let mut bytes = Vec::new();
+    News::Statement(Box::new(statement)).write(&mut bytes);
+    assert!(
+        (STATEMENT_BYTES / 2..STATEMENT_BYTES).contains(&bytes.len()),
+        "{}",
+        bytes.len()
+    );
 }

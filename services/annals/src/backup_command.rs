@@ -3,14 +3,19 @@
 use std::{
     fs,
     io::{self, Write, stdout},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use annals_host::{config::Realm, nats::ServerCount, process::Settings, telemetry::Chain};
+use annals_host::{
+    config::{Advice, Realm, StoreKind},
+    nats::ServerCount,
+    process::Settings,
+    store::{OpenError, open_to_fill},
+    telemetry::Chain,
+};
 use annals_ids::{LogPosition, WallTime};
-use annals_store::embedded::{EmbeddedStore, OpenError};
 use thiserror::Error;
 
 use crate::{
@@ -25,9 +30,6 @@ use crate::{
     source::{Kept, SourceError},
     up::{Claim, UpError},
 };
-
-/// Where a store is restored before it is one: under this name no service looks for it.
-const UNFINISHED: &str = "store.restoring";
 
 /// Back up a realm, and restore it.
 #[derive(Debug, clap::Args)]
@@ -59,13 +61,16 @@ enum Commands {
         /// The backup's name; the newest if none is given
         name: Option<String>,
     },
-    /// Restore a realm into an empty data directory
+    /// Restore a realm into an empty store
     Restore {
         /// The backup's name; the newest if none is given
         name: Option<String>,
         /// The data directory that the restored realm is to run on
         #[arg(long)]
         data: PathBuf,
+        /// What its store is to be in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file
+        #[arg(long, value_name = "WHERE", default_value_t)]
+        store: StoreKind,
         /// The restored realm's name: another one, if the old realm goes on beside it; its own if none is given
         #[arg(long)]
         realm: Option<Realm>,
@@ -107,8 +112,10 @@ enum BackupError {
     Claim(#[from] UpError),
     #[error("{} belongs to a realm: name an empty data directory", .0.display())]
     Occupied(PathBuf),
-    #[error("the store cannot be made")]
+    #[error("the store cannot be filled")]
     Open(#[from] OpenError),
+    #[error("the backup's realm cannot have its name again; name another with --realm")]
+    Name(#[source] Advice),
     #[error("{} cannot be used", path.display())]
     Folder { path: PathBuf, source: io::Error },
     #[error("nobody takes what is printed")]
@@ -144,6 +151,7 @@ impl Backup {
             Commands::Restore {
                 name,
                 data,
+                store,
                 realm,
                 moment,
                 at,
@@ -157,9 +165,16 @@ impl Backup {
                     (None, None, Some(leaves)) => Until::Leaves(leaves),
                     (None, None, None) => Until::End,
                 };
-                let name = realm.map_or_else(|| manifest.realm.clone(), |realm| realm.to_string());
-                let restored = restore_to(&target, &manifest, until, &name, &data).await?;
-                print_restored(&restored, &name, &data)?;
+                let place = Restoration {
+                    realm: match realm {
+                        Some(realm) => realm,
+                        None => manifest.realm.parse().map_err(BackupError::Name)?,
+                    },
+                    data,
+                    store,
+                };
+                let restored = place.restore(&target, &manifest, until).await?;
+                place.print(&restored)?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -212,67 +227,59 @@ async fn list(target: &Target) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Restores into a data directory: the store is filled under another name and takes its own when it is whole, so that one
-/// that was interrupted is no realm, and is begun anew.
-///
-/// # Errors
-/// When there is a realm, or what was left of one; when the backup is damaged; when the disk is full.
-async fn restore_to(
-    target: &Target,
-    manifest: &Manifest,
-    until: Until,
-    name: &str,
-    data: &Path,
-) -> Result<Restored, BackupError> {
-    let folder = |path: &Path| {
-        let path = path.to_owned();
-        move |source| BackupError::Folder { path, source }
-    };
-    fs::create_dir_all(data).map_err(folder(data))?;
-    let _claim = Claim::take(data)?;
-    // What a stream holds beyond the old realm's archive would be taken for a continuation of the restored one.
-    let (store, nats) = (data.join("store"), data.join("nats"));
-    let has_log = ServerCount::kept_in(&nats).is_some();
-    if let Some(occupied) = [(&store, store.exists()), (&nats, has_log)]
-        .iter()
-        .find(|(_, held)| *held)
-    {
-        return Err(BackupError::Occupied(occupied.0.clone()));
-    }
-    let unfinished = data.join(UNFINISHED);
-    if unfinished.exists() {
-        fs::remove_dir_all(&unfinished).map_err(folder(&unfinished))?;
-    }
-    let filled = EmbeddedStore::open(&unfinished)?.store();
-    let restored = restore(target, manifest, until, (name, now()), filled).await?;
-    // The store is closed by now, and all that it acknowledged is on the disk.
-    fs::rename(&unfinished, &store).map_err(folder(&unfinished))?;
-    let directory = fs::File::open(data).and_then(|directory| directory.sync_all());
-    directory.map_err(folder(data))?;
-    Ok(restored)
+/// Where a realm is restored to.
+struct Restoration {
+    realm: Realm,
+    data: PathBuf,
+    store: StoreKind,
 }
 
-fn print_restored(restored: &Restored, name: &str, data: &Path) -> io::Result<()> {
-    for (at, state) in restored.states.values() {
-        writeln!(stdout(), "{at} {state}")?;
+impl Restoration {
+    /// Restores there. One that is interrupted leaves a store that says so, which is no realm's, and is begun anew.
+    ///
+    /// # Errors
+    /// When there is a realm, or what was left of one; when the backup is damaged; when the disk is full.
+    async fn restore(&self, target: &Target, manifest: &Manifest, until: Until) -> Result<Restored, BackupError> {
+        fs::create_dir_all(&self.data).map_err(|source| BackupError::Folder {
+            path: self.data.clone(),
+            source,
+        })?;
+        let _claim = Claim::take(&self.data)?;
+        // What a stream holds beyond the old realm's archive would be taken for a continuation of the restored one.
+        let nats = self.data.join("nats");
+        if ServerCount::kept_in(&nats).is_some() {
+            return Err(BackupError::Occupied(nats));
+        }
+        let filled = open_to_fill(&self.store, &self.data, &self.realm).await?;
+        Ok(restore(target, manifest, until, (self.realm.as_str(), now()), filled).await?)
     }
-    if restored.leaves != restored.wanted {
+
+    fn print(&self, restored: &Restored) -> io::Result<()> {
+        for (at, state) in restored.states.values() {
+            writeln!(stdout(), "{at} {state}")?;
+        }
+        if restored.leaves != restored.wanted {
+            writeln!(
+                stdout(),
+                "note: {} leaves were asked for; the nearest consistent cut is at {}",
+                restored.wanted,
+                restored.leaves
+            )?;
+        }
+        let store = match &self.store {
+            StoreKind::Embedded => String::new(),
+            elsewhere @ StoreKind::FoundationDb(_) => format!(" --store {elsewhere}"),
+        };
         writeln!(
             stdout(),
-            "note: {} leaves were asked for; the nearest consistent cut is at {}",
-            restored.wanted,
-            restored.leaves
-        )?;
+            "restored {}: {} leaves ({} B) as realm {realm}; start it with annals up --realm {realm} --data {}{store}",
+            restored.backup,
+            restored.leaves,
+            restored.bytes,
+            self.data.display(),
+            realm = self.realm,
+        )
     }
-    writeln!(
-        stdout(),
-        "restored {}: {} leaves ({} B) as realm {name}; start it with annals up --realm {name} --data {}",
-        restored.backup,
-        restored.leaves,
-        restored.bytes,
-        data.display()
-    )?;
-    Ok(())
 }
 
 fn now() -> WallTime {

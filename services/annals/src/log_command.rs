@@ -6,12 +6,13 @@ use std::{
 };
 
 use annals_db::{AcceptError, accept_hole};
+use annals_director::read_owners;
 use annals_host::{
-    config::{Realm, StoreKind},
+    config::Realm,
     process::{AskError, Settings, request},
     telemetry::Chain,
 };
-use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, WallTime};
+use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, OwnerKind, WallTime};
 use annals_store::StoreError;
 use annals_wire::control::Inspected;
 use thiserror::Error;
@@ -65,6 +66,10 @@ enum Commands {
         /// The owner and the first missing batch, OWNER@BATCH, as `annals log verify` names them
         #[arg(value_parser = position)]
         at: LogPosition,
+        /// Accept it in the log of a base or of the ledger too: where calls are lost with it, nobody can tell that owner
+        /// anything any more, and the ledger in time tells nobody
+        #[arg(long)]
+        though_calls_are_lost: bool,
     },
     /// Fold the whole log anew, in this process, and print each owner's state hash
     Replay {
@@ -88,6 +93,11 @@ enum LogError {
     Replay(#[from] ReplayError),
     #[error("the hole was not accepted")]
     Accept(#[from] AcceptError),
+    #[error(
+        "the hole was not accepted: owner {0} is a {1}, and where calls between it and others are lost with the hole, they are \
+         never made again; better restore a backup. To accept it all the same, add --though-calls-are-lost"
+    )]
+    Calls(OwnerId, OwnerKind),
     #[error("the hole was not accepted: a process holds owner {0} and may still fill it; stop that process first")]
     Held(OwnerId),
     #[error(
@@ -127,7 +137,7 @@ impl Log {
     }
 
     async fn read(self) -> Result<ExitCode, LogError> {
-        if matches!(self.command, Commands::AcceptHole { .. }) && self.kept.store != StoreKind::Embedded {
+        if matches!(self.command, Commands::AcceptHole { .. }) && self.kept.is_on_cluster()? {
             return Err(LogError::OnCluster);
         }
         let settings = Settings {
@@ -168,8 +178,11 @@ impl Log {
                 writeln!(stdout(), "{}", Segments::list(&source.store, began).await?)?;
                 ExitCode::SUCCESS
             }
-            Commands::AcceptHole { at } => {
-                accept(&source, at).await?;
+            Commands::AcceptHole {
+                at,
+                though_calls_are_lost,
+            } => {
+                accept(&source, at, though_calls_are_lost).await?;
                 ExitCode::SUCCESS
             }
             Commands::Replay { at, beyond } => {
@@ -204,8 +217,16 @@ async fn print_tail(source: &Source, plan: TailPlan, follow: bool) -> Result<(),
     }
 }
 
-/// Accepts a hole in the log of an owner that nobody holds.
-async fn accept(source: &Source, at: LogPosition) -> Result<(), LogError> {
+/// Accepts a hole in the log of an owner that nobody holds; of an owner that others rely on only if `with_calls`.
+async fn accept(source: &Source, at: LogPosition, with_calls: bool) -> Result<(), LogError> {
+    let owners = read_owners(&source.store).await?;
+    let kind = owners
+        .iter()
+        .find(|(owner, _)| **owner == at.owner)
+        .map(|(_, record)| record.kind);
+    if let Some(kind) = kind.filter(|kind| *kind != OwnerKind::Cell && !with_calls) {
+        return Err(LogError::Calls(at.owner, kind));
+    }
     if let Some((bus, subjects)) = &source.live {
         match request::<Inspected>(bus, "the owner's holder", subjects.inspect(at.owner), &()).await {
             Err(AskError::Nobody { .. }) => {}

@@ -14,7 +14,7 @@ use annals_def::Schema;
 use annals_director::read_owners;
 use annals_event::{FrozenBatch, Header};
 use annals_host::{
-    config::{Realm, StoreKind},
+    config::{Advice, Realm, StoreKind},
     log::{History, ReadError, Reading},
     nats::{Bus, ConnectError, ServerCount, ServerError, ServerOptions, Servers, StreamError},
     process::{SHARD, Settings, connect, remote_store},
@@ -51,9 +51,10 @@ pub struct Kept {
     /// Read the data directory of a realm that does not run, instead of a realm that does
     #[arg(long, global = true)]
     pub data: Option<PathBuf>,
-    /// What that realm's store is in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file
-    #[arg(long, global = true, value_name = "WHERE", default_value_t)]
-    pub store: StoreKind,
+    /// What that realm's store is in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file; what
+    /// ANNALS_STORE says, if that is set, else embedded
+    #[arg(long, global = true, value_name = "WHERE")]
+    pub store: Option<StoreKind>,
 }
 
 impl Kept {
@@ -63,7 +64,7 @@ impl Kept {
     /// When there is none, or it cannot be read.
     pub async fn source(&self, settings: &Settings) -> Result<Source, SourceError> {
         match &self.data {
-            Some(data) => Source::directory(data, &self.store, &settings.realm).await,
+            Some(data) => Source::directory(data, &self.place()?, &settings.realm).await,
             None => self.running(settings).await,
         }
     }
@@ -74,7 +75,7 @@ impl Kept {
     /// As there.
     pub async fn stored(&self, settings: &Settings) -> Result<Source, SourceError> {
         match &self.data {
-            Some(data) => Source::stored(data, &self.store, &settings.realm).await,
+            Some(data) => Source::stored(data, &self.place()?, &settings.realm).await,
             None => self.running(settings).await,
         }
     }
@@ -82,8 +83,29 @@ impl Kept {
     /// A realm that runs has db say what its store holds, wherever that is.
     async fn running(&self, settings: &Settings) -> Result<Source, SourceError> {
         match self.store {
-            StoreKind::Embedded => Source::running(settings).await,
-            StoreKind::FoundationDb(_) => Err(SourceError::StoreWithoutData),
+            None | Some(StoreKind::Embedded) => Source::running(settings).await,
+            Some(StoreKind::FoundationDb(_)) => Err(SourceError::StoreWithoutData),
+        }
+    }
+
+    /// Whether what is to be read lies on a cluster, and is not read by way of db.
+    ///
+    /// # Errors
+    /// When the environment says nothing that can be used.
+    pub fn is_on_cluster(&self) -> Result<bool, SourceError> {
+        let is = |place: &StoreKind| matches!(place, StoreKind::FoundationDb(_));
+        match &self.data {
+            Some(_) => self.place().map(|place| is(&place)),
+            None => Ok(self.store.as_ref().is_some_and(is)),
+        }
+    }
+
+    /// Where the realm's services were told to have its store. The variable says nothing of a realm that runs.
+    fn place(&self) -> Result<StoreKind, SourceError> {
+        match (&self.store, std::env::var("ANNALS_STORE")) {
+            (Some(named), _) => Ok(named.clone()),
+            (None, Ok(said)) => said.parse().map_err(SourceError::Variable),
+            (None, Err(_)) => Ok(StoreKind::default()),
         }
     }
 }
@@ -94,6 +116,9 @@ pub enum SourceError {
     /// A store was named, and no data directory.
     #[error("--store says where a realm that does not run has its store: name its data directory too, with --data")]
     StoreWithoutData,
+    /// The environment is wrong.
+    #[error("ANNALS_STORE cannot be used")]
+    Variable(#[source] Advice),
     /// No connection.
     #[error("the realm cannot be reached; for one that does not run, name its data directory with --data")]
     Connect(#[from] ConnectError),
@@ -111,6 +136,14 @@ pub enum SourceError {
     /// The folder is none of a realm.
     #[error("{} is not the data directory of a realm: there is no store in it", .0.display())]
     NoRealm(PathBuf),
+    /// The cluster has no such realm.
+    #[error("there is no realm {realm} on {store}: name the realm with --realm")]
+    NoSuchRealm {
+        /// The realm.
+        realm: Realm,
+        /// Where.
+        store: StoreKind,
+    },
     /// A realm runs on it.
     #[error("{} is in use by a realm that runs; read its log with --nats {nats} instead of --data", data.display())]
     InUse {
@@ -276,13 +309,20 @@ impl Source {
             UpError::Taken { .. } => in_use(),
             other => SourceError::Claim(other),
         })?;
-        let store = match store::open(store, data, realm).await {
-            Ok(store) => store,
+        let opened = match store::open(store, data, realm).await {
+            Ok(opened) => opened,
             Err(OpenError::Embedded(embedded::OpenError::Held { .. })) => return Err(in_use()),
             Err(other) => return Err(other.into()),
         };
-        let mut source = Self::archive(store);
+        let mut source = Self::archive(opened);
         source._claim = Some(claim);
+        // On a cluster whatever name is given has its place, with nothing in it.
+        if matches!(store, StoreKind::FoundationDb(_)) && source.about().await?.is_none() {
+            return Err(SourceError::NoSuchRealm {
+                realm: realm.clone(),
+                store: store.clone(),
+            });
+        }
         Ok(source)
     }
 

@@ -177,6 +177,8 @@ struct Member {
     /// What it is started with beside what all are.
     flags: Vec<String>,
     child: Child,
+    /// Where in its log what this process has said begins.
+    said_from: u64,
     restarts: Restarts,
 }
 
@@ -357,7 +359,7 @@ impl Realm {
             source,
         })?;
         let (service, flags) = (member.service, member.flags.clone());
-        self.members[index].child = self.spawn(service, name, &flags)?;
+        (self.members[index].child, self.members[index].said_from) = self.spawn(service, name, &flags)?;
         Ok(true)
     }
 
@@ -390,7 +392,7 @@ impl Realm {
             UpError::Ended {
                 service: member.name.clone(),
                 status,
-                tail: tail(&log),
+                tail: tail(&log, member.said_from),
                 log,
             }
         }))
@@ -428,18 +430,20 @@ impl Realm {
             fs::rename(&log, log.with_extension("log.before")).map_err(failed)?;
         }
         File::create(&log).map_err(failed)?;
-        let child = self.spawn(service, name, &flags)?;
+        let (child, said_from) = self.spawn(service, name, &flags)?;
         self.members.push(Member {
             name: name.to_owned(),
             service,
             flags,
             child,
+            said_from,
             restarts: Restarts::default(),
         });
         Ok(())
     }
 
-    fn spawn(&self, service: &str, name: &str, flags: &[String]) -> Result<Child, UpError> {
+    /// Starts a process, and says where in its log it goes on.
+    fn spawn(&self, service: &str, name: &str, flags: &[String]) -> Result<(Child, u64), UpError> {
         let program = sibling(&format!("annals-{service}"));
         let path = log_of(&self.plan.data, name);
         let failed = |source| UpError::File {
@@ -447,6 +451,7 @@ impl Realm {
             source,
         };
         let output = OpenOptions::new().append(true).open(&path).map_err(failed)?;
+        let said_from = output.metadata().map_err(failed)?.len();
         let errors = output.try_clone().map_err(failed)?;
         let mut command: Command = child::command(&program);
         command
@@ -459,7 +464,8 @@ impl Realm {
             .args(flags)
             .stdout(output)
             .stderr(errors);
-        Child::spawn(command).map_err(|source| UpError::Start { program, source })
+        let child = Child::spawn(command).map_err(|source| UpError::Start { program, source })?;
+        Ok((child, said_from))
     }
 
     async fn ready(&mut self, announced: &Path) -> Result<(SocketAddr, Hash), UpError> {
@@ -519,10 +525,14 @@ fn log_of(data: &Path, name: &str) -> PathBuf {
     data.join("logs").join(format!("{name}.log"))
 }
 
-/// The end of what a process has said: its last lines, or, where it has panicked, those from the panic on, as what follows
-/// that is the trace of its calls.
-fn tail(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
+/// The end of what a process has said, from this place in its log on: its last lines, or, where it has panicked, those from
+/// the panic on, as what follows that is the trace of its calls.
+fn tail(log: &Path, from: u64) -> String {
+    let said = fs::read(log).unwrap_or_default();
+    let said = said
+        .get(usize::try_from(from).unwrap_or(usize::MAX)..)
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(said);
     let lines: Vec<&str> = text.lines().collect();
     let begin = lines.iter().rposition(|line| line.contains("panicked at"));
     let begin = begin.unwrap_or(lines.len().saturating_sub(SHOWN_LINES));

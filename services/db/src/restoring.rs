@@ -2,7 +2,8 @@
 //!
 //! [`read_unlogged`] takes those rows from a store, [`Restoring`] puts them into an empty one and folds the archive behind
 //! them with the [`Folder`] that folds a realm that runs. What comes of it is the store of a realm that was killed at the
-//! cut: no process is alive, the stream is empty, and whoever takes an owner goes on behind its cursor (rule E1).
+//! cut: no process is alive, the stream is empty, and whoever takes an owner goes on behind its cursor (rule E1). Until then
+//! the store says that it is [unfinished](lineage::unfinished_key), and nobody takes it for a realm's.
 //!
 //! Nothing of the realm that the archive was taken from must be mistaken for the restored one's. So numbers that it may have
 //! given out since are never given out again, and each owner's epoch is higher than any that was ever granted of it.
@@ -40,6 +41,9 @@ use crate::{
 /// Rows read at a time.
 const PAGE: usize = 256;
 
+/// Rows of an unfinished store that are removed in one transaction.
+const REMOVED_ROWS: usize = 10_000;
+
 /// Bytes of rows written in one transaction.
 const WRITE_BYTES: usize = 1 << 20;
 
@@ -66,7 +70,7 @@ pub type Row = (Vec<u8>, Vec<u8>);
 #[derive(Debug, Error)]
 pub enum RestoreError {
     /// There is something in the store.
-    #[error("the store is not empty: a realm is restored into an empty one")]
+    #[error("the store is not empty: name an empty data directory, or on a cluster a realm that is not there")]
     NotEmpty,
     /// The store.
     #[error("the store could not be used")]
@@ -242,20 +246,21 @@ pub struct Restoring {
 }
 
 impl Restoring {
-    /// Puts the rows that no log yields into an empty store, as they have to be for an archive of this extent.
+    /// Puts the rows that no log yields into an empty store, as they have to be for an archive of this extent. What an
+    /// earlier restore has left unfinished there is removed. `backup` is what the archive is of, for whoever finds this one
+    /// unfinished.
     ///
     /// # Errors
     /// When the store is not empty, or cannot be written, or a row cannot be read.
-    pub async fn begin(store: Store, shard: Shard, rows: &[Row], extent: &Extent) -> Result<Self, RestoreError> {
-        let everything = KeyRange::new(vec![], KEYS_END.to_vec());
-        let everything = &everything;
-        let first =
-            |transaction: Transaction| async move { transaction.get_range(everything, 1, Order::Forward).await };
-        if !store.read(first).await?.rows.is_empty() {
-            return Err(RestoreError::NotEmpty);
-        }
+    pub async fn begin(
+        store: Store,
+        shard: Shard,
+        (rows, extent): (&[Row], &Extent),
+        backup: &str,
+    ) -> Result<Self, RestoreError> {
         let horizon = horizon_of(rows, shard)?;
         check_horizon(horizon, extent.leaves)?;
+        clear_unfinished(&store, backup).await?;
         let ahead = ahead(rows, extent)?;
         let mut adapted = Vec::new();
         for (key, value) in rows {
@@ -378,11 +383,10 @@ impl Restoring {
             self.convert(&present).await?;
         }
         let (states, lives) = self.read_lives().await?;
-        let mut rows: Vec<Row> = lives
+        let rows: Vec<Row> = lives
             .iter()
             .map(|(database, life)| (database::checkout_key(*database), life.encode()))
             .collect();
-        rows.push((lineage::key_of(lineage.leaf), lineage.encode()));
         let stale = KeyRange::prefix(&database::checkout_key(DatabaseId(0))[..1]);
         let clear = |transaction: Transaction| {
             let stale = stale.clone();
@@ -390,6 +394,12 @@ impl Restoring {
         };
         self.store.run_repeatable(clear).await?;
         write_rows(&self.store, &rows).await?;
+        // From here on it is a realm.
+        let end = |transaction: Transaction| async move {
+            transaction.set(&lineage::key_of(lineage.leaf), &lineage.encode())?;
+            transaction.clear(&lineage::unfinished_key())
+        };
+        self.store.run_repeatable(end).await?;
         Ok(states)
     }
 
@@ -545,6 +555,32 @@ fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) 
         _ => value.to_vec(),
     };
     Ok(Some((key.to_vec(), value)))
+}
+
+/// Leaves nothing in a store that is empty or unfinished but the mark that it is unfinished.
+async fn clear_unfinished(store: &Store, backup: &str) -> Result<(), RestoreError> {
+    let everything = KeyRange::new(vec![], KEYS_END.to_vec());
+    let mark = lineage::unfinished_key();
+    let (everything, mark) = (&everything, &mark);
+    let clear = |transaction: Transaction| async move {
+        let is_unfinished = lineage::read_unfinished(&transaction).await?.is_some();
+        let page = transaction.get_range(everything, REMOVED_ROWS, Order::Forward).await?;
+        if let (Some((first, _)), Some((last, _)), true) = (page.rows.first(), page.rows.last(), is_unfinished) {
+            transaction.clear_range(&KeyRange::new(first.to_vec(), key_after(last)))?;
+        }
+        if is_unfinished || page.rows.is_empty() {
+            transaction.set(mark, backup.as_bytes())?;
+        }
+        let others = page.rows.iter().any(|(key, _)| *key != *mark);
+        Ok::<_, StoreError>((others, is_unfinished))
+    };
+    loop {
+        match store.run_repeatable(clear).await?.0 {
+            (false, _) => return Ok(()),
+            (true, false) => return Err(RestoreError::NotEmpty),
+            (true, true) => {}
+        }
+    }
 }
 
 pub(crate) async fn read_rows(store: &Store, mut range: KeyRange, rows: &mut Vec<Row>) -> Result<(), StoreError> {

@@ -541,7 +541,7 @@ fn check_restored(seed: u64, store: &Store, pair: &Pair) {
         };
         let restored = MemoryStore::new().store();
         immediate(async {
-            let mut restoring = Restoring::begin(restored.clone(), SHARD, &rows, &extent).await?;
+            let mut restoring = Restoring::begin(restored.clone(), SHARD, (&rows, &extent), "old-5").await?;
             for (leaf, (_, bytes)) in taken {
                 restoring.take(*leaf, bytes.clone()).await?;
             }

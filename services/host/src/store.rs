@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use annals_store::{
-    Store,
+    Store, StoreError,
     embedded::{self, EmbeddedStore},
     fdb::{self, Place, Prefix},
+    layout::lineage,
 };
 use thiserror::Error;
 
@@ -20,14 +21,36 @@ pub enum OpenError {
     /// One on a cluster.
     #[error("the store on FoundationDB cannot be opened")]
     FoundationDb(#[from] fdb::OpenError),
+    /// It cannot be read.
+    #[error("the store cannot be read")]
+    Unreadable(#[from] StoreError),
+    /// It is no realm's.
+    #[error(
+        "the store is unfinished: restoring backup {0} into it was begun and has not ended. Let it end, or run \
+         `annals backup restore` again, which begins anew"
+    )]
+    Unfinished(String),
 }
 
-/// Opens the store of `realm`: the embedded one lies in the data directory and is made if there is none, one on a cluster lies
+/// Opens the store of `realm`, as [`open_to_fill`] does.
+///
+/// # Errors
+/// As there; and when a backup is being restored into it, or was, and not to its end.
+pub async fn open(kind: &StoreKind, data: &Path, realm: &Realm) -> Result<Store, OpenError> {
+    let store = open_to_fill(kind, data, realm).await?;
+    let unfinished = |transaction| async move { lineage::read_unfinished(&transaction).await };
+    match store.read(unfinished).await? {
+        Some(backup) => Err(OpenError::Unfinished(backup)),
+        None => Ok(store),
+    }
+}
+
+/// Opens the store of `realm`, whatever is in it: the embedded one lies in the data directory and is made if there is none, one on a cluster lies
 /// under the realm's own prefix of keys.
 ///
 /// # Errors
 /// When it cannot be reached, is held by another process, or this binary has no client for it.
-pub async fn open(kind: &StoreKind, data: &Path, realm: &Realm) -> Result<Store, OpenError> {
+pub async fn open_to_fill(kind: &StoreKind, data: &Path, realm: &Realm) -> Result<Store, OpenError> {
     match kind {
         StoreKind::Embedded => Ok(EmbeddedStore::open(&data.join("store"))?.store()),
         StoreKind::FoundationDb(cluster_file) => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use annals_host::config::{Acknowledged, Age, CertificateFiles, Config, Flags, LogFormat, Mistakes, StoreKind};
 use annals_host::nats::SyncPolicy;
+use annals_store::{embedded::EmbeddedStore, layout::lineage};
 use clap::Parser;
 use tempfile::TempDir;
 
@@ -299,4 +300,46 @@ fn the_documentation_lists_what_there_is() {
         let begins = format!("| `{key}` | `ANNALS_{upper}` | `--{dashed}` |");
         assert!(row.starts_with(&begins), "{row} is not the row of {key}");
     }
+}
+
+/// What db says when it is started so, which ends it.
+fn said_by_db(data: &std::path::Path, arguments: &[&str]) -> String {
+    let world = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_annals-db"))
+        .args(["--nats", "nats://127.0.0.1:9", "--world"])
+        .arg(world)
+        .arg("--data")
+        .arg(data)
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn db_opens_the_store_that_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = said_by_db(dir.path(), &["--store", "fdb:nowhere/fdb.cluster"]);
+    let advice = said.contains("build it with the feature `fdb`") || said.contains("fdb.cluster cannot be read");
+    assert!(advice, "{said}");
+    assert!(
+        !dir.path().join("store").exists(),
+        "and not the one in the data directory"
+    );
+}
+
+#[tokio::test]
+async fn db_does_not_start_on_a_store_that_is_being_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = EmbeddedStore::open(&dir.path().join("store")).unwrap();
+    let transaction = opened.store().begin();
+    transaction.set(&lineage::unfinished_key(), b"aldmoor-5").unwrap();
+    transaction.commit().await.unwrap();
+    drop((transaction, opened));
+    let said = said_by_db(dir.path(), &[]);
+    assert!(
+        said.contains("restoring backup aldmoor-5 into it was begun and has not ended"),
+        "{said}"
+    );
 }

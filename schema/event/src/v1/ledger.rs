@@ -31,7 +31,7 @@ pub const ASSETS_PER_SIDE: usize = 64;
 pub const HOLDINGS_PER_HOLDER: u32 = 4096;
 
 /// Bytes that a [`Statement`] takes at most while nothing came back beyond [`HOLDINGS_PER_HOLDER`].
-pub const STATEMENT_BYTES: usize = 100 << 10;
+pub const STATEMENT_BYTES: usize = 168 << 10;
 
 /// Most trades and reserved transfers that a holder may be party to at a time.
 pub const OPEN_PER_HOLDER: u32 = 32;

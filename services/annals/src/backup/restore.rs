@@ -67,11 +67,11 @@ pub struct Restored {
     pub states: BTreeMap<OwnerId, (LogPosition, Hash)>,
 }
 
-/// Restores a backup into an empty store, under a name that may be another one.
+/// Restores a backup into a store that is empty, or was left unfinished, under a name that may be another one.
 ///
 /// # Errors
 /// When the backup is damaged, does not reach as far as asked, or the store is not empty or cannot be written. What was
-/// written then is no realm: it has to be thrown away.
+/// written then is no realm, and says so.
 pub async fn restore(
     target: &Target,
     manifest: &Manifest,
@@ -81,7 +81,7 @@ pub async fn restore(
 ) -> Result<Restored, RestoreFailed> {
     let found = find_cut(target, manifest, until).await?;
     let rows = content::read_rows(target, manifest).await?;
-    let mut restoring = Restoring::begin(store, SHARD, &rows, &found.extent).await?;
+    let mut restoring = Restoring::begin(store, SHARD, (&rows, &found.extent), &manifest.name()).await?;
     let leaves = found.extent.leaves;
     let mut next = 0;
     for piece in &manifest.segments {

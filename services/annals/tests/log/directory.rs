@@ -131,6 +131,20 @@ async fn what_a_killed_realm_left_is_verified_replayed_and_printed_to_its_very_e
         code == Some(1) && text.contains("the log of owner 2 ends at batch"),
         "{text}"
     );
+    // In logs that others rely on, a hole is not accepted without a thought.
+    let refused = |owner: &OwnerId, flag: Option<&str>| {
+        let place = format!("{owner}@7");
+        let (code, text) = left.run(&["accept-hole", &place].into_iter().chain(flag).collect::<Vec<_>>());
+        assert_eq!(code, Some(2), "{text}");
+        text.contains("--though-calls-are-lost")
+    };
+    let thought_of = left.ends.keys().filter(|owner| refused(owner, None)).count();
+    assert!((1..left.ends.len()).contains(&thought_of), "{thought_of}");
+    let still = left
+        .ends
+        .keys()
+        .any(|owner| refused(owner, Some("--though-calls-are-lost")));
+    assert!(!still, "then it is looked for");
     let (code, text) = left.run(&["tail", "-n", "3"]);
     assert_eq!(code, Some(0), "{text}");
     let lines: Vec<&str> = text.lines().collect();
@@ -220,6 +234,13 @@ fn a_cluster_that_cannot_be_read_is_refused_with_what_to_do() {
     // As it is built, it has no client, or finds no such file.
     let says = text.contains("build it with the feature `fdb`") || text.contains("fdb.cluster cannot be read");
     assert!(code == Some(2) && says, "{text}");
+    let told = Command::new(env!("CARGO_BIN_EXE_annals"))
+        .args(["log", "verify", "--data"])
+        .arg(folder.path())
+        .env("ANNALS_STORE", &cluster)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&told.stderr), text, "as the services are told");
     let (code, text) = annals_log(folder.path(), &["accept-hole", "1@7", "--store", &cluster]);
     assert!(code == Some(2) && text.contains("start db"), "{text}");
     let beside = Command::new(env!("CARGO_BIN_EXE_annals"))

@@ -18,8 +18,12 @@ use annals_store::{
 
 use super::books::Books;
 
-/// Chunks read at a time: most pages are one, of a kilobyte or some.
+/// Chunks read at a time, most of them pages of a kilobyte or some.
 const CHUNKS_AT_ONCE: usize = 256;
+
+/// Chunks read first by whoever wants a number of entries or notices, as pages may as well be large; then twice as many, and
+/// so on.
+const CHUNKS_AT_FIRST: usize = 4;
 
 /// What follows a page's own key in the key of a chunk: its place.
 const PLACE_BYTES: usize = size_of::<u16>();
@@ -57,16 +61,17 @@ fn put(transaction: &Transaction, key: Option<&[u8]>, page: &[u8]) -> Result<usi
 /// # Errors
 /// When the store cannot be read, or holds something else there.
 pub async fn read_entries(store: &Store, after: EntryNumber, limit: usize) -> Result<Vec<Entry>, StoreError> {
-    let mut entries: Vec<Entry> = Vec::new();
+    let (mut entries, mut chunks): (Vec<Entry>, usize) = (Vec::new(), CHUNKS_AT_FIRST);
     loop {
         let last = entries.last().map_or(after, |entry| entry.number);
-        let next = |transaction: Transaction| async move { next_entries(&transaction, last).await };
+        let next = |transaction: Transaction| async move { entries_after(&transaction, last, chunks).await };
         let (next, more) = store.read(next).await?;
         entries.extend(next);
         if !more || entries.len() >= limit {
             entries.truncate(limit);
             return Ok(entries);
         }
+        chunks = CHUNKS_AT_ONCE.min(chunks * 2);
     }
 }
 
@@ -118,26 +123,32 @@ pub async fn read_notices(
     after: NoticeNumber,
     limit: usize,
 ) -> Result<Vec<(NoticeNumber, Notice)>, StoreError> {
-    let mut notices: Vec<(NoticeNumber, Notice)> = Vec::new();
+    let (mut notices, mut chunks): (Vec<(NoticeNumber, Notice)>, usize) = (Vec::new(), CHUNKS_AT_FIRST);
     loop {
         let last = notices.last().map_or(after, |(number, _)| *number);
         let range = layout::notices_after(last);
         let next = |transaction: Transaction| {
             let range = range.clone();
-            async move { read_pages(&transaction, &range, CHUNKS_AT_ONCE).await }
+            async move { read_pages(&transaction, &range, chunks).await }
         };
         let (pages, more) = store.read(next).await?;
         for (key, page) in pages {
             let upto = layout::notices_of(&key)?;
             let page = read_all("notices", upto.0, &page, |reader| Notice::read(reader.bytes("notice")?))?;
             let first = upto.0.saturating_sub(page.len() as u64) + 1;
+            // What was told is taken away from the front, and nothing from between.
+            if notices.last().is_some_and(|(number, _)| number.next().0 < first) {
+                return Err(missing(upto));
+            }
+            let newest = notices.last().map_or(last, |(number, _)| *number);
             let numbered = (first..).map(NoticeNumber).zip(page);
-            notices.extend(numbered.filter(|(number, _)| *number > last));
+            notices.extend(numbered.filter(|(number, _)| *number > newest));
         }
         if !more || notices.len() >= limit {
             notices.truncate(limit);
             return Ok(notices);
         }
+        chunks = CHUNKS_AT_ONCE.min(chunks * 2);
     }
 }
 
@@ -184,6 +195,10 @@ fn read_all<T>(
         all.push(read(&mut reader).map_err(unreadable)?);
     }
     Ok(all)
+}
+
+fn missing(upto: NoticeNumber) -> StoreError {
+    StoreError::Corrupt(format!("the outbox: notices right before those up to {upto} are missing").into())
 }
 
 fn misplaced(last: EntryNumber) -> StoreError {

@@ -7,7 +7,7 @@ use annals_event::{
 };
 use annals_ids::{DatabaseId, EntityId, NoticeNumber, OwnerId};
 use annals_store::{
-    MemoryStore, Store, immediate,
+    MemoryStore, Store, StoreError, immediate,
     layout::{chunks, ledger::notices_key},
 };
 
@@ -76,4 +76,17 @@ fn the_outbox_is_read_the_same_from_wherever_one_begins() {
             assert!(read == expected, "{limit} after {after}: {} were read", read.len());
         }
     }
+    // A page in the middle is gone. Whoever begins behind it cannot know.
+    let gone = NoticeNumber(SMALL_PAGES / 2);
+    let transaction = store.begin();
+    for (key, _) in chunks(&notices_key(gone), &[0]) {
+        transaction.clear(&key).expect("a small row");
+    }
+    immediate(transaction.commit()).expect("it commits");
+    let read = |after| immediate(read_notices(&store, NoticeNumber(after), 10_000));
+    assert!(
+        matches!(read(0), Err(StoreError::Corrupt(_))),
+        "what is missing is not passed over"
+    );
+    assert_eq!(read(gone.0).map(|read| read.len() as u64), Ok(end - gone.0));
 }

@@ -8,8 +8,11 @@ use annals_director::{Grants, read_owners};
 use annals_event::{Batch, Header, Thinned};
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, WallTime};
 use annals_store::{
-    Kept, KeyRange, MemoryStore, Order, Store, immediate,
-    layout::{chunks, database, director, lineage::Lineage},
+    Kept, KeyRange, MemoryStore, Order, Store, immediate, key_after,
+    layout::{
+        chunks, database, director,
+        lineage::{self, Lineage},
+    },
 };
 use bytes::Bytes;
 
@@ -116,14 +119,21 @@ fn restore_of(
     extent: &Extent,
 ) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
     let store = MemoryStore::new().store();
-    immediate(async {
-        let mut restoring = Restoring::begin(store.clone(), SHARD, rows, extent).await?;
-        for (leaf, kept) in (0..).zip(leaves) {
-            restoring.take(LeafIndex(leaf), kept.clone()).await?;
-        }
-        let states = restoring.finish(None, &lineage(leaves.len() as u64)).await?;
-        Ok((store, states))
-    })
+    let states = immediate(fill(&store, rows, leaves, extent))?;
+    Ok((store, states))
+}
+
+async fn fill(
+    store: &Store,
+    rows: &[Row],
+    leaves: &[Kept],
+    extent: &Extent,
+) -> Result<BTreeMap<OwnerId, Hash>, RestoreError> {
+    let mut restoring = Restoring::begin(store.clone(), SHARD, (rows, extent), "old-5").await?;
+    for (leaf, kept) in (0..).zip(leaves) {
+        restoring.take(LeafIndex(leaf), kept.clone()).await?;
+    }
+    restoring.finish(None, &lineage(leaves.len() as u64)).await
 }
 
 #[test]
@@ -242,8 +252,68 @@ fn only_an_empty_store_is_filled() {
     let realm = lived(4);
     let leaves = leaves(&realm);
     let rows = unlogged(&realm, &leaves);
-    let begun = immediate(Restoring::begin(realm.store.clone(), SHARD, &rows, &extent(&leaves)));
+    let before = everything(&realm.store);
+    let begun = immediate(Restoring::begin(
+        realm.store.clone(),
+        SHARD,
+        (&rows, &extent(&leaves)),
+        "old-5",
+    ));
     assert!(matches!(begun, Err(RestoreError::NotEmpty)));
+    assert_eq!(everything(&realm.store), before, "nothing of it is touched");
+}
+
+#[test]
+fn what_was_interrupted_says_so_and_is_begun_anew() {
+    for seed in 0..SEEDS {
+        let mut realm = lived(seed);
+        let leaves = leaves(&realm);
+        let rows = unlogged(&realm, &leaves);
+        let (whole, states) = restore(&rows, &leaves).expect("it is restored");
+        let store = MemoryStore::new().store();
+        let extent = extent(&leaves);
+        for _ in 0..3 {
+            let taken = realm.roll(leaves.len() + 1);
+            immediate(async {
+                let mut restoring = Restoring::begin(store.clone(), SHARD, (&rows, &extent), "old-5").await?;
+                for (leaf, kept) in (0..).zip(&leaves).take(taken) {
+                    restoring.take(LeafIndex(leaf), kept.clone()).await?;
+                }
+                Ok::<_, RestoreError>(())
+            })
+            .expect("so far it goes");
+            let unfinished = immediate(lineage::read_unfinished(&store.begin()));
+            assert_eq!(unfinished, Ok(Some("old-5".to_owned())), "seed {seed}, {taken} leaves");
+        }
+        assert_eq!(
+            immediate(fill(&store, &rows, &leaves, &extent)).expect("it is restored"),
+            states
+        );
+        assert_eq!(
+            immediate(lineage::read_unfinished(&store.begin())),
+            Ok(None),
+            "seed {seed}"
+        );
+        assert_eq!(
+            everything(&store),
+            everything(&whole),
+            "seed {seed}: as if it had never been interrupted"
+        );
+    }
+}
+
+/// All rows of a store, but for those of transactions that run once.
+fn everything(store: &Store) -> Vec<(Bytes, Bytes)> {
+    let mut range = KeyRange::new(vec![], vec![0xff]);
+    let mut rows = Vec::new();
+    loop {
+        let page = immediate(store.begin().get_range(&range, 256, Order::Forward)).expect("the store answers");
+        rows.extend(page.rows);
+        match rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return rows,
+        }
+    }
 }
 
 #[test]
@@ -264,7 +334,7 @@ fn what_is_missing_or_changed_is_no_realm() {
     // Another root than the backup names.
     let store = MemoryStore::new().store();
     let finished = immediate(async {
-        let mut restoring = Restoring::begin(store, SHARD, &rows, &extent(&leaves)).await?;
+        let mut restoring = Restoring::begin(store, SHARD, (&rows, &extent(&leaves)), "old-5").await?;
         for (leaf, kept) in (0..).zip(&leaves) {
             restoring.take(LeafIndex(leaf), kept.clone()).await?;
         }

@@ -3,7 +3,7 @@
 use annals_ids::{LeafIndex, WallTime};
 
 use super::fields::{Fields, key};
-use crate::{KeyRange, StoreError};
+use crate::{KeyRange, StoreError, Transaction};
 
 /// A realm was restored from another one, or from what it was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,21 @@ pub fn key_of(leaf: LeafIndex) -> Vec<u8> {
 #[must_use]
 pub fn restorations() -> KeyRange {
     KeyRange::prefix(&[0x22])
+}
+
+/// Key of the name of the backup that a store is being filled from. While it is there the store is no realm's.
+#[must_use]
+pub fn unfinished_key() -> Vec<u8> {
+    key(0x2c, &[])
+}
+
+/// The backup that the store is being filled from, if it is.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_unfinished(transaction: &Transaction) -> Result<Option<String>, StoreError> {
+    let name = transaction.get(&unfinished_key()).await?;
+    Ok(name.map(|name| String::from_utf8_lossy(&name).into_owned()))
 }
 
 impl Lineage {

@@ -48,6 +48,7 @@
 //! | `2a` | shard:u16, area:u8, owner:u32, 0, chunk:u16 | an owner's own state in its [floor](retention) | db |
 //! | `2a` | shard:u16, area:u8, owner:u32, 1, entity:u64, chunk:u16 | an entity's image there | db |
 //! | `2b` | shard:u16, database id:u64, leaf:u64, chunk:u16 | [`retention::CellPart`] | db |
+//! | `2c` | – | the name of the backup that is [being restored](lineage::unfinished_key); not there in a realm | whoever restores a realm |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 

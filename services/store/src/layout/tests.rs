@@ -46,6 +46,7 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         lineage::key_of(LeafIndex(number)),
         migrations::key_of(u32::try_from(number).unwrap_or(u32::MAX)),
         migrations::converting_key(),
+        lineage::unfinished_key(),
     ]
 }
 
