@@ -50,7 +50,8 @@ chaos: setup ## kill, freeze and damage realms of bots, round after round, and p
 	@echo "chaos: building (release)"
 	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host -p annals-sample
 	@CHAOS_ROUNDS=$(or $(ROUNDS),200) CHAOS_SEED=$(or $(SEED),1) CHAOS_BOTS=$(or $(BOTS),200) \
-	  $(CARGO) test --locked --release --quiet -p annals-chaos --test chaos -- --ignored --nocapture --exact rounds
+	  $(CARGO) test --locked --release --quiet -p annals-chaos --test chaos -- \
+	    --ignored --nocapture --test-threads 1 --exact rounds damage_on_one_server damage_on_three_servers
 
 fuzz: ## feed all decoders with inputs found by coverage, FUZZ_SECONDS each (60); TARGETS="a b" chooses some
 	@ops/fuzz.sh

@@ -77,7 +77,7 @@ pub(crate) async fn endure(age: &mut Age, servers: ServerCount, damages: &[Damag
         if age.has_failed() {
             return;
         }
-        println!("| {servers} | {} | healed: {done} |", damage.title());
+        println!("| {servers} | {} | every promise kept: {done} |", damage.title());
     }
 }
 
