@@ -143,7 +143,8 @@ async fn what_is_damaged_is_named_and_not_restored() {
     );
     let (code, text) = realm.run(&["backup", "restore", "--data", "again"]);
     assert!(code == Some(2) && text.contains(name), "{text}");
-    assert!(!realm.path("again/store").exists(), "what failed is no realm");
+    let (code, text) = realm.run(&["log", "verify", "--data", "again"]);
+    assert_eq!(code, Some(2), "what failed is no realm: {text}");
     let (code, text) = realm.run(&["backup", "verify", "none-1"]);
     assert!(code == Some(2) && text.contains("none-1"), "{text}");
     let (code, text) = realm.run(&["backup", "verify", "--target", "empty"]);

@@ -7,8 +7,14 @@ use std::{
     process::{Command, Output},
 };
 
-use annals_ids::OwnerId;
-use annals_store::{embedded::EmbeddedStore, layout::archive};
+use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId};
+use annals_store::{
+    embedded::EmbeddedStore,
+    layout::{
+        archive,
+        owners::{self, OwnerRecord},
+    },
+};
 use tempfile::TempDir;
 
 use super::{
@@ -131,20 +137,6 @@ async fn what_a_killed_realm_left_is_verified_replayed_and_printed_to_its_very_e
         code == Some(1) && text.contains("the log of owner 2 ends at batch"),
         "{text}"
     );
-    // In logs that others rely on, a hole is not accepted without a thought.
-    let refused = |owner: &OwnerId, flag: Option<&str>| {
-        let place = format!("{owner}@7");
-        let (code, text) = left.run(&["accept-hole", &place].into_iter().chain(flag).collect::<Vec<_>>());
-        assert_eq!(code, Some(2), "{text}");
-        text.contains("--though-calls-are-lost")
-    };
-    let thought_of = left.ends.keys().filter(|owner| refused(owner, None)).count();
-    assert!((1..left.ends.len()).contains(&thought_of), "{thought_of}");
-    let still = left
-        .ends
-        .keys()
-        .any(|owner| refused(owner, Some("--though-calls-are-lost")));
-    assert!(!still, "then it is looked for");
     let (code, text) = left.run(&["tail", "-n", "3"]);
     assert_eq!(code, Some(0), "{text}");
     let lines: Vec<&str> = text.lines().collect();
@@ -221,6 +213,40 @@ fn a_directory_that_is_none_or_in_use_is_refused_with_what_to_do() {
         assert_eq!(code, Some(2), "{text}");
         assert!(
             text.contains("--nats nats://127.0.0.1:23456 instead of --data"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_logs_that_others_rely_on_a_hole_is_not_accepted_without_a_thought() {
+    let folder = TempDir::new().unwrap();
+    let store = EmbeddedStore::open(&folder.path().join("store")).unwrap().store();
+    let transaction = store.begin();
+    for (number, kind) in (1..).zip(OwnerKind::ALL) {
+        let record = OwnerRecord {
+            shard: SHARD,
+            kind,
+            epoch: Epoch(1),
+            process: ProcessId(1),
+        };
+        let key = owners::owner_key(OwnerId(number));
+        transaction.set(&key, &record.encode()).unwrap();
+    }
+    transaction.commit().await.unwrap();
+    drop((transaction, store));
+    for (number, kind) in (1..).zip(OwnerKind::ALL) {
+        let place = format!("{number}@7");
+        let (code, text) = annals_log(folder.path(), &["accept-hole", &place]);
+        assert_eq!(code, Some(2), "{text}");
+        assert_eq!(
+            text.contains("--though-calls-are-lost"),
+            kind != OwnerKind::Cell,
+            "{text}"
+        );
+        let (code, text) = annals_log(folder.path(), &["accept-hole", &place, "--though-calls-are-lost"]);
+        assert!(
+            code == Some(2) && text.contains("no hole is named at batch 7"),
             "{text}"
         );
     }
