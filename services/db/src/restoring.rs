@@ -246,6 +246,15 @@ pub struct Restoring {
 }
 
 impl Restoring {
+    /// Makes a store that is empty, or was left unfinished, one that is unfinished and holds nothing else. Whoever fails from
+    /// here on leaves what is no realm.
+    ///
+    /// # Errors
+    /// When the store is not empty, or cannot be used.
+    pub async fn claim(store: &Store, backup: &str) -> Result<(), RestoreError> {
+        clear_unfinished(store, backup).await
+    }
+
     /// Puts the rows that no log yields into an empty store, as they have to be for an archive of this extent. What an
     /// earlier restore has left unfinished there is removed. `backup` is what the archive is of, for whoever finds this one
     /// unfinished.
@@ -260,7 +269,7 @@ impl Restoring {
     ) -> Result<Self, RestoreError> {
         let horizon = horizon_of(rows, shard)?;
         check_horizon(horizon, extent.leaves)?;
-        clear_unfinished(&store, backup).await?;
+        Self::claim(&store, backup).await?;
         let ahead = ahead(rows, extent)?;
         let mut adapted = Vec::new();
         for (key, value) in rows {

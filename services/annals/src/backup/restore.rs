@@ -79,9 +79,11 @@ pub async fn restore(
     (name, now): (&str, WallTime),
     store: Store,
 ) -> Result<Restored, RestoreFailed> {
+    let backup = manifest.name();
+    Restoring::claim(&store, &backup).await?;
     let found = find_cut(target, manifest, until).await?;
     let rows = content::read_rows(target, manifest).await?;
-    let mut restoring = Restoring::begin(store, SHARD, (&rows, &found.extent), &manifest.name()).await?;
+    let mut restoring = Restoring::begin(store, SHARD, (&rows, &found.extent), &backup).await?;
     let leaves = found.extent.leaves;
     let mut next = 0;
     for piece in &manifest.segments {
