@@ -56,6 +56,8 @@ pub struct BotPlan {
     pub bots: usize,
     /// Until when they play. It may be moved while they do.
     pub until: watch::Receiver<Instant>,
+    /// Whether they only look on for now, and do nothing themselves.
+    pub resting: watch::Receiver<bool>,
     /// Makes them do the same again.
     pub seed: u64,
     /// The folder for what they were shown; it must be there.

@@ -198,6 +198,7 @@ impl Demo {
             schema: Arc::clone(schema),
             bots: self.bots,
             until,
+            resting: watch::channel(false).1,
             seed: self.seed,
             files: files.to_owned(),
         };

@@ -32,6 +32,7 @@ fn plan(files: &Path) -> (BotPlan, UdpSocket) {
         schema: Arc::new(check_dir(&defs).0.expect("the sample compiles")),
         bots: 3,
         until: watch::channel(Instant::now() + Duration::from_millis(600)).1,
+        resting: watch::channel(false).1,
         seed: 1,
         files: files.to_owned(),
     };

@@ -60,7 +60,7 @@ pub(super) async fn play(
     let played = loop {
         let client = Client::start(endpoint.clone(), config.clone());
         let session = Session::new(&mut bot, client, &mut file);
-        match session.play(&plan.until).await {
+        match session.play(&plan.until, &plan.resting).await {
             Ok(After::LogInAnew) if Instant::now() + AGAIN_AFTER < *plan.until.borrow() + BACK_WITHIN => {
                 sleep(AGAIN_AFTER).await;
             }

@@ -134,7 +134,11 @@ impl<'b, 'p> Session<'b, 'p> {
 
     /// Plays until the session ends or the time is over; then takes its leave. Who is interrupted at that moment waits for the
     /// end of it, for as long as [`BACK_WITHIN`].
-    pub(super) async fn play(mut self, until: &watch::Receiver<Instant>) -> io::Result<After> {
+    pub(super) async fn play(
+        mut self,
+        until: &watch::Receiver<Instant>,
+        resting: &watch::Receiver<bool>,
+    ) -> io::Result<After> {
         let mut step = interval(STEP);
         step.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut after = After::Nothing;
@@ -153,7 +157,9 @@ impl<'b, 'p> Session<'b, 'p> {
                     let silent = self.away.is_none() && self.interrupted_since(now).is_some();
                     self.tell_interrupted(silent);
                     if now < until {
-                        self.act(now);
+                        if !*resting.borrow() {
+                            self.act(now);
+                        }
                     } else if now >= until + BACK_WITHIN || self.interrupted_since(now).is_none() {
                         break;
                     }

@@ -21,9 +21,9 @@ use super::books::Books;
 /// Chunks read at a time, most of them pages of a kilobyte or some.
 const CHUNKS_AT_ONCE: usize = 256;
 
-/// Chunks read first by whoever wants a number of entries or notices, as pages may as well be large; then twice as many, and
-/// so on.
-const CHUNKS_AT_FIRST: usize = 4;
+/// Chunks read first by whoever wants a number of entries or notices, as pages may as well be large; then as many as it takes
+/// by what was in those.
+const CHUNKS_AT_FIRST: usize = 16;
 
 /// What follows a page's own key in the key of a chunk: its place.
 const PLACE_BYTES: usize = size_of::<u16>();
@@ -46,6 +46,11 @@ pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<usiz
     Ok(entries + put(transaction, last.as_deref(), &page)?)
 }
 
+/// About how many chunks hold so many more, where those that were read held so many.
+fn enough(more: usize, held: usize, read: usize) -> usize {
+    more.saturating_mul(read).div_ceil(held.max(1)).clamp(1, CHUNKS_AT_ONCE)
+}
+
 fn put(transaction: &Transaction, key: Option<&[u8]>, page: &[u8]) -> Result<usize, StoreError> {
     let Some(key) = key else { return Ok(0) };
     let mut bytes = 0;
@@ -61,8 +66,9 @@ fn put(transaction: &Transaction, key: Option<&[u8]>, page: &[u8]) -> Result<usi
 /// # Errors
 /// When the store cannot be read, or holds something else there.
 pub async fn read_entries(store: &Store, after: EntryNumber, limit: usize) -> Result<Vec<Entry>, StoreError> {
-    let (mut entries, mut chunks): (Vec<Entry>, usize) = (Vec::new(), CHUNKS_AT_FIRST);
+    let (mut entries, mut chunks, mut read): (Vec<Entry>, usize, usize) = (Vec::new(), CHUNKS_AT_FIRST, 0);
     loop {
+        read += chunks;
         let last = entries.last().map_or(after, |entry| entry.number);
         let next = |transaction: Transaction| async move { entries_after(&transaction, last, chunks).await };
         let (next, more) = store.read(next).await?;
@@ -71,7 +77,7 @@ pub async fn read_entries(store: &Store, after: EntryNumber, limit: usize) -> Re
             entries.truncate(limit);
             return Ok(entries);
         }
-        chunks = CHUNKS_AT_ONCE.min(chunks * 2);
+        chunks = enough(limit - entries.len(), entries.len(), read);
     }
 }
 
@@ -123,8 +129,10 @@ pub async fn read_notices(
     after: NoticeNumber,
     limit: usize,
 ) -> Result<Vec<(NoticeNumber, Notice)>, StoreError> {
-    let (mut notices, mut chunks): (Vec<(NoticeNumber, Notice)>, usize) = (Vec::new(), CHUNKS_AT_FIRST);
+    let mut notices: Vec<(NoticeNumber, Notice)> = Vec::new();
+    let (mut chunks, mut read) = (CHUNKS_AT_FIRST, 0);
     loop {
+        read += chunks;
         let last = notices.last().map_or(after, |(number, _)| *number);
         let range = layout::notices_after(last);
         let next = |transaction: Transaction| {
@@ -148,7 +156,7 @@ pub async fn read_notices(
             notices.truncate(limit);
             return Ok(notices);
         }
-        chunks = CHUNKS_AT_ONCE.min(chunks * 2);
+        chunks = enough(limit - notices.len(), notices.len(), read);
     }
 }
 

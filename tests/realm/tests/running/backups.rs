@@ -111,6 +111,7 @@ async fn goes_on(folder: &Path, name: &str, schema: &Arc<Schema>) {
             schema: Arc::clone(schema),
             bots: BOTS,
             until: playing_until,
+            resting: watch::channel(false).1,
             seed: 1,
             files: files.clone(),
         },

@@ -170,6 +170,7 @@ impl Played {
             schema: Arc::clone(&schema),
             bots: BOTS,
             until: playing_until,
+            resting: watch::channel(false).1,
             seed: 1,
             files,
         };
