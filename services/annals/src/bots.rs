@@ -56,7 +56,7 @@ pub struct BotPlan {
     pub bots: usize,
     /// Until when they play. It may be moved while they do.
     pub until: watch::Receiver<Instant>,
-    /// Whether they only look on for now, and do nothing themselves.
+    /// Whether they only look on, and do nothing themselves, until it says otherwise.
     pub resting: watch::Receiver<bool>,
     /// Makes them do the same again.
     pub seed: u64,
