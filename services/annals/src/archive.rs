@@ -30,8 +30,10 @@ pub enum Fault {
     Damaged(String),
     /// Another batch is in its place.
     Misplaced,
-    /// Its events were let go while they were about to be read.
+    /// Its events were let go, though it lies behind the floor of its log: as the floor was when that was read.
     LetGo,
+    /// It is not the one at which the floor of its log stands, though it has that one's number.
+    Floor,
     /// It does not name the hash of the batch before it.
     Unchained,
     /// Its events do not continue those of the batch before it.
@@ -119,6 +121,11 @@ impl LogWalk {
     #[must_use]
     pub fn floor(&self) -> Option<BatchNumber> {
         self.floor
+    }
+
+    /// Takes this for the batch at which the log's floor stands, as it is by now.
+    pub fn begin_at(&mut self, floor: Option<BatchNumber>) {
+        self.floor = floor;
     }
 
     /// The end of what was walked over, if its last batch was as it should be.
@@ -301,9 +308,10 @@ impl fmt::Display for Fault {
             Fault::TooMany => f.write_str("and what follows was not read: too much of this log is missing"),
             Fault::Damaged(what) => write!(f, "is not what was archived ({what}); restore it from a backup"),
             Fault::Misplaced => f.write_str("is not there: another one is in its place"),
-            Fault::LetGo => {
-                f.write_str("is without its events: retention let go of them while they were being read; look again")
-            }
+            Fault::LetGo => f.write_str(
+                "is without its events, and no floor stands for them; if retention let go of them only now, look again",
+            ),
+            Fault::Floor => f.write_str("is not the one at which its log's floor stands; restore it from a backup"),
             Fault::Unchained => f.write_str("does not continue the batch before it; one of the two was replaced"),
             Fault::Misnumbered { first, expected } => write!(
                 f,

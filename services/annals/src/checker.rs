@@ -1,12 +1,15 @@
 //! The checker: whether everything that bots were shown is in the archive, as it was shown.
 //!
 //! It reads the bots' files ([`crate::showings`]) and the archive, and nothing else: neither the realm's memory nor what the
-//! bots thought of it. What it holds against one another are hashes of the bytes that clients are sent of a value.
+//! bots thought of it. What it holds against one another are hashes of the bytes that clients are sent of a value. What was
+//! shown and let go since (rule F14) is counted and not checked, where the horizon and what is kept in front of it say so.
 
 mod driven;
+mod floors;
 mod following;
 mod history;
 mod report;
+mod traces;
 
 use std::{
     fs::File,
@@ -25,6 +28,9 @@ pub use driven::{Driven, Share};
 pub use following::Following;
 use history::{Extent, Histories, History};
 pub use report::{CheckReport, Lost, MAX_NAMED, Why, Wrong};
+
+/// How often an archive is read of which retention lets go meanwhile: the horizon moves by segments.
+const ATTEMPTS: u32 = 10;
 
 /// Why nothing can be said.
 #[derive(Debug, Error)]
@@ -68,13 +74,26 @@ pub async fn check(files: &Path, store: &Store, schema: &Schema) -> Result<Check
 
 async fn check_whole(files: &Path, store: &Store, schema: &Schema) -> Result<(CheckReport, Histories), CheckError> {
     let paths = shown_files(files)?;
-    let mut report = CheckReport::default();
-    let mut histories = Histories::default();
-    histories.read(store, schema, Extent::Whole, &mut report).await?;
+    let (mut report, histories) = read_whole(store, schema).await?;
     for path in paths {
         check_file(&path, &histories, schema, &mut report)?;
     }
     Ok((report, histories))
+}
+
+/// Reads all of the archive, anew where retention lets go of what is being read.
+async fn read_whole(store: &Store, schema: &Schema) -> Result<(CheckReport, Histories), StoreError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut report = CheckReport::default();
+        let mut histories = Histories::default();
+        match histories.read(store, schema, Extent::Whole, &mut report).await {
+            Ok(()) => return Ok((report, histories)),
+            Err(StoreError::Conflict) if attempts < ATTEMPTS => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// The bots' files of a folder, by name.
@@ -144,7 +163,7 @@ fn examine(
     schema: &Schema,
     report: &mut CheckReport,
 ) -> Option<(EntityId, Part, HistoryNumber, Why)> {
-    let (entity, part, number, why) = match line {
+    let (entity, part, number, found) = match line {
         Line::Shown {
             entity,
             part,
@@ -152,8 +171,8 @@ fn examine(
             hash,
         } => {
             report.shown += 1;
-            let why = why_lost(histories.get(entity, part), number, hash);
-            (entity, part, number, why)
+            let found = find_shown(histories.get(entity, part), number, hash);
+            (entity, part, number, found)
         }
         Line::Refreshed {
             entity,
@@ -163,8 +182,8 @@ fn examine(
         } => {
             report.refreshed += 1;
             report.properties += properties.len() as u64;
-            let why = why_stale(histories.get(entity, part), schema, upto, &properties);
-            (entity, part, upto, why)
+            let found = find_state(histories.get(entity, part), schema, upto, &properties);
+            (entity, part, upto, found)
         }
         Line::Entered { .. }
         | Line::Left { .. }
@@ -173,40 +192,66 @@ fn examine(
         | Line::Lost(_)
         | Line::Ended(_) => return None,
     };
-    why.map(|why| (entity, part, number, why))
-}
-
-fn why_lost(history: Option<&History>, number: HistoryNumber, shown: Hash) -> Option<Why> {
-    let Some(history) = history else {
-        return Some(Why::UnknownEntity);
-    };
-    match history.shown(number) {
-        None => {
-            let newest = history.newest();
-            Some(Why::Absent { newest })
+    match found {
+        Found::AsShown => None,
+        Found::LetGo => {
+            report.let_go += 1;
+            None
         }
-        Some(Err(unreadable)) => Some(Why::Unreadable(unreadable.0)),
-        Some(Ok(hash)) if hash != shown => Some(Why::Different),
-        Some(Ok(_)) => None,
+        Found::Lost(_) if histories.is_let_go(entity, part) => {
+            report.let_go += 1;
+            None
+        }
+        Found::Lost(why) => Some((entity, part, number, why)),
     }
 }
 
-fn why_stale(
+/// What the archive has of something that was shown.
+enum Found {
+    AsShown,
+    /// It lies before the horizon.
+    LetGo,
+    Lost(Why),
+}
+
+fn find_shown(history: Option<&History>, number: HistoryNumber, shown: Hash) -> Found {
+    let Some(history) = history else {
+        return Found::Lost(Why::UnknownEntity);
+    };
+    match history.shown(number) {
+        None if number <= history.floor() => Found::LetGo,
+        None => {
+            let newest = history.newest();
+            Found::Lost(Why::Absent { newest })
+        }
+        Some(Err(unreadable)) => Found::Lost(Why::Unreadable(unreadable.0)),
+        Some(Ok(hash)) if hash != shown => Found::Lost(Why::Different),
+        Some(Ok(_)) => Found::AsShown,
+    }
+}
+
+fn find_state(
     history: Option<&History>,
     schema: &Schema,
     upto: HistoryNumber,
     properties: &[(MemberId, Hash)],
-) -> Option<Why> {
+) -> Found {
     let Some(history) = history else {
-        return Some(Why::UnknownEntity);
+        return Found::Lost(Why::UnknownEntity);
     };
+    if upto < history.floor() {
+        return Found::LetGo;
+    }
     let newest = history.newest();
     if upto > newest {
-        return Some(Why::Absent { newest });
+        return Found::Lost(Why::Absent { newest });
     }
-    let &(member, _) = properties
-        .iter()
-        .find(|(member, hash)| history.value(schema, *member, upto) != Some(*hash))?;
-    let name = history.property_name(schema, member).map(str::to_owned);
-    Some(Why::Property { member, name })
+    let is_other = |(member, hash): &&(MemberId, Hash)| history.value(schema, *member, upto) != Some(*hash);
+    match properties.iter().find(is_other) {
+        None => Found::AsShown,
+        Some(&(member, _)) => {
+            let name = history.property_name(schema, member).map(str::to_owned);
+            Found::Lost(Why::Property { member, name })
+        }
+    }
 }

@@ -50,6 +50,12 @@ pub struct Driven {
 }
 
 impl Deeds {
+    /// A part is there of which it was let go how it began.
+    pub(super) fn begin(&mut self, part: (EntityId, Part), type_id: TypeId) {
+        self.types.insert(part.0, type_id);
+        self.parts.insert(part);
+    }
+
     pub(super) fn take(&mut self, entity: EntityId, part: Part, body: &Body) {
         let made = match body {
             Body::BaseCreated(creation) => creation.type_id,

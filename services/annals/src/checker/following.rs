@@ -8,9 +8,9 @@ use std::{
 };
 
 use annals_def::Schema;
-use annals_store::Store;
+use annals_store::{Store, StoreError};
 
-use super::{CheckError, CheckReport, Extent, Histories, check_line, check_whole, shown_files};
+use super::{ATTEMPTS, CheckError, CheckReport, Extent, Histories, check_line, check_whole, shown_files};
 
 /// A folder of files that grow, how far each was checked, and how far the archive was read. What is checked is what was there
 /// at the last look: the archive has to be given the time to hold that.
@@ -75,6 +75,18 @@ impl Following {
     /// # Errors
     /// When the files or the archive cannot be read at all; what is wrong with either is in the report.
     pub async fn check(&mut self, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match self.go_on(store, schema).await {
+                // Retention let go of what was being read.
+                Err(CheckError::Store(StoreError::Conflict)) if attempts < ATTEMPTS => {}
+                checked => return checked,
+            }
+        }
+    }
+
+    async fn go_on(&mut self, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
         let beginning = Self {
             files: self
                 .files

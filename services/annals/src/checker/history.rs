@@ -1,16 +1,21 @@
 //! What the archive holds that others may see, by entity part and history number.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use annals_def::{EntityType, Located, Schema, Value};
 use annals_director::read_owners;
-use annals_event::{Body, Event, Subject, ledger::LedgerView};
+use annals_event::{Body, Event, Subject, Tail, Thinned, ledger::LedgerView};
 use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, Shard, TypeId};
-use annals_store::{Store, StoreError};
+use annals_store::{Store, StoreError, layout::owners::OwnerRecord};
 use annals_wire::client::{args_hash, change_hash, property_hash};
 
 use super::driven::Deeds;
+use super::floors::{Floor, Floors};
 use super::report::{CheckReport, Wrong};
+use super::traces::Traces;
 use crate::archive::{Fault, LogWalk, Step, read_tree};
 
 /// How much of an archive is read.
@@ -33,6 +38,10 @@ pub(super) struct Histories {
     touched: BTreeSet<(EntityId, Part)>,
     pub(super) batches: u64,
     deeds: Deeds,
+    /// Where the logs of cells begin since events of theirs were let go.
+    floors: Floors,
+    /// What is told of cell parts of which nothing else is left.
+    traces: Traces,
 }
 
 /// A log, as far as it was read.
@@ -49,16 +58,20 @@ pub(super) struct History {
     type_id: Option<TypeId>,
     /// Whether its creation was read.
     is_created: bool,
+    /// Where the last was read that it did.
+    latest: Option<(Shard, LeafIndex)>,
     /// What a base part has heard from the ledger, as far as its log was read and follows.
     ledger: Option<LedgerView>,
-    /// With what it was created, until that is gone through.
+    /// With what it was created, or stood at the horizon, until that is gone through.
     first: Option<BTreeMap<MemberId, Value>>,
+    /// The number up to which its events may have been let go; 0 where none were. From there on it is known what it holds.
+    floor: HistoryNumber,
     gathered: BTreeMap<HistoryNumber, Archived>,
     /// What it holds after what was gone through.
     held: BTreeMap<MemberId, Value>,
     /// What clients are shown of each event.
     shown: BTreeMap<HistoryNumber, Shown>,
-    /// By property, the hash of the whole value from each history number on; 0 is the creation.
+    /// By property, the hash of the whole value from each history number on; the floor's is that of the creation, if it is 0.
     values: BTreeMap<MemberId, Vec<(HistoryNumber, Hash)>>,
 }
 
@@ -84,7 +97,8 @@ pub(super) struct Unreadable(pub(super) &'static str);
 const UNTYPED: Unreadable = Unreadable("how its entity was created is not in the archive");
 
 impl Histories {
-    /// Reads on in the archive of all owners. What is wrong with that goes into the report.
+    /// Reads on in the archive of all owners. What is wrong with that goes into the report. Where the horizon passes what is
+    /// being read, the error is [`StoreError::Conflict`], and what was read is not to be used any more.
     pub(super) async fn read(
         &mut self,
         store: &Store,
@@ -93,15 +107,9 @@ impl Histories {
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         let owners = read_owners(store).await?;
-        let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
-        let mut ends = BTreeMap::new();
-        for shard in shards {
-            let end = match extent {
-                Extent::Whole => u64::MAX,
-                Extent::SoFar => read_tree(store, shard).await?.size,
-            };
-            ends.insert(shard, LeafIndex(end));
-        }
+        self.floors = Floors::read(store, &owners).await?;
+        self.begin_at_floors();
+        let ends = read_ends(store, &owners, extent).await?;
         for (owner, record) in owners {
             let mut log = match self.logs.remove(&owner) {
                 Some(mut log) => {
@@ -113,7 +121,9 @@ impl Histories {
                     ahead: None,
                 },
             };
-            self.read_log(schema, owner, &mut log, ends[&record.shard], report)
+            log.walk.begin_at(self.floors.tail(owner).map(|floor| floor.batch));
+            let end = ends[&record.shard];
+            self.read_log(store, schema, (owner, record.shard, end), &mut log, report)
                 .await?;
             self.logs.insert(owner, log);
         }
@@ -138,20 +148,39 @@ impl Histories {
         self.parts.get(&(entity, part))
     }
 
+    /// Whether all that a part did was let go: it ended before the horizon, and its cell's log is what says that it lived.
+    pub(super) fn is_let_go(&self, entity: EntityId, part: Part) -> bool {
+        let latest = self.get(entity, part).and_then(|history| history.latest);
+        let lives_on =
+            self.floors.cells().contains_key(&entity) || latest.is_some_and(|at| !self.floors.have_passed(at));
+        part == Part::Cell && !lives_on && self.traces.tell_an_end(entity, self.floors.has_ended(entity))
+    }
+
+    /// Where the histories of cell parts begin by now.
+    fn begin_at_floors(&mut self) {
+        for (entity, floor) in self.floors.cells() {
+            let key = (*entity, Part::Cell);
+            self.deeds.begin(key, floor.type_id);
+            self.touched.insert(key);
+            self.parts.entry(key).or_default().begin_at(floor);
+        }
+    }
+
     /// The parts that are not here as they are in `whole`, where more may have been read.
     pub(super) fn otherwise_than(&self, whole: &Self) -> u64 {
         let is_otherwise = |(key, history): &(&(EntityId, Part), &History)| {
-            whole.parts.get(key).is_none_or(|whole| !history.is_beginning_of(whole))
+            let is_same = whole.parts.get(key).is_some_and(|whole| history.is_beginning_of(whole));
+            !is_same && !whole.is_let_go(key.0, key.1)
         };
         self.parts.iter().filter(is_otherwise).count() as u64
     }
 
     async fn read_log(
         &mut self,
+        store: &Store,
         schema: &Schema,
-        owner: OwnerId,
+        (owner, shard, end): (OwnerId, Shard, LeafIndex),
         log: &mut Followed,
-        end: LeafIndex,
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         loop {
@@ -159,34 +188,66 @@ impl Histories {
                 Some(step) => step,
                 None => match log.walk.next().await? {
                     Some(step) => step,
-                    None => return Ok(()),
+                    None => break,
                 },
             };
             if step.leaf.is_some_and(|leaf| leaf >= end) {
                 log.ahead = Some(step);
                 return Ok(());
             }
-            if let Some(fault) = step.fault.filter(|fault| *fault != Fault::LetGo) {
-                report.fault(owner, step.number, fault);
+            let is_whole = step.batch.is_some();
+            self.batches += u64::from(is_whole || step.let_go.is_some());
+            if step.fault == Some(Fault::LetGo) && self.floors.have_moved(store).await? {
+                return Err(StoreError::Conflict);
             }
-            if step.let_go.is_some() {
-                // What players saw then cannot be told any more: it is for realms that keep everything.
-                report.fault(owner, step.number, Fault::LetGo);
-                return Ok(());
+            let tail = step.let_go.as_ref().map(Thinned::tail);
+            let is_other = |tail: Tail| {
+                self.floors
+                    .tail(owner)
+                    .is_some_and(|floor| floor.batch == tail.batch && floor != tail)
+            };
+            let fault = step
+                .fault
+                .or_else(|| tail.filter(|tail| is_other(*tail)).map(|_| Fault::Floor));
+            if let Some(fault) = &fault {
+                report.fault(owner, step.number, fault.clone());
             }
-            let Some(batch) = step.batch else { continue };
-            self.batches += 1;
+            if let Some(thinned) = step.let_go.filter(|_| fault.is_none()) {
+                self.traces.take_thinned(&thinned);
+            }
+            let (Some(batch), Some(leaf)) = (step.batch, step.leaf) else {
+                continue;
+            };
+            self.traces.take(&batch.header);
             for event in batch.events {
-                self.take(schema, (owner, step.number), event, report);
+                self.take(schema, (owner, step.number), (shard, leaf), event, report);
             }
         }
+        if let Some(floor) = self
+            .floors
+            .tail(owner)
+            .filter(|floor| floor.batch > log.walk.cursor().batch)
+        {
+            report.fault(owner, floor.batch, Fault::Missing);
+        }
+        Ok(())
     }
 
-    fn take(&mut self, schema: &Schema, at: (OwnerId, BatchNumber), event: Event, report: &mut CheckReport) {
+    fn take(
+        &mut self,
+        schema: &Schema,
+        at: (OwnerId, BatchNumber),
+        leaf: (Shard, LeafIndex),
+        event: Event,
+        report: &mut CheckReport,
+    ) {
         let Subject::Entity(entity, part) = event.subject else {
             return;
         };
         self.deeds.take(entity, part, &event.body);
+        if part == Part::Base {
+            self.traces.take_of_base(entity, &event.body);
+        }
         self.touched.insert((entity, part));
         let history = self.parts.entry((entity, part)).or_default();
         match &event.body {
@@ -198,6 +259,10 @@ impl Histories {
                 history.ledger = known.and_then(|mut known| known.book(entity, news).ok().map(|()| known));
             }
             _ => {}
+        }
+        let is_its_own = event.history.is_some() || matches!(event.body, Body::CellCreated(_) | Body::Onloaded { .. });
+        if is_its_own {
+            history.latest = history.latest.max(Some(leaf));
         }
         let Some(number) = event.history else { return };
         let body = history.as_shown(schema, event.body);
@@ -215,6 +280,24 @@ impl Histories {
     }
 }
 
+/// Up to where the shards are to be read.
+async fn read_ends(
+    store: &Store,
+    owners: &BTreeMap<OwnerId, OwnerRecord>,
+    extent: Extent,
+) -> Result<BTreeMap<Shard, LeafIndex>, StoreError> {
+    let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
+    let mut ends = BTreeMap::new();
+    for shard in shards {
+        let end = match extent {
+            Extent::Whole => u64::MAX,
+            Extent::SoFar => read_tree(store, shard).await?.size,
+        };
+        ends.insert(shard, LeafIndex(end));
+    }
+    Ok(ends)
+}
+
 impl History {
     /// What clients are shown of the event with this number.
     pub(super) fn shown(&self, number: HistoryNumber) -> Option<Result<Hash, Unreadable>> {
@@ -222,10 +305,16 @@ impl History {
         self.shown.get(&number).map(|shown| shown.hash).or_else(untyped)
     }
 
+    /// The number up to which its events may have been let go.
+    pub(super) fn floor(&self) -> HistoryNumber {
+        self.floor
+    }
+
     /// The newest number.
     pub(super) fn newest(&self) -> HistoryNumber {
         let last = |number: Option<&HistoryNumber>| number.copied().unwrap_or_default();
-        last(self.shown.keys().next_back()).max(last(self.gathered.keys().next_back()))
+        let read = last(self.shown.keys().next_back()).max(last(self.gathered.keys().next_back()));
+        read.max(self.floor)
     }
 
     /// How many events there are.
@@ -235,21 +324,30 @@ impl History {
 
     /// The first number that is missing and the first that is there again.
     fn first_gap(&self) -> Option<(HistoryNumber, HistoryNumber)> {
-        if self.newest().0 == self.events() {
+        let behind = (Bound::Excluded(self.floor), Bound::Unbounded);
+        let count = self.shown.range(behind).count() + self.gathered.range(behind).count();
+        if self.newest().0 - self.floor.0 == count as u64 {
             return None;
         }
-        let numbers: BTreeSet<HistoryNumber> = self.shown.keys().chain(self.gathered.keys()).copied().collect();
-        let mut expected = (1..).map(HistoryNumber).zip(numbers);
+        let keys = self.shown.range(behind).map(|(number, _)| *number);
+        let numbers: BTreeSet<HistoryNumber> = keys
+            .chain(self.gathered.range(behind).map(|(number, _)| *number))
+            .collect();
+        let mut expected = (self.floor.0 + 1..).map(HistoryNumber).zip(numbers);
         expected.find(|(expected, number)| expected != number)
     }
 
-    /// Whether what was gone through here is what `whole` has, where more may have been read.
+    /// Whether what was gone through here is what `whole` has, where more may have been read, and more let go.
     fn is_beginning_of(&self, whole: &Self) -> bool {
+        let behind = (Bound::Excluded(whole.floor), Bound::Unbounded);
         let has_value = |(member, values): (&MemberId, &Vec<(HistoryNumber, Hash)>)| {
-            whole.values.get(member).is_some_and(|all| all.starts_with(values))
+            let values = &values[values.partition_point(|(number, _)| *number <= whole.floor)..];
+            let all = whole.values.get(member).map_or(&[][..], Vec::as_slice);
+            let begin = all.partition_point(|(number, _)| *number <= whole.floor);
+            all[begin..].starts_with(values)
         };
         self.shown
-            .iter()
+            .range(behind)
             .all(|(number, shown)| whole.shown.get(number) == Some(shown))
             && self.values.iter().all(has_value)
     }
@@ -288,9 +386,24 @@ impl History {
     }
 
     fn created(&mut self, type_id: TypeId, properties: &[(MemberId, Value)]) {
+        // Of a log that was filled in late, a creation may be there though more of the history is not (rule F5).
+        let is_behind = self.floor == HistoryNumber(0);
         (self.type_id, self.is_created) = (Some(type_id), true);
-        self.first = Some(properties.iter().cloned().collect());
+        if is_behind {
+            self.first = Some(properties.iter().cloned().collect());
+        }
         self.ledger = Some(LedgerView::default());
+    }
+
+    /// Its history begins at the horizon, unless it was read up to there.
+    fn begin_at(&mut self, floor: &Floor) {
+        if self.is_created && floor.number <= self.newest() {
+            return;
+        }
+        (self.type_id, self.is_created) = (Some(floor.type_id), true);
+        self.first = Some(floor.properties.clone());
+        self.floor = floor.number;
+        self.values.clear();
     }
 
     /// Goes through what was gathered in the order of its numbers, once it is known what the entity is.
@@ -304,7 +417,7 @@ impl History {
         }
         if let Some(first) = self.first.take() {
             for (&member, value) in &first {
-                let begin = whole(entity_type, member, value).map(|hash| vec![(HistoryNumber(0), hash)]);
+                let begin = whole(entity_type, member, value).map(|hash| vec![(self.floor, hash)]);
                 self.values.extend(begin.map(|begin| (member, begin)));
             }
             self.held = first;
@@ -315,6 +428,9 @@ impl History {
             let Body::Changed { member, change } = body else {
                 continue;
             };
+            if number <= self.floor {
+                continue;
+            }
             if make(entity_type, &mut self.held, member, &change).is_none() {
                 continue;
             }

@@ -88,13 +88,15 @@ pub struct CheckReport {
     pub refreshed: u64,
     /// Properties that these states told.
     pub properties: u64,
+    /// How many of these events and states lie before the horizon and were let go (rule F14): they are not checked.
+    pub let_go: u64,
     /// Batches in the archive.
     pub batches: u64,
     /// Entity parts in the archive.
     pub parts: u64,
     /// Events in the archive that others may see.
     pub events: u64,
-    /// How much of the world was at work.
+    /// How much of the world was at work, in what was not let go.
     pub driven: Driven,
     /// The first of what was shown and is lost.
     pub lost: Vec<Lost>,
@@ -161,6 +163,13 @@ impl fmt::Display for CheckReport {
             "checked {} shown events and {} states ({} properties) in {} files against {} events of {} entity parts in {} batches",
             self.shown, self.refreshed, self.properties, self.files, self.events, self.parts, self.batches
         )?;
+        if self.let_go > 0 {
+            writeln!(
+                f,
+                "{} shown things lie before the horizon and were let go by the setting keep_cell_events; not checked",
+                self.let_go
+            )?;
+        }
         writeln!(f, "{}", self.driven)?;
         for (owner, batch, fault) in &self.faults {
             writeln!(f, "archive: batch {batch} of owner {owner} {fault}")?;

@@ -1,0 +1,275 @@
+//! The checker against archives that are whole, and archives that somebody or something has damaged.
+
+#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+
+mod realm;
+mod retention;
+
+use std::fs;
+
+use annals::{
+    checker::{CheckError, Fault, Why, Wrong, check},
+    showings::Line,
+};
+use annals_def::{Located, Value};
+use annals_event::{BaseCreation, Body, Tail};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, HistoryNumber, LeafIndex, Part};
+use annals_store::{immediate, layout::archive};
+use tempfile::TempDir;
+
+use crate::realm::{AVATAR, CELL, Realm, SHARD, batch, found, imprint};
+
+#[test]
+fn a_whole_archive_loses_nothing() {
+    let mut realm = Realm::with_a_life();
+    realm.refreshed(0, &[("level", Value::UInt(1))]);
+    realm.refreshed(3, &[("level", Value::UInt(2))]);
+    let hair = Value::Dict(vec![
+        Value::UInt(55),
+        Value::UInt(3),
+        Value::Sequence(vec![Value::UInt(0); 4]),
+    ]);
+    realm.refreshed(4, &[("level", Value::UInt(3)), ("appearance", hair)]);
+    realm.archive_after(3, 2);
+    let report = realm.check();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!((report.shown, report.refreshed, report.properties), (4, 3, 4));
+    assert_eq!((report.events, report.batches, report.parts), (4, 5, 1));
+}
+
+#[test]
+fn a_batch_that_was_taken_out_is_named_with_its_event() {
+    let realm = Realm::with_a_life();
+    realm.archive();
+    realm.clear(&archive::leaf_key(SHARD, LeafIndex(2)));
+    let report = realm.check();
+    assert_eq!(report.faults, [(realm.owner, BatchNumber(3), Fault::Missing)]);
+    let [lost] = &report.lost[..] else { panic!("{report}") };
+    assert_eq!(
+        (lost.entity, lost.part, lost.number, lost.line),
+        (AVATAR, Part::Cell, HistoryNumber(2), 2)
+    );
+    assert_eq!(
+        lost.why,
+        Why::Absent {
+            newest: HistoryNumber(4)
+        }
+    );
+    assert!(
+        report
+            .to_string()
+            .contains("bot-000.shown:2: event 2 of the cell of entity 7: "),
+        "{report}"
+    );
+    let hole = Wrong::Hole {
+        entity: AVATAR,
+        part: Part::Cell,
+        first: HistoryNumber(2),
+        until: HistoryNumber(3),
+    };
+    assert_eq!(report.holes, [hole]);
+}
+
+#[test]
+fn a_log_whose_end_was_taken_off_lacks_what_was_shown_of_it() {
+    let realm = Realm::with_a_life();
+    realm.archive();
+    for number in [4, 5] {
+        realm.clear(&archive::leaf_key(SHARD, LeafIndex(number - 1)));
+        realm.clear(&archive::place_key(realm.owner, BatchNumber(number)));
+    }
+    let report = realm.check();
+    let missing = |number| (realm.owner, BatchNumber(number), Fault::Missing);
+    assert_eq!(report.faults, [missing(4), missing(5)]);
+    let lost: Vec<_> = report.lost.iter().map(|lost| lost.number).collect();
+    assert_eq!(lost, [HistoryNumber(3), HistoryNumber(4)]);
+}
+
+#[test]
+fn an_edited_event_is_named_even_if_its_batch_agrees_with_itself() {
+    let realm = Realm::with_a_life();
+    realm.archive();
+    let before = &realm.frozen[0];
+    let mut tail = Tail {
+        batch: before.number,
+        hash: before.hash,
+        event: annals_ids::EventNumber(1),
+    };
+    let (member, change) = (realm.member("level"), Located::whole(Value::UInt(99)));
+    let forged = batch(
+        &realm.imprint,
+        &mut tail,
+        CELL,
+        Some(1),
+        Body::Changed { member, change },
+    );
+    realm.replace(1, &forged.bytes);
+    let report = realm.check();
+    let [lost] = &report.lost[..] else { panic!("{report}") };
+    assert_eq!((lost.number, &lost.why), (HistoryNumber(1), &Why::Different));
+    assert_eq!(report.faults, [(realm.owner, BatchNumber(3), Fault::Unchained)]);
+}
+
+#[test]
+fn a_flipped_bit_anywhere_in_a_batch_is_found() {
+    let realm = Realm::with_a_life();
+    realm.archive();
+    let bytes = &realm.frozen[3].bytes;
+    for place in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1 << (place % 8);
+        realm.replace(3, &flipped);
+        let report = realm.check();
+        assert!(report.fault_count > 0, "byte {place}: {report}");
+    }
+    realm.replace(3, bytes);
+    assert!(realm.check().is_clean());
+}
+
+#[test]
+fn a_hole_in_the_history_numbers_is_named_though_nobody_was_shown_it() {
+    let mut realm = Realm::with_a_life();
+    realm.lines.truncate(1);
+    realm.archive();
+    let (member, change) = (realm.member("level"), Located::whole(Value::UInt(4)));
+    let body = Body::Changed { member, change };
+    let late = batch(&realm.imprint, &mut realm.tail, CELL, Some(6), body);
+    realm.force(&late, realm.tail);
+    let report = realm.check();
+    assert_eq!((report.lost_count, report.fault_count), (0, 0), "{report}");
+    let hole = Wrong::Hole {
+        entity: AVATAR,
+        part: Part::Cell,
+        first: HistoryNumber(5),
+        until: HistoryNumber(6),
+    };
+    assert_eq!(report.holes, [hole]);
+    assert!(!report.is_clean());
+}
+
+#[test]
+fn a_number_with_two_events_is_named_with_both_places() {
+    let realm = Realm::with_a_life();
+    let twin = found(&realm.store, Part::Cell);
+    let (member, change) = (realm.member("level"), Located::whole(Value::UInt(2)));
+    let imprint = imprint(&realm.schema, twin);
+    let body = Body::Changed { member, change };
+    realm.archive();
+    let mut tail = Tail::default();
+    let second = batch(&imprint, &mut tail, CELL, Some(1), body);
+    realm.force(&second, tail);
+    let report = realm.check();
+    let twice = Wrong::Twice {
+        entity: AVATAR,
+        part: Part::Cell,
+        number: HistoryNumber(1),
+        places: [(realm.owner, BatchNumber(2)), (twin, BatchNumber(1))],
+    };
+    assert_eq!(report.holes, [twice]);
+}
+
+#[test]
+fn a_state_that_never_was_is_lost_and_names_the_property() {
+    let mut realm = Realm::with_a_life();
+    realm.lines.clear();
+    realm.refreshed(2, &[("level", Value::UInt(3))]);
+    realm.refreshed(5, &[]);
+    realm.archive();
+    let report = realm.check();
+    let [stale, ahead] = &report.lost[..] else {
+        panic!("{report}")
+    };
+    let name = Some("level".to_owned());
+    let member = realm.member("level");
+    assert_eq!(stale.why, Why::Property { member, name });
+    assert_eq!(
+        ahead.why,
+        Why::Absent {
+            newest: HistoryNumber(4)
+        }
+    );
+}
+
+#[test]
+fn parts_are_told_apart_and_what_never_was_is_unknown() {
+    let mut realm = Realm::with_a_life();
+    let base = found(&realm.store, Part::Base);
+    let imprint = imprint(&realm.schema, base);
+    let creation = BaseCreation {
+        type_id: realm.avatar(),
+        database: DatabaseId(0),
+        checkout: 0,
+        properties: Vec::new(),
+        cell_properties: Vec::new(),
+    };
+    let body = Body::BaseCreated(Box::new(creation));
+    let subject = (AVATAR, Part::Base);
+    realm
+        .frozen
+        .push(batch(&imprint, &mut Tail::default(), subject, None, body));
+    realm.archive();
+    let Line::Shown { number, hash, .. } = realm.lines[0] else {
+        panic!("a life begins with a change")
+    };
+    let shown = |entity, part| Line::Shown {
+        entity,
+        part,
+        number,
+        hash,
+    };
+    realm.lines = vec![shown(AVATAR, Part::Base), shown(EntityId(8), Part::Cell)];
+    let report = realm.check();
+    let whys: Vec<_> = report.lost.iter().map(|lost| lost.why.clone()).collect();
+    let newest = HistoryNumber(0);
+    assert_eq!(whys, [Why::Absent { newest }, Why::UnknownEntity]);
+}
+
+#[test]
+fn a_folder_without_files_and_a_line_that_was_cut_off_are_errors() {
+    let realm = Realm::with_a_life();
+    realm.archive();
+    let folder = TempDir::new().unwrap();
+    let run = || immediate(check(folder.path(), &realm.store, &realm.schema));
+    assert!(matches!(run(), Err(CheckError::NoFiles(_))));
+    let line = realm.lines[0].to_string();
+    fs::write(
+        folder.path().join("bot-000.shown"),
+        format!("{line}\n{}", &line[..line.len() - 3]),
+    )
+    .unwrap();
+    assert!(matches!(run(), Err(CheckError::Line { line: 2, .. })));
+}
+
+#[test]
+fn what_was_changed_or_not_checked_on_the_way_the_whole_check_tells() {
+    let realm = Realm::with_a_life();
+    realm.archive_after(3, 2);
+    realm.write(&realm.lines);
+    assert!(realm.go_on().is_clean());
+    let whole = || immediate(realm.following.borrow().check_whole(&realm.store, &realm.schema)).unwrap();
+    assert!(whole().is_clean());
+    // A line more than was seen.
+    let more = [&realm.lines[..], &realm.lines[3..]].concat();
+    realm.write(&more);
+    let report = whole();
+    assert_eq!((report.passed_over, report.otherwise), (1, 0), "{report}");
+    assert!(!report.is_clean());
+    realm.write(&realm.lines);
+    // Another level than was read: the last batch is as whole, and nothing else tells.
+    let before = &realm.frozen[3];
+    let mut tail = Tail {
+        batch: before.number,
+        hash: before.hash,
+        event: annals_ids::EventNumber(4),
+    };
+    let (member, change) = (realm.member("level"), Located::whole(Value::UInt(99)));
+    let body = Body::Changed { member, change };
+    let forged = batch(&realm.imprint, &mut tail, CELL, Some(4), body);
+    realm.replace(4, &forged.bytes);
+    let report = whole();
+    assert_eq!(
+        (report.passed_over, report.otherwise, report.fault_count),
+        (0, 1, 0),
+        "{report}"
+    );
+}

@@ -1,0 +1,358 @@
+//! A realm of one cell's log, what a bot was shown of it, and ways to damage what is archived.
+
+use std::{cell::RefCell, fs, path::Path, sync::Arc};
+
+use annals::{
+    checker::{CheckReport, Following, check},
+    showings::Line,
+};
+use annals_db::{Folder, RetentionProgress};
+use annals_def::{Change, Form, Located, Schema, Value, check_dir, encode};
+use annals_director::{Grants, openings};
+use annals_event::{
+    Audience, Body, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, Place, Subject, Tail, merkle::Frontier,
+};
+use annals_ids::{
+    Address, BatchNumber, CallNumber, EntityId, Epoch, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part,
+    ProcessId, Shard, Tick, TypeId, WallTime,
+};
+use annals_store::{
+    KeyRange, MemoryStore, Store, immediate,
+    layout::{
+        archive::{self, Tree},
+        chunks,
+        owners::{self, Cursor, OpeningRecord},
+    },
+};
+use annals_wire::client::{args_hash, change_hash, value_hash};
+use tempfile::TempDir;
+
+pub(crate) const SHARD: Shard = Shard(0);
+pub(crate) const AVATAR: EntityId = EntityId(7);
+pub(crate) const CELL: (EntityId, Part) = (AVATAR, Part::Cell);
+
+/// A realm of one cell's log, and what one bot was shown of it.
+pub(crate) struct Realm {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) store: Store,
+    pub(crate) owner: OwnerId,
+    pub(crate) imprint: Imprint,
+    pub(crate) tail: Tail,
+    pub(crate) frozen: Vec<FrozenBatch>,
+    pub(crate) lines: Vec<Line>,
+    /// What the avatar holds.
+    pub(crate) held: Vec<(MemberId, Value)>,
+    /// What the bot wrote.
+    pub(crate) folder: TempDir,
+    /// A check that goes on from where a part of the life was archived.
+    pub(crate) following: RefCell<Following>,
+}
+
+impl Realm {
+    pub(crate) fn new() -> Self {
+        let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
+        let schema = Arc::new(check_dir(&defs).0.expect("the sample compiles"));
+        let store = MemoryStore::new().store();
+        let owner = found(&store, Part::Cell);
+        let folder = TempDir::new().unwrap();
+        Self {
+            following: RefCell::new(Following::new(folder.path())),
+            folder,
+            imprint: imprint(&schema, owner),
+            schema,
+            store,
+            owner,
+            tail: Tail::default(),
+            frozen: Vec::new(),
+            lines: Vec::new(),
+            held: Vec::new(),
+        }
+    }
+
+    /// An avatar is made, its level rises, its hair changes, it speaks: each in a batch of its own.
+    pub(crate) fn with_a_life() -> Self {
+        let mut realm = Self::new();
+        let type_id = realm.avatar();
+        let properties = realm.defaults();
+        realm.held.clone_from(&properties);
+        let creation = CellCreation {
+            entity: AVATAR,
+            type_id,
+            home: realm.owner,
+            based: false,
+            place: Place::default(),
+            properties,
+            client: None,
+        };
+        realm.append(None, Body::CellCreated(Box::new(creation)));
+        realm.change(1, "level", &[], Value::UInt(2));
+        realm.change(2, "appearance", &[0], Value::UInt(55));
+        let method = realm
+            .schema
+            .entity_type(type_id)
+            .unwrap()
+            .client_method_named("onSay")
+            .unwrap()
+            .index;
+        let args = vec![Value::Unicode("hello".into())];
+        let audience = Audience::All;
+        realm.append(Some(3), Body::Invoked { method, args, audience });
+        realm.change(4, "level", &[], Value::UInt(3));
+        realm
+    }
+
+    pub(crate) fn avatar(&self) -> TypeId {
+        self.schema.type_named("Avatar").expect("the sample has avatars").id
+    }
+
+    pub(crate) fn member(&self, name: &str) -> MemberId {
+        self.schema
+            .type_named("Avatar")
+            .unwrap()
+            .property_named(name)
+            .unwrap()
+            .index
+    }
+
+    pub(crate) fn defaults(&self) -> Vec<(MemberId, Value)> {
+        let properties = &self.schema.type_named("Avatar").unwrap().properties;
+        let on_cell = properties.iter().filter(|property| property.distribution.on_cell());
+        on_cell
+            .map(|property| (property.index, property.default.clone()))
+            .collect()
+    }
+
+    pub(crate) fn change(&mut self, history: u64, name: &str, path: &[u32], value: Value) {
+        let member = self.member(name);
+        let change = Change::part(annals_def::Path(path.to_vec()), value);
+        let (_, held) = self.held.iter_mut().find(|(held, _)| *held == member).unwrap();
+        let located = Located::new(change, held).unwrap();
+        located.make(held).unwrap();
+        self.append(
+            Some(history),
+            Body::Changed {
+                member,
+                change: located,
+            },
+        );
+    }
+
+    /// Adds a batch with one event of the avatar, and what a client that sees it would be told.
+    pub(crate) fn append(&mut self, history: Option<u64>, body: Body) {
+        if let Some(number) = history {
+            self.lines.push(Line::Shown {
+                entity: AVATAR,
+                part: Part::Cell,
+                number: HistoryNumber(number),
+                hash: self.hash(&body),
+            });
+        }
+        let batch = batch(&self.imprint, &mut self.tail, CELL, history, body);
+        self.frozen.push(batch);
+    }
+
+    /// Adds a batch in which the owner takes a call.
+    pub(crate) fn take(&mut self, from: Address, to: Address, number: u64) {
+        let mut gathering = Gathering::default();
+        gathering.consume(from, to, CallNumber(number), [0; 16]);
+        let frozen = gathering.freeze(&self.imprint, &mut self.tail, Tick(1), WallTime(1), false);
+        self.frozen.push(frozen);
+    }
+
+    /// Has db let go of what is archived, in segments of `most` leaves, as far as there are whole ones.
+    pub(crate) fn let_go(&self, most: usize) {
+        let_go(&self.store, &self.schema, most);
+    }
+
+    /// The hash of what clients are sent of it.
+    pub(crate) fn hash(&self, body: &Body) -> Hash {
+        let avatar = self.schema.entity_type(self.avatar()).unwrap();
+        match body {
+            Body::Changed { member, change } => {
+                change_hash(&avatar.property(*member).unwrap().data_type, change.change()).unwrap()
+            }
+            Body::Invoked { method, args, .. } => {
+                args_hash(&avatar.client_methods[usize::from(method.0)], args).unwrap()
+            }
+            other => panic!("{} is not shown", other.name()),
+        }
+    }
+
+    pub(crate) fn refreshed(&mut self, upto: u64, told: &[(&str, Value)]) {
+        let avatar = self.schema.entity_type(self.avatar()).unwrap();
+        let properties = told.iter().map(|(name, value)| {
+            let property = avatar.property_named(name).unwrap();
+            let mut bytes = Vec::new();
+            encode(&property.data_type, value, Form::Whole, &mut bytes).unwrap();
+            (property.index, value_hash(&bytes))
+        });
+        self.lines.push(Line::Refreshed {
+            entity: AVATAR,
+            part: Part::Cell,
+            upto: HistoryNumber(upto),
+            properties: properties.collect(),
+        });
+    }
+
+    /// Archives all batches; a check that goes on has seen the creation.
+    pub(crate) fn archive(&self) {
+        self.archive_after(1, 0);
+    }
+
+    /// Archives all batches; a check that goes on has seen some of them, and some of what the bot wrote.
+    pub(crate) fn archive_after(&self, batches: usize, lines: usize) {
+        fold(&self.store, &self.schema, &self.frozen[..batches]);
+        self.write(&self.lines[..lines]);
+        let report = self.go_on();
+        assert!(report.is_clean(), "{report}");
+        fold(&self.store, &self.schema, &self.frozen[batches..]);
+    }
+
+    pub(crate) fn write(&self, lines: &[Line]) {
+        let lines: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+        fs::write(self.folder.path().join("bot-000.shown"), lines.concat()).unwrap();
+    }
+
+    pub(crate) fn go_on(&self) -> CheckReport {
+        let mut following = self.following.borrow_mut();
+        following.look().unwrap();
+        immediate(following.check(&self.store, &self.schema)).unwrap()
+    }
+
+    /// Puts a batch behind what is archived: db itself takes none that cannot have happened.
+    pub(crate) fn force(&self, batch: &FrozenBatch, tail: Tail) {
+        let leaf = LeafIndex(self.frozen.len() as u64);
+        let cursor = Cursor {
+            batch: tail.batch,
+            hash: tail.hash,
+            event: tail.event,
+            epoch: batch.epoch,
+        };
+        let transaction = self.store.begin();
+        let stored = immediate(transaction.get(&archive::tree_key(SHARD))).unwrap();
+        let Tree { size, peaks } = Tree::decode(stored.as_deref()).unwrap();
+        let mut tree = Frontier::resume(size, peaks).unwrap();
+        tree.push(batch.hash);
+        let (size, peaks) = (tree.size(), tree.peaks().to_vec());
+        transaction
+            .set(&archive::tree_key(SHARD), &Tree { size, peaks }.encode())
+            .unwrap();
+        for (key, chunk) in chunks(&archive::leaf_key(SHARD, leaf), &batch.bytes) {
+            transaction.set(&key, chunk).unwrap();
+        }
+        let place = archive::place_key(batch.owner, batch.number);
+        transaction.set(&place, &archive::encode_place(leaf)).unwrap();
+        let key = owners::cursor_key(batch.owner);
+        transaction.set(&key, &cursor.encode()).unwrap();
+        immediate(transaction.commit()).unwrap();
+    }
+
+    /// Takes rows out of the store.
+    pub(crate) fn clear(&self, key: &[u8]) {
+        let transaction = self.store.begin();
+        transaction.clear_range(&KeyRange::prefix(key)).unwrap();
+        immediate(transaction.commit()).unwrap();
+    }
+
+    /// Puts other bytes in a batch's place.
+    pub(crate) fn replace(&self, leaf: u64, bytes: &[u8]) {
+        let key = archive::leaf_key(SHARD, LeafIndex(leaf));
+        let transaction = self.store.begin();
+        for (key, chunk) in chunks(&key, bytes) {
+            transaction.set(&key, chunk).unwrap();
+        }
+        immediate(transaction.commit()).unwrap();
+    }
+
+    /// What a check from nothing finds: one that goes on finds the same, in what came since.
+    pub(crate) fn check(&self) -> CheckReport {
+        let whole = self.check_whole();
+        let before = self.following.borrow().clone();
+        let going_on = self.go_on();
+        assert_eq!(named(&going_on), named(&whole));
+        if whole.is_clean() {
+            assert_eq!((going_on.events, going_on.batches), (whole.events, whole.batches));
+            let following = self.following.borrow();
+            let agreed = immediate(following.check_whole(&self.store, &self.schema)).unwrap();
+            assert!(agreed.is_clean(), "{agreed}");
+        }
+        self.following.replace(before);
+        whole
+    }
+
+    pub(crate) fn check_whole(&self) -> CheckReport {
+        self.write(&self.lines);
+        immediate(check(self.folder.path(), &self.store, &self.schema)).unwrap()
+    }
+}
+
+/// All that a report names.
+pub(crate) fn named(report: &CheckReport) -> String {
+    let CheckReport {
+        lost, holes, faults, ..
+    } = report;
+    format!(
+        "{lost:?} {holes:?} {faults:?} {} {} {}",
+        report.lost_count, report.hole_count, report.fault_count
+    )
+}
+
+pub(crate) fn found(store: &Store, part: Part) -> OwnerId {
+    let seen = immediate(Grants::watch(store)).unwrap();
+    let grants = immediate(Grants::lead(store.clone(), ProcessId(1), seen)).unwrap();
+    immediate(grants.found(part, SHARD, ProcessId(1))).unwrap().owner
+}
+
+pub(crate) fn imprint(schema: &Schema, owner: OwnerId) -> Imprint {
+    Imprint {
+        realm: "test".into(),
+        owner,
+        epoch: Epoch(1),
+        schema: schema.fingerprint(),
+    }
+}
+
+pub(crate) fn batch(
+    imprint: &Imprint,
+    tail: &mut Tail,
+    (entity, part): (EntityId, Part),
+    history: Option<u64>,
+    body: Body,
+) -> FrozenBatch {
+    let mut gathering = Gathering::default();
+    gathering.record(&Event {
+        subject: Subject::Entity(entity, part),
+        cause: Cause(0),
+        history: history.map(HistoryNumber),
+        body,
+    });
+    let opens = tail.batch == BatchNumber(0);
+    gathering.freeze(imprint, tail, Tick(1), WallTime(1), opens)
+}
+
+pub(crate) fn fold(store: &Store, schema: &Arc<Schema>, batches: &[FrozenBatch]) {
+    let mut folder = immediate(Folder::begin(store.clone(), SHARD, Arc::clone(schema))).unwrap();
+    for batch in batches {
+        if batch.opens {
+            let opening = OpeningRecord {
+                epoch: batch.epoch,
+                number: batch.number,
+                hash: batch.hash,
+            };
+            immediate(openings::record(store, SHARD, batch.owner, &[opening], |_| None)).unwrap();
+        }
+        folder.offer(batch.owner, batch.bytes.clone());
+    }
+    while folder.has_work() {
+        immediate(folder.commit()).unwrap();
+    }
+}
+
+/// Seals what is archived into segments of `most` leaves, as far as there are whole ones, and lets go of them.
+pub(crate) fn let_go(store: &Store, schema: &Arc<Schema>, most: usize) {
+    let folder = immediate(Folder::begin(store.clone(), SHARD, Arc::clone(schema))).unwrap();
+    let mut sealer = folder.sealer().of_leaves(most);
+    while immediate(sealer.seal_next()).unwrap().is_some() {}
+    let mut retention = folder.retention().for_bytes(0);
+    while immediate(retention.turn(WallTime(u64::MAX))).unwrap() != RetentionProgress::Idle {}
+}

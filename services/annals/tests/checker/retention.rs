@@ -1,0 +1,303 @@
+//! What was let go by rule, and what only looks as if it was.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use annals::{
+    checker::{Fault, Why, Wrong, check},
+    showings::Line,
+};
+use annals_db::{read_floor, read_horizon};
+use annals_def::Value;
+use annals_event::{BaseCreation, Body, Call, Cause, Event, FrozenBatch, Gathering, OwnerState, Subject, Tail};
+use annals_ids::{
+    Address, BatchNumber, CallNumber, DatabaseId, EntityId, HistoryNumber, LeafIndex, OwnerId, Part, Tick, WallTime,
+};
+use annals_store::{
+    faults::{self, FaultyStore},
+    immediate,
+    layout::{archive, chunks, retention as layout},
+};
+
+use crate::realm::{AVATAR, Realm, SHARD, fold, found, imprint, let_go, named};
+
+/// Leaves that are let go: the creation, and the events 1 and 2 of the avatar.
+const LET_GO: usize = 3;
+
+/// A realm that has let go of the beginning of a life, of which a bot was shown all.
+fn thinned() -> Realm {
+    let realm = Realm::with_a_life();
+    realm.archive();
+    realm.let_go(LET_GO);
+    realm
+}
+
+/// The home of the avatar hears that it is no more, which is the last that it does.
+fn end(realm: &mut Realm) {
+    let home = Address::Owner(realm.owner);
+    let called = Body::Called {
+        to: home,
+        home: realm.owner,
+        number: CallNumber(1),
+        call: Call::Placed(None),
+    };
+    realm.append(None, called);
+    realm.append(None, Body::Destroyed);
+    realm.take(Address::Cell(AVATAR), home, 1);
+}
+
+fn horizon(realm: &Realm) -> layout::Horizon {
+    immediate(read_horizon(&realm.store, SHARD)).unwrap().unwrap()
+}
+
+fn floor(realm: &Realm) -> OwnerState {
+    let floor = read_floor(&realm.store, SHARD, realm.owner, BatchNumber(0));
+    immediate(floor).unwrap().unwrap()
+}
+
+#[test]
+fn what_was_let_go_is_counted_and_the_rest_is_checked() {
+    let mut realm = Realm::with_a_life();
+    realm.refreshed(0, &[("level", Value::UInt(1))]);
+    realm.refreshed(2, &[("level", Value::UInt(2))]);
+    realm.refreshed(4, &[("level", Value::UInt(3))]);
+    realm.archive();
+    realm.let_go(LET_GO);
+    let report = realm.check();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!((report.let_go, report.shown, report.refreshed), (3, 4, 3), "{report}");
+    assert_eq!((report.events, report.batches, report.parts), (2, 5, 1), "{report}");
+    let said = "3 shown things lie before the horizon and were let go by the setting keep_cell_events; not checked";
+    assert!(report.to_string().contains(said), "{report}");
+}
+
+#[test]
+fn what_is_lost_behind_the_horizon_is_lost() {
+    let mut realm = thinned();
+    realm.clear(&archive::leaf_key(SHARD, LeafIndex(3)));
+    realm.refreshed(2, &[("level", Value::UInt(9))]);
+    realm.refreshed(5, &[]);
+    let report = realm.check();
+    assert_eq!(report.let_go, 2, "{report}");
+    assert_eq!(report.faults, [(realm.owner, BatchNumber(4), Fault::Missing)]);
+    let hole = Wrong::Hole {
+        entity: AVATAR,
+        part: Part::Cell,
+        first: HistoryNumber(3),
+        until: HistoryNumber(4),
+    };
+    assert_eq!(report.holes, [hole]);
+    let newest = HistoryNumber(4);
+    let (member, name) = (realm.member("level"), Some("level".to_owned()));
+    let whys: Vec<_> = report.lost.iter().map(|lost| lost.why.clone()).collect();
+    let expected = [
+        Why::Absent { newest },
+        Why::Property { member, name },
+        Why::Absent { newest },
+    ];
+    assert_eq!(whys, expected, "{report}");
+}
+
+#[test]
+fn whoever_ended_before_the_horizon_was_let_go_and_whoever_never_was_is_unknown() {
+    let mut realm = Realm::with_a_life();
+    end(&mut realm);
+    let Line::Shown { number, hash, .. } = realm.lines[0] else {
+        panic!("a life begins with a change")
+    };
+    let entity = EntityId(8);
+    realm.lines.push(Line::Shown {
+        entity,
+        part: Part::Cell,
+        number,
+        hash,
+    });
+    realm.lines.push(Line::Shown {
+        entity: AVATAR,
+        part: Part::Base,
+        number,
+        hash,
+    });
+    realm.archive();
+    realm.let_go(realm.frozen.len());
+    assert!(!floor(&realm).entities.contains_key(&AVATAR));
+    let report = realm.check();
+    assert_eq!((report.let_go, report.lost_count), (4, 2), "{report}");
+    assert_eq!(report.hole_count + report.fault_count, 0, "{report}");
+    assert!(
+        report.lost.iter().all(|lost| lost.why == Why::UnknownEntity),
+        "{report}"
+    );
+    assert_eq!(report.lost[0].entity, entity);
+}
+
+#[test]
+fn a_part_that_its_base_still_has_did_not_end() {
+    let mut realm = Realm::with_a_life();
+    let home = found(&realm.store, Part::Base);
+    let called = Body::Called {
+        to: Address::Base(AVATAR),
+        home,
+        number: CallNumber(1),
+        call: Call::Placed(Some(realm.owner)),
+    };
+    realm.append(None, called);
+    let base = home_of_the_avatar(&realm, home);
+    realm.archive();
+    fold(&realm.store, &realm.schema, &[base]);
+    realm.let_go(realm.frozen.len());
+    let report = realm.check();
+    assert!(report.is_clean() && report.let_go == 4, "{report}");
+    // Without its row in the floor nothing is left of it, and its base knows that there should be.
+    realm.clear(&layout::entities(SHARD, horizon(&realm).area, realm.owner).begin);
+    let report = realm.check_whole();
+    assert_eq!((report.let_go, report.lost_count), (0, 4), "{report}");
+}
+
+/// What a base logs of an avatar whose cell part has said where it is.
+fn home_of_the_avatar(realm: &Realm, home: OwnerId) -> FrozenBatch {
+    let creation = BaseCreation {
+        type_id: realm.avatar(),
+        database: DatabaseId(0),
+        checkout: 0,
+        properties: Vec::new(),
+        cell_properties: Vec::new(),
+    };
+    let mut gathering = Gathering::default();
+    let subject = Subject::Entity(AVATAR, Part::Base);
+    for body in [Body::BaseCreated(Box::new(creation)), Body::Placed(Some(realm.owner))] {
+        gathering.record(&Event {
+            subject,
+            cause: Cause(0),
+            history: None,
+            body,
+        });
+    }
+    gathering.consume(Address::Cell(AVATAR), Address::Base(AVATAR), CallNumber(1), [0; 16]);
+    let imprint = imprint(&realm.schema, home);
+    gathering.freeze(&imprint, &mut Tail::default(), Tick(1), WallTime(1), true)
+}
+
+#[test]
+fn an_entity_that_a_floor_lacks_has_a_hole_in_its_history() {
+    let realm = thinned();
+    realm.clear(&layout::entities(SHARD, horizon(&realm).area, realm.owner).begin);
+    let report = realm.check_whole();
+    let hole = Wrong::Hole {
+        entity: AVATAR,
+        part: Part::Cell,
+        first: HistoryNumber(1),
+        until: HistoryNumber(3),
+    };
+    assert_eq!(report.holes, [hole], "{report}");
+    assert_eq!((report.let_go, report.lost_count), (0, 4), "{report}");
+}
+
+#[test]
+fn events_that_are_gone_without_a_horizon_are_faults() {
+    let realm = Realm::with_a_life();
+    realm.archive();
+    // In a segment of its own the creation is worth it.
+    realm.let_go(1);
+    assert!(realm.check().is_clean());
+    realm.clear(&layout::horizon_key(SHARD));
+    let report = realm.check_whole();
+    assert!(
+        report.faults.contains(&(realm.owner, BatchNumber(1), Fault::LetGo)),
+        "{report}"
+    );
+    assert_eq!((report.let_go, report.lost_count), (0, 4), "{report}");
+}
+
+#[test]
+fn a_floor_that_stands_elsewhere_is_named() {
+    let realm = thinned();
+    let key = layout::own_key(SHARD, horizon(&realm).area, realm.owner);
+    let put = |state: &OwnerState| {
+        let mut own = Vec::new();
+        state.write_own(&mut own);
+        let transaction = realm.store.begin();
+        for (key, piece) in chunks(&key, &own) {
+            transaction.set(&key, piece).unwrap();
+        }
+        immediate(transaction.commit()).unwrap();
+    };
+    let mut other = floor(&realm);
+    other.tail.hash.0[0] ^= 1;
+    put(&other);
+    let report = realm.check();
+    assert_eq!(report.faults, [(realm.owner, BatchNumber(3), Fault::Floor)], "{report}");
+    other.tail.batch = BatchNumber(9);
+    put(&other);
+    let report = realm.check();
+    assert!(
+        report.faults.contains(&(realm.owner, BatchNumber(9), Fault::Missing)),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_check_that_goes_on_passes_a_horizon_that_passes_it() {
+    let mut realm = Realm::with_a_life();
+    realm.archive_after(realm.frozen.len(), realm.lines.len());
+    realm.let_go(LET_GO);
+    realm.change(5, "level", &[], Value::UInt(4));
+    fold(&realm.store, &realm.schema, &realm.frozen[5..]);
+    realm.refreshed(1, &[("level", Value::UInt(2))]);
+    realm.refreshed(5, &[("level", Value::UInt(4))]);
+    realm.write(&realm.lines);
+    let going_on = realm.go_on();
+    // It has read what is gone.
+    assert!(going_on.is_clean() && going_on.let_go == 0, "{going_on}");
+    let following = realm.following.borrow();
+    let whole = immediate(following.check_whole(&realm.store, &realm.schema)).unwrap();
+    assert!(whole.is_clean() && whole.let_go == 3, "{whole}");
+    assert_eq!(named(&going_on), named(&whole));
+    // Whoever ends and is let go is missed by nobody either.
+    drop(following);
+    end(&mut realm);
+    fold(&realm.store, &realm.schema, &realm.frozen[6..]);
+    realm.let_go(1);
+    let going_on = realm.go_on();
+    assert!(going_on.is_clean(), "{going_on}");
+    let following = realm.following.borrow();
+    let whole = immediate(following.check_whole(&realm.store, &realm.schema)).unwrap();
+    assert!(whole.is_clean() && whole.let_go == 7, "{whole}");
+}
+
+#[test]
+fn a_horizon_that_moves_under_a_check_has_it_begin_anew() {
+    let (mut counts, mut reads) = (BTreeSet::new(), 0u64);
+    loop {
+        let realm = Realm::with_a_life();
+        realm.archive();
+        realm.write(&realm.lines);
+        let (store, schema) = (realm.store.clone(), Arc::clone(&realm.schema));
+        let moved = Arc::new(AtomicBool::new(false));
+        let (told, mut left) = (Arc::clone(&moved), reads);
+        let moving = FaultyStore::wrap(&realm.store, move |_| {
+            if left == 0 && !told.swap(true, Ordering::Relaxed) {
+                let_go(&store, &schema, 1);
+            }
+            left = left.saturating_sub(1);
+            faults::Fault::None
+        });
+        let report = immediate(check(realm.folder.path(), &moving, &realm.schema)).unwrap();
+        assert!(report.is_clean(), "before read {reads}: {report}");
+        counts.insert(report.let_go);
+        if !moved.load(Ordering::Relaxed) {
+            break;
+        }
+        reads += 1;
+    }
+    assert_eq!(
+        counts,
+        BTreeSet::from([0, 4]),
+        "it moved before and behind what was read"
+    );
+}
