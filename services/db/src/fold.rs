@@ -19,7 +19,11 @@ use annals_event::{Batch, Malformed};
 use annals_ids::{BatchNumber, DatabaseId, Hash, OwnerId, Shard, TypeId};
 use annals_store::{
     Retry, Store, StoreError, Transaction,
-    layout::{archive, owners::Cursor},
+    layout::{
+        archive,
+        mark::{self, OtherLayout},
+        owners::Cursor,
+    },
 };
 use thiserror::Error;
 
@@ -65,6 +69,9 @@ pub enum FoldError {
         /// The other's term.
         term: u64,
     },
+    /// The store was written by a program that knows another layout.
+    #[error("nothing can be folded into this store")]
+    Layout(#[from] OtherLayout),
     /// The store did not answer.
     #[error("the store did not take what was to be folded")]
     Store(#[from] StoreError),
@@ -231,17 +238,18 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Begins to fold a shard; whoever folded it before is superseded.
+    /// Begins to fold a shard; whoever folded it before is superseded. A store that does not say its layout says it from then on.
     ///
     /// # Errors
-    /// When the store cannot be reached.
+    /// When the store cannot be reached, or is of another layout.
     pub async fn begin(store: Store, shard: Shard, schema: Arc<Schema>) -> Result<Self, FoldError> {
         let work = |transaction: Transaction| async move {
+            mark::mark::<FoldError>(&transaction).await?;
             let key = archive::lease_key(shard);
             let lease = archive::FoldLease::decode(transaction.get(&key).await?.as_deref())?;
             let next = archive::FoldLease { term: lease.term + 1 };
             transaction.set(&key, &next.encode())?;
-            Ok::<_, StoreError>(next.term)
+            Ok::<_, FoldError>(next.term)
         };
         // A lost answer raises the term twice, which harms nobody.
         let (term, _) = store.run_repeatable(work).await?;

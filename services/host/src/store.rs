@@ -6,7 +6,10 @@ use annals_store::{
     Store, StoreError,
     embedded::{self, EmbeddedStore},
     fdb::{self, Place, Prefix},
-    layout::lineage,
+    layout::{
+        lineage,
+        mark::{self, OtherLayout},
+    },
 };
 use thiserror::Error;
 
@@ -21,6 +24,9 @@ pub enum OpenError {
     /// One on a cluster.
     #[error("the store on FoundationDB cannot be opened")]
     FoundationDb(#[from] fdb::OpenError),
+    /// A program that knows another layout has written it.
+    #[error("the realm's store is none that this program can use")]
+    Layout(#[from] OtherLayout),
     /// It cannot be read.
     #[error("the store cannot be read")]
     Unreadable(#[from] StoreError),
@@ -45,22 +51,25 @@ pub async fn open(kind: &StoreKind, data: &Path, realm: &Realm) -> Result<Store,
     }
 }
 
-/// Opens the store of `realm`, whatever is in it: the embedded one lies in the data directory and is made if there is none, one on a cluster lies
+/// Opens the store of `realm`, whatever is in it, as long as its layout is ours: the embedded one lies in the data directory and is made if there is none, one on a cluster lies
 /// under the realm's own prefix of keys.
 ///
 /// # Errors
-/// When it cannot be reached, is held by another process, or this binary has no client for it.
+/// When it cannot be reached, is held by another process, is of another layout, or this binary has no client for it.
 pub async fn open_to_fill(kind: &StoreKind, data: &Path, realm: &Realm) -> Result<Store, OpenError> {
-    match kind {
-        StoreKind::Embedded => Ok(EmbeddedStore::open(&data.join("store"))?.store()),
+    let store = match kind {
+        StoreKind::Embedded => EmbeddedStore::open(&data.join("store"))?.store(),
         StoreKind::FoundationDb(cluster_file) => {
             let place = Place {
                 cluster_file: cluster_file.clone(),
                 prefix: prefix(realm),
             };
-            Ok(fdb::open(&place).await?)
+            fdb::open(&place).await?
         }
-    }
+    };
+    let layout = |transaction| async move { mark::read_layout(&transaction).await };
+    mark::check_layout(store.read(layout).await?)?;
+    Ok(store)
 }
 
 /// What the keys of a realm begin with on a cluster. No realm's name has a `/`, so that no prefix begins with another.

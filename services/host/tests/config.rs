@@ -7,7 +7,14 @@ use std::time::Duration;
 
 use annals_host::config::{Acknowledged, Age, CertificateFiles, Config, Flags, LogFormat, Mistakes, StoreKind};
 use annals_host::nats::SyncPolicy;
-use annals_store::{embedded::EmbeddedStore, layout::lineage};
+use annals_host::store::{OpenError, open, open_to_fill};
+use annals_store::{
+    embedded::EmbeddedStore,
+    layout::{
+        lineage,
+        mark::{self, OtherLayout},
+    },
+};
 use clap::Parser;
 use tempfile::TempDir;
 
@@ -327,6 +334,38 @@ fn db_opens_the_store_that_is_named() {
         !dir.path().join("store").exists(),
         "and not the one in the data directory"
     );
+}
+
+#[tokio::test]
+async fn nobody_uses_a_store_of_another_layout() {
+    let dir = tempfile::tempdir().unwrap();
+    let found = mark::LAYOUT + 1;
+    let opened = EmbeddedStore::open(&dir.path().join("store")).unwrap();
+    let transaction = opened.store().begin();
+    transaction.set(&mark::layout_key(), &found.to_be_bytes()).unwrap();
+    transaction.commit().await.unwrap();
+    drop((transaction, opened));
+    let said = said_by_db(dir.path(), &[]);
+    let named = format!(
+        "the store is of layout {found}, and this program reads layout {} alone",
+        mark::LAYOUT
+    );
+    assert!(
+        said.contains(&named) && said.contains("run the release that has written it"),
+        "{said}"
+    );
+    let realm = "annals".parse().unwrap();
+    // Commands open it as db does, or to fill it from a backup.
+    for refused in [
+        open(&StoreKind::Embedded, dir.path(), &realm).await,
+        open_to_fill(&StoreKind::Embedded, dir.path(), &realm).await,
+    ] {
+        let refused = refused.err().expect("it is of another layout");
+        assert!(
+            matches!(refused, OpenError::Layout(OtherLayout { found: named }) if named == found),
+            "{refused}"
+        );
+    }
 }
 
 #[tokio::test]

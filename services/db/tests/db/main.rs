@@ -10,6 +10,7 @@ mod database;
 mod game;
 mod generated;
 mod index;
+mod layout;
 mod ledger;
 mod ledger_oracle;
 mod oracle;

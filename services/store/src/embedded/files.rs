@@ -24,7 +24,8 @@ use crate::limits::PAGE_BYTES;
 use crate::sequencer::{Group, Rows};
 use crate::{KeyRange, Order, Page, RangeRead, StoreError, Version};
 
-/// The format of what this version writes.
+/// The format of what this version writes: of the files, and of what the store itself keeps in them. The layout of callers'
+/// rows has [a mark of its own](crate::layout::mark), which is the same on every engine.
 const FORMAT: u32 = 2;
 
 const FORMAT_KEY: &[u8] = b"\xffformat";
@@ -62,7 +63,7 @@ pub enum OpenError {
     },
     /// Another version of this program has written it.
     #[error(
-        "the store in {} is of format {found}, and this program reads {FORMAT} alone; run the release that has written it",
+        "the files of the store in {} are of format {found}, and this program reads {FORMAT} alone; run the release that has written it",
         path.display()
     )]
     Format {

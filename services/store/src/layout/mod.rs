@@ -2,6 +2,7 @@
 //!
 //! | prefix | key after it | value | written by |
 //! |---|---|---|---|
+//! | `00` | – | [which layout](mark) this is:u32; not there before anybody folds | db |
 //! | `01` | counter:u8 | next number:u64 | director |
 //! | `02` | – | when the realm began, wall clock ms:u64; fingerprint of its schema | director |
 //! | `03` | fingerprint, chunk:u16 | a schema | director |
@@ -59,6 +60,7 @@ mod fields;
 pub mod idempotency;
 pub mod ledger;
 pub mod lineage;
+pub mod mark;
 pub mod migrations;
 pub mod owners;
 pub mod retention;

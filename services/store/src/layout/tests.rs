@@ -12,13 +12,16 @@ use super::director::{Counter, Realm, Term};
 use super::lineage::{self, Lineage};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
-use super::{archive, chunks, database, director, idempotency, migrations, owners, read_chunks, segments, snapshots};
+use super::{
+    archive, chunks, database, director, idempotency, mark, migrations, owners, read_chunks, segments, snapshots,
+};
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
 /// A key of each kind, in the order of their prefixes, for an owner, a shard and some number.
 fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
     let (batch, hash) = (BatchNumber(number), Hash([7; 32]));
     vec![
+        mark::layout_key(),
         director::counter_key(Counter::Entities),
         director::realm_key(),
         director::schema_key(hash),
@@ -317,4 +320,43 @@ fn a_missing_chunk_is_an_error() {
         read_chunks(transaction, &key).await
     });
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+}
+
+#[test]
+fn a_store_says_by_which_layout_it_was_written() {
+    #[derive(Debug, PartialEq)]
+    enum Failed {
+        Store(StoreError),
+        Other(mark::OtherLayout),
+    }
+    impl From<StoreError> for Failed {
+        fn from(error: StoreError) -> Self {
+            Self::Store(error)
+        }
+    }
+    impl From<mark::OtherLayout> for Failed {
+        fn from(error: mark::OtherLayout) -> Self {
+            Self::Other(error)
+        }
+    }
+    let store = MemoryStore::new().store();
+    let read = || immediate(store.read(|transaction| async move { mark::read_layout(&transaction).await }));
+    let mark =
+        || immediate(store.run_repeatable(|transaction| async move { mark::mark(&transaction).await })).map(drop);
+    let put = |value: &[u8]| {
+        let transaction = store.begin();
+        transaction.set(&mark::layout_key(), value).expect("it fits");
+        immediate(transaction.commit()).expect("nobody else writes");
+    };
+    assert_eq!(read(), Ok(None));
+    assert_eq!(mark::check_layout(None), Ok(()));
+    assert_eq!((mark(), mark()), (Ok::<_, Failed>(()), Ok(())));
+    assert_eq!(read(), Ok(Some(mark::LAYOUT)));
+    let found = mark::LAYOUT + 1;
+    put(&found.to_be_bytes());
+    assert_eq!(mark(), Err(Failed::Other(mark::OtherLayout { found })));
+    assert_eq!(mark::check_layout(Some(found)), Err(mark::OtherLayout { found }));
+    assert_eq!(read(), Ok(Some(found)), "it is not written over");
+    put(b"new");
+    assert!(matches!(read(), Err(StoreError::Corrupt(_))));
 }
