@@ -4,6 +4,9 @@
 #[path = "../../../schema/authoring/tests/diff/worlds.rs"]
 mod worlds;
 
+#[path = "migrating/retention.rs"]
+mod retention;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
