@@ -5,6 +5,7 @@ mod auditing;
 mod converting;
 mod ledger;
 mod retaining;
+mod rounds;
 mod sealing;
 mod trimming;
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use annals_db::{FoldError, Retention, RetentionProgress};
 use annals_ids::{BatchNumber, OwnerId, WallTime};
-use tokio::{sync::watch, time::MissedTickBehavior};
+use tokio::sync::watch;
 
+use super::rounds::Rounds;
 use crate::{clock, telemetry::Chain};
 
 /// How often it is looked whether something is old enough.
@@ -19,15 +20,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) async fn let_all_go(
     mut retention: Retention,
     age: Duration,
-    mut cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>,
+    cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>,
 ) {
-    let mut rounds = tokio::time::interval(ROUND);
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = rounds.tick() => {}
-            () = closed(&mut cursors) => return,
-        }
+    let mut rounds = Rounds::new(ROUND, cursors);
+    while rounds.next().await.is_some() {
         loop {
             let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
             match retention.turn(WallTime(clock::wall().0.saturating_sub(age))).await {
@@ -51,8 +47,4 @@ pub(super) async fn let_all_go(
             tokio::time::sleep(PAUSE).await;
         }
     }
-}
-
-async fn closed(cursors: &mut watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
-    while cursors.changed().await.is_ok() {}
 }

@@ -5,20 +5,17 @@ use std::time::Duration;
 
 use annals_db::{FoldError, Sealer};
 use annals_ids::{BatchNumber, OwnerId};
-use tokio::{sync::watch, time::MissedTickBehavior};
+use tokio::sync::watch;
+
+use super::rounds::Rounds;
 
 /// How often it is looked whether there is enough for a segment.
 const ROUND: Duration = Duration::from_secs(5);
 
 /// Seals segment after segment, until nobody moves cursors any more or another db folds.
-pub(super) async fn seal_all(mut sealer: Sealer, mut cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
-    let mut rounds = tokio::time::interval(ROUND);
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = rounds.tick() => {}
-            () = closed(&mut cursors) => return,
-        }
+pub(super) async fn seal_all(mut sealer: Sealer, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
+    let mut rounds = Rounds::new(ROUND, cursors);
+    while rounds.next().await.is_some() {
         loop {
             match sealer.seal_next().await {
                 Ok(Some(segment)) => tracing::info!(
@@ -38,8 +35,4 @@ pub(super) async fn seal_all(mut sealer: Sealer, mut cursors: watch::Receiver<BT
             }
         }
     }
-}
-
-async fn closed(cursors: &mut watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
-    while cursors.changed().await.is_ok() {}
 }

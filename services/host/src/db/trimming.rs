@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use annals_ids::{BatchNumber, OwnerId};
 use futures::{StreamExt, stream};
-use tokio::{
-    sync::watch,
-    time::{Instant, MissedTickBehavior},
-};
+use tokio::{sync::watch, time::Instant};
 
+use super::rounds::Rounds;
 use crate::log::{History, Lane, ReadError};
 
 /// How often it is looked which logs are due.
@@ -25,17 +23,11 @@ const AGE: Duration = Duration::from_secs(60);
 const AT_ONCE: usize = 4;
 
 /// Trims each log up to its cursor, now and then, until nobody moves cursors any more.
-pub(super) async fn trim_all(history: History, mut cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
+pub(super) async fn trim_all(history: History, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
     let mut schedule = Schedule::default();
-    let mut rounds = tokio::time::interval(ROUND);
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = rounds.tick() => {}
-            // Nobody says anything any more.
-            () = closed(&mut cursors) => return,
-        }
-        let due = schedule.due(Instant::now(), &cursors.borrow());
+    let mut rounds = Rounds::new(ROUND, cursors);
+    while rounds.next().await.is_some() {
+        let due = schedule.due(Instant::now(), &rounds.cursors());
         let mut trims = stream::iter(due)
             .map(|(owner, cursor)| trim(&history, owner, cursor))
             .buffer_unordered(AT_ONCE);
@@ -52,10 +44,6 @@ pub(super) async fn trim_all(history: History, mut cursors: watch::Receiver<BTre
             tracing::warn!(logs = failed, %error, "not all logs that are due could be trimmed; it is tried again");
         }
     }
-}
-
-async fn closed(cursors: &mut watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
-    while cursors.changed().await.is_ok() {}
 }
 
 /// Trims the log and the fills of an owner: up to where, if that is done.
