@@ -1,0 +1,252 @@
+//! The rows that no log yields: reading them from a store, what they say, and what becomes of them for a realm that was cut
+//! off.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use annals_def::Schema;
+use annals_ids::{Epoch, Hash, OwnerId, ProcessId, Shard};
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::{
+        chunks,
+        database::{self, Account},
+        director::{self, Counter},
+        lineage::Lineage,
+        migrations::{self, MigrationRecord},
+        owners::{self, OpeningRecord, OwnerRecord},
+        retention::{self, Horizon},
+    },
+};
+
+use super::Extent;
+use crate::{
+    Migrations, StoredEntity,
+    retention::{Kind, read_retained},
+    stored,
+};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// Bytes of rows written in one transaction.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// By how much counters of 64 bits are raised: more than a realm gives out while anybody could still hold one of its
+/// numbers, and so little that it can be done four thousand million times.
+const RAISE: u64 = 1 << 32;
+
+/// By how much the counter of owners is raised, which has 32 bits.
+const RAISE_OWNERS: u64 = 1 << 12;
+
+/// By how much epochs are raised.
+const RAISE_EPOCHS: u64 = 1 << 20;
+
+/// The tables whose rows no log yields. All others are written by folding, or hold nothing that outlives a process.
+const UNLOGGED: [u8; 10] = [0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26];
+
+/// A row of the store.
+pub type Row = (Vec<u8>, Vec<u8>);
+
+/// All rows of a store that its archive does not yield. What the archive up to some leaf depends on is among them if they
+/// are read after that leaf was.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    for prefix in UNLOGGED {
+        read_rows(store, KeyRange::prefix(&[prefix]), &mut rows).await?;
+    }
+    // An account's entity begins outside the log: with its type and nothing else, until it is first stored.
+    let migrations = Migrations::read(store).await?;
+    let accounts = KeyRange::prefix(&database::account_key(&[]));
+    let held: Vec<Row> = rows.iter().filter(|(key, _)| accounts.contains(key)).cloned().collect();
+    for (_, value) in held {
+        let id = Account::decode(&value)?.database;
+        let kept = store.read(|transaction| async move { stored::read_kept(&transaction, id).await });
+        if let Some(kept) = kept.await? {
+            // As it may have begun: it becomes what it is now where the definitions change.
+            let (generation, entity_type) = migrations.first_name(kept.generation, &kept.entity.entity_type);
+            let begun = StoredEntity {
+                entity_type,
+                ..StoredEntity::default()
+            };
+            let key = database::entity_key(id);
+            let begun = begun.encode_as(generation);
+            rows.extend(chunks(&key, &begun).map(|(key, piece)| (key, piece.to_vec())));
+        }
+    }
+    // The archive did, once: what it held is let go.
+    rows.extend(read_retained(store, shard).await?);
+    Ok(rows)
+}
+
+/// Up to where the archive was let go to which such rows belong.
+///
+/// # Errors
+/// When a row cannot be read.
+pub fn horizon_of(rows: &[Row], shard: Shard) -> Result<Option<Horizon>, StoreError> {
+    let wanted = retention::horizon_key(shard);
+    let row = rows.iter().find(|(key, _)| *key == wanted);
+    row.map(|(_, value)| Horizon::decode(value)).transpose()
+}
+
+/// The schemas among such rows, by fingerprint.
+///
+/// # Errors
+/// When one cannot be decoded.
+pub(crate) fn schemas(rows: &[Row]) -> Result<BTreeMap<Hash, Arc<Schema>>, StoreError> {
+    let all = KeyRange::prefix(&[0x03]);
+    let mut encoded: BTreeMap<Hash, Vec<u8>> = BTreeMap::new();
+    for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
+        let fingerprint = key.get(1..33).and_then(|hash| hash.try_into().ok()).map(Hash);
+        let fingerprint = fingerprint.ok_or_else(|| StoreError::Corrupt("the key of a schema".into()))?;
+        encoded.entry(fingerprint).or_default().extend_from_slice(value);
+    }
+    let decode = |(fingerprint, bytes): (Hash, Vec<u8>)| match Schema::decode(&bytes) {
+        Ok(schema) => Ok((fingerprint, Arc::new(schema))),
+        Err(error) => Err(StoreError::Corrupt(format!("schema {fingerprint}: {error}").into())),
+    };
+    encoded.into_iter().map(decode).collect()
+}
+
+/// The records of migrations among such rows, the oldest first.
+pub(crate) fn records(rows: &[Row]) -> Result<Vec<MigrationRecord>, StoreError> {
+    let all = migrations::migrations();
+    let mut encoded: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
+        let number = migrations::number_of(key)?;
+        encoded.entry(number).or_default().extend_from_slice(value);
+    }
+    encoded.values().map(|value| MigrationRecord::decode(value)).collect()
+}
+
+/// The owners among such rows whose events may be let go.
+pub(super) fn passing(rows: &[Row]) -> Result<BTreeSet<OwnerId>, StoreError> {
+    let passing = owners_of(rows)?.into_iter();
+    let passing = passing.filter(|(_, record)| Kind::of(record.kind) == Kind::Passing);
+    Ok(passing.map(|(owner, _)| owner).collect())
+}
+
+/// The owners among such rows.
+pub(crate) fn owners_of(rows: &[Row]) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
+    let all = owners::owners();
+    let rows = rows.iter().filter(|(key, _)| all.contains(key));
+    rows.map(|(key, value)| Ok((owners::owner_of(key)?, OwnerRecord::decode(value)?)))
+        .collect()
+}
+
+/// The rows as they have to be for an archive of this extent, and each counter there is.
+pub(super) fn adapted(rows: &[Row], extent: &Extent) -> Result<Vec<Row>, StoreError> {
+    let ahead = ahead(rows, extent)?;
+    let mut adapted = Vec::new();
+    for (key, value) in rows {
+        adapted.extend(adapt(key, value, extent, ahead)?);
+    }
+    let missing = [
+        Counter::Entities,
+        Counter::Owners,
+        Counter::Processes,
+        Counter::Checkouts,
+    ]
+    .into_iter()
+    .map(director::counter_key)
+    .filter(|key| !rows.iter().any(|(held, _)| held == key));
+    for key in missing {
+        adapted.extend(adapt(&key, &director::encode_counter(1), extent, ahead)?);
+    }
+    Ok(adapted)
+}
+
+/// The first migration that a realm had not gone through yet when its archive ended there, by its number, and the
+/// definitions that it had.
+fn ahead(rows: &[Row], extent: &Extent) -> Result<Option<(u32, Hash)>, StoreError> {
+    let records = records(rows)?;
+    let later = (0..).zip(records).find(|(_, record)| record.leaves.0 > extent.leaves);
+    Ok(later.map(|(number, record)| (number, record.from)))
+}
+
+/// A row as it has to be for an archive of this extent, with the first migration that is [`ahead`]; nothing where it does not
+/// belong to it.
+fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) -> Result<Option<Row>, StoreError> {
+    let value = match key.first() {
+        Some(0x02) => {
+            let realm = director::Realm::decode(value)?;
+            let schema = ahead.map_or(realm.schema, |(_, schema)| schema);
+            director::Realm { schema, ..realm }.encode()
+        }
+        Some(0x01) => {
+            let raise = if key == director::counter_key(Counter::Owners) {
+                RAISE_OWNERS
+            } else {
+                RAISE
+            };
+            let next = director::decode_counter(Some(value))?;
+            director::encode_counter(next.saturating_add(raise)).to_vec()
+        }
+        Some(0x04) => {
+            let record = OwnerRecord::decode(value)?;
+            let raised = OwnerRecord {
+                epoch: Epoch(record.epoch.0.saturating_add(RAISE_EPOCHS)),
+                process: ProcessId(0),
+                ..record
+            };
+            raised.encode()
+        }
+        Some(0x05) => {
+            let owner = key
+                .get(1..5)
+                .and_then(|bytes| bytes.try_into().ok())
+                .map(u32::from_be_bytes);
+            let owner = owner.ok_or_else(|| StoreError::Corrupt("the key of an opening".into()))?;
+            let last = extent.logs.get(&OwnerId(owner)).copied().unwrap_or_default();
+            if OpeningRecord::decode(value)?.number > last {
+                return Ok(None);
+            }
+            value.to_vec()
+        }
+        Some(0x26) => {
+            let number = migrations::number_of(key)?;
+            if ahead.is_some_and(|(ahead, _)| number >= ahead) {
+                return Ok(None);
+            }
+            value.to_vec()
+        }
+        Some(0x22) if Lineage::decode(value)?.leaf.0 > extent.leaves => return Ok(None),
+        _ => value.to_vec(),
+    };
+    Ok(Some((key.to_vec(), value)))
+}
+
+pub(crate) async fn read_rows(store: &Store, mut range: KeyRange, rows: &mut Vec<Row>) -> Result<(), StoreError> {
+    loop {
+        let wanted = &range;
+        let read = |transaction: Transaction| async move { transaction.get_range(wanted, PAGE, Order::Forward).await };
+        let page = store.read(read).await?;
+        rows.extend(page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+            None => return Ok(()),
+        }
+    }
+}
+
+pub(crate) async fn write_rows(store: &Store, mut rows: &[Row]) -> Result<(), StoreError> {
+    while !rows.is_empty() {
+        let mut bytes = 0;
+        let fits = |(key, value): &&Row| {
+            let fits = bytes < WRITE_BYTES;
+            bytes += key.len() + value.len();
+            fits
+        };
+        let count = rows.iter().take_while(fits).count();
+        let (now, later) = rows.split_at(count);
+        let write = |transaction: Transaction| async move {
+            now.iter().try_for_each(|(key, value)| transaction.set(key, value))
+        };
+        store.run_repeatable(write).await?;
+        rows = later;
+    }
+    Ok(())
+}
