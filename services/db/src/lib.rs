@@ -27,7 +27,7 @@ pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, tak
 pub use migrations::{Migrations, read_records, read_schema};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, read_position, recover};
-pub use restoring::{Extent, RestoreError, Restoring, Row, check_horizon, horizon_of, read_unlogged};
+pub use restoring::{ClaimedStore, Extent, RestoreError, Restoring, Row, check_horizon, horizon_of, read_unlogged};
 pub use retention::{
     Kind, Progress as RetentionProgress, Retention, floors_of, read_floor, read_floor_batch, read_horizon,
 };

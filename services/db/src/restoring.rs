@@ -1,7 +1,7 @@
 //! Restoring: a realm's store from its archive, up to a consistent cut, and from the rows that no log yields.
 //!
-//! [`read_unlogged`] takes those rows from a store, [`Restoring`] puts them into an empty one and folds the archive behind
-//! them with the [`Folder`] that folds a realm that runs. What comes of it is the store of a realm that was killed at the
+//! [`read_unlogged`] takes those rows from a store, [`ClaimedStore`] puts them into an empty one, and [`Restoring`] folds the
+//! archive behind them with the [`Folder`] that folds a realm that runs. What comes of it is the store of a realm that was killed at the
 //! cut: no process is alive, the stream is empty, and whoever takes an owner goes on behind its cursor (rule E1). Until then
 //! the store says that it is [unfinished](lineage::unfinished_key), and nobody takes it for a realm's.
 //!
@@ -137,6 +137,11 @@ pub struct Extent {
     pub logs: BTreeMap<OwnerId, BatchNumber>,
 }
 
+/// A store that is unfinished and holds nothing else: what a realm is restored into.
+pub struct ClaimedStore {
+    store: Store,
+}
+
 /// A store that is being filled.
 pub struct Restoring {
     store: Store,
@@ -152,43 +157,38 @@ pub struct Restoring {
     passing: BTreeSet<OwnerId>,
 }
 
-impl Restoring {
+impl ClaimedStore {
     /// Makes a store that is empty, or was left unfinished, one that is unfinished and holds nothing else. Whoever fails from
-    /// here on leaves what is no realm.
+    /// here on leaves what is no realm. `backup` is what the archive is of, for whoever finds the store unfinished.
     ///
     /// # Errors
     /// When the store is not empty, or cannot be used.
-    pub async fn claim(store: &Store, backup: &str) -> Result<(), RestoreError> {
-        clear_unfinished(store, backup).await
+    pub async fn claim(store: Store, backup: &str) -> Result<Self, RestoreError> {
+        clear_unfinished(&store, backup).await?;
+        Ok(Self { store })
     }
 
-    /// Puts the rows that no log yields into an empty store, as they have to be for an archive of this extent. What an
-    /// earlier restore has left unfinished there is removed. `backup` is what the archive is of, for whoever finds this one
-    /// unfinished.
+    /// Puts the rows that no log yields into it, as they have to be for an archive of this extent.
     ///
     /// # Errors
-    /// When the store is not empty, or cannot be written, or a row cannot be read.
-    pub async fn begin(
-        store: Store,
-        shard: Shard,
-        (rows, extent): (&[Row], &Extent),
-        backup: &str,
-    ) -> Result<Self, RestoreError> {
+    /// When the store cannot be written, a row cannot be read, or the realm cannot be cut off there.
+    pub async fn begin(self, shard: Shard, rows: &[Row], extent: &Extent) -> Result<Restoring, RestoreError> {
         let horizon = horizon_of(rows, shard)?;
         check_horizon(horizon, extent.leaves)?;
-        Self::claim(&store, backup).await?;
-        write_rows(&store, &adapted(rows, extent)?).await?;
-        Ok(Self {
-            schemas: schemas(rows)?,
-            store,
+        write_rows(&self.store, &adapted(rows, extent)?).await?;
+        Ok(Restoring {
+            store: self.store,
             shard,
+            schemas: schemas(rows)?,
             folding: None,
             tree: Frontier::new(),
             horizon,
             passing: passing(rows)?,
         })
     }
+}
 
+impl Restoring {
     /// Takes the next leaf.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use annals_db::{
-    Extent, Folder, Migrations, Restoring, accounts, find_indexed,
+    ClaimedStore, Extent, Folder, Migrations, accounts, find_indexed,
     migrating::{MigrateError, Preparation, convert_next},
     read_archived, read_unlogged, recover,
 };
@@ -544,7 +544,8 @@ fn check_restored(seed: u64, store: &Store, pair: &Pair) {
         };
         let restored = MemoryStore::new().store();
         immediate(async {
-            let mut restoring = Restoring::begin(restored.clone(), SHARD, (&rows, &extent), "old-5").await?;
+            let claimed = ClaimedStore::claim(restored.clone(), "old-5").await?;
+            let mut restoring = claimed.begin(SHARD, &rows, &extent).await?;
             for (leaf, (_, bytes)) in taken {
                 restoring.take(*leaf, bytes.clone()).await?;
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_db::{Cuts, Extent, RestoreError, Restoring};
+use annals_db::{ClaimedStore, Cuts, Extent, RestoreError};
 use annals_event::{Batch, Thinned};
 use annals_host::process::SHARD;
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime};
@@ -80,10 +80,10 @@ pub async fn restore(
     store: Store,
 ) -> Result<Restored, RestoreFailed> {
     let backup = manifest.name();
-    Restoring::claim(&store, &backup).await?;
+    let claimed = ClaimedStore::claim(store, &backup).await?;
     let found = find_cut(target, manifest, until).await?;
     let rows = content::read_rows(target, manifest).await?;
-    let mut restoring = Restoring::begin(store, SHARD, (&rows, &found.extent), &backup).await?;
+    let mut restoring = claimed.begin(SHARD, &rows, &found.extent).await?;
     let leaves = found.extent.leaves;
     let mut next = 0;
     for piece in &manifest.segments {
@@ -102,7 +102,7 @@ pub async fn restore(
         restored: now,
         from: manifest.realm.clone(),
         to: name.to_owned(),
-        backup: manifest.name(),
+        backup,
     };
     let root = manifest.root().filter(|_| leaves == manifest.leaves);
     let states = restoring.finish(root, &lineage).await?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_db::{Cuts, Extent, RestoreError, Restoring, Row, accounts, read_archived, read_unlogged};
+use annals_db::{ClaimedStore, Cuts, Extent, RestoreError, Row, accounts, read_archived, read_unlogged};
 use annals_director::{Grants, read_owners};
 use annals_event::{Batch, Header, Thinned};
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, WallTime};
@@ -40,8 +40,11 @@ fn lineage(leaf: u64) -> Lineage {
 
 /// A realm in which much has happened, all of it folded and some of it sealed.
 pub(crate) fn lived(seed: u64) -> Realm {
-    let mut realm = founded(seed);
-    let mut play = Play::default();
+    live(founded(seed), Play::default())
+}
+
+/// Lets much happen in a realm.
+pub(crate) fn live(mut realm: Realm, mut play: Play) -> Realm {
     for turn in 0..STEPS {
         let owners: Vec<OwnerId> = realm.owners.keys().copied().collect();
         let owner = realm.pick(&owners).expect("there are owners");
@@ -129,7 +132,8 @@ async fn fill(
     leaves: &[Kept],
     extent: &Extent,
 ) -> Result<BTreeMap<OwnerId, Hash>, RestoreError> {
-    let mut restoring = Restoring::begin(store.clone(), SHARD, (rows, extent), "old-5").await?;
+    let claimed = ClaimedStore::claim(store.clone(), "old-5").await?;
+    let mut restoring = claimed.begin(SHARD, rows, extent).await?;
     for (leaf, kept) in (0..).zip(leaves) {
         restoring.take(LeafIndex(leaf), kept.clone()).await?;
     }
@@ -250,16 +254,9 @@ fn accounts_and_their_entities_are_there_before_they_are_stored() {
 #[test]
 fn only_an_empty_store_is_filled() {
     let realm = lived(4);
-    let leaves = leaves(&realm);
-    let rows = unlogged(&realm, &leaves);
     let before = everything(&realm.store);
-    let begun = immediate(Restoring::begin(
-        realm.store.clone(),
-        SHARD,
-        (&rows, &extent(&leaves)),
-        "old-5",
-    ));
-    assert!(matches!(begun, Err(RestoreError::NotEmpty)));
+    let claimed = immediate(ClaimedStore::claim(realm.store.clone(), "old-5"));
+    assert!(matches!(claimed, Err(RestoreError::NotEmpty)));
     assert_eq!(everything(&realm.store), before, "nothing of it is touched");
 }
 
@@ -275,7 +272,8 @@ fn what_was_interrupted_says_so_and_is_begun_anew() {
         for _ in 0..3 {
             let taken = realm.roll(leaves.len() + 1);
             immediate(async {
-                let mut restoring = Restoring::begin(store.clone(), SHARD, (&rows, &extent), "old-5").await?;
+                let claimed = ClaimedStore::claim(store.clone(), "old-5").await?;
+                let mut restoring = claimed.begin(SHARD, &rows, &extent).await?;
                 for (leaf, kept) in (0..).zip(&leaves).take(taken) {
                     restoring.take(LeafIndex(leaf), kept.clone()).await?;
                 }
@@ -285,6 +283,19 @@ fn what_was_interrupted_says_so_and_is_begun_anew() {
             let unfinished = immediate(lineage::read_unfinished(&store.begin()));
             assert_eq!(unfinished, Ok(Some("old-5".to_owned())), "seed {seed}, {taken} leaves");
         }
+        let unmarked = || {
+            let rows = everything(&store).into_iter();
+            rows.filter(|(key, _)| *key != lineage::unfinished_key()).count()
+        };
+        assert!(unmarked() > 0, "seed {seed}");
+        immediate(ClaimedStore::claim(store.clone(), "old-5")).expect("it is unfinished");
+        assert_eq!(
+            unmarked(),
+            0,
+            "seed {seed}: what is claimed holds its mark and nothing else"
+        );
+        let unfinished = immediate(lineage::read_unfinished(&store.begin()));
+        assert_eq!(unfinished, Ok(Some("old-5".to_owned())), "seed {seed}");
         assert_eq!(
             immediate(fill(&store, &rows, &leaves, &extent)).expect("it is restored"),
             states
@@ -303,7 +314,7 @@ fn what_was_interrupted_says_so_and_is_begun_anew() {
 }
 
 /// All rows of a store, but for those of transactions that run once.
-fn everything(store: &Store) -> Vec<(Bytes, Bytes)> {
+pub(crate) fn everything(store: &Store) -> Vec<(Bytes, Bytes)> {
     let mut range = KeyRange::new(vec![], vec![0xff]);
     let mut rows = Vec::new();
     loop {
@@ -334,7 +345,8 @@ fn what_is_missing_or_changed_is_no_realm() {
     // Another root than the backup names.
     let store = MemoryStore::new().store();
     let finished = immediate(async {
-        let mut restoring = Restoring::begin(store, SHARD, (&rows, &extent(&leaves)), "old-5").await?;
+        let claimed = ClaimedStore::claim(store, "old-5").await?;
+        let mut restoring = claimed.begin(SHARD, &rows, &extent(&leaves)).await?;
         for (leaf, kept) in (0..).zip(&leaves) {
             restoring.take(LeafIndex(leaf), kept.clone()).await?;
         }
