@@ -89,6 +89,17 @@ impl Play {
         acts::begin_base(realm, owner, entity, &format!("name {name}"), (0, 0));
     }
 
+    /// An entity begins whose cell part carries much.
+    pub(crate) fn create_laden(&mut self, realm: &mut Realm, (base, cell): (OwnerId, OwnerId)) {
+        let entity = EntityId(self.next_id());
+        acts::begin_base(realm, base, entity, &format!("porter {entity}"), (0, 0));
+        realm.write(base, false);
+        acts::begin_cell(realm, cell, entity, base);
+        self.cells.insert(entity, cell);
+        set(realm, cell, entity, "baggage", Value::Bytes(vec![7; 160_000]));
+        realm.write(cell, false);
+    }
+
     fn act_on_cell(&mut self, realm: &mut Realm, owner: OwnerId) {
         let entities: Vec<EntityId> = realm.scribe(owner).state.entities.keys().copied().collect();
         let chosen = realm.pick(&entities).filter(|_| realm.roll(5) > 0);

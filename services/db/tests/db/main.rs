@@ -19,6 +19,7 @@ mod query;
 mod realm;
 mod restoring;
 mod retention;
+mod retention_killed;
 mod scribe;
 mod sealing;
 mod snapshots;
