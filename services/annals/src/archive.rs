@@ -6,7 +6,7 @@ use annals_db::{RecoveryError, read_archived, read_cursor, read_floor_batch};
 use annals_event::{Batch, Header, Malformed, Tail, Thinned};
 use annals_ids::{BatchNumber, EventNumber, LeafIndex, OwnerId, Shard};
 use annals_store::{
-    Kept, Store, StoreError, Transaction,
+    ArchivedBatch, Store, StoreError, Transaction,
     layout::{
         archive::{self, Tree},
         owners::Cursor,
@@ -76,7 +76,7 @@ pub struct LogWalk {
     tail: Option<Tail>,
     /// The batch at which the log's floor stands, below which events may be gone (rule F14).
     floor: Option<BatchNumber>,
-    read: VecDeque<(LeafIndex, Kept)>,
+    read: VecDeque<(LeafIndex, ArchivedBatch)>,
     limit: usize,
     missing: u64,
 }
@@ -150,8 +150,8 @@ impl LogWalk {
     pub async fn next(&mut self) -> Result<Option<Step>, StoreError> {
         loop {
             let next = self.reached.next();
-            if let Some((leaf, kept)) = self.read.pop_front() {
-                return Ok(Some(self.take(next, leaf, &kept)));
+            if let Some((leaf, archived)) = self.read.pop_front() {
+                return Ok(Some(self.take(next, leaf, &archived)));
             }
             if self.reached >= self.cursor.batch || self.missing > MAX_MISSING {
                 return Ok(None);
@@ -199,10 +199,10 @@ impl LogWalk {
         }
     }
 
-    fn take(&mut self, number: BatchNumber, leaf: LeafIndex, kept: &Kept) -> Step {
+    fn take(&mut self, number: BatchNumber, leaf: LeafIndex, archived: &ArchivedBatch) -> Step {
         let is_below = self.floor.is_some_and(|floor| number <= floor);
         let (mut batch, mut let_go, mut tail) = (None, None, None);
-        let fault = match Content::read(kept, is_below) {
+        let fault = match Content::read(archived, is_below) {
             Err(malformed) => Some(Fault::Damaged(malformed.to_string())),
             Ok(content) => {
                 let (header, end) = content.place();
@@ -224,7 +224,7 @@ impl LogWalk {
         Step {
             number,
             leaf: Some(leaf),
-            bytes: kept.header().to_vec(),
+            bytes: archived.header().to_vec(),
             batch,
             let_go,
             fault,
@@ -259,10 +259,10 @@ enum Content {
 
 impl Content {
     /// Reads what is archived. What is below a floor and still whole is taken for what will be left of it.
-    fn read(kept: &Kept, is_below: bool) -> Result<Self, Malformed> {
-        match kept {
-            Kept::Thinned(bytes) => Thinned::read(bytes).map(Box::new).map(Self::LetGo),
-            Kept::Whole(bytes) => {
+    fn read(archived: &ArchivedBatch, is_below: bool) -> Result<Self, Malformed> {
+        match archived {
+            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(Box::new).map(Self::LetGo),
+            ArchivedBatch::Whole(bytes) => {
                 let batch = Batch::read(bytes)?;
                 Ok(if is_below {
                     Self::LetGo(Box::new(Thinned::of(&batch)))

@@ -27,7 +27,7 @@ use crate::{
         target::{Target, TargetError},
     },
     log_command::position,
-    source::{Kept, SourceError},
+    source::{KeptRealm, SourceError},
     up::{Claim, UpError},
 };
 
@@ -52,7 +52,7 @@ enum Commands {
         #[arg(long, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
         nats: String,
         #[command(flatten)]
-        kept: Kept,
+        kept: KeptRealm,
     },
     /// List the backups at the target, oldest first
     List,
@@ -181,7 +181,7 @@ impl Backup {
     }
 }
 
-async fn create_one(target: &Target, realm: Realm, nats: String, kept: &Kept) -> Result<(), BackupError> {
+async fn create_one(target: &Target, realm: Realm, nats: String, kept: &KeptRealm) -> Result<(), BackupError> {
     let settings = Settings {
         realm: realm.clone(),
         nats,

@@ -20,7 +20,7 @@ use thiserror::Error;
 use crate::{
     replay::{Extent, ReplayError, owners, replay},
     segments::Segments,
-    source::{Kept, Source, SourceError},
+    source::{KeptRealm, Source, SourceError},
     tail::{Tail, TailError, TailPlan},
     verify::{VerifyError, verify},
 };
@@ -37,7 +37,7 @@ pub struct Log {
     #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
     nats: String,
     #[command(flatten)]
-    kept: Kept,
+    kept: KeptRealm,
 }
 
 #[derive(Debug, clap::Subcommand)]

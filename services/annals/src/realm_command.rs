@@ -11,7 +11,7 @@ use annals_host::{config::Realm as RealmName, process::Settings, telemetry::Chai
 use annals_store::StoreError;
 use thiserror::Error;
 
-use crate::source::{Kept, SourceError};
+use crate::source::{KeptRealm, SourceError};
 
 /// Look into a realm's database, stop a realm, or migrate one to other definitions.
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub struct Realm {
     #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
     nats: String,
     #[command(flatten)]
-    kept: Kept,
+    kept: KeptRealm,
 }
 
 #[derive(Debug, clap::Subcommand)]

@@ -47,7 +47,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Where a realm that does not run has kept what it has, if it is to be read there.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Kept {
+pub struct KeptRealm {
     /// Read the data directory of a realm that does not run, instead of a realm that does
     #[arg(long, global = true)]
     pub data: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub struct Kept {
     pub store: Option<StoreKind>,
 }
 
-impl Kept {
+impl KeptRealm {
     /// The realm as it is kept, or the running one that `settings` name.
     ///
     /// # Errors

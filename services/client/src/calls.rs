@@ -105,7 +105,7 @@ struct Link {
     /// The highest number that was sent on this connection.
     sent: CallNumber,
     /// What is not confirmed.
-    kept: BTreeMap<CallNumber, Kept>,
+    kept: BTreeMap<CallNumber, KeptCall>,
     /// When what was sent is sent again; meaningful while something is under way.
     due: Millis,
     /// How long after that again, milliseconds.
@@ -115,7 +115,7 @@ struct Link {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptCall {
     message: Vec<u8>,
 }
 
@@ -131,7 +131,7 @@ impl Calls {
         }
         let link = self.links.entry((part, entity)).or_default();
         link.last = link.last.next();
-        link.kept.insert(link.last, Kept { message });
+        link.kept.insert(link.last, KeptCall { message });
         self.kept += 1;
         self.bytes += bytes;
         Ok(link.last)
@@ -205,7 +205,7 @@ impl Calls {
             return Vec::new();
         };
         self.kept -= link.kept.len();
-        self.bytes -= link.kept.values().map(Kept::bytes).sum::<usize>();
+        self.bytes -= link.kept.values().map(KeptCall::bytes).sum::<usize>();
         link.kept.into_keys().collect()
     }
 
@@ -291,7 +291,7 @@ impl Link {
     }
 }
 
-impl Kept {
+impl KeptCall {
     fn bytes(&self) -> usize {
         self.message.len() + CALL_OVERHEAD
     }

@@ -143,17 +143,17 @@ pub async fn known(transaction: &Transaction, type_id: TypeId, database: Databas
 /// When the store cannot be read.
 pub async fn load(store: &Store, database: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
     let read = |transaction: Transaction| async move {
-        let Some(kept) = stored::read_kept(&transaction, database).await? else {
+        let Some(row) = stored::read_row(&transaction, database).await? else {
             return Ok(None);
         };
-        let is_present = stored::is_present(&transaction, kept.generation).await?;
-        Ok::<_, StoreError>(Some((kept, is_present)))
+        let is_present = stored::is_present(&transaction, row.generation).await?;
+        Ok::<_, StoreError>(Some((row, is_present)))
     };
     match store.read(read).await? {
         None => Ok(None),
-        Some((kept, true)) => Ok(Some(kept.entity)),
-        Some((kept, false)) => {
-            let converted = Migrations::read(store).await?.entity(&kept);
+        Some((row, true)) => Ok(Some(row.entity)),
+        Some((row, false)) => {
+            let converted = Migrations::read(store).await?.entity(&row);
             converted
                 .map(Some)
                 .map_err(|error| StoreError::Corrupt(format!("entity {database} of the database: {error}").into()))

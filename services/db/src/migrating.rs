@@ -26,7 +26,7 @@ use thiserror::Error;
 use crate::{
     migrations::{Migrations, read_records, read_schema},
     recovery::{RecoveryError, recover},
-    stored::{self, Kept, Taken},
+    stored::{self, EntityRow, Taken},
 };
 
 /// Rows of stored entities that are read at a time.
@@ -211,14 +211,14 @@ impl Preparation {
         }
         let mut after = DatabaseId(0);
         while let Some(page) = read_page(&self.store, after).await? {
-            for (id, kept) in &page {
+            for (id, row) in &page {
                 after = *id;
-                let before = migrations.entity(kept);
+                let before = migrations.entity(row);
                 let converted = before.and_then(|before| {
                     let plan = &self.migration.plan;
                     plan.convert_stored(&before.entity_type, &before.properties)
                 });
-                *survey.stored.entry(kept.entity.entity_type.clone()).or_default() += 1;
+                *survey.stored.entry(row.entity.entity_type.clone()).or_default() += 1;
                 if let Err(error) = converted {
                     survey.refuse(format!("entity {id} of the database: {error}"));
                 }
@@ -421,15 +421,15 @@ async fn convert_slice(
     let mut bytes = 0;
     for id in page_after(transaction, after).await? {
         slice.upto = Some(id);
-        let Some(kept) = stored::read_kept(transaction, id).await? else {
+        let Some(row) = stored::read_row(transaction, id).await? else {
             continue;
         };
-        if kept.generation >= migrations.generation() {
+        if row.generation >= migrations.generation() {
             continue;
         }
-        let entity = migrations.entity(&kept);
+        let entity = migrations.entity(&row);
         let entity = entity.map_err(|source| MigrateError::Entity { database: id, source })?;
-        let before = (migrations.schema_of(kept.generation, present), &kept.entity);
+        let before = (migrations.schema_of(row.generation, present), &row.entity);
         let definitions = (present, migrations.generation());
         let written = stored::write(transaction, definitions, id, Some(before), &entity).await?;
         let taken = |Taken { property, holder }: &Taken| {
@@ -456,11 +456,11 @@ async fn page_after(transaction: &Transaction, after: DatabaseId) -> Result<Vec<
     Ok(ids?.into_iter().collect())
 }
 
-async fn read_page(store: &Store, after: DatabaseId) -> Result<Option<Vec<(DatabaseId, Kept)>>, StoreError> {
+async fn read_page(store: &Store, after: DatabaseId) -> Result<Option<Vec<(DatabaseId, EntityRow)>>, StoreError> {
     let read = |transaction: Transaction| async move {
         let mut page = Vec::new();
         for id in page_after(&transaction, after).await? {
-            page.extend(stored::read_kept(&transaction, id).await?.map(|kept| (id, kept)));
+            page.extend(stored::read_row(&transaction, id).await?.map(|row| (id, row)));
         }
         Ok::<_, StoreError>(page)
     };

@@ -23,7 +23,7 @@ use annals_store::{
 
 use crate::{
     restoring::{self, Row},
-    stored::{Kept, StoredEntity},
+    stored::{EntityRow, StoredEntity},
 };
 
 /// Rows read at a time.
@@ -156,9 +156,9 @@ impl Migrations {
     }
 
     /// What a stored entity is under the present definitions.
-    pub(crate) fn entity(&self, kept: &Kept) -> Result<StoredEntity, MigrationError> {
-        let mut entity = kept.entity.clone();
-        for step in self.steps.get(kept.generation as usize..).unwrap_or_default() {
+    pub(crate) fn entity(&self, row: &EntityRow) -> Result<StoredEntity, MigrationError> {
+        let mut entity = row.entity.clone();
+        for step in self.steps.get(row.generation as usize..).unwrap_or_default() {
             let (entity_type, properties) = step.plan.convert_stored(&entity.entity_type, &entity.properties)?;
             entity = StoredEntity {
                 entity_type,

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::{
     index::{self, FindError},
     migrations::Migrations,
-    stored::{self, Kept, StoredEntity},
+    stored::{self, EntityRow, StoredEntity},
 };
 
 /// Rows read in one transaction: a few milliseconds' worth, far within the 5 s that one may last.
@@ -217,19 +217,19 @@ async fn scan(
     let rows = store.read(read).await?;
     rows.into_iter()
         .map(|(id, bytes)| {
-            let kept = Kept::decode(&bytes).map_err(|error| corrupt(id, &error))?;
-            Ok((id, present(migrations, id, &kept)?))
+            let row = EntityRow::decode(&bytes).map_err(|error| corrupt(id, &error))?;
+            Ok((id, present(migrations, id, &row)?))
         })
         .collect()
 }
 
 async fn read_one(store: &Store, migrations: &Migrations, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
-    let kept = store.read(|transaction| async move { stored::read_kept(&transaction, id).await });
-    kept.await?.map(|kept| present(migrations, id, &kept)).transpose()
+    let row = store.read(|transaction| async move { stored::read_row(&transaction, id).await });
+    row.await?.map(|row| present(migrations, id, &row)).transpose()
 }
 
-fn present(migrations: &Migrations, id: DatabaseId, kept: &Kept) -> Result<StoredEntity, StoreError> {
-    migrations.entity(kept).map_err(|error| corrupt(id, &error))
+fn present(migrations: &Migrations, id: DatabaseId, row: &EntityRow) -> Result<StoredEntity, StoreError> {
+    migrations.entity(row).map_err(|error| corrupt(id, &error))
 }
 
 fn corrupt(id: DatabaseId, error: &dyn std::error::Error) -> StoreError {

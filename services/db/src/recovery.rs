@@ -4,7 +4,7 @@
 use annals_event::{Batch, Image, Impossible, Malformed, OwnerState, Reader};
 use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_store::{
-    Kept, KeyRange, Order, Store, StoreError, Transaction,
+    ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction,
     archive::ArchiveReader,
     key_after,
     layout::{
@@ -133,13 +133,13 @@ async fn recover_once(
         if batches.is_empty() {
             return Err(RecoveryError::Missing { owner, batch: next });
         }
-        for (_, kept) in batches {
+        for (_, archived) in batches {
             // More may have been archived meanwhile. What a batch says its number is does not end this: it may be damaged.
             if state.tail.batch >= cursor.batch {
                 break;
             }
             let batch = state.tail.batch.next();
-            let bytes = kept.whole().ok_or(RecoveryError::LetGo { owner, batch })?;
+            let bytes = archived.whole().ok_or(RecoveryError::LetGo { owner, batch })?;
             let batch = read_batch(owner, &bytes)?;
             if migrations.is_none() && state.goes_over(&batch.header)? {
                 let read = Migrations::read(store).await;
@@ -165,7 +165,7 @@ pub async fn read_archived(
     owner: OwnerId,
     after: BatchNumber,
     limit: usize,
-) -> Result<Vec<(LeafIndex, Kept)>, RecoveryError> {
+) -> Result<Vec<(LeafIndex, ArchivedBatch)>, RecoveryError> {
     let work = |transaction: Transaction| async move {
         let places = archive::places_after(owner, after);
         let page = transaction
@@ -179,7 +179,7 @@ pub async fn read_archived(
             expected = expected.next();
             let leaf = archive::decode_place(&place)?;
             match reader.batch(leaf, owner, expected).await? {
-                Some(kept) if key == archive::place_key(owner, expected) => batches.push((leaf, kept)),
+                Some(archived) if key == archive::place_key(owner, expected) => batches.push((leaf, archived)),
                 _ => return Ok(Err(expected)),
             }
         }

@@ -17,7 +17,7 @@ use annals_def::Schema;
 use annals_event::{Batch, Malformed, Thinned, merkle::Frontier};
 use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, Shard, WallTime};
 use annals_store::{
-    Kept, KeyRange, Order, Store, StoreError, Transaction, key_after,
+    ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction, key_after,
     layout::{
         archive::{Tree, tree_key},
         database::{self, Checkout},
@@ -193,12 +193,12 @@ impl Restoring {
     ///
     /// # Errors
     /// When it is not the next one, or what came before it cannot be folded.
-    pub async fn take(&mut self, leaf: LeafIndex, kept: Kept) -> Result<(), RestoreError> {
+    pub async fn take(&mut self, leaf: LeafIndex, archived: ArchivedBatch) -> Result<(), RestoreError> {
         let expected = LeafIndex(self.tree.size());
         if leaf != expected {
             return Err(RestoreError::Order { found: leaf, expected });
         }
-        let batch = self.read(leaf, &kept)?;
+        let batch = self.read(leaf, &archived)?;
         let schema = batch.header.schema;
         self.tree.push(batch.hash);
         if self.folding.as_ref().is_none_or(|(held, ..)| *held != schema) {
@@ -211,7 +211,7 @@ impl Restoring {
             self.folding = Some((schema, folder, sealer));
         }
         if let Some((_, folder, _)) = &mut self.folding {
-            folder.offer_read(batch.header.owner, batch, kept.stored().into_owned());
+            folder.offer_read(batch.header.owner, batch, archived.stored().into_owned());
             if folder.pending_bytes() >= FOLD_BYTES {
                 self.fold().await?;
             }
@@ -223,11 +223,11 @@ impl Restoring {
     }
 
     /// What there is of a batch. It is without events where they were let go.
-    fn read(&self, leaf: LeafIndex, kept: &Kept) -> Result<Batch, RestoreError> {
+    fn read(&self, leaf: LeafIndex, archived: &ArchivedBatch) -> Result<Batch, RestoreError> {
         let malformed = |source| RestoreError::Malformed { leaf, source };
-        let thinned = match kept {
-            Kept::Whole(bytes) => return Batch::read(bytes).map_err(malformed),
-            Kept::Thinned(bytes) => Thinned::read(bytes).map_err(malformed)?,
+        let thinned = match archived {
+            ArchivedBatch::Whole(bytes) => return Batch::read(bytes).map_err(malformed),
+            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map_err(malformed)?,
         };
         let is_before = self.horizon.is_some_and(|horizon| leaf <= horizon.leaf);
         if !is_before || !self.passing.contains(&thinned.header.owner) {

@@ -14,7 +14,7 @@ mod parts;
 use annals_event::{Batch, Thinned};
 use annals_ids::{LeafIndex, OwnerKind, Shard, WallTime};
 use annals_store::{
-    Kept, Store, StoreError, Transaction, archive,
+    ArchivedBatch, Store, StoreError, Transaction, archive,
     layout::{
         owners,
         retention::{self as layout, Horizon},
@@ -166,7 +166,7 @@ impl Retention {
             return Ok(None);
         }
         let leaves = self.thin(archive::read_leaves(&self.store, &former).await?).await?;
-        let size: u64 = leaves.iter().map(|leaf| leaf.kept.size() as u64).sum();
+        let size: u64 = leaves.iter().map(|leaf| leaf.archived.size() as u64).sum();
         let bytes = former.bytes.saturating_sub(size);
         let is_worth_it = bytes > 0 && bytes >= former.bytes / WORTH;
         let thinned = if is_worth_it {
@@ -196,10 +196,10 @@ impl Retention {
         let records = self.store.read(listing).await?;
         let thin = |leaf: Leaf| {
             let passes = |owner| records.get(owner).map(|record| Kind::of(record.kind)) == Some(Kind::Passing);
-            match &leaf.kept {
-                Kept::Whole(bytes) if passes(&leaf.owner) => {
-                    let kept = Kept::Thinned(thinned(leaf.leaf, bytes)?);
-                    Ok(Leaf { kept, ..leaf })
+            match &leaf.archived {
+                ArchivedBatch::Whole(bytes) if passes(&leaf.owner) => {
+                    let archived = ArchivedBatch::Thinned(thinned(leaf.leaf, bytes)?);
+                    Ok(Leaf { archived, ..leaf })
                 }
                 _ => Ok(leaf),
             }

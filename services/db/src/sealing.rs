@@ -7,7 +7,7 @@
 use annals_event::Header;
 use annals_ids::{LeafIndex, Shard};
 use annals_store::{
-    Kept, Store, StoreError, Transaction, archive,
+    ArchivedBatch, Store, StoreError, Transaction, archive,
     segment::{self, Leaf, SEGMENT_BYTES, SEGMENT_LEAVES, Segment},
 };
 
@@ -89,12 +89,12 @@ impl Sealer {
             let found = self.store.read(read).await?;
             let mut next = next;
             let is_end = found.is_empty();
-            for (index, kept) in found {
+            for (index, archived) in found {
                 if index != next {
                     return Err(StoreError::Corrupt(format!("the archive lacks leaf {next}").into()).into());
                 }
-                self.bytes += kept.size();
-                self.gathered.push(leaf(index, kept)?);
+                self.bytes += archived.size();
+                self.gathered.push(leaf(index, archived)?);
                 next = LeafIndex(next.0 + 1);
             }
             self.next = Some(next);
@@ -111,7 +111,7 @@ impl Sealer {
         }
         let mut bytes = 0;
         let fits = |leaf: &&Leaf| {
-            bytes += leaf.kept.size();
+            bytes += leaf.archived.size();
             bytes <= SEGMENT_BYTES
         };
         let count = self.gathered.iter().take(self.most).take_while(fits).count();
@@ -120,7 +120,7 @@ impl Sealer {
 
     async fn seal(&mut self, count: usize) -> Result<Segment, FoldError> {
         let leaves: Vec<Leaf> = self.gathered.drain(..count).collect();
-        self.bytes -= leaves.iter().map(|leaf| leaf.kept.size()).sum::<usize>();
+        self.bytes -= leaves.iter().map(|leaf| leaf.archived.size()).sum::<usize>();
         let (segment, blocks) = segment::seal(self.shard, leaves)?;
         let (shard, term) = (self.shard, self.term);
         let (sealed, blocks) = (&segment, &blocks);
@@ -147,14 +147,14 @@ async fn end(transaction: &Transaction, shard: Shard) -> Result<LeafIndex, Store
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] when it is none.
-pub fn leaf(index: LeafIndex, kept: Kept) -> Result<Leaf, StoreError> {
+pub fn leaf(index: LeafIndex, archived: ArchivedBatch) -> Result<Leaf, StoreError> {
     let damaged = |error| StoreError::Corrupt(format!("leaf {index} of the archive is no batch: {error}").into());
-    let (header, _) = Header::read(kept.header()).map_err(damaged)?;
+    let (header, _) = Header::read(archived.header()).map_err(damaged)?;
     Ok(Leaf {
         leaf: index,
         owner: header.owner,
         batch: header.number,
         wall: header.wall,
-        kept,
+        archived,
     })
 }

@@ -119,18 +119,18 @@ impl StoredEntity {
     /// # Errors
     /// When the bytes are not what [`StoredEntity::encode`] writes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        Ok(Kept::decode(bytes)?.entity)
+        Ok(EntityRow::decode(bytes)?.entity)
     }
 }
 
 /// An entity of the database as it lies there.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct EntityRow {
     pub(crate) generation: u32,
     pub(crate) entity: StoredEntity,
 }
 
-impl Kept {
+impl EntityRow {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(bytes);
         let generation = reader.narrow("generation")?;
@@ -144,11 +144,11 @@ impl Kept {
 }
 
 /// Reads an entity of the database as it lies there.
-pub(crate) async fn read_kept(transaction: &Transaction, id: DatabaseId) -> Result<Option<Kept>, StoreError> {
+pub(crate) async fn read_row(transaction: &Transaction, id: DatabaseId) -> Result<Option<EntityRow>, StoreError> {
     let Some(bytes) = read_chunks(transaction, &database::entity_key(id)).await? else {
         return Ok(None);
     };
-    let decoded = Kept::decode(&bytes);
+    let decoded = EntityRow::decode(&bytes);
     decoded
         .map(Some)
         .map_err(|error| StoreError::Corrupt(format!("entity {id} of the database: {error}").into()))
@@ -159,7 +159,7 @@ pub(crate) async fn read_kept(transaction: &Transaction, id: DatabaseId) -> Resu
 /// # Errors
 /// When the store cannot be read, or holds something else there.
 pub async fn read(transaction: &Transaction, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
-    Ok(read_kept(transaction, id).await?.map(|kept| kept.entity))
+    Ok(read_row(transaction, id).await?.map(|row| row.entity))
 }
 
 /// Whether an entity of this generation was written under the definitions that the realm has now.

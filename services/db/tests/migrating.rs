@@ -24,7 +24,7 @@ use annals_ids::{
 };
 use annals_node::journal::Journal;
 use annals_store::{
-    Kept, KeyRange, MemoryStore, Order, Store, StoreError, Transaction,
+    ArchivedBatch, KeyRange, MemoryStore, Order, Store, StoreError, Transaction,
     faults::{self, Fault, FaultyStore},
     immediate,
     layout::{
@@ -477,8 +477,8 @@ fn check_past(seed: u64, store: &Store, migrations: &Migrations, before: &OwnerS
     // The whole past, under both.
     let mut replayed = OwnerState::new(recovered.owner, recovered.kind);
     let archived = immediate(read_archived(store, SHARD, recovered.owner, BatchNumber(0), 64));
-    for (_, kept) in archived.expect("an archive") {
-        let batch = Batch::read(kept.header()).expect("a batch");
+    for (_, archived) in archived.expect("an archive") {
+        let batch = Batch::read(archived.header()).expect("a batch");
         assert!(
             !batch.header.opens || batch.header.number.0 == 1 || replayed.fold(&batch).is_err(),
             "seed {seed}: nobody folds it without converting"
@@ -520,15 +520,15 @@ fn check_calls(seed: u64, plan: &annals_def::Plan, old: &Image, new: &Image) {
 /// The realm's backup gives the same rows: to the end, and as it was before the migration.
 fn check_restored(seed: u64, store: &Store, pair: &Pair) {
     let rows = immediate(read_unlogged(store, SHARD)).expect("readable");
-    let mut leaves: BTreeMap<LeafIndex, (OwnerId, Kept)> = BTreeMap::new();
+    let mut leaves: BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)> = BTreeMap::new();
     for owner in immediate(annals_director::read_owners(store))
         .expect("readable")
         .into_keys()
     {
         let archived = immediate(read_archived(store, SHARD, owner, BatchNumber(0), 64)).expect("an archive");
-        leaves.extend(archived.into_iter().map(|(leaf, kept)| (leaf, (owner, kept))));
+        leaves.extend(archived.into_iter().map(|(leaf, archived)| (leaf, (owner, archived))));
     }
-    let schema_of = |kept: &Kept| Batch::read(kept.header()).expect("a batch").header.schema;
+    let schema_of = |archived: &ArchivedBatch| Batch::read(archived.header()).expect("a batch").header.schema;
     let old = leaves
         .values()
         .filter(|(_, bytes)| schema_of(bytes) == pair.old.fingerprint())

@@ -7,7 +7,7 @@
 //! drives it carries out its [`Action`]s.
 
 mod contract;
-mod kept;
+mod kept_batches;
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use annals_ids::{BatchNumber, Epoch, OwnerId};
 
 use crate::{chain::assemble, time::Mono};
 pub use contract::{Action, Chain, Durability, Found, Input, Opening, OpeningRefused, Stop, Tip, Wanted};
-use kept::{Kept, Place};
+use kept_batches::{KeptBatches, Place};
 
 /// At least this long between closing two batches (L3): what happens meanwhile shares one append.
 pub const PACE: Duration = Duration::from_millis(5);
@@ -93,7 +93,7 @@ pub struct Writer {
     owner: OwnerId,
     epoch: Epoch,
     durability: Durability,
-    kept: Kept,
+    kept: KeptBatches,
     /// The subject's last sequence, as far as this writer knows.
     last: u64,
     appended: BatchNumber,
@@ -125,7 +125,7 @@ impl Writer {
     /// If the batches beyond the archive do not continue it.
     #[must_use]
     pub fn take_over(owner: OwnerId, epoch: Epoch, durability: Durability, chain: Chain) -> Self {
-        let mut kept = Kept::new(chain.archived);
+        let mut kept = KeptBatches::new(chain.archived);
         chain.beyond.into_iter().for_each(|batch| kept.push(batch));
         let opening = chain.openings.iter().find(|opening| opening.epoch == epoch).copied();
         let recorded = chain.openings.iter().map(|opening| opening.epoch).max();

@@ -7,7 +7,7 @@ use annals_ids::{BatchNumber, LeafIndex, OwnerId, Shard};
 
 use crate::layout::{archive::leaf_key, read_chunks, segments};
 use crate::segment::{Leaf, Segment};
-use crate::{Kept, KeyRange, Order, Store, StoreError, Transaction, key_after};
+use crate::{ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction, key_after};
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -23,7 +23,7 @@ pub struct ArchiveReader<'a> {
     shard: Shard,
     segment: Option<Segment>,
     block: Option<(usize, Vec<Leaf>)>,
-    loose: BTreeMap<LeafIndex, Kept>,
+    loose: BTreeMap<LeafIndex, ArchivedBatch>,
 }
 
 impl<'a> ArchiveReader<'a> {
@@ -48,15 +48,15 @@ impl<'a> ArchiveReader<'a> {
         leaf: LeafIndex,
         owner: OwnerId,
         batch: BatchNumber,
-    ) -> Result<Option<Kept>, StoreError> {
+    ) -> Result<Option<ArchivedBatch>, StoreError> {
         let covers = |segment: &Segment| (segment.first..=segment.last).contains(&leaf);
         if !self.segment.as_ref().is_some_and(covers) {
             if !self.loose.contains_key(&leaf) {
                 let found = read_loose(self.transaction, self.shard, leaf, LOOSE_BYTES).await?;
                 self.loose = found.into_iter().collect();
             }
-            if let Some(kept) = self.loose.remove(&leaf) {
-                return Ok(Some(kept));
+            if let Some(archived) = self.loose.remove(&leaf) {
+                return Ok(Some(archived));
             }
             self.block = None;
             self.segment = find_segment(self.transaction, self.shard, leaf).await?;
@@ -74,7 +74,7 @@ impl<'a> ArchiveReader<'a> {
         }
         let mut leaves = self.block.iter().flat_map(|(_, leaves)| leaves);
         let found = leaves.find(|found| (found.leaf, found.owner, found.batch) == (leaf, owner, batch));
-        Ok(found.map(|found| found.kept.clone()))
+        Ok(found.map(|found| found.archived.clone()))
     }
 }
 
@@ -162,11 +162,11 @@ pub async fn read_loose(
     shard: Shard,
     from: LeafIndex,
     budget: usize,
-) -> Result<Vec<(LeafIndex, Kept)>, StoreError> {
+) -> Result<Vec<(LeafIndex, ArchivedBatch)>, StoreError> {
     let found = read_stored(transaction, shard, from, budget).await?;
     Ok(found
         .into_iter()
-        .map(|(leaf, stored)| (leaf, Kept::of(stored)))
+        .map(|(leaf, stored)| (leaf, ArchivedBatch::of(stored)))
         .collect())
 }
 

@@ -7,14 +7,14 @@ const THINNED: u8 = 0xff;
 
 /// An archived batch, in the form in which it is there. Both forms begin with the batch's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum ArchivedBatch {
     /// As it was logged.
     Whole(Vec<u8>),
     /// Without its events.
     Thinned(Vec<u8>),
 }
 
-impl Kept {
+impl ArchivedBatch {
     /// Reads the stored form.
     #[must_use]
     pub fn of(mut stored: Vec<u8>) -> Self {

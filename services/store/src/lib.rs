@@ -17,6 +17,7 @@
 //! `sequencer` and `resolver` decide what conflicts; `embedded` makes it last.
 
 pub mod archive;
+mod archived_batch;
 mod backend;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -25,7 +26,6 @@ pub mod embedded;
 mod error;
 pub mod faults;
 pub mod fdb;
-mod kept;
 mod key;
 mod largest;
 pub mod layout;
@@ -43,9 +43,9 @@ pub mod tuple;
 mod version;
 mod watches;
 
+pub use archived_batch::ArchivedBatch;
 pub use backend::{Backend, Order, Page, RangeRead, Row};
 pub use error::{Retry, StoreError};
-pub use kept::Kept;
 pub use key::{KeyRange, key_after, prefix_end};
 pub use largest::Largest;
 pub use memory::{MemoryStore, immediate};

@@ -2,12 +2,12 @@
 //! without the rest.
 //!
 //! ```text
-//! segment = length:u32 index block*               as one file; in the store its parts lie in rows of their own
-//! index   = shard:u16 first:u64 last:u64 earliest:u64 latest:u64 bytes:u64
-//!           runs:u32 (owner:u32 first:u64 last:u64)*
-//!           blocks:u32 (owner:u32 batch:u64 bytes:u32 stored:u32 hash)*
-//! block   = zstd of (leaf:u64 owner:u32 batch:u64 wall:u64 length:u32 kept)*
-//! kept    = batch | 0xff thinned                  what is left of it once its events were let go
+//! segment  = length:u32 index block*                as one file; in the store its parts lie in rows of their own
+//! index    = shard:u16 first:u64 last:u64 earliest:u64 latest:u64 bytes:u64
+//!            runs:u32 (owner:u32 first:u64 last:u64)*
+//!            blocks:u32 (owner:u32 batch:u64 bytes:u32 stored:u32 hash)*
+//! block    = zstd of (leaf:u64 owner:u32 batch:u64 wall:u64 length:u32 archived)*
+//! archived = batch | 0xff thinned                  what is left of it once its events were let go
 //! ```
 //!
 //! Batches lie in the order of their owners and numbers, so that a log is read from a few blocks and what is alike is
@@ -18,7 +18,7 @@ use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, Shard, WallTime};
 use sha2::{Digest, Sha256};
 
 use crate::layout::Fields;
-use crate::{Kept, StoreError};
+use crate::{ArchivedBatch, StoreError};
 
 /// Most leaves of one segment: its index stays below a few hundred kilobytes, whoever wrote the batches.
 pub const SEGMENT_LEAVES: usize = 4_096;
@@ -52,7 +52,7 @@ pub struct Leaf {
     /// When it was closed, by its writer's clock.
     pub wall: WallTime,
     /// What there is of it.
-    pub kept: Kept,
+    pub archived: ArchivedBatch,
 }
 
 /// The batches of one log in a segment.
@@ -130,7 +130,7 @@ pub fn seal(shard: Shard, mut leaves: Vec<Leaf>) -> Result<(Segment, Vec<Vec<u8>
     let mut gathered = Vec::new();
     for (place, leaf) in leaves.iter().enumerate() {
         segment.note(leaf);
-        if place > begin && gathered.len() + leaf.kept.size() > BLOCK_BYTES {
+        if place > begin && gathered.len() + leaf.archived.size() > BLOCK_BYTES {
             stored.push(segment.close(&leaves[begin], &gathered)?);
             gathered.clear();
             begin = place;
@@ -314,7 +314,7 @@ impl Segment {
     }
 
     fn note(&mut self, leaf: &Leaf) {
-        self.bytes += leaf.kept.size() as u64;
+        self.bytes += leaf.archived.size() as u64;
         self.earliest = self.earliest.min(leaf.wall);
         self.latest = self.latest.max(leaf.wall);
         match self.runs.last_mut().filter(|run| run.owner == leaf.owner) {
@@ -347,7 +347,7 @@ impl Leaf {
         out.extend(self.owner.0.to_be_bytes());
         out.extend(self.batch.0.to_be_bytes());
         out.extend(self.wall.0.to_be_bytes());
-        let stored = self.kept.stored();
+        let stored = self.archived.stored();
         out.extend(length(stored.len()).to_be_bytes());
         out.extend(&*stored);
     }
@@ -362,7 +362,7 @@ impl Leaf {
             owner,
             batch,
             wall,
-            kept: Kept::of(fields.bytes(length)?.to_vec()),
+            archived: ArchivedBatch::of(fields.bytes(length)?.to_vec()),
         })
     }
 }
@@ -405,7 +405,7 @@ mod tests {
                     owner: OwnerId(owner),
                     batch: BatchNumber(batch),
                     wall: WallTime(wall),
-                    kept: Kept::of(vec![fill; size]),
+                    archived: ArchivedBatch::of(vec![fill; size]),
                 }
             };
             (0..).zip(all).map(make).collect()
@@ -418,7 +418,7 @@ mod tests {
             let (segment, blocks) = seal(Shard(3), leaves.clone()).expect("it can be sealed");
             prop_assert_eq!(Segment::decode(&segment.encode()), Ok(segment.clone()));
             prop_assert_eq!(segment.leaves(), leaves.len() as u64);
-            prop_assert_eq!(segment.bytes, leaves.iter().map(|leaf| leaf.kept.size() as u64).sum::<u64>());
+            prop_assert_eq!(segment.bytes, leaves.iter().map(|leaf| leaf.archived.size() as u64).sum::<u64>());
             for leaf in &leaves {
                 let place = segment.block_of(leaf.owner, leaf.batch).expect("it is in there");
                 let block = segment.open(place, &blocks[place]).expect("it is intact");
@@ -453,7 +453,7 @@ mod tests {
             owner: OwnerId(1),
             batch: BatchNumber(leaf + 1),
             wall: WallTime(0),
-            kept: Kept::Whole(Vec::new()),
+            archived: ArchivedBatch::Whole(Vec::new()),
         };
         for wrong in [vec![], vec![leaf(1), leaf(3)], vec![leaf(2), leaf(1)]] {
             assert!(seal(Shard(0), wrong).is_err());

@@ -8,7 +8,7 @@ use annals_event::{Batch, OwnerState, Thinned, merkle::Frontier};
 use annals_host::process::SHARD;
 use annals_ids::{Hash, LogPosition, OwnerId, OwnerKind};
 use annals_store::{
-    Kept,
+    ArchivedBatch,
     layout::owners::{self, OwnerRecord},
 };
 
@@ -90,7 +90,7 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
         report.pieces += 1;
         report.bytes += piece.size;
         for leaf in &leaves {
-            replay.take(&leaf.kept, whole, &mut report);
+            replay.take(&leaf.archived, whole, &mut report);
         }
         next = next.max(piece.last + 1);
     }
@@ -181,11 +181,11 @@ struct Replay {
 
 impl Replay {
     /// `whole` says whether nothing was missing before.
-    fn take(&mut self, kept: &Kept, whole: bool, report: &mut Checked) {
+    fn take(&mut self, archived: &ArchivedBatch, whole: bool, report: &mut Checked) {
         let leaf = self.tree.size();
-        let read = match kept {
-            Kept::Whole(bytes) => Batch::read(bytes).map(|batch| (batch.hash, Ok(batch))),
-            Kept::Thinned(bytes) => Thinned::read(bytes).map(|thinned| (thinned.hash, Err(thinned))),
+        let read = match archived {
+            ArchivedBatch::Whole(bytes) => Batch::read(bytes).map(|batch| (batch.hash, Ok(batch))),
+            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(|thinned| (thinned.hash, Err(thinned))),
         };
         let batch = match read {
             Ok((hash, batch)) => {

@@ -259,7 +259,7 @@ impl Making<'_> {
         let next = self.tree.size();
         for leaf in leaves.iter().filter(|leaf| (next..end).contains(&leaf.leaf.0)) {
             // One that is no batch gives another tree, which is said then.
-            let hash = Header::read(leaf.kept.header()).map_or(Hash::ZERO, |(_, hash)| hash);
+            let hash = Header::read(leaf.archived.header()).map_or(Hash::ZERO, |(_, hash)| hash);
             self.tree.push(hash);
         }
     }

@@ -6,7 +6,7 @@ use annals_db::{ClaimedStore, Cuts, Extent, RestoreError};
 use annals_event::{Batch, Thinned};
 use annals_host::process::SHARD;
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime};
-use annals_store::{Kept, Store, layout::lineage::Lineage, segment::Leaf};
+use annals_store::{ArchivedBatch, Store, layout::lineage::Lineage, segment::Leaf};
 use thiserror::Error;
 
 use super::{
@@ -89,7 +89,7 @@ pub async fn restore(
     for piece in &manifest.segments {
         for leaf in content::read_next(target, manifest, piece, next).await? {
             if leaf.leaf.0 < leaves {
-                restoring.take(leaf.leaf, leaf.kept).await?;
+                restoring.take(leaf.leaf, leaf.archived).await?;
             }
         }
         next = next.max(piece.last + 1);
@@ -196,10 +196,10 @@ impl Search {
             self.wanted.get_or_insert(before + 1);
         }
         self.behind
-            .push((leaf.owner, leaf.batch, leaf.wall, leaf.kept.size() as u64));
-        let is_cut = match &leaf.kept {
-            Kept::Whole(bytes) => Batch::read(bytes).map(|batch| self.cuts.take(&batch)),
-            Kept::Thinned(bytes) => Thinned::read(bytes).map(|batch| self.cuts.take_thinned(&batch)),
+            .push((leaf.owner, leaf.batch, leaf.wall, leaf.archived.size() as u64));
+        let is_cut = match &leaf.archived {
+            ArchivedBatch::Whole(bytes) => Batch::read(bytes).map(|batch| self.cuts.take(&batch)),
+            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(|batch| self.cuts.take_thinned(&batch)),
         };
         if is_cut.map_err(|error| format!("leaf {}: {error}", leaf.leaf))? {
             for (owner, batch, wall, bytes) in self.behind.drain(..) {

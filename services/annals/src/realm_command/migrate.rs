@@ -34,7 +34,7 @@ use thiserror::Error;
 
 use crate::{
     defs_command::world,
-    source::{BeyondError, Kept, Source, SourceError},
+    source::{BeyondError, KeptRealm, Source, SourceError},
 };
 
 /// Between two lines that say how far it is.
@@ -85,7 +85,7 @@ enum NotMigrated {
 }
 
 impl Migrate {
-    pub(super) async fn run(self, kept: &Kept, settings: &Settings) -> ExitCode {
+    pub(super) async fn run(self, kept: &KeptRealm, settings: &Settings) -> ExitCode {
         let new = match world::schema(&self.defs) {
             Ok(new) => new,
             Err(error) => return error.tell(),
@@ -102,7 +102,7 @@ impl Migrate {
         }
     }
 
-    async fn migrate(self, new: Schema, kept: &Kept, settings: &Settings) -> Result<(), NotMigrated> {
+    async fn migrate(self, new: Schema, kept: &KeptRealm, settings: &Settings) -> Result<(), NotMigrated> {
         if kept.data.is_none() {
             return Err(NotMigrated::NoData);
         }

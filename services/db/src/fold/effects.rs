@@ -11,7 +11,7 @@ use annals_store::{
 use super::Alarm;
 use crate::ledger::Life;
 use crate::migrations::Migrations;
-use crate::stored::{self, Kept, StoredEntity, Taken, Written};
+use crate::stored::{self, EntityRow, StoredEntity, Taken, Written};
 
 /// What an event asks for.
 pub(crate) enum Effect {
@@ -102,7 +102,7 @@ impl Effect {
 
 /// An entity of the database as it is to be written.
 pub(super) struct Taking {
-    before: Option<Kept>,
+    before: Option<EntityRow>,
     now: StoredEntity,
     generation: u32,
 }
@@ -120,7 +120,7 @@ impl Taking {
             let why = error.to_string();
             Ok(Err(Alarm::Unconverted { database, why }))
         };
-        let before = stored::read_kept(transaction, database).await?;
+        let before = stored::read_row(transaction, database).await?;
         let mut now = match before.as_ref().map(|before| migrations.entity(before)) {
             None => StoredEntity::default(),
             Some(Ok(entity)) => entity,
@@ -148,7 +148,7 @@ impl Taking {
     /// Whether it is written already as it is.
     pub(super) fn is_there(&self) -> bool {
         let (generation, now) = (self.generation, &self.now);
-        let is_same = |before: &Kept| before.generation == generation && before.entity == *now;
+        let is_same = |before: &EntityRow| before.generation == generation && before.entity == *now;
         self.before.as_ref().is_some_and(is_same)
     }
 

@@ -64,10 +64,10 @@ pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, Stor
     let held: Vec<Row> = rows.iter().filter(|(key, _)| accounts.contains(key)).cloned().collect();
     for (_, value) in held {
         let id = Account::decode(&value)?.database;
-        let kept = store.read(|transaction| async move { stored::read_kept(&transaction, id).await });
-        if let Some(kept) = kept.await? {
+        let row = store.read(|transaction| async move { stored::read_row(&transaction, id).await });
+        if let Some(row) = row.await? {
             // As it may have begun: it becomes what it is now where the definitions change.
-            let (generation, entity_type) = migrations.first_name(kept.generation, &kept.entity.entity_type);
+            let (generation, entity_type) = migrations.first_name(row.generation, &row.entity.entity_type);
             let begun = StoredEntity {
                 entity_type,
                 ..StoredEntity::default()

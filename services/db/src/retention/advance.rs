@@ -125,7 +125,7 @@ impl Advance {
         if kind == OwnerKind::Ledger {
             return Ok(());
         }
-        let bytes = leaf.kept.clone().whole();
+        let bytes = leaf.archived.clone().whole();
         let bytes = bytes.ok_or_else(|| damaged("its events are gone, and it lies behind the horizon".to_owned()))?;
         let batch = Batch::read(&bytes).map_err(|error| damaged(error.to_string()))?;
         let state = self.states.entry(owner).or_insert_with(|| OwnerState::new(owner, kind));

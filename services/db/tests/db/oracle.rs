@@ -12,7 +12,7 @@ use annals_event::{
 };
 use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, OwnerKind};
 use annals_store::{
-    Kept,
+    ArchivedBatch,
     layout::{
         archive::{self, Tree},
         database::{self, Checkout},
@@ -38,17 +38,17 @@ impl Realm {
         let (mut leaves, mut thinned) = (BTreeMap::new(), BTreeSet::new());
         for (owner, held) in &self.owners {
             let archived = self.archived(*owner);
-            for (number, (leaf, kept)) in archived.iter().enumerate() {
+            for (number, (leaf, found)) in archived.iter().enumerate() {
                 let written = &held.chain[number].batch.bytes;
                 let batch = Batch::read(written).expect("it was written");
-                let expected = if kept.is_thinned() {
+                let expected = if found.is_thinned() {
                     assert!(!is_base(&held.scribe.state), "seed {seed}: {leaf:?} of a base");
-                    Kept::Thinned(Thinned::of(&batch).write())
+                    ArchivedBatch::Thinned(Thinned::of(&batch).write())
                 } else {
-                    Kept::Whole(written.clone())
+                    ArchivedBatch::Whole(written.clone())
                 };
-                assert!(*kept == expected, "seed {seed}: batch {} of owner {owner}", number + 1);
-                thinned.extend(kept.is_thinned().then_some(*leaf));
+                assert!(*found == expected, "seed {seed}: batch {} of owner {owner}", number + 1);
+                thinned.extend(found.is_thinned().then_some(*leaf));
                 assert!(leaves.insert(*leaf, (*owner, batch)).is_none(), "seed {seed}: {leaf:?}");
             }
             self.check_recovery(*owner, archived.len());
@@ -92,7 +92,7 @@ impl Realm {
         self.archived(owner).len()
     }
 
-    fn archived(&self, owner: OwnerId) -> Vec<(LeafIndex, Kept)> {
+    fn archived(&self, owner: OwnerId) -> Vec<(LeafIndex, ArchivedBatch)> {
         let mut archived = Vec::new();
         loop {
             let after = BatchNumber(archived.len() as u64);

@@ -8,7 +8,7 @@ use annals_director::{Grants, read_owners};
 use annals_event::{Batch, Header, Thinned};
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, WallTime};
 use annals_store::{
-    Kept, KeyRange, MemoryStore, Order, Store, immediate, key_after,
+    ArchivedBatch, KeyRange, MemoryStore, Order, Store, immediate, key_after,
     layout::{
         chunks, database, director,
         lineage::{self, Lineage},
@@ -65,7 +65,7 @@ pub(crate) fn live(mut realm: Realm, mut play: Play) -> Realm {
 }
 
 /// All leaves of a realm's archive, in their order.
-pub(crate) fn leaves(realm: &Realm) -> Vec<Kept> {
+pub(crate) fn leaves(realm: &Realm) -> Vec<ArchivedBatch> {
     let mut found = BTreeMap::new();
     for owner in realm.owners.keys() {
         let mut after = BatchNumber(0);
@@ -82,7 +82,7 @@ pub(crate) fn leaves(realm: &Realm) -> Vec<Kept> {
 }
 
 /// The rows that no log yields, with the schema that the realm's batches name.
-pub(crate) fn unlogged(realm: &Realm, leaves: &[Kept]) -> Vec<Row> {
+pub(crate) fn unlogged(realm: &Realm, leaves: &[ArchivedBatch]) -> Vec<Row> {
     let mut rows = immediate(read_unlogged(&realm.store, SHARD)).expect("the store answers");
     let schema = header(&leaves[0]).schema;
     let key = director::schema_key(schema);
@@ -91,12 +91,12 @@ pub(crate) fn unlogged(realm: &Realm, leaves: &[Kept]) -> Vec<Row> {
     rows
 }
 
-pub(crate) fn header(kept: &Kept) -> Header {
-    Header::read(kept.header()).expect("a batch").0
+pub(crate) fn header(archived: &ArchivedBatch) -> Header {
+    Header::read(archived.header()).expect("a batch").0
 }
 
 /// How far each log is within the first leaves.
-fn extent(leaves: &[Kept]) -> Extent {
+fn extent(leaves: &[ArchivedBatch]) -> Extent {
     let headers = leaves.iter().map(header);
     Extent {
         leaves: leaves.len() as u64,
@@ -105,20 +105,23 @@ fn extent(leaves: &[Kept]) -> Extent {
 }
 
 /// Whether the archive up to and with this batch is a consistent cut.
-pub(crate) fn is_cut(cuts: &mut Cuts, kept: &Kept) -> bool {
-    match kept {
-        Kept::Whole(bytes) => cuts.take(&Batch::read(bytes).expect("a batch")),
-        Kept::Thinned(bytes) => cuts.take_thinned(&Thinned::read(bytes).expect("a thinned batch")),
+pub(crate) fn is_cut(cuts: &mut Cuts, archived: &ArchivedBatch) -> bool {
+    match archived {
+        ArchivedBatch::Whole(bytes) => cuts.take(&Batch::read(bytes).expect("a batch")),
+        ArchivedBatch::Thinned(bytes) => cuts.take_thinned(&Thinned::read(bytes).expect("a thinned batch")),
     }
 }
 
-pub(crate) fn restore(rows: &[Row], leaves: &[Kept]) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
+pub(crate) fn restore(
+    rows: &[Row],
+    leaves: &[ArchivedBatch],
+) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
     restore_of(rows, leaves, &extent(leaves))
 }
 
 fn restore_of(
     rows: &[Row],
-    leaves: &[Kept],
+    leaves: &[ArchivedBatch],
     extent: &Extent,
 ) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
     let store = MemoryStore::new().store();
@@ -129,13 +132,13 @@ fn restore_of(
 async fn fill(
     store: &Store,
     rows: &[Row],
-    leaves: &[Kept],
+    leaves: &[ArchivedBatch],
     extent: &Extent,
 ) -> Result<BTreeMap<OwnerId, Hash>, RestoreError> {
     let claimed = ClaimedStore::claim(store.clone(), "old-5").await?;
     let mut restoring = claimed.begin(SHARD, rows, extent).await?;
-    for (leaf, kept) in (0..).zip(leaves) {
-        restoring.take(LeafIndex(leaf), kept.clone()).await?;
+    for (leaf, archived) in (0..).zip(leaves) {
+        restoring.take(LeafIndex(leaf), archived.clone()).await?;
     }
     restoring.finish(None, &lineage(leaves.len() as u64)).await
 }
@@ -149,7 +152,7 @@ fn a_cut_anywhere_is_the_realm_that_ends_there() {
         let mut cuts = Cuts::default();
         let consistent: Vec<usize> = (1..=leaves.len())
             .zip(&leaves)
-            .filter(|(_, kept)| is_cut(&mut cuts, kept))
+            .filter(|(_, archived)| is_cut(&mut cuts, archived))
             .map(|(count, _)| count)
             .collect();
         assert_eq!(
@@ -171,7 +174,7 @@ fn a_cut_anywhere_is_the_realm_that_ends_there() {
 }
 
 /// Restores the realm up to a cut, and holds what comes of it against what was written.
-pub(crate) fn check_cut(realm: &mut Realm, rows: &[Row], leaves: &[Kept]) -> Store {
+pub(crate) fn check_cut(realm: &mut Realm, rows: &[Row], leaves: &[ArchivedBatch]) -> Store {
     let (seed, count) = (realm.seed, leaves.len());
     let restored = restore(rows, leaves);
     let (store, states) = restored.unwrap_or_else(|error| panic!("seed {seed}, {count} leaves: {error}"));
@@ -274,8 +277,8 @@ fn what_was_interrupted_says_so_and_is_begun_anew() {
             immediate(async {
                 let claimed = ClaimedStore::claim(store.clone(), "old-5").await?;
                 let mut restoring = claimed.begin(SHARD, &rows, &extent).await?;
-                for (leaf, kept) in (0..).zip(&leaves).take(taken) {
-                    restoring.take(LeafIndex(leaf), kept.clone()).await?;
+                for (leaf, archived) in (0..).zip(&leaves).take(taken) {
+                    restoring.take(LeafIndex(leaf), archived.clone()).await?;
                 }
                 Ok::<_, RestoreError>(())
             })
@@ -340,15 +343,15 @@ fn what_is_missing_or_changed_is_no_realm() {
     let middle = changed.len() / 2;
     let mut bytes = changed[middle].clone().whole().expect("nothing was let go");
     *bytes.last_mut().expect("a batch") ^= 1;
-    changed[middle] = Kept::Whole(bytes);
+    changed[middle] = ArchivedBatch::Whole(bytes);
     assert!(restore_of(&rows, &changed, &extent(&leaves)).is_err());
     // Another root than the backup names.
     let store = MemoryStore::new().store();
     let finished = immediate(async {
         let claimed = ClaimedStore::claim(store, "old-5").await?;
         let mut restoring = claimed.begin(SHARD, &rows, &extent(&leaves)).await?;
-        for (leaf, kept) in (0..).zip(&leaves) {
-            restoring.take(LeafIndex(leaf), kept.clone()).await?;
+        for (leaf, archived) in (0..).zip(&leaves) {
+            restoring.take(LeafIndex(leaf), archived.clone()).await?;
         }
         restoring
             .finish(Some(Hash([9; 32])), &lineage(leaves.len() as u64))

@@ -4,7 +4,7 @@
 use annals_db::{Cuts, RestoreError, Retention, RetentionProgress, read_floor, read_horizon, read_unlogged};
 use annals_event::{Batch, Thinned};
 use annals_ids::{BatchNumber, LeafIndex, OwnerId, Part, WallTime};
-use annals_store::{Kept, StoreError, archive, immediate, layout::retention as layout};
+use annals_store::{ArchivedBatch, StoreError, archive, immediate, layout::retention as layout};
 
 use crate::{
     generated::founded,
@@ -19,7 +19,7 @@ const SEEDS: u64 = 12;
 const EVER: WallTime = WallTime(u64::MAX);
 
 /// A realm in which there was something to let go, all of it gone, with its leaves as they were before.
-fn thinned() -> (Realm, Vec<Kept>) {
+fn thinned() -> (Realm, Vec<ArchivedBatch>) {
     let realms = (0..SEEDS).map(lived);
     let let_go = |mut realm: Realm| {
         let before = leaves(&realm);
@@ -201,7 +201,10 @@ fn without_its_floor_a_log_is_not_recovered() {
         .expect("the store answers")
         .expect("it has moved");
     let leaves = leaves(&realm);
-    let gone = leaves.iter().find(|kept| kept.is_thinned()).expect("something is gone");
+    let gone = leaves
+        .iter()
+        .find(|archived| archived.is_thinned())
+        .expect("something is gone");
     let cell = header(gone).owner;
     assert!(
         immediate(read_floor(&realm.store, SHARD, cell, BatchNumber(0)))

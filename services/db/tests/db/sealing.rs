@@ -4,7 +4,7 @@ use annals_def::Value;
 use annals_event::Header;
 use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, Part};
 use annals_store::{
-    Kept, StoreError, Transaction, archive, immediate,
+    ArchivedBatch, StoreError, Transaction, archive, immediate,
     layout::{archive::leaf_key, chunks, segments},
     segment::{BLOCK_BYTES, SEGMENT_LEAVES, Segment},
 };
@@ -33,7 +33,7 @@ fn listed(realm: &Realm) -> Vec<Segment> {
     immediate(archive::read_segments(&realm.store, SHARD)).expect("the store answers")
 }
 
-fn loose(realm: &Realm, from: u64) -> Vec<(LeafIndex, Kept)> {
+fn loose(realm: &Realm, from: u64) -> Vec<(LeafIndex, ArchivedBatch)> {
     let read = |transaction: Transaction| async move {
         archive::read_loose(&transaction, SHARD, LeafIndex(from), usize::MAX).await
     };
@@ -68,7 +68,7 @@ fn leaves_that_are_not_sealed_are_read_whole_in_any_portions() {
 #[test]
 fn segments_follow_one_another_and_name_what_they_hold() {
     let (mut realm, base, cell) = written(100, 2_000);
-    let before: Vec<(LeafIndex, Kept)> = loose(&realm, 0);
+    let before: Vec<(LeafIndex, ArchivedBatch)> = loose(&realm, 0);
     let sealed = realm.seal(60);
     assert_eq!(listed(&realm), sealed);
     assert_eq!(sealed.len(), before.len() / 60);
@@ -77,7 +77,7 @@ fn segments_follow_one_another_and_name_what_they_hold() {
         assert_eq!((segment.first.0, segment.leaves()), (next, 60));
         next = segment.last.0 + 1;
         let held = &before[segment.first.0 as usize..next as usize];
-        let bytes: usize = held.iter().map(|(_, kept)| kept.size()).sum();
+        let bytes: usize = held.iter().map(|(_, archived)| archived.size()).sum();
         assert_eq!(segment.bytes, bytes as u64);
         assert!(
             segment.stored() < segment.bytes / 2,
@@ -86,7 +86,7 @@ fn segments_follow_one_another_and_name_what_they_hold() {
         );
         let headers = held
             .iter()
-            .map(|(_, kept)| Header::read(kept.header()).expect("a batch").0);
+            .map(|(_, archived)| Header::read(archived.header()).expect("a batch").0);
         for owner in [base, cell] {
             let numbers: Vec<BatchNumber> = headers
                 .clone()

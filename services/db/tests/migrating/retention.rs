@@ -86,7 +86,7 @@ fn outcome(seed: u64, lets_go: LetsGo) -> Option<Outcome> {
     let recovered = [&world.base, &world.cell].map(|log| state_of(store, log).hash());
     assert_eq!(recovered, states, "seed {seed}: recovery");
     let leaves = leaves(store);
-    let thinned = leaves.values().filter(|(_, kept)| kept.is_thinned()).count();
+    let thinned = leaves.values().filter(|(_, archived)| archived.is_thinned()).count();
     let rows = rows_of(store);
     assert!(
         rows_of(&restored(seed, store, &leaves)) == rows,
@@ -141,23 +141,26 @@ fn let_go(store: &Store, schema: &Schema) {
     while immediate(retention.turn(late)).expect("the store answers") != RetentionProgress::Idle {}
 }
 
-fn leaves(store: &Store) -> BTreeMap<LeafIndex, (OwnerId, Kept)> {
+fn leaves(store: &Store) -> BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)> {
     let mut leaves = BTreeMap::new();
     let owners = immediate(annals_director::read_owners(store)).expect("readable");
     for owner in owners.into_keys() {
         let archived = immediate(read_archived(store, SHARD, owner, BatchNumber(0), 64)).expect("an archive");
-        leaves.extend(archived.into_iter().map(|(leaf, kept)| (leaf, (owner, kept))));
+        leaves.extend(archived.into_iter().map(|(leaf, batch)| (leaf, (owner, batch))));
     }
     leaves
 }
 
 /// The store of a realm that is restored from all that is there.
-fn restored(seed: u64, store: &Store, leaves: &BTreeMap<LeafIndex, (OwnerId, Kept)>) -> Store {
+fn restored(seed: u64, store: &Store, leaves: &BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)>) -> Store {
     let rows = immediate(read_unlogged(store, SHARD)).expect("readable");
-    let number = |kept: &Kept| Header::read(kept.header()).expect("a header").0.number;
+    let number = |archived: &ArchivedBatch| Header::read(archived.header()).expect("a header").0.number;
     let extent = Extent {
         leaves: leaves.len() as u64,
-        logs: leaves.values().map(|(owner, kept)| (*owner, number(kept))).collect(),
+        logs: leaves
+            .values()
+            .map(|(owner, archived)| (*owner, number(archived)))
+            .collect(),
     };
     let lineage = Lineage {
         leaf: LeafIndex(extent.leaves),
@@ -168,9 +171,10 @@ fn restored(seed: u64, store: &Store, leaves: &BTreeMap<LeafIndex, (OwnerId, Kep
     };
     let restored = MemoryStore::new().store();
     let restoring = async {
-        let mut restoring = Restoring::begin(restored.clone(), SHARD, (&rows, &extent), "old-5").await?;
-        for (leaf, (_, kept)) in leaves {
-            restoring.take(*leaf, kept.clone()).await?;
+        let claimed = ClaimedStore::claim(restored.clone(), "old-5").await?;
+        let mut restoring = claimed.begin(SHARD, &rows, &extent).await?;
+        for (leaf, (_, archived)) in leaves {
+            restoring.take(*leaf, archived.clone()).await?;
         }
         restoring.finish(None, &lineage).await
     };

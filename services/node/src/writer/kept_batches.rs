@@ -12,7 +12,7 @@ const OVERHEAD: usize = 256;
 
 /// A dense run of batches, each naming the hash of the one before; the first names the base.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptBatches {
     base: Tip,
     batches: VecDeque<KeptBatch>,
     cost: usize,
@@ -36,7 +36,7 @@ pub(super) enum Place {
     Elsewhere,
 }
 
-impl Kept {
+impl KeptBatches {
     pub(super) fn new(base: Tip) -> Self {
         Self {
             base,

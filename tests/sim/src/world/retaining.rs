@@ -3,7 +3,7 @@
 
 use annals_db::{FoldError, Retention, RetentionProgress, Sealer, read_archived};
 use annals_ids::{BatchNumber, OwnerId, WallTime};
-use annals_store::{Kept, StoreError, immediate};
+use annals_store::{ArchivedBatch, StoreError, immediate};
 
 use super::{BEGAN, World, hosting::SHARD};
 
@@ -88,17 +88,17 @@ impl World {
                 if batches.is_empty() {
                     break;
                 }
-                let whole = batches.into_iter().map(|(_, kept)| kept.whole());
+                let whole = batches.into_iter().map(|(_, archived)| archived.whole());
                 log.extend(whole.map(|bytes| bytes.expect("nothing goes before it was remembered")));
             }
         }
     }
 
     /// A batch as it was archived, of which the store has this.
-    pub(crate) fn as_archived(&self, owner: OwnerId, number: BatchNumber, kept: Kept) -> Vec<u8> {
-        match kept {
-            Kept::Whole(bytes) => bytes,
-            Kept::Thinned(_) => {
+    pub(crate) fn as_archived(&self, owner: OwnerId, number: BatchNumber, archived: ArchivedBatch) -> Vec<u8> {
+        match archived {
+            ArchivedBatch::Whole(bytes) => bytes,
+            ArchivedBatch::Thinned(_) => {
                 let place = usize::try_from(number.0 - 1).expect("few batches");
                 self.remembered[&owner][place].clone()
             }
