@@ -47,6 +47,8 @@ pub struct RealmPlan {
     pub data: PathBuf,
     /// What its store is in.
     pub store: StoreKind,
+    /// How long the events of cells are kept; where nothing is said, db goes by its own settings.
+    pub keep_cell_events: Option<String>,
     /// Base processes.
     pub bases: usize,
     /// Cell processes.
@@ -72,6 +74,7 @@ impl RealmPlan {
             world: world.to_owned(),
             data: data.to_owned(),
             store: StoreKind::Embedded,
+            keep_cell_events: None,
             bases: 2,
             cells: 2,
             directors: 1,
@@ -226,8 +229,11 @@ impl Realm {
             login: (nowhere, Hash::ZERO),
             plan,
         };
-        let store = realm.plan.store.to_string();
-        realm.add("db", "db", vec!["--store".to_owned(), store])?;
+        let mut of_db = vec!["--store".to_owned(), realm.plan.store.to_string()];
+        if let Some(age) = &realm.plan.keep_cell_events {
+            of_db.extend(["--keep-cell-events".to_owned(), age.clone()]);
+        }
+        realm.add("db", "db", of_db)?;
         let (bases, cells) = (realm.plan.bases.to_string(), realm.plan.cells.to_string());
         let desired = ["--bases".to_owned(), bases, "--cells".to_owned(), cells];
         for number in 1..=realm.plan.directors {

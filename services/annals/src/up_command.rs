@@ -73,6 +73,7 @@ impl Up {
             world,
             data,
             store,
+            keep_cell_events: None,
             bases,
             cells,
             directors,

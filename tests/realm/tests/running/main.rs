@@ -17,6 +17,7 @@ mod lost;
 mod mending;
 mod migrating;
 mod played;
+mod retention;
 mod stopping;
 mod strangers;
 mod trading;

@@ -119,8 +119,13 @@ pub(crate) async fn within<F: Future>(patience: Duration, what: &str, waiting: F
 
 /// Runs a command to its end: how it ended, and all that it said.
 pub(crate) async fn run(command: &mut Command) -> (ExitStatus, String) {
+    run_within(PATIENCE * 3, command).await
+}
+
+/// The same, for what reads much.
+pub(crate) async fn run_within(patience: Duration, command: &mut Command) -> (ExitStatus, String) {
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = within(PATIENCE * 3, "a command to end", running)
+    let output = within(patience, "a command to end", running)
         .await
         .expect("it can be run");
     let said = [output.stdout, output.stderr].concat();
@@ -131,16 +136,25 @@ impl Played {
     /// Starts a realm of the sample world, and bots in it. Below its folder small disks are mounted under these names, where
     /// that is allowed.
     pub(crate) async fn start(servers: ServerCount, disks: &[&'static str]) -> Self {
-        Self::start_in(turn().await, servers, disks).await
+        Self::start_in(turn().await, (servers, None), disks).await
+    }
+
+    /// The same, where the events of cells are let go once they are so old.
+    pub(crate) async fn start_keeping(age: &str) -> Self {
+        Self::start_in(turn().await, (ServerCount::One, Some(age)), &[]).await
     }
 
     /// The same, with no other realm beside it: for what is told apart by how long it takes.
     pub(crate) async fn start_alone(servers: ServerCount, disks: &[&'static str]) -> Self {
         let turn = TURNS.acquire_many(AT_ONCE).await.expect("nobody closes it");
-        Self::start_in(turn, servers, disks).await
+        Self::start_in(turn, (servers, None), disks).await
     }
 
-    async fn start_in(turn: SemaphorePermit<'static>, servers: ServerCount, disks: &[&'static str]) -> Self {
+    async fn start_in(
+        turn: SemaphorePermit<'static>,
+        (servers, keeping): (ServerCount, Option<&str>),
+        disks: &[&'static str],
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the realm");
         let data = folder.path().join("realm");
         let files = folder.path().join("shown");
@@ -152,6 +166,7 @@ impl Played {
         let schema = compile(&world).expect("the sample compiles");
         let plan = RealmPlan {
             nats_servers: servers,
+            keep_cell_events: keeping.map(str::to_owned),
             ..RealmPlan::new(REALM, &world, &data)
         };
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
