@@ -8,9 +8,8 @@ use std::{
 };
 
 use annals::checker::Following;
-use annals_db::read_archived;
-use annals_director::read_owners;
-use annals_ids::{BatchNumber, OwnerKind};
+use annals_db::read_horizon;
+use annals_ids::Shard;
 use annals_store::Store;
 use tokio::process::Command;
 
@@ -56,7 +55,7 @@ async fn a_realm_that_lets_go_keeps_every_promise() {
     let (_, _, store) = realm.bus();
     dies(&mut realm, "cell-1").await;
     within(GOES, "something to be let go", async {
-        while !is_thinned(&store).await {
+        while !has_let_go(&store).await {
             tokio::time::sleep(LOOK).await;
         }
     })
@@ -113,17 +112,11 @@ async fn dies(realm: &mut Played, name: &'static str) {
     realm.plays_on(name).await;
 }
 
-/// Whether the events of a cell's first batch are gone.
-async fn is_thinned(store: &Store) -> bool {
-    for (owner, record) in read_owners(store).await.expect("the store answers") {
-        if record.kind == OwnerKind::Cell {
-            let first = read_archived(store, record.shard, owner, BatchNumber(0), 1).await;
-            if first.expect("it is readable").iter().any(|(_, kept)| kept.is_thinned()) {
-                return true;
-            }
-        }
-    }
-    false
+/// Whether the horizon has passed something: from then on that is not built upon any more, whether or not it takes so much that
+/// its segment is written anew.
+async fn has_let_go(store: &Store) -> bool {
+    let horizon = read_horizon(store, Shard(0)).await;
+    horizon.expect("the store answers").is_some()
 }
 
 /// Some of what was shown up to now was let go, and all the rest is there once it is archived.
