@@ -2,12 +2,12 @@
 //!
 //! A witness is nothing that is kept in the log: the client knows what it has, and says so to whoever holds its entity.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use annals_event::{Body, ClientLink, Place};
 use annals_ids::{EntityId, HistoryNumber, OwnerId, Part, Position, SessionId};
 use annals_node::{Desk, time::Mono};
-use annals_space::{Interest, Spot};
+use annals_space::{Interest, Observer, Spot};
 use annals_wire::{
     bus::{Message, ViewMessage},
     client::{ToClient, ViewItem},
@@ -116,7 +116,7 @@ impl Witness {
                 interest.keep(entity, known);
             });
         }
-        let mut target: Vec<EntityId> = interest.seen(entity).collect();
+        let mut target: Vec<EntityId> = interest.seen(entity).to_vec();
         if let Err(at) = target.binary_search(&entity) {
             target.insert(at, entity);
         }
@@ -287,22 +287,24 @@ impl CellRole {
             .filter_map(|(entity, place)| Some((entity, visible(desk.image(entity)?.type_id)?, place)));
         let elsewhere = self.ghosts.iter().filter(|(entity, _)| desk.image(*entity).is_none());
         let ghosts = elsewhere.filter_map(|(entity, ghost)| Some((entity, visible(ghost.type_id())?, ghost.place())));
-        for (entity, appeal, place) in real.chain(ghosts) {
-            self.interest.place(entity, spot(&place), appeal);
-        }
-        let is_gone = |entity: &EntityId| desk.place(*entity).is_none() && self.ghosts.get(*entity).is_none();
-        let gone: Vec<EntityId> = self.interest.bodies().filter(is_gone).collect();
-        gone.into_iter().for_each(|entity| self.interest.remove(entity));
-        let mut gone: BTreeSet<EntityId> = self.interest.observers().collect();
-        for entity in self.witnesses.keys() {
-            let Some(place) = desk.place(*entity) else { continue };
-            if let Some(reach) = self.territory.reach(place.space) {
-                gone.remove(entity);
-                self.interest.observe(*entity, spot(&place), reach);
-            }
-        }
-        gone.into_iter().for_each(|entity| self.interest.forget(entity));
-        self.interest.update();
+        let mut bodies: Vec<annals_space::Body> = real
+            .chain(ghosts)
+            .map(|(entity, appeal, place)| annals_space::Body {
+                entity,
+                spot: spot(&place),
+                appeal,
+            })
+            .collect();
+        bodies.sort_unstable_by_key(|body| body.entity);
+        let observers = self.witnesses.keys().filter_map(|&entity| {
+            let place = desk.place(entity)?;
+            Some(Observer {
+                entity,
+                spot: spot(&place),
+                reach: self.territory.reach(place.space)?,
+            })
+        });
+        self.interest.update(&bodies, &observers.collect::<Vec<_>>());
     }
 
     /// Shows every client what is new to it.

@@ -28,7 +28,7 @@ impl<T> Default for Grid<T> {
 }
 
 impl<T> Grid<T> {
-    /// Puts an entity at a position; if it is in the same square already, what stood there of it is replaced.
+    /// Puts an entity, which is nowhere yet, at a position.
     pub(crate) fn insert(&mut self, entity: EntityId, at: Position, what: T) {
         let (column, row) = square(at);
         self.columns
@@ -37,29 +37,6 @@ impl<T> Grid<T> {
             .entry(row)
             .or_default()
             .insert(entity, what);
-    }
-
-    pub(crate) fn remove(&mut self, entity: EntityId, at: Position) {
-        let (column, row) = square(at);
-        let Some(rows) = self.columns.get_mut(&column) else {
-            return;
-        };
-        if let Some(held) = rows.get_mut(&row) {
-            held.remove(&entity);
-            if held.is_empty() {
-                rows.remove(&row);
-            }
-        }
-        if rows.is_empty() {
-            self.columns.remove(&column);
-        }
-    }
-
-    pub(crate) fn relocate(&mut self, entity: EntityId, from: Position, to: Position, what: T) {
-        if square(from) != square(to) {
-            self.remove(entity, from);
-        }
-        self.insert(entity, to, what);
     }
 
     /// Everything within `reach` metres on both axes, and some of what is beyond.

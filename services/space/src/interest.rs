@@ -15,7 +15,29 @@ pub struct Spot {
     pub position: Position,
 }
 
-/// How far an observer sees, metres.
+/// Something that can be seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Body {
+    /// Which entity.
+    pub entity: EntityId,
+    /// Where it is.
+    pub spot: Spot,
+    /// How much farther than others it is seen, metres, finite and not negative: this is added to every observer's radius.
+    pub appeal: f32,
+}
+
+/// Someone who sees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observer {
+    /// Which entity. It does not see the body of its own id.
+    pub entity: EntityId,
+    /// Where it is.
+    pub spot: Spot,
+    /// How far it sees.
+    pub reach: Reach,
+}
+
+/// How far an observer sees, metres; finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
     /// Half the side of the square within which bodies enter.
@@ -46,148 +68,92 @@ pub struct Sighting {
 
 /// The areas of interest of all observers.
 ///
-/// Driving it: say where bodies are ([`place`](Self::place), [`remove`](Self::remove)) and where observers are
-/// ([`observe`](Self::observe), [`forget`](Self::forget)), in any order; then [`update`](Self::update) brings every area up
-/// to date and tells what changed. Between two updates nothing changes but by [`keep`](Self::keep). An observer does not
-/// see the body of its own id.
+/// Driving it: [`update`](Self::update) says where everybody is now, brings every area up to date with that, and tells what
+/// changed. Between two updates nothing changes but by [`keep`](Self::keep).
 #[derive(Clone, Debug, Default)]
 pub struct Interest {
     bodies: BTreeMap<EntityId, Body>,
-    spaces: BTreeMap<SpaceId, Bodies>,
-    observers: BTreeMap<EntityId, Observer>,
+    areas: BTreeMap<EntityId, Area>,
+    /// What the last update told.
+    sightings: Vec<Sighting>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Body {
-    spot: Spot,
-    appeal: f32,
+/// What one observer sees.
+#[derive(Clone, Debug)]
+struct Area {
+    observer: Observer,
+    /// Ascending.
+    seen: Vec<EntityId>,
 }
 
 /// The bodies of one space.
 #[derive(Clone, Debug, Default)]
 struct Bodies {
     grid: Grid<Body>,
-    /// How many have which appeal radius (its bits; none is negative, so that they are in order), for the greatest.
-    appeals: BTreeMap<u32, usize>,
-}
-
-#[derive(Clone, Debug)]
-struct Observer {
-    spot: Spot,
-    reach: Reach,
-    /// Ascending.
-    seen: Vec<EntityId>,
+    /// The greatest appeal of any.
+    appeal: f32,
 }
 
 impl Interest {
-    /// Says where a body is, which need not have been there before. `appeal` metres are added to every observer's radius.
-    pub fn place(&mut self, entity: EntityId, spot: Spot, appeal: f32) {
-        let appeal = appeal.max(0.0);
-        let body = Body { spot, appeal };
-        let before = self.bodies.insert(entity, body);
-        match before {
-            Some(before) if before.spot.space == spot.space && before.appeal.to_bits() == appeal.to_bits() => {
-                let grid = &mut self.spaces.entry(spot.space).or_default().grid;
-                grid.relocate(entity, before.spot.position, spot.position, body);
-            }
-            _ => {
-                before.into_iter().for_each(|before| self.take_out(entity, before));
-                let bodies = self.spaces.entry(spot.space).or_default();
-                bodies.grid.insert(entity, spot.position, body);
-                *bodies.appeals.entry(appeal.to_bits()).or_default() += 1;
-            }
+    /// Brings every area of interest up to date. Both `bodies` and `observers` ascend by entity, and are all there are now:
+    /// who is not among them is gone. Nothing is told of what an observer saw that is gone itself.
+    ///
+    /// Tells what changed by observer, first who left, then who entered, each ascending.
+    ///
+    /// # Panics
+    /// When bodies or observers do not ascend.
+    pub fn update(&mut self, bodies: &[Body], observers: &[Observer]) -> &[Sighting] {
+        assert!(
+            bodies.is_sorted_by(|one, next| one.entity < next.entity),
+            "bodies ascend by entity"
+        );
+        assert!(
+            observers.is_sorted_by(|one, next| one.entity < next.entity),
+            "observers ascend by entity"
+        );
+        let mut spaces: BTreeMap<SpaceId, Bodies> = BTreeMap::new();
+        for body in bodies {
+            let space = spaces.entry(body.spot.space).or_default();
+            space.grid.insert(body.entity, body.spot.position, *body);
+            space.appeal = space.appeal.max(body.appeal);
         }
-    }
-
-    /// Takes a body away, if there is one.
-    pub fn remove(&mut self, entity: EntityId) {
-        if let Some(body) = self.bodies.remove(&entity) {
-            self.take_out(entity, body);
+        self.bodies = bodies.iter().map(|body| (body.entity, *body)).collect();
+        let mut areas = std::mem::take(&mut self.areas);
+        self.sightings.clear();
+        for &observer in observers {
+            let before = areas.remove(&observer.entity).map_or_else(Vec::new, |area| area.seen);
+            let seen = look(spaces.get(&observer.spot.space), &observer, &before);
+            let told = |change, body| Sighting {
+                observer: observer.entity,
+                change,
+                body,
+            };
+            let left = missing(&before, &seen).map(|body| told(Change::Left, body));
+            self.sightings.extend(left);
+            let entered = missing(&seen, &before).map(|body| told(Change::Entered, body));
+            self.sightings.extend(entered);
+            self.areas.insert(observer.entity, Area { observer, seen });
         }
-    }
-
-    /// The bodies.
-    pub fn bodies(&self) -> impl Iterator<Item = EntityId> {
-        self.bodies.keys().copied()
-    }
-
-    /// Says where an observer is and how far it sees; it need not have been there before.
-    pub fn observe(&mut self, entity: EntityId, spot: Spot, reach: Reach) {
-        let observer = self.observers.entry(entity).or_insert_with(|| Observer {
-            spot,
-            reach,
-            seen: Vec::new(),
-        });
-        (observer.spot, observer.reach) = (spot, reach);
-    }
-
-    /// Takes an observer away, if there is one. Nothing is told of what it saw.
-    pub fn forget(&mut self, entity: EntityId) {
-        self.observers.remove(&entity);
-    }
-
-    /// The observers.
-    pub fn observers(&self) -> impl Iterator<Item = EntityId> {
-        self.observers.keys().copied()
+        &self.sightings
     }
 
     /// Lets an observer see a body that is between the radius and the hysteresis beyond it, because it saw it before it
     /// was known here. Returns whether it sees it now.
     pub fn keep(&mut self, observer: EntityId, body: EntityId) -> bool {
-        let (Some(watching), Some(seen)) = (self.observers.get_mut(&observer), self.bodies.get(&body)) else {
+        let (Some(area), Some(known)) = (self.areas.get_mut(&observer), self.bodies.get(&body)) else {
             return false;
         };
-        let kept = observer != body && watching.holds(seen);
-        if kept && let Err(at) = watching.seen.binary_search(&body) {
-            watching.seen.insert(at, body);
+        let kept = observer != body && area.observer.holds(known);
+        if kept && let Err(at) = area.seen.binary_search(&body) {
+            area.seen.insert(at, body);
         }
         kept
     }
 
-    /// What an observer saw at the last update.
-    pub fn seen(&self, observer: EntityId) -> impl Iterator<Item = EntityId> {
-        self.observers
-            .get(&observer)
-            .into_iter()
-            .flat_map(|observer| observer.seen.iter().copied())
-    }
-
-    /// Brings every area of interest up to date. Tells what changed by observer, first who left, then who entered, each
-    /// ascending.
-    pub fn update(&mut self) -> Vec<Sighting> {
-        let mut sightings = Vec::new();
-        for (&id, observer) in &mut self.observers {
-            let now = look(self.spaces.get(&observer.spot.space), id, observer);
-            let before = std::mem::replace(&mut observer.seen, now);
-            if before == observer.seen {
-                continue;
-            }
-            let told = |change, body| Sighting {
-                observer: id,
-                change,
-                body,
-            };
-            sightings.extend(missing(&before, &observer.seen).map(|body| told(Change::Left, body)));
-            sightings.extend(missing(&observer.seen, &before).map(|body| told(Change::Entered, body)));
-        }
-        sightings
-    }
-
-    fn take_out(&mut self, entity: EntityId, body: Body) {
-        let Some(bodies) = self.spaces.get_mut(&body.spot.space) else {
-            return;
-        };
-        bodies.grid.remove(entity, body.spot.position);
-        let bits = body.appeal.to_bits();
-        if let Some(count) = bodies.appeals.get_mut(&bits) {
-            *count -= 1;
-            if *count == 0 {
-                bodies.appeals.remove(&bits);
-            }
-        }
-        if bodies.appeals.is_empty() {
-            self.spaces.remove(&body.spot.space);
-        }
+    /// What an observer saw at the last update, ascending.
+    #[must_use]
+    pub fn seen(&self, observer: EntityId) -> &[EntityId] {
+        self.areas.get(&observer).map_or(&[], |area| &area.seen)
     }
 }
 
@@ -212,20 +178,17 @@ impl Observer {
     }
 }
 
-/// What an observer sees, ascending.
-fn look(space: Option<&Bodies>, own: EntityId, observer: &Observer) -> Vec<EntityId> {
+/// What an observer sees, ascending, if it saw `before`.
+fn look(space: Option<&Bodies>, observer: &Observer, before: &[EntityId]) -> Vec<EntityId> {
     let Some(space) = space else {
         return Vec::new();
     };
-    let greatest = space
-        .appeals
-        .last_key_value()
-        .map_or(0.0, |(&bits, _)| f32::from_bits(bits));
     let Reach { radius, hysteresis } = observer.reach;
-    let mut seen = Vec::with_capacity(observer.seen.len());
-    for (entity, body) in space.grid.near(observer.spot.position, radius + hysteresis + greatest) {
-        let caught = observer.catches(body) || (observer.holds(body) && observer.seen.binary_search(&entity).is_ok());
-        if caught && entity != own {
+    let mut seen = Vec::with_capacity(before.len());
+    let reach = radius + hysteresis + space.appeal;
+    for (entity, body) in space.grid.near(observer.spot.position, reach) {
+        let caught = observer.catches(body) || (observer.holds(body) && before.binary_search(&entity).is_ok());
+        if caught && entity != observer.entity {
             seen.push(entity);
         }
     }

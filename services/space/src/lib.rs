@@ -10,4 +10,4 @@
 mod grid;
 mod interest;
 
-pub use interest::{Change, Interest, Reach, Sighting, Spot};
+pub use interest::{Body, Change, Interest, Observer, Reach, Sighting, Spot};

@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 pub mod backup;
 pub mod definitions;
+pub mod interest;
 pub mod log;
 pub mod round_trip;
 pub mod store;
@@ -87,6 +89,14 @@ impl Percentiles {
     }
 }
 
+/// The processor time that this thread has taken: what waits for nothing is measured by it, so that what others do meanwhile
+/// is not counted.
+pub(crate) fn busy() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime)
+        .try_into()
+        .expect("no thread has worked for a negative time")
+}
+
 /// What can be run by name, and what runs it.
 pub type Subject = (&'static str, fn() -> Vec<Figure>);
 
@@ -97,6 +107,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("store", store::run),
     ("trade", trade::run),
     ("backup", backup::run),
+    ("interest", interest::run),
     ("tick", tick::run),
     ("round_trip", round_trip::run),
 ];

@@ -135,13 +135,13 @@ fn bare(size: usize) -> (f64, f64) {
     let (mut out, mut copied) = (Vec::new(), 0);
     let mut least = Duration::MAX;
     for _ in 0..BARE_TICKS {
-        let began = crowd::busy();
+        let began = crate::busy();
         places.iter_mut().for_each(crowd::step);
         squares.fill(places);
         out.clear();
         copied = clients.iter().map(|own| squares.look(places, *own, &mut out)).sum();
         black_box(&out);
-        least = least.min(crowd::busy() - began);
+        least = least.min(crate::busy() - began);
     }
     let seen = copied as f64 / clients.len() as f64;
     (least.as_secs_f64() * 1e6 / size as f64, seen)

@@ -19,7 +19,6 @@ use annals_wire::{
     bus::{CallMessage, Envelope, Message, ViewMessage},
     client::ToClientDatagram,
 };
-use rustix::time::{ClockId, clock_gettime};
 
 /// How long a tick period is.
 pub(super) const TICK: Duration = annals_cell::TICK;
@@ -281,9 +280,9 @@ impl Crowd {
     fn give(&mut self, input: Input<CellInput>) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
-            let began = busy();
+            let began = crate::busy();
             let outputs = self.handle(input);
-            let took = busy().saturating_sub(began);
+            let took = crate::busy().saturating_sub(began);
             self.spent.all += took;
             self.spent.longest = self.spent.longest.max(took);
             for output in outputs {
@@ -423,13 +422,6 @@ fn standing(&[x, z, yaw]: &[f32; 3]) -> Place {
             ..Direction::default()
         },
     }
-}
-
-/// The processor time that this thread has taken: a core waits for nothing, so what others do meanwhile is not counted.
-pub(super) fn busy() -> Duration {
-    clock_gettime(ClockId::ThreadCPUTime)
-        .try_into()
-        .expect("no thread has worked for a negative time")
 }
 
 fn at(mono: Mono) -> Now {

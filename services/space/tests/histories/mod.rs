@@ -1,0 +1,178 @@
+//! Generated histories of bodies and observers, and what everybody sees in them by comparing everything with everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_ids::{EntityId, Position, SpaceId};
+use annals_space::{Body, Change, Observer, Reach, Sighting, Spot};
+
+/// Entities that there may be.
+pub(crate) const BODIES: u16 = 40;
+
+/// `SplitMix64`.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: u16) -> u16 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let rest = (z ^ (z >> 31)) % u64::from(sides);
+        u16::try_from(rest).expect("a remainder is below its divisor")
+    }
+
+    fn pick<const N: usize>(&mut self, from: [f32; N]) -> f32 {
+        let sides = u16::try_from(N).expect("there are few");
+        from[usize::from(self.roll(sides))]
+    }
+
+    /// A coordinate within `span` metres of `centre`, on a raster that puts many exactly on the edges.
+    fn near(&mut self, centre: f32, span: u16) -> f32 {
+        centre - f32::from(span) + f32::from(self.roll(span * 4 + 1)) / 2.0
+    }
+}
+
+/// A history in which bodies appear, walk, teleport, change space, gain appeal and die, and observers do the same.
+pub(crate) struct History {
+    dice: Dice,
+    /// Whether there is more than one space, and appeal.
+    varied: bool,
+    bodies: BTreeMap<EntityId, Body>,
+    observers: BTreeMap<EntityId, Observer>,
+}
+
+impl History {
+    /// One in which spaces and appeal vary, or there is a single space and nobody has appeal.
+    pub(crate) fn new(seed: u64, varied: bool) -> Self {
+        Self {
+            dice: Dice(seed),
+            varied,
+            bodies: BTreeMap::new(),
+            observers: BTreeMap::new(),
+        }
+    }
+
+    /// Everybody after some more has happened.
+    pub(crate) fn next(&mut self) -> (Vec<Body>, Vec<Observer>) {
+        let steps = match self.dice.roll(20) {
+            0 => 0,
+            1 => 80,
+            _ => self.dice.roll(10) + 1,
+        };
+        (0..steps).for_each(|_| self.step());
+        (
+            self.bodies.values().copied().collect(),
+            self.observers.values().copied().collect(),
+        )
+    }
+
+    fn step(&mut self) {
+        let entity = EntityId(self.dice.roll(BODIES).into());
+        match self.dice.roll(12) {
+            0..=4 => self.walk(entity),
+            5 => {
+                let (spot, appeal) = (self.spot(), self.appeal());
+                self.bodies.insert(entity, Body { entity, spot, appeal });
+            }
+            6 => {
+                self.bodies.remove(&entity);
+            }
+            7 | 8 => {
+                let standing = self.bodies.get(&entity).map(|body| body.spot);
+                let spot = standing.unwrap_or_else(|| self.spot());
+                let reach = self.reach();
+                self.observers.insert(entity, Observer { entity, spot, reach });
+            }
+            // An observer goes where its body is, as those of players do.
+            9 | 10 => {
+                if let (Some(body), Some(observer)) = (self.bodies.get(&entity), self.observers.get_mut(&entity)) {
+                    observer.spot = body.spot;
+                }
+            }
+            _ => {
+                self.observers.remove(&entity);
+            }
+        }
+    }
+
+    /// A step, if it is there; else it appears.
+    fn walk(&mut self, entity: EntityId) {
+        let known = self.bodies.get(&entity).copied();
+        let mut body = known.unwrap_or_else(|| Body {
+            entity,
+            spot: self.spot(),
+            appeal: self.appeal(),
+        });
+        let position = &mut body.spot.position;
+        position.x = self.dice.near(position.x, 8);
+        position.z = self.dice.near(position.z, 8);
+        self.bodies.insert(entity, body);
+    }
+
+    fn spot(&mut self) -> Spot {
+        // Far from the origin floats are coarse, and nothing must be missed there either.
+        let origin = self.dice.pick([0.0, 0.0, 0.0, -700.0, 3.0e6]);
+        Spot {
+            space: SpaceId(if self.varied { self.dice.roll(2).into() } else { 0 }),
+            position: Position {
+                x: self.dice.near(origin, 300),
+                y: self.dice.near(0.0, 500),
+                z: self.dice.near(-origin, 300),
+            },
+        }
+    }
+
+    fn reach(&mut self) -> Reach {
+        Reach {
+            radius: self.dice.pick([0.0, 10.0, 80.0, 250.0]),
+            hysteresis: self.dice.pick([0.0, 5.0, 40.0]),
+        }
+    }
+
+    fn appeal(&mut self) -> f32 {
+        let appeal = self.dice.pick([0.0, 0.0, 0.0, 0.0, 15.0, 300.0]);
+        if self.varied { appeal } else { 0.0 }
+    }
+}
+
+/// Everything compared with everything.
+#[derive(Default)]
+pub(crate) struct Oracle {
+    /// What every observer sees.
+    pub(crate) seen: BTreeMap<EntityId, BTreeSet<EntityId>>,
+}
+
+impl Oracle {
+    /// What [`annals_space::Interest::update`] has to tell.
+    pub(crate) fn update(&mut self, bodies: &[Body], observers: &[Observer]) -> Vec<Sighting> {
+        let mut sightings = Vec::new();
+        let mut all = BTreeMap::new();
+        for observer in observers {
+            let before = self.seen.get(&observer.entity).cloned().unwrap_or_default();
+            let Reach { radius, hysteresis } = observer.reach;
+            let others = bodies.iter().filter(|body| body.entity != observer.entity);
+            let seen = others.filter(|body| {
+                let stays = before.contains(&body.entity) && within(observer, body, radius + hysteresis);
+                stays || within(observer, body, radius)
+            });
+            let now: BTreeSet<EntityId> = seen.map(|body| body.entity).collect();
+            let told = |change, body| Sighting {
+                observer: observer.entity,
+                change,
+                body,
+            };
+            sightings.extend(before.difference(&now).map(|&body| told(Change::Left, body)));
+            sightings.extend(now.difference(&before).map(|&body| told(Change::Entered, body)));
+            all.insert(observer.entity, now);
+        }
+        self.seen = all;
+        sightings
+    }
+}
+
+fn within(observer: &Observer, body: &Body, radius: f32) -> bool {
+    let (own, other) = (observer.spot.position, body.spot.position);
+    let (dx, dz) = (own.x - other.x, own.z - other.z);
+    let radius = radius + body.appeal;
+    observer.spot.space == body.spot.space && dx.abs() <= radius && dz.abs() <= radius
+}

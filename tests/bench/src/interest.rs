@@ -1,0 +1,259 @@
+//! Areas of interest: what it costs to find out who sees whom, tick by tick, against the two ways in which it is done
+//! elsewhere: the cross-linked [`list`](list::List) and the uniform [`grid`](grid::Grid).
+//!
+//! Everybody walks and everybody looks. All ways are driven in turn through the same ticks of the same worlds; counted is
+//! processor time, from being told where everybody is to knowing who came and went.
+
+pub mod grid;
+pub mod list;
+mod worlds;
+
+use std::{hint::black_box, time::Duration};
+
+use annals_ids::{EntityId, Position, SpaceId};
+use annals_space::{Body, Change, Interest, Observer, Reach, Spot};
+
+use crate::{Figure, busy};
+use grid::Grid;
+use list::List;
+use worlds::World;
+
+/// Who came or went: the observer, the body, and whether it came.
+pub type Event = (u32, u32, bool);
+
+/// A way to know who sees whom, among entities numbered from zero, in one space.
+pub trait Baseline {
+    /// A body is here now, which need not have been there before.
+    fn place(&mut self, entity: usize, at: [f32; 2]);
+    /// A body is gone, if it was there.
+    fn remove(&mut self, entity: usize);
+    /// An observer is here now, and sees so far, metres.
+    fn observe(&mut self, entity: usize, at: [f32; 2], radius: f32, hysteresis: f32);
+    /// An observer is gone, if it was there; nothing is told of what it saw.
+    fn forget(&mut self, entity: usize);
+    /// Everybody's place was told: adds who came and went, in any order. Who came and went again may be among them.
+    fn update(&mut self, events: &mut Vec<Event>);
+}
+
+/// How far everybody sees, metres.
+const RADIUS: f32 = 100.0;
+const HYSTERESIS: f32 = 5.0;
+
+/// Sides of squares that the grid is tried with, metres; the best counts.
+const SIDES: [f32; 4] = [25.0, 50.0, 100.0, 200.0];
+
+/// Side of the world of 10,000, metres. Other numbers have as much room each.
+const UNIFORM: f32 = 2_000.0;
+const ENTITIES: usize = 10_000;
+
+/// How many stand in a square of which side, when they stand close.
+const CROWD: (usize, f32) = (5_000, 300.0);
+
+/// Side of a world in which 10,000 hardly meet, metres.
+const SPARSE: f32 = 20_000.0;
+
+/// Sizes at which the cost per entity is reported.
+const SIZES: [usize; 4] = [1_000, 4_000, 16_000, 64_000];
+
+/// Ticks before anything is measured, and ticks that are, of which the middle one counts.
+const WARM_UP: usize = 5;
+const MEASURED: usize = 41;
+
+/// Measures all worlds.
+///
+/// # Panics
+/// When one way sees other things than another.
+#[must_use]
+pub fn run() -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let worlds = [
+        ("uniform", World::new(ENTITIES, UNIFORM)),
+        ("crowd", World::new(CROWD.0, CROWD.1)),
+        ("sparse", World::new(ENTITIES, SPARSE)),
+    ];
+    for (name, world) in worlds {
+        figures.extend(compare(name, &world));
+    }
+    let costs = SIZES.map(|size| {
+        let side = UNIFORM * (size as f32 / ENTITIES as f32).sqrt();
+        measure(&World::new(size, side), vec![Box::new(Ours::new(size))]).remove(0)
+    });
+    for (size, cost) in SIZES.iter().zip(&costs) {
+        figures.push(Figure::against(
+            &format!("aoi_cost_per_entity_{size}"),
+            cost.per_move(*size),
+            costs[1].per_move(SIZES[1]),
+            "ns",
+            format!("at one density; baseline: {} entities, so 1 is linear", SIZES[1]),
+        ));
+    }
+    figures
+}
+
+/// What one way costs in one world.
+struct Cost {
+    tick: Duration,
+    events: usize,
+    /// What an observer sees, on average.
+    seen: f64,
+}
+
+impl Cost {
+    /// Nanoseconds per entity and tick.
+    fn per_move(&self, entities: usize) -> f64 {
+        self.tick.as_secs_f64() * 1e9 / entities as f64
+    }
+
+    fn per_event(&self) -> f64 {
+        self.tick.as_secs_f64() * 1e9 / self.events as f64
+    }
+}
+
+fn compare(name: &str, world: &World) -> Vec<Figure> {
+    let entities = world.places.len();
+    let mut ways: Vec<Box<dyn Baseline>> = vec![Box::new(Ours::new(entities)), Box::new(List::new(entities))];
+    for side in SIDES {
+        ways.push(Box::new(Grid::new(entities, world.side, side)));
+    }
+    let costs = measure(world, ways);
+    let (ours, list) = (&costs[0], &costs[1]);
+    let grids = SIDES.iter().zip(&costs[2..]);
+    let (side, grid) = grids.min_by_key(|(_, cost)| cost.tick).expect("there are sides to try");
+    let figure = |baseline: &Cost, what: &str, of: String| Figure {
+        // How many times as fast: the baseline's time over ours.
+        ratio: Some(baseline.tick.as_secs_f64() / ours.tick.as_secs_f64()),
+        ..Figure::against(
+            &format!("aoi_{name}_vs_{what}"),
+            ours.per_move(entities),
+            baseline.per_move(entities),
+            "ns/move",
+            format!(
+                "{entities} walk and look, {:.0} in view of each; {:.0} ns per enter or leave ({} a tick); baseline: {of}, \
+                 {:.0} ns; ratio: times as fast",
+                ours.seen,
+                ours.per_event(),
+                ours.events,
+                baseline.per_event(),
+            ),
+        )
+    };
+    vec![
+        figure(list, "list", "cross-linked list".to_owned()),
+        figure(grid, "grid", format!("grid of {side} m, the best of {SIDES:?}")),
+    ]
+}
+
+/// Drives all ways through the same ticks.
+fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
+    let mut world = world.clone();
+    let mut spent: Vec<Vec<Duration>> = vec![Vec::new(); ways.len()];
+    let mut told = vec![0; ways.len()];
+    let mut pairs = vec![0_i64; ways.len()];
+    let mut events = Vec::new();
+    for tick in 0..WARM_UP + MEASURED {
+        for (way, index) in ways.iter_mut().enumerate() {
+            events.clear();
+            let began = busy();
+            for (entity, at) in world.places.iter().enumerate() {
+                index.place(entity, *at);
+            }
+            for (entity, at) in world.places.iter().enumerate() {
+                index.observe(entity, *at, RADIUS, HYSTERESIS);
+            }
+            index.update(&mut events);
+            let took = busy() - began;
+            black_box(&events);
+            pairs[way] += events
+                .iter()
+                .map(|(_, _, came)| if *came { 1 } else { -1 })
+                .sum::<i64>();
+            if tick >= WARM_UP {
+                spent[way].push(took);
+                told[way] += events.len();
+            }
+        }
+        assert!(
+            pairs.iter().all(|seen| *seen == pairs[0]),
+            "all see the same: {pairs:?}"
+        );
+        world.walk();
+    }
+    let middle = |mut times: Vec<Duration>| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    let costs = spent.into_iter().zip(told).zip(pairs);
+    costs
+        .map(|((times, told), pairs)| Cost {
+            tick: middle(times),
+            events: told / MEASURED,
+            seen: pairs as f64 / world.places.len() as f64,
+        })
+        .collect()
+}
+
+/// What Annals does.
+struct Ours {
+    interest: Interest,
+    bodies: Vec<Body>,
+    observers: Vec<Observer>,
+}
+
+impl Ours {
+    fn new(entities: usize) -> Self {
+        Self {
+            interest: Interest::default(),
+            bodies: Vec::with_capacity(entities),
+            observers: Vec::with_capacity(entities),
+        }
+    }
+}
+
+fn spot([x, z]: [f32; 2]) -> Spot {
+    Spot {
+        space: SpaceId(1),
+        position: Position { x, y: 0.0, z },
+    }
+}
+
+/// Those who are measured are all there, in order, and nobody leaves.
+impl Baseline for Ours {
+    fn place(&mut self, entity: usize, at: [f32; 2]) {
+        let body = Body {
+            entity: EntityId(entity as u64),
+            spot: spot(at),
+            appeal: 0.0,
+        };
+        match self.bodies.get_mut(entity) {
+            Some(known) => *known = body,
+            None => self.bodies.push(body),
+        }
+    }
+
+    fn remove(&mut self, _: usize) {
+        unreachable!("nobody leaves while it is measured");
+    }
+
+    fn observe(&mut self, entity: usize, at: [f32; 2], radius: f32, hysteresis: f32) {
+        let observer = Observer {
+            entity: EntityId(entity as u64),
+            spot: spot(at),
+            reach: Reach { radius, hysteresis },
+        };
+        match self.observers.get_mut(entity) {
+            Some(known) => *known = observer,
+            None => self.observers.push(observer),
+        }
+    }
+
+    fn forget(&mut self, _: usize) {
+        unreachable!("nobody leaves while it is measured");
+    }
+
+    fn update(&mut self, events: &mut Vec<Event>) {
+        let told = self.interest.update(&self.bodies, &self.observers);
+        let number = |entity: EntityId| u32::try_from(entity.0).unwrap_or(u32::MAX);
+        let told = told.iter();
+        events.extend(told.map(|told| (number(told.observer), number(told.body), told.change == Change::Entered)));
+    }
+}
