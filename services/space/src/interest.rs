@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use annals_ids::{EntityId, Position, SpaceId};
 
-use crate::grid::Grid;
+use crate::{
+    area::{Area, Sighting},
+    bodies::Bodies,
+    room::Room,
+    steps::{Step, Who, paired},
+};
 
 /// Where something is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,52 +51,27 @@ pub struct Reach {
     pub hysteresis: f32,
 }
 
-/// What happened between an observer and a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
-    /// The body is out of view, or is no more.
-    Left,
-    /// The body is in view.
-    Entered,
-}
-
-/// A body came into an observer's area of interest, or went out of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sighting {
-    /// Whose area.
-    pub observer: EntityId,
-    /// What happened.
-    pub change: Change,
-    /// Who came or went.
-    pub body: EntityId,
-}
-
 /// The areas of interest of all observers.
 ///
 /// Driving it: [`update`](Self::update) says where everybody is now, brings every area up to date with that, and tells what
 /// changed. Between two updates nothing changes but by [`keep`](Self::keep).
+///
+/// How it works: an area changes only when something crosses its edge, so only the ring is looked at in which that can have
+/// happened, which is as wide as the hysteresis and what both sides have moved. Within an area nothing is looked at, however
+/// much is in it. Who appeared, vanished or leapt is compared with everybody, and who looks from elsewhere or farther than
+/// before looks anew.
 #[derive(Clone, Debug, Default)]
 pub struct Interest {
-    bodies: BTreeMap<EntityId, Body>,
-    areas: BTreeMap<EntityId, Area>,
+    bodies: Bodies,
+    /// Ascending by observer.
+    areas: Vec<Area>,
+    rooms: BTreeMap<SpaceId, Room>,
     /// What the last update told.
     sightings: Vec<Sighting>,
-}
-
-/// What one observer sees.
-#[derive(Clone, Debug)]
-struct Area {
-    observer: Observer,
-    /// Ascending.
-    seen: Vec<EntityId>,
-}
-
-/// The bodies of one space.
-#[derive(Clone, Debug, Default)]
-struct Bodies {
-    grid: Grid<Body>,
-    /// The greatest appeal of any.
-    appeal: f32,
+    /// Who may have crossed the edges of the areas, area by area.
+    found: Vec<Who>,
+    /// For each area where its part of `found` ends; `None` if it has to look anew.
+    edges: Vec<Option<usize>>,
 }
 
 impl Interest {
@@ -111,61 +91,115 @@ impl Interest {
             observers.is_sorted_by(|one, next| one.entity < next.entity),
             "observers ascend by entity"
         );
-        let mut spaces: BTreeMap<SpaceId, Bodies> = BTreeMap::new();
-        for body in bodies {
-            let space = spaces.entry(body.spot.space).or_default();
-            space.grid.insert(body.entity, body.spot.position, *body);
-            space.appeal = space.appeal.max(body.appeal);
-        }
-        self.bodies = bodies.iter().map(|body| (body.entity, *body)).collect();
-        let mut areas = std::mem::take(&mut self.areas);
-        self.sightings.clear();
-        for &observer in observers {
-            let before = areas.remove(&observer.entity).map_or_else(Vec::new, |area| area.seen);
-            let seen = look(spaces.get(&observer.spot.space), &observer, &before);
-            let told = |change, body| Sighting {
-                observer: observer.entity,
-                change,
-                body,
-            };
-            let left = missing(&before, &seen).map(|body| told(Change::Left, body));
-            self.sightings.extend(left);
-            let entered = missing(&seen, &before).map(|body| told(Change::Entered, body));
-            self.sightings.extend(entered);
-            self.areas.insert(observer.entity, Area { observer, seen });
-        }
+        self.rooms.values_mut().for_each(Room::clear);
+        self.bodies.step(bodies, |body, who, step| {
+            let room = self.rooms.entry(body.spot.space).or_default();
+            room.take(who, body.appeal, step);
+        });
+        self.turn(observers);
+        self.rooms.values_mut().for_each(Room::sort);
+        self.watch();
+        self.decide();
+        self.rooms.retain(|_, room| !room.is_empty());
         &self.sightings
     }
 
     /// Lets an observer see a body that is between the radius and the hysteresis beyond it, because it saw it before it
     /// was known here. Returns whether it sees it now.
     pub fn keep(&mut self, observer: EntityId, body: EntityId) -> bool {
-        let (Some(area), Some(known)) = (self.areas.get_mut(&observer), self.bodies.get(&body)) else {
-            return false;
-        };
-        let kept = observer != body && area.observer.holds(known);
-        if kept && let Err(at) = area.seen.binary_search(&body) {
-            area.seen.insert(at, body);
-        }
-        kept
+        let Ok(area) = self.area(observer) else { return false };
+        self.bodies.of(body).is_some_and(|body| self.areas[area].keep(body))
     }
 
     /// What an observer saw at the last update, ascending.
     #[must_use]
     pub fn seen(&self, observer: EntityId) -> &[EntityId] {
-        self.areas.get(&observer).map_or(&[], |area| &area.seen)
+        self.area(observer).map_or(&[], |at| self.areas[at].seen())
+    }
+
+    /// Where the area of an observer is, or would be.
+    fn area(&self, observer: EntityId) -> Result<usize, usize> {
+        self.areas
+            .binary_search_by_key(&observer, |area| area.observer().entity)
+    }
+
+    /// Takes in where the observers are now.
+    fn turn(&mut self, observers: &[Observer]) {
+        let known = self.areas.iter().map(|area| area.observer().entity);
+        if !known.eq(observers.iter().map(|observer| observer.entity)) {
+            let before = std::mem::take(&mut self.areas);
+            let areas = paired(
+                before,
+                observers,
+                |area| area.observer().entity,
+                |observer| observer.entity,
+            );
+            let areas = areas.filter_map(|(area, observer)| Some((area, observer?)));
+            self.areas = areas
+                .map(|(area, observer)| area.unwrap_or_else(|| Area::new(*observer)))
+                .collect();
+        }
+        for (area, observer) in self.areas.iter_mut().zip(observers) {
+            area.turn(*observer);
+            let room = self.rooms.entry(observer.spot.space).or_default();
+            room.watch(observer.reach, area.seen().len());
+        }
+    }
+
+    /// Looks along all edges.
+    fn watch(&mut self) {
+        self.found.clear();
+        self.edges.clear();
+        for area in &self.areas {
+            let room = self.rooms.get(&area.observer().spot.space);
+            let is_known = area.watch_edge(room, &mut self.found);
+            self.edges.push(is_known.then_some(self.found.len()));
+        }
+    }
+
+    /// Decides on what was found there. That is not done at once, as what an observer sees is mostly far away in memory:
+    /// like this the processor fetches it for several at a time.
+    fn decide(&mut self) {
+        self.sightings.clear();
+        let mut begin = 0;
+        for (area, edge) in self.areas.iter_mut().zip(&self.edges) {
+            match *edge {
+                Some(end) if end == begin => {}
+                Some(end) => {
+                    area.decide(&self.found[begin..end], &self.bodies, &mut self.sightings);
+                    begin = end;
+                }
+                None => area.look(
+                    self.rooms.get(&area.observer().spot.space),
+                    &self.bodies,
+                    &mut self.sightings,
+                ),
+            }
+        }
+    }
+}
+
+impl Reach {
+    /// How near a body of that appeal enters, metres.
+    pub(crate) fn enter(self, appeal: f32) -> f32 {
+        self.radius + appeal
+    }
+
+    /// How near it stays.
+    pub(crate) fn hold(self, appeal: f32) -> f32 {
+        self.radius + self.hysteresis + appeal
     }
 }
 
 impl Observer {
     /// Whether a body enters.
-    fn catches(&self, body: &Body) -> bool {
-        self.distance(body) <= self.reach.radius + body.appeal
+    pub(crate) fn catches(&self, body: &Body) -> bool {
+        self.distance(body) <= self.reach.enter(body.appeal)
     }
 
     /// Whether a body that was in view stays in view.
-    fn holds(&self, body: &Body) -> bool {
-        self.distance(body) <= self.reach.radius + self.reach.hysteresis + body.appeal
+    pub(crate) fn holds(&self, body: &Body) -> bool {
+        self.distance(body) <= self.reach.hold(body.appeal)
     }
 
     /// How far a body is away along the axis on which it is farther; without end in another space.
@@ -173,30 +207,6 @@ impl Observer {
         if self.spot.space != body.spot.space {
             return f32::INFINITY;
         }
-        let (own, other) = (self.spot.position, body.spot.position);
-        (own.x - other.x).abs().max((own.z - other.z).abs())
+        Step::between(Some(self.spot.position), Some(body.spot.position)).length()
     }
-}
-
-/// What an observer sees, ascending, if it saw `before`.
-fn look(space: Option<&Bodies>, observer: &Observer, before: &[EntityId]) -> Vec<EntityId> {
-    let Some(space) = space else {
-        return Vec::new();
-    };
-    let Reach { radius, hysteresis } = observer.reach;
-    let mut seen = Vec::with_capacity(before.len());
-    let reach = radius + hysteresis + space.appeal;
-    for (entity, body) in space.grid.near(observer.spot.position, reach) {
-        let caught = observer.catches(body) || (observer.holds(body) && before.binary_search(&entity).is_ok());
-        if caught && entity != observer.entity {
-            seen.push(entity);
-        }
-    }
-    seen.sort_unstable();
-    seen
-}
-
-/// What is in the first and not in the other; both ascend.
-fn missing(of: &[EntityId], from: &[EntityId]) -> impl Iterator<Item = EntityId> {
-    of.iter().filter(|entity| from.binary_search(entity).is_err()).copied()
 }

@@ -7,7 +7,13 @@
 //! `|dz|` are compared, height is not. A body enters at the radius and leaves only beyond radius and hysteresis, so that
 //! one that stands on the edge does not come and go.
 
-mod grid;
+mod area;
+mod bodies;
 mod interest;
+mod layer;
+mod room;
+mod squares;
+mod steps;
 
-pub use interest::{Body, Change, Interest, Observer, Reach, Sighting, Spot};
+pub use area::{Change, Sighting};
+pub use interest::{Body, Interest, Observer, Reach, Spot};

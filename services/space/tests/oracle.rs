@@ -4,30 +4,47 @@ mod histories;
 
 use annals_ids::{EntityId, Position, SpaceId};
 use annals_space::{Body, Interest, Observer, Reach, Spot};
-use histories::{History, Oracle};
+use histories::{FEW, History, Oracle};
 
-const SEEDS: u64 = 40;
 const ROUNDS: usize = 200;
 
-#[test]
-fn areas_of_interest_equal_the_oracle_after_every_round() {
+/// Lets so many entities live through histories, and tells how many sightings there were.
+fn equals_the_oracle(entities: u16, seeds: u64) -> usize {
     let mut told = 0;
-    for seed in 0..SEEDS {
+    for seed in 0..seeds {
         let (mut interest, mut oracle) = (Interest::default(), Oracle::default());
-        let mut history = History::new(seed, true);
+        let mut history = History::new(seed, entities, true);
         for round in 0..ROUNDS {
             let (bodies, observers) = history.next();
             let (found, expected) = (interest.update(&bodies, &observers), oracle.update(&bodies, &observers));
-            assert_eq!(found, expected, "seed {seed}, round {round}");
+            assert_eq!(found, expected, "{entities} entities, seed {seed}, round {round}");
             told += found.len();
             for (observer, seen) in &oracle.seen {
                 let found = interest.seen(*observer).iter();
-                assert!(found.eq(seen), "seed {seed}, round {round}, observer {observer}");
+                assert!(
+                    found.eq(seen),
+                    "{entities} entities, seed {seed}, round {round}, observer {observer}"
+                );
             }
         }
     }
+    told
+}
+
+#[test]
+fn areas_of_interest_equal_the_oracle_after_every_round() {
+    let told = equals_the_oracle(FEW, 40);
     assert!(
         told > 10_000,
+        "only {told} sightings: the generator makes too little happen"
+    );
+}
+
+#[test]
+fn so_they_do_where_there_are_many() {
+    let told = equals_the_oracle(FEW * 10, 3);
+    assert!(
+        told > 100_000,
         "only {told} sightings: the generator makes too little happen"
     );
 }

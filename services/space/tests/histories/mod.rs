@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_ids::{EntityId, Position, SpaceId};
 use annals_space::{Body, Change, Observer, Reach, Sighting, Spot};
 
-/// Entities that there may be.
-pub(crate) const BODIES: u16 = 40;
+/// Entities that there may be, where there are few.
+pub(crate) const FEW: u16 = 40;
 
 /// `SplitMix64`.
 pub(crate) struct Dice(pub(crate) u64);
@@ -35,6 +35,8 @@ impl Dice {
 /// A history in which bodies appear, walk, teleport, change space, gain appeal and die, and observers do the same.
 pub(crate) struct History {
     dice: Dice,
+    /// Entities that there may be.
+    entities: u16,
     /// Whether there is more than one space, and appeal.
     varied: bool,
     bodies: BTreeMap<EntityId, Body>,
@@ -43,9 +45,10 @@ pub(crate) struct History {
 
 impl History {
     /// One in which spaces and appeal vary, or there is a single space and nobody has appeal.
-    pub(crate) fn new(seed: u64, varied: bool) -> Self {
+    pub(crate) fn new(seed: u64, entities: u16, varied: bool) -> Self {
         Self {
             dice: Dice(seed),
+            entities,
             varied,
             bodies: BTreeMap::new(),
             observers: BTreeMap::new(),
@@ -59,6 +62,7 @@ impl History {
             1 => 80,
             _ => self.dice.roll(10) + 1,
         };
+        let steps = u32::from(steps) * u32::from(self.entities / FEW);
         (0..steps).for_each(|_| self.step());
         (
             self.bodies.values().copied().collect(),
@@ -67,7 +71,7 @@ impl History {
     }
 
     fn step(&mut self) {
-        let entity = EntityId(self.dice.roll(BODIES).into());
+        let entity = EntityId(self.dice.roll(self.entities).into());
         match self.dice.roll(12) {
             0..=4 => self.walk(entity),
             5 => {

@@ -1,0 +1,169 @@
+//! What one observer sees.
+
+use annals_ids::EntityId;
+
+use crate::{
+    bodies::Bodies,
+    interest::{Body, Observer},
+    layer::LEAP,
+    room::Room,
+    steps::{Step, Who},
+};
+
+/// What happened between an observer and a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// The body is out of view, or is no more.
+    Left,
+    /// The body is in view.
+    Entered,
+}
+
+/// A body came into an observer's area of interest, or went out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sighting {
+    /// Whose area.
+    pub observer: EntityId,
+    /// What happened.
+    pub change: Change,
+    /// Who came or went.
+    pub body: EntityId,
+}
+
+/// The area of interest of one observer.
+#[derive(Clone, Debug)]
+pub(crate) struct Area {
+    observer: Observer,
+    /// Whether it has not looked yet.
+    is_new: bool,
+    /// Where it came from, if it looks from there no farther than before.
+    step: Option<Step>,
+    /// Ascending.
+    seen: Vec<EntityId>,
+}
+
+impl Area {
+    /// That of an observer that has just come.
+    pub(crate) fn new(observer: Observer) -> Self {
+        Self {
+            observer,
+            is_new: true,
+            step: None,
+            seen: Vec::new(),
+        }
+    }
+
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    pub(crate) fn seen(&self) -> &[EntityId] {
+        &self.seen
+    }
+
+    /// The observer is there now.
+    pub(crate) fn turn(&mut self, observer: Observer) {
+        let was = std::mem::replace(&mut self.observer, observer);
+        let is_same = was.spot.space == observer.spot.space && was.reach == observer.reach;
+        let step = Step::between(Some(was.spot.position), Some(observer.spot.position));
+        self.step = (!self.is_new && is_same && step.length() <= LEAP).then_some(step);
+        self.is_new = false;
+    }
+
+    /// Adds who may have crossed its edge: all who have, and some who have not. Returns whether that is known; otherwise it
+    /// has to look anew.
+    pub(crate) fn watch_edge(&self, room: Option<&Room>, found: &mut Vec<Who>) -> bool {
+        let (Some(room), Some(step)) = (room.filter(|room| !room.is_upset()), self.step) else {
+            return false;
+        };
+        for (layer, gaze) in room.layers(self.observer.reach, step) {
+            layer.crossings(&gaze, found);
+        }
+        true
+    }
+
+    /// Decides on those who may have crossed its edge, by where they are now, and adds what changed: first who
+    /// left, then who entered, each ascending.
+    pub(crate) fn decide(&mut self, found: &[Who], bodies: &Bodies, sightings: &mut Vec<Sighting>) {
+        let begun = sightings.len();
+        for &who in found {
+            let (body, known) = (bodies.entity(who), bodies.get(who));
+            let change = match search(&self.seen, body) {
+                Err(at) if body != self.observer.entity && known.is_some_and(|known| self.observer.catches(known)) => {
+                    self.seen.insert(at, body);
+                    Change::Entered
+                }
+                Ok(at) if !known.is_some_and(|known| self.observer.holds(known)) => {
+                    self.seen.remove(at);
+                    Change::Left
+                }
+                _ => continue,
+            };
+            sightings.push(self.told(change, body));
+        }
+        sightings[begun..].sort_unstable();
+    }
+
+    /// Looks at everybody in its space, and adds what changed: first who left, then who entered, each ascending.
+    pub(crate) fn look(&mut self, room: Option<&Room>, bodies: &Bodies, sightings: &mut Vec<Sighting>) {
+        let before = std::mem::take(&mut self.seen);
+        let is = Some(self.observer.spot.position);
+        let layers = room
+            .into_iter()
+            .flat_map(|room| room.layers(self.observer.reach, Step::between(is, is)));
+        for (layer, gaze) in layers {
+            layer.near(&gaze, |who, distance| {
+                let body = bodies.entity(who);
+                let caught = distance <= gaze.enter || before.binary_search(&body).is_ok();
+                if caught && body != self.observer.entity {
+                    self.seen.push(body);
+                }
+            });
+        }
+        self.seen.sort_unstable();
+        sightings.extend(missing(&before, &self.seen).map(|body| self.told(Change::Left, body)));
+        sightings.extend(missing(&self.seen, &before).map(|body| self.told(Change::Entered, body)));
+    }
+
+    /// See [`Interest::keep`](crate::Interest::keep).
+    pub(crate) fn keep(&mut self, body: &Body) -> bool {
+        let kept = self.observer.entity != body.entity && self.observer.holds(body);
+        if kept && let Err(at) = self.seen.binary_search(&body.entity) {
+            self.seen.insert(at, body.entity);
+        }
+        kept
+    }
+
+    fn told(&self, change: Change, body: EntityId) -> Sighting {
+        Sighting {
+            observer: self.observer.entity,
+            change,
+            body,
+        }
+    }
+}
+
+/// What is in the first and not in the other; both ascend.
+fn missing(of: &[EntityId], from: &[EntityId]) -> impl Iterator<Item = EntityId> {
+    of.iter().filter(|entity| from.binary_search(entity).is_err()).copied()
+}
+
+/// As `binary_search`. What an observer sees is mostly far away in memory, and so it looks at several places at once rather
+/// than at one after the other.
+fn search(seen: &[EntityId], body: EntityId) -> Result<usize, usize> {
+    const PARTS: usize = 8;
+    let part = seen.len() / PARTS;
+    if part == 0 {
+        return seen.binary_search(&body);
+    }
+    let before = (1..PARTS).filter(|at| seen[at * part] < body).count();
+    let begin = before * part;
+    // What the next part begins with may be it.
+    let end = if before + 1 < PARTS {
+        begin + part + 1
+    } else {
+        seen.len()
+    };
+    let within = seen[begin..end].binary_search(&body);
+    within.map(|at| begin + at).map_err(|at| begin + at)
+}

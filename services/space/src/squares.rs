@@ -1,0 +1,131 @@
+//! The plane cut into squares, each of which has a place in a table. The table repeats without end in both directions, so
+//! that it is as large as what is in it and not as the world: squares far apart share a place, and whoever looks into one
+//! compares exactly.
+
+use std::ops::Range;
+
+/// What a coordinate or a distance may be off by rounding, as a share of the largest number that it was made of: some half
+/// units in the last place.
+const ROUNDING: f32 = 4.0 * f32::EPSILON;
+
+/// Where things are in an array that is sorted by the squares they are in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Squares {
+    /// One over the side of a square, metres.
+    per_metre: f32,
+    /// Squares along each side of the table: a power of two.
+    across: i64,
+    /// Where each square begins in the array, row by row, and the end.
+    begins: Vec<u32>,
+}
+
+/// All places that are farther than `inner` metres from the centre on one axis, and no farther than `outer` on either.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring {
+    pub(crate) centre: [f32; 2],
+    pub(crate) inner: f32,
+    pub(crate) outer: f32,
+}
+
+impl Squares {
+    /// Sorts so many places into squares of such a side, and tells for each where it is in the sorted array.
+    pub(crate) fn sort(
+        &mut self,
+        side: f32,
+        places: impl ExactSizeIterator<Item = [f32; 2]> + Clone,
+        mut put: impl FnMut(usize),
+    ) {
+        let bits = places.len().next_power_of_two().trailing_zeros().div_ceil(2);
+        self.across = 1 << bits;
+        self.per_metre = 1.0 / side;
+        self.begins.clear();
+        self.begins.resize((1_usize << (2 * bits)) + 1, 0);
+        for place in places.clone() {
+            let square = self.square(place);
+            self.begins[square] += 1;
+        }
+        let mut end = 0;
+        for begin in &mut self.begins {
+            end += *begin;
+            *begin = end;
+        }
+        for place in places {
+            let square = self.square(place);
+            self.begins[square] -= 1;
+            put(self.begins[square] as usize);
+        }
+    }
+
+    /// Names the ranges of the sorted array in which everything is that is in the ring, and some of what is not.
+    pub(crate) fn touch(&self, ring: Ring, mut visit: impl FnMut(Range<usize>)) {
+        let [columns, rows] = ring.centre.map(|centre| Cut::of(centre, &ring, self.per_metre));
+        if rows.outer.end - rows.outer.start >= self.across {
+            return visit(0..self.begins[self.begins.len() - 1] as usize);
+        }
+        for row in rows.outer.clone() {
+            let base = self.wrapped(row) * self.across.unsigned_abs() as usize;
+            if rows.inner.contains(&row) && !columns.inner.is_empty() {
+                self.touch_row(base, columns.outer.start..columns.inner.start, &mut visit);
+                self.touch_row(base, columns.inner.end..columns.outer.end, &mut visit);
+            } else {
+                self.touch_row(base, columns.outer.clone(), &mut visit);
+            }
+        }
+    }
+
+    fn touch_row(&self, base: usize, columns: Range<i64>, visit: &mut impl FnMut(Range<usize>)) {
+        let across = self.across.unsigned_abs() as usize;
+        let mut between = |first: usize, end: usize| {
+            visit(self.begins[base + first] as usize..self.begins[base + end] as usize);
+        };
+        if columns.end - columns.start >= self.across {
+            return between(0, across);
+        }
+        let (first, last) = (self.wrapped(columns.start), self.wrapped(columns.end - 1));
+        if first <= last {
+            between(first, last + 1);
+        } else {
+            between(first, across);
+            between(0, last + 1);
+        }
+    }
+
+    fn square(&self, [x, z]: [f32; 2]) -> usize {
+        let (column, row) = (index(x * self.per_metre), index(z * self.per_metre));
+        self.wrapped(row) * self.across.unsigned_abs() as usize + self.wrapped(column)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a masked number is small"
+    )]
+    fn wrapped(&self, index: i64) -> usize {
+        (index & (self.across - 1)) as usize
+    }
+}
+
+/// What a ring touches along one axis, in squares.
+struct Cut {
+    outer: Range<i64>,
+    /// Those that have nothing of the ring in them, if they have not on the other axis either.
+    inner: Range<i64>,
+}
+
+impl Cut {
+    fn of(centre: f32, ring: &Ring, per_metre: f32) -> Self {
+        let slack = (centre.abs() + ring.outer) * ROUNDING;
+        let at = |metres: f32| index((centre + metres) * per_metre);
+        let (outer, inner) = (ring.outer + slack, ring.inner - slack);
+        let outer = at(-outer)..at(outer) + 1;
+        let inner = if inner > 0.0 { at(-inner) + 1..at(inner) } else { 0..0 };
+        Self { outer, inner }
+    }
+}
+
+/// The square in which a coordinate is, counted in squares from the origin. It never descends as the coordinate ascends,
+/// which is all that matters: the one at the origin is twice as wide, and what is too far out shares the outermost.
+#[expect(clippy::cast_possible_truncation, reason = "a float cast to an integer saturates")]
+fn index(squares: f32) -> i64 {
+    i64::from(squares as i32)
+}
