@@ -151,19 +151,17 @@ fn missing(of: &[EntityId], from: &[EntityId]) -> impl Iterator<Item = EntityId>
 /// As `binary_search`. What an observer sees is mostly far away in memory, and so it looks at several places at once rather
 /// than at one after the other.
 fn search(seen: &[EntityId], body: EntityId) -> Result<usize, usize> {
-    const PARTS: usize = 8;
-    let part = seen.len() / PARTS;
-    if part == 0 {
-        return seen.binary_search(&body);
+    const PARTS: usize = 16;
+    let (mut begin, mut end) = (0, seen.len());
+    while end - begin > PARTS {
+        let part = (end - begin) / PARTS;
+        let before = (1..PARTS).filter(|at| seen[begin + at * part] < body).count();
+        begin += before * part;
+        if before + 1 < PARTS {
+            // What the next part begins with may be it.
+            end = begin + part + 1;
+        }
     }
-    let before = (1..PARTS).filter(|at| seen[at * part] < body).count();
-    let begin = before * part;
-    // What the next part begins with may be it.
-    let end = if before + 1 < PARTS {
-        begin + part + 1
-    } else {
-        seen.len()
-    };
     let within = seen[begin..end].binary_search(&body);
     within.map(|at| begin + at).map_err(|at| begin + at)
 }
