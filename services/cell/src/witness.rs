@@ -304,7 +304,8 @@ impl CellRole {
                 reach: self.territory.reach(place.space)?,
             })
         });
-        self.interest.update(&bodies, &observers.collect::<Vec<_>>());
+        // What clients are told follows from what they have been told, not from who came and went since the last tick.
+        self.interest.update(&bodies, &observers.collect::<Vec<_>>(), |_| ());
     }
 
     /// Shows every client what is new to it.

@@ -10,7 +10,7 @@ use crate::{
     steps::{Step, Who},
 };
 
-/// What happened between an observer and a body.
+/// What happened between an observer and a body; in the order in which it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// The body is out of view, or is no more.
@@ -19,7 +19,7 @@ pub enum Change {
     Entered,
 }
 
-/// A body came into an observer's area of interest, or went out of it.
+/// A body came into an observer's area of interest, or went out of it. They are told in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
     /// Whose area.
@@ -36,7 +36,7 @@ pub(crate) struct Area {
     observer: Observer,
     /// Whether it has not looked yet.
     is_new: bool,
-    /// Where it came from, if it looks from there no farther than before.
+    /// What it did since the last update; `None` if it looks from another space, after a leap, or with another reach.
     step: Option<Step>,
     /// Ascending.
     seen: Vec<EntityId>,
@@ -70,10 +70,10 @@ impl Area {
         self.is_new = false;
     }
 
-    /// Adds who may have crossed its edge: all who have, and some who have not. Returns whether that is known; otherwise it
-    /// has to look anew.
-    pub(crate) fn watch_edge(&self, room: Option<&Room>, found: &mut Vec<Who>) -> bool {
-        let (Some(room), Some(step)) = (room.filter(|room| !room.is_upset()), self.step) else {
+    /// Adds who may have crossed its edge: all who have, and some who have not, or twice. Returns whether that is known;
+    /// otherwise it has to look anew.
+    pub(crate) fn follow_edge(&self, room: &Room, found: &mut Vec<Who>) -> bool {
+        let Some(step) = self.step.filter(|_| !room.is_upset()) else {
             return false;
         };
         for (layer, gaze) in room.layers(self.observer.reach, step) {
@@ -82,10 +82,8 @@ impl Area {
         true
     }
 
-    /// Decides on those who may have crossed its edge, by where they are now, and adds what changed: first who
-    /// left, then who entered, each ascending.
-    pub(crate) fn decide(&mut self, found: &[Who], bodies: &Bodies, sightings: &mut Vec<Sighting>) {
-        let begun = sightings.len();
+    /// Decides on those who may have crossed its edge, by where they are now, and adds what changed.
+    pub(crate) fn settle(&mut self, found: &[Who], bodies: &Bodies, sightings: &mut Vec<Sighting>) {
         for &who in found {
             let (body, known) = (bodies.entity(who), bodies.get(who));
             let change = match search(&self.seen, body) {
@@ -101,16 +99,13 @@ impl Area {
             };
             sightings.push(self.told(change, body));
         }
-        sightings[begun..].sort_unstable();
     }
 
-    /// Looks at everybody in its space, and adds what changed: first who left, then who entered, each ascending.
-    pub(crate) fn look(&mut self, room: Option<&Room>, bodies: &Bodies, sightings: &mut Vec<Sighting>) {
+    /// Looks at everybody in its space, and adds what changed.
+    pub(crate) fn look(&mut self, room: &Room, bodies: &Bodies, sightings: &mut Vec<Sighting>) {
         let before = std::mem::take(&mut self.seen);
         let is = Some(self.observer.spot.position);
-        let layers = room
-            .into_iter()
-            .flat_map(|room| room.layers(self.observer.reach, Step::between(is, is)));
+        let layers = room.layers(self.observer.reach, Step::between(is, is));
         for (layer, gaze) in layers {
             layer.near(&gaze, |who, distance| {
                 let body = bodies.entity(who);
@@ -121,6 +116,7 @@ impl Area {
             });
         }
         self.seen.sort_unstable();
+        self.seen.dedup();
         sightings.extend(missing(&before, &self.seen).map(|body| self.told(Change::Left, body)));
         sightings.extend(missing(&self.seen, &before).map(|body| self.told(Change::Entered, body)));
     }

@@ -66,23 +66,27 @@ pub struct Interest {
     /// Ascending by observer.
     areas: Vec<Area>,
     rooms: BTreeMap<SpaceId, Room>,
-    /// What the last update told.
-    sightings: Vec<Sighting>,
-    /// Who may have crossed the edges of the areas, area by area.
+    /// Who may have crossed the edges of some areas, area by area. The same may stand there twice, or wrongly.
     found: Vec<Who>,
-    /// For each area where its part of `found` ends; `None` if it has to look anew.
+    /// For each of those areas where its part of `found` ends; `None` if it has to look anew.
     edges: Vec<Option<usize>>,
+    /// What changed in one area.
+    sightings: Vec<Sighting>,
 }
+
+/// Areas that are brought up to date together: so many that what their observers see is fetched from memory for several at
+/// a time, and so few that what was found along their edges takes little room.
+const TOGETHER: usize = 1_024;
 
 impl Interest {
     /// Brings every area of interest up to date. Both `bodies` and `observers` ascend by entity, and are all there are now:
     /// who is not among them is gone. Nothing is told of what an observer saw that is gone itself.
     ///
-    /// Tells what changed by observer, first who left, then who entered, each ascending.
+    /// Tells what changed, in order: by observer, first who left, then who entered, each ascending.
     ///
     /// # Panics
     /// When bodies or observers do not ascend.
-    pub fn update(&mut self, bodies: &[Body], observers: &[Observer]) -> &[Sighting] {
+    pub fn update(&mut self, bodies: &[Body], observers: &[Observer], told: impl FnMut(Sighting)) {
         assert!(
             bodies.is_sorted_by(|one, next| one.entity < next.entity),
             "bodies ascend by entity"
@@ -98,10 +102,8 @@ impl Interest {
         });
         self.turn(observers);
         self.rooms.values_mut().for_each(Room::sort);
-        self.watch();
-        self.decide();
+        self.look(told);
         self.rooms.retain(|_, room| !room.is_empty());
-        &self.sightings
     }
 
     /// Lets an observer see a body that is between the radius and the hysteresis beyond it, because it saw it before it
@@ -142,38 +144,33 @@ impl Interest {
         for (area, observer) in self.areas.iter_mut().zip(observers) {
             area.turn(*observer);
             let room = self.rooms.entry(observer.spot.space).or_default();
-            room.watch(observer.reach, area.seen().len());
+            room.observe(observer.reach, area.seen().len());
         }
     }
 
-    /// Looks along all edges.
-    fn watch(&mut self) {
-        self.found.clear();
-        self.edges.clear();
-        for area in &self.areas {
-            let room = self.rooms.get(&area.observer().spot.space);
-            let is_known = area.watch_edge(room, &mut self.found);
-            self.edges.push(is_known.then_some(self.found.len()));
-        }
-    }
-
-    /// Decides on what was found there. That is not done at once, as what an observer sees is mostly far away in memory:
-    /// like this the processor fetches it for several at a time.
-    fn decide(&mut self) {
-        self.sightings.clear();
-        let mut begin = 0;
-        for (area, edge) in self.areas.iter_mut().zip(&self.edges) {
-            match *edge {
-                Some(end) if end == begin => {}
-                Some(end) => {
-                    area.decide(&self.found[begin..end], &self.bodies, &mut self.sightings);
-                    begin = end;
+    /// Brings all areas up to date. First their edges are followed, and only then it is decided on what was found there: what
+    /// an observer sees is mostly far away in memory, and like this it is fetched for several at a time.
+    fn look(&mut self, mut told: impl FnMut(Sighting)) {
+        let room = |area: &Area| &self.rooms[&area.observer().spot.space];
+        for areas in self.areas.chunks_mut(TOGETHER) {
+            self.found.clear();
+            self.edges.clear();
+            for area in &*areas {
+                let is_known = area.follow_edge(room(area), &mut self.found);
+                self.edges.push(is_known.then_some(self.found.len()));
+            }
+            let mut begin = 0;
+            for (area, edge) in areas.iter_mut().zip(&self.edges) {
+                match *edge {
+                    Some(end) if end == begin => continue,
+                    Some(end) => {
+                        area.settle(&self.found[begin..end], &self.bodies, &mut self.sightings);
+                        begin = end;
+                    }
+                    None => area.look(room(area), &self.bodies, &mut self.sightings),
                 }
-                None => area.look(
-                    self.rooms.get(&area.observer().spot.space),
-                    &self.bodies,
-                    &mut self.sightings,
-                ),
+                self.sightings.sort_unstable();
+                self.sightings.drain(..).for_each(&mut told);
             }
         }
     }

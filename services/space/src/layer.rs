@@ -64,9 +64,9 @@ impl Layer {
         }
     }
 
-    /// Whether so many have leapt that looking anew is less work.
-    pub(crate) fn is_upset(&self) -> bool {
-        self.leaping.len() > 16 + self.here.len() / 4
+    /// How many have come, gone or leapt.
+    pub(crate) fn leaping(&self) -> usize {
+        self.leaping.len()
     }
 
     /// Gets ready to be looked at, in squares of that side, metres.
@@ -85,7 +85,7 @@ impl Layer {
         }
     }
 
-    /// Adds who may have come into view, or gone out of it: all who have, and some who have not.
+    /// Adds who may have come into view, or gone out of it: all who have, and some who have not, or twice.
     pub(crate) fn crossings(&self, gaze: &Gaze, found: &mut Vec<Who>) {
         let moved = self.stride + gaze.step.length();
         let ring = Ring {
@@ -98,7 +98,7 @@ impl Layer {
         self.leapt.crossings(0..self.leaping.len(), gaze, found);
     }
 
-    /// Names everybody who is as near as `hold` or nearer, and how near.
+    /// Names everybody who is as near as `hold` or nearer, and how near; some more than once.
     pub(crate) fn near(&self, gaze: &Gaze, mut visit: impl FnMut(Who, f32)) {
         let ring = Ring {
             centre: gaze.step.is,

@@ -16,16 +16,21 @@ pub(crate) struct Room {
     /// How many look.
     observers: usize,
     /// How far all of them see together, metres, and how much they saw at the last update.
-    reach: f32,
+    reaches: f32,
     seen: usize,
 }
+
+/// So many bodies that have come, gone or leapt are compared with every observer, and some more for each body that it sees;
+/// if there are more, looking anew is less work.
+const LEAPING: usize = 64;
+const LEAPING_PER_SEEN: usize = 8;
 
 impl Room {
     /// Nobody is here, and nobody looks.
     pub(crate) fn clear(&mut self) {
         self.layers.retain(|_, layer| !layer.is_empty());
         self.layers.values_mut().for_each(Layer::clear);
-        (self.observers, self.reach, self.seen) = (0, 0.0, 0);
+        (self.observers, self.reaches, self.seen) = (0, 0.0, 0);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -38,15 +43,16 @@ impl Room {
     }
 
     /// Somebody looks who sees so far, and saw so much.
-    pub(crate) fn watch(&mut self, reach: Reach, seen: usize) {
+    pub(crate) fn observe(&mut self, reach: Reach, seen: usize) {
         self.observers += 1;
-        self.reach += reach.hold(0.0);
+        self.reaches += reach.hold(0.0);
         self.seen += seen;
     }
 
     /// Whether so many have come, gone or leapt that looking anew is less work.
     pub(crate) fn is_upset(&self) -> bool {
-        self.layers.values().any(Layer::is_upset)
+        let leaping: usize = self.layers.values().map(Layer::leaping).sum();
+        leaping > LEAPING + LEAPING_PER_SEEN * self.seen / self.observers.max(1)
     }
 
     /// Gets ready to be looked at.
@@ -73,7 +79,7 @@ impl Room {
     /// The side of a square, metres. The less there is to be seen, the larger: it is work to look into a square, and to
     /// look at what is in it. These were the best in `make bench`, far from sharply.
     fn side(&self) -> f32 {
-        let reach = self.reach / self.observers as f32;
+        let reach = self.reaches / self.observers as f32;
         let squares = match self.seen / self.observers {
             0..10 => 0.5,
             10..1_000 => 4.0,

@@ -1,6 +1,5 @@
-//! The plane cut into squares, each of which has a place in a table. The table repeats without end in both directions, so
-//! that it is as large as what is in it and not as the world: squares far apart share a place, and whoever looks into one
-//! compares exactly.
+//! The plane cut into squares, each of which has a place in a table. The table is as large as what is in it and not as the
+//! world: squares far apart share a place, and whoever looks into one compares exactly.
 
 use std::ops::Range;
 
@@ -13,9 +12,11 @@ const ROUNDING: f32 = 4.0 * f32::EPSILON;
 pub(crate) struct Squares {
     /// One over the side of a square, metres.
     per_metre: f32,
-    /// Squares along each side of the table: a power of two.
-    across: i64,
-    /// Where each square begins in the array, row by row, and the end.
+    /// How far a row of squares begins behind the one before it in the table. It is odd, so that a world that is one column
+    /// of squares fills the table as one does that is one row, and as wide as the table is deep, so that the rows of a square
+    /// world lie side by side.
+    pitch: i64,
+    /// Where each place of the table begins in the array, and the end. The places are a power of two.
     begins: Vec<u32>,
 }
 
@@ -36,7 +37,7 @@ impl Squares {
         mut put: impl FnMut(usize),
     ) {
         let bits = places.len().next_power_of_two().trailing_zeros().div_ceil(2);
-        self.across = 1 << bits;
+        self.pitch = (1 << bits) + 1;
         self.per_metre = 1.0 / side;
         self.begins.clear();
         self.begins.resize((1_usize << (2 * bits)) + 1, 0);
@@ -56,52 +57,51 @@ impl Squares {
         }
     }
 
-    /// Names the ranges of the sorted array in which everything is that is in the ring, and some of what is not.
+    /// Names the ranges of the sorted array in which everything is that is in the ring, and some of what is not; one thing may
+    /// be in several of them.
     pub(crate) fn touch(&self, ring: Ring, mut visit: impl FnMut(Range<usize>)) {
         let [columns, rows] = ring.centre.map(|centre| Cut::of(centre, &ring, self.per_metre));
-        if rows.outer.end - rows.outer.start >= self.across {
-            return visit(0..self.begins[self.begins.len() - 1] as usize);
+        let breadth = |cut: &Cut| cut.outer.end - cut.outer.start;
+        if breadth(&rows).saturating_mul(breadth(&columns)) >= self.places() {
+            return visit(self.between(0, self.begins.len() - 1));
         }
         for row in rows.outer.clone() {
-            let base = self.wrapped(row) * self.across.unsigned_abs() as usize;
             if rows.inner.contains(&row) && !columns.inner.is_empty() {
-                self.touch_row(base, columns.outer.start..columns.inner.start, &mut visit);
-                self.touch_row(base, columns.inner.end..columns.outer.end, &mut visit);
+                self.touch_row(row, columns.outer.start..columns.inner.start, &mut visit);
+                self.touch_row(row, columns.inner.end..columns.outer.end, &mut visit);
             } else {
-                self.touch_row(base, columns.outer.clone(), &mut visit);
+                self.touch_row(row, columns.outer.clone(), &mut visit);
             }
         }
     }
 
-    fn touch_row(&self, base: usize, columns: Range<i64>, visit: &mut impl FnMut(Range<usize>)) {
-        let across = self.across.unsigned_abs() as usize;
-        let mut between = |first: usize, end: usize| {
-            visit(self.begins[base + first] as usize..self.begins[base + end] as usize);
-        };
-        if columns.end - columns.start >= self.across {
-            return between(0, across);
-        }
-        let (first, last) = (self.wrapped(columns.start), self.wrapped(columns.end - 1));
+    /// Squares next to each other in a row have places next to each other, but for the end of the table.
+    fn touch_row(&self, row: i64, columns: Range<i64>, visit: &mut impl FnMut(Range<usize>)) {
+        let (first, last) = (self.place(row, columns.start), self.place(row, columns.end - 1));
         if first <= last {
-            between(first, last + 1);
+            visit(self.between(first, last + 1));
         } else {
-            between(first, across);
-            between(0, last + 1);
+            visit(self.between(first, self.begins.len() - 1));
+            visit(self.between(0, last + 1));
         }
+    }
+
+    fn between(&self, first: usize, end: usize) -> Range<usize> {
+        self.begins[first] as usize..self.begins[end] as usize
     }
 
     fn square(&self, [x, z]: [f32; 2]) -> usize {
-        let (column, row) = (index(x * self.per_metre), index(z * self.per_metre));
-        self.wrapped(row) * self.across.unsigned_abs() as usize + self.wrapped(column)
+        self.place(index(z * self.per_metre), index(x * self.per_metre))
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a masked number is small"
-    )]
-    fn wrapped(&self, index: i64) -> usize {
-        (index & (self.across - 1)) as usize
+    fn place(&self, row: i64, column: i64) -> usize {
+        let place = (row * self.pitch + column) & (self.places() - 1);
+        usize::try_from(place).expect("a masked number is not negative")
+    }
+
+    /// How many places there are.
+    fn places(&self) -> i64 {
+        self.begins.len() as i64 - 1
     }
 }
 

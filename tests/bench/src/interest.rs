@@ -40,7 +40,7 @@ const RADIUS: f32 = 100.0;
 const HYSTERESIS: f32 = 5.0;
 
 /// Sides of squares that the grid is tried with, metres; the best counts.
-const SIDES: [f32; 4] = [25.0, 50.0, 100.0, 200.0];
+const SIDES: [f32; 5] = [25.0, 50.0, 100.0, 200.0, 400.0];
 
 /// Side of the world of 10,000, metres. Other numbers have as much room each.
 const UNIFORM: f32 = 2_000.0;
@@ -51,6 +51,9 @@ const CROWD: (usize, f32) = (5_000, 300.0);
 
 /// Side of a world in which 10,000 hardly meet, metres.
 const SPARSE: f32 = 20_000.0;
+
+/// One in so many leaps to somewhere else at each tick, where many leap.
+const LEAPS: u64 = 100;
 
 /// Sizes at which the cost per entity is reported.
 const SIZES: [usize; 4] = [1_000, 4_000, 16_000, 64_000];
@@ -70,6 +73,7 @@ pub fn run() -> Vec<Figure> {
         ("uniform", World::new(ENTITIES, UNIFORM)),
         ("crowd", World::new(CROWD.0, CROWD.1)),
         ("sparse", World::new(ENTITIES, SPARSE)),
+        ("leaping", World::new(ENTITIES, UNIFORM).leaping(LEAPS)),
     ];
     for (name, world) in worlds {
         figures.extend(compare(name, &world));
@@ -149,6 +153,7 @@ fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
     let mut spent: Vec<Vec<Duration>> = vec![Vec::new(); ways.len()];
     let mut told = vec![0; ways.len()];
     let mut pairs = vec![0_i64; ways.len()];
+    let mut sums = vec![0_u64; ways.len()];
     let mut events = Vec::new();
     for tick in 0..WARM_UP + MEASURED {
         for (way, index) in ways.iter_mut().enumerate() {
@@ -163,19 +168,19 @@ fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
             index.update(&mut events);
             let took = busy() - began;
             black_box(&events);
-            pairs[way] += events
-                .iter()
-                .map(|(_, _, came)| if *came { 1 } else { -1 })
-                .sum::<i64>();
+            for (observer, body, came) in &events {
+                let pair = mixed(*observer, *body);
+                (pairs[way], sums[way]) = match came {
+                    true => (pairs[way] + 1, sums[way].wrapping_add(pair)),
+                    false => (pairs[way] - 1, sums[way].wrapping_sub(pair)),
+                };
+            }
             if tick >= WARM_UP {
                 spent[way].push(took);
                 told[way] += events.len();
             }
         }
-        assert!(
-            pairs.iter().all(|seen| *seen == pairs[0]),
-            "all see the same: {pairs:?}"
-        );
+        assert!(sums.iter().all(|sum| *sum == sums[0]), "all see the same");
         world.walk();
     }
     let middle = |mut times: Vec<Duration>| {
@@ -190,6 +195,13 @@ fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
             seen: pairs as f64 / world.places.len() as f64,
         })
         .collect()
+}
+
+/// A number for who sees whom, to be added up in any order.
+fn mixed(observer: u32, body: u32) -> u64 {
+    let pair = u64::from(observer) << 32 | u64::from(body);
+    let mixed = (pair ^ (pair >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ (mixed >> 32)
 }
 
 /// What Annals does.
@@ -251,9 +263,9 @@ impl Baseline for Ours {
     }
 
     fn update(&mut self, events: &mut Vec<Event>) {
-        let told = self.interest.update(&self.bodies, &self.observers);
         let number = |entity: EntityId| u32::try_from(entity.0).unwrap_or(u32::MAX);
-        let told = told.iter();
-        events.extend(told.map(|told| (number(told.observer), number(told.body), told.change == Change::Entered)));
+        self.interest.update(&self.bodies, &self.observers, |told| {
+            events.push((number(told.observer), number(told.body), told.change == Change::Entered));
+        });
     }
 }

@@ -70,6 +70,14 @@ impl History {
         )
     }
 
+    /// Pairs of an observer and a body that may be kept in view now.
+    #[allow(dead_code, reason = "baselines keep nobody")]
+    pub(crate) fn kept(&mut self) -> Vec<(EntityId, EntityId)> {
+        let pairs = usize::from(self.dice.roll(4));
+        let mut entity = || EntityId(self.dice.roll(self.entities).into());
+        std::iter::repeat_with(|| (entity(), entity())).take(pairs).collect()
+    }
+
     fn step(&mut self) {
         let entity = EntityId(self.dice.roll(self.entities).into());
         match self.dice.roll(12) {
@@ -115,7 +123,7 @@ impl History {
 
     fn spot(&mut self) -> Spot {
         // Far from the origin floats are coarse, and nothing must be missed there either.
-        let origin = self.dice.pick([0.0, 0.0, 0.0, -700.0, 3.0e6]);
+        let origin = self.dice.pick([0.0, 0.0, 0.0, 0.0, -700.0, 3.0e6, 1.0e10, 3.0e38]);
         Spot {
             space: SpaceId(if self.varied { self.dice.roll(2).into() } else { 0 }),
             position: Position {
@@ -171,6 +179,20 @@ impl Oracle {
         }
         self.seen = all;
         sightings
+    }
+
+    /// What [`annals_space::Interest::keep`] does.
+    #[allow(dead_code, reason = "baselines keep nobody")]
+    pub(crate) fn keep(&mut self, bodies: &[Body], observers: &[Observer], observer: EntityId, body: EntityId) -> bool {
+        let by = observers.iter().find(|known| known.entity == observer);
+        let of = bodies.iter().find(|known| known.entity == body);
+        let kept = by
+            .zip(of)
+            .is_some_and(|(by, of)| observer != body && within(by, of, by.reach.radius + by.reach.hysteresis));
+        if kept {
+            self.seen.entry(observer).or_default().insert(body);
+        }
+        kept
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct World {
     /// Where everybody is: x and z.
     pub(super) places: Vec<[f32; 2]>,
     steps: Vec<[f32; 2]>,
+    /// One in so many leaps to somewhere else at each tick.
+    leaps: Option<u64>,
     dice: u64,
 }
 
@@ -29,10 +31,11 @@ impl World {
             side,
             places: Vec::with_capacity(entities),
             steps: Vec::with_capacity(entities),
+            leaps: None,
             dice: 1,
         };
         for _ in 0..entities {
-            let place = [world.share() * side, world.share() * side].map(rastered);
+            let place = world.anywhere();
             world.places.push(place);
             let step = world.turn();
             world.steps.push(step);
@@ -40,11 +43,23 @@ impl World {
         world
     }
 
+    /// The same, in which one in so many leaps to somewhere else at each tick.
+    pub(super) fn leaping(self, one_in: u64) -> Self {
+        Self {
+            leaps: Some(one_in),
+            ..self
+        }
+    }
+
     /// Everybody goes on for a tick.
     pub(super) fn walk(&mut self) {
         for entity in 0..self.places.len() {
             if self.roll().is_multiple_of(TURNS) {
                 self.steps[entity] = self.turn();
+            }
+            if self.leaps.is_some_and(|one_in| self.roll().is_multiple_of(one_in)) {
+                self.places[entity] = self.anywhere();
+                continue;
             }
             for axis in [0, 1] {
                 let to = self.places[entity][axis] + self.steps[entity][axis];
@@ -55,6 +70,10 @@ impl World {
                 }
             }
         }
+    }
+
+    fn anywhere(&mut self) -> [f32; 2] {
+        [self.share() * self.side, self.share() * self.side].map(rastered)
     }
 
     fn turn(&mut self) -> [f32; 2] {
