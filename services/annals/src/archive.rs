@@ -81,6 +81,13 @@ pub struct LogWalk {
     missing: u64,
 }
 
+/// Where a [`LogWalk`] stood between two batches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WalkPlace {
+    reached: BatchNumber,
+    tail: Option<Tail>,
+}
+
 impl LogWalk {
     /// From the first batch on.
     ///
@@ -117,7 +124,8 @@ impl LogWalk {
         self.cursor
     }
 
-    /// The batch at which the log's floor stood when the walk began, if it has one.
+    /// The batch at which the walk takes the log's floor to stand, if it has one: as the store said when the walk began, until
+    /// [`Self::begin_at`] says otherwise.
     #[must_use]
     pub fn floor(&self) -> Option<BatchNumber> {
         self.floor
@@ -132,6 +140,21 @@ impl LogWalk {
     #[must_use]
     pub fn tail(&self) -> Option<Tail> {
         self.tail
+    }
+
+    /// Where it stands.
+    pub(crate) fn place(&self) -> WalkPlace {
+        WalkPlace {
+            reached: self.reached,
+            tail: self.tail,
+        }
+    }
+
+    /// Goes back to where it stood, and reads from there on anew.
+    pub(crate) fn return_to(&mut self, place: WalkPlace) {
+        assert!(place.reached <= self.reached, "a walk returns to where it was");
+        (self.reached, self.tail) = (place.reached, place.tail);
+        self.read.clear();
     }
 
     /// Asks the store how far the log is archived by now, and goes on from where it was.

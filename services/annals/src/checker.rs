@@ -198,7 +198,7 @@ fn examine(
             report.let_go += 1;
             None
         }
-        Found::Lost(_) if histories.is_let_go(entity, part) => {
+        Found::Lost(why) if histories.lack(entity, part, &why) && histories.is_let_go(entity, part) => {
             report.let_go += 1;
             None
         }

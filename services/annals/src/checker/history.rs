@@ -14,7 +14,7 @@ use annals_wire::client::{args_hash, change_hash, property_hash};
 
 use super::driven::Deeds;
 use super::floors::{Floor, Floors};
-use super::report::{CheckReport, Wrong};
+use super::report::{CheckReport, Why, Wrong};
 use super::traces::Traces;
 use crate::archive::{Fault, LogWalk, Step, read_tree};
 
@@ -156,6 +156,17 @@ impl Histories {
         part == Part::Cell && !lives_on && self.traces.tell_an_end(entity, self.floors.has_ended(entity))
     }
 
+    /// Whether this says that something was not read, rather than that it was read otherwise than it was shown.
+    pub(super) fn lack(&self, entity: EntityId, part: Part, why: &Why) -> bool {
+        match why {
+            Why::UnknownEntity | Why::Absent { .. } => true,
+            Why::Unreadable(what) => *what == UNTYPED.0,
+            Why::Different => false,
+            // What it holds is known from its creation, or its floor, on.
+            Why::Property { .. } => self.get(entity, part).is_none_or(|history| !history.is_created),
+        }
+    }
+
     /// Where the histories of cell parts begin by now.
     fn begin_at_floors(&mut self) {
         for (entity, floor) in self.floors.cells() {
@@ -184,6 +195,7 @@ impl Histories {
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         loop {
+            let before = log.walk.place();
             let step = match log.ahead.take() {
                 Some(step) => step,
                 None => match log.walk.next().await? {
@@ -192,7 +204,12 @@ impl Histories {
                 },
             };
             if step.leaf.is_some_and(|leaf| leaf >= end) {
-                log.ahead = Some(step);
+                // What is wrong with it may be that the horizon has passed it since the floors were read.
+                if step.fault.is_some() {
+                    log.walk.return_to(before);
+                } else {
+                    log.ahead = Some(step);
+                }
                 return Ok(());
             }
             let is_whole = step.batch.is_some();

@@ -72,22 +72,39 @@ impl Realm {
     /// An avatar is made, its level rises, its hair changes, it speaks: each in a batch of its own.
     pub(crate) fn with_a_life() -> Self {
         let mut realm = Self::new();
-        let type_id = realm.avatar();
-        let properties = realm.defaults();
-        realm.held.clone_from(&properties);
-        let creation = CellCreation {
-            entity: AVATAR,
-            type_id,
-            home: realm.owner,
+        realm.live();
+        realm
+    }
+
+    /// Such a life, behind that of somebody who was made and did nothing.
+    pub(crate) fn with_a_later_life() -> Self {
+        let mut realm = Self::new();
+        let body = realm.creation(EntityId(8));
+        let first = batch(&realm.imprint, &mut realm.tail, (EntityId(8), Part::Cell), None, body);
+        realm.frozen.push(first);
+        realm.live();
+        realm
+    }
+
+    fn creation(&self, entity: EntityId) -> Body {
+        Body::CellCreated(Box::new(CellCreation {
+            entity,
+            type_id: self.avatar(),
+            home: self.owner,
             based: false,
             place: Place::default(),
-            properties,
+            properties: self.defaults(),
             client: None,
-        };
-        realm.append(None, Body::CellCreated(Box::new(creation)));
-        realm.change(1, "level", &[], Value::UInt(2));
-        realm.change(2, "appearance", &[0], Value::UInt(55));
-        let method = realm
+        }))
+    }
+
+    fn live(&mut self) {
+        let type_id = self.avatar();
+        self.held = self.defaults();
+        self.append(None, self.creation(AVATAR));
+        self.change(1, "level", &[], Value::UInt(2));
+        self.change(2, "appearance", &[0], Value::UInt(55));
+        let method = self
             .schema
             .entity_type(type_id)
             .unwrap()
@@ -96,9 +113,8 @@ impl Realm {
             .index;
         let args = vec![Value::Unicode("hello".into())];
         let audience = Audience::All;
-        realm.append(Some(3), Body::Invoked { method, args, audience });
-        realm.change(4, "level", &[], Value::UInt(3));
-        realm
+        self.append(Some(3), Body::Invoked { method, args, audience });
+        self.change(4, "level", &[], Value::UInt(3));
     }
 
     pub(crate) fn avatar(&self) -> TypeId {

@@ -4,19 +4,20 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use annals::{
-    checker::{Fault, Why, Wrong, check},
+    checker::{Fault, Following, Why, Wrong, check},
     showings::Line,
 };
 use annals_db::{read_floor, read_horizon};
 use annals_def::Value;
 use annals_event::{BaseCreation, Body, Call, Cause, Event, FrozenBatch, Gathering, OwnerState, Subject, Tail};
 use annals_ids::{
-    Address, BatchNumber, CallNumber, DatabaseId, EntityId, HistoryNumber, LeafIndex, OwnerId, Part, Tick, WallTime,
+    Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, HistoryNumber, LeafIndex, OwnerId, Part, Tick,
+    WallTime,
 };
 use annals_store::{
     faults::{self, FaultyStore},
@@ -24,7 +25,7 @@ use annals_store::{
     layout::{archive, chunks, retention as layout},
 };
 
-use crate::realm::{AVATAR, Realm, SHARD, fold, found, imprint, let_go, named};
+use crate::realm::{AVATAR, CELL, Realm, SHARD, fold, found, imprint, let_go, named};
 
 /// Leaves that are let go: the creation, and the events 1 and 2 of the avatar.
 const LET_GO: usize = 3;
@@ -268,6 +269,59 @@ fn a_check_that_goes_on_passes_a_horizon_that_passes_it() {
     let following = realm.following.borrow();
     let whole = immediate(following.check_whole(&realm.store, &realm.schema)).unwrap();
     assert!(whole.is_clean() && whole.let_go == 7, "{whole}");
+    // What was read before it went is known, and what is otherwise was not let go.
+    drop(following);
+    realm.refreshed(5, &[("level", Value::UInt(9))]);
+    let (number, hash) = (HistoryNumber(5), Hash([9; 32]));
+    let (entity, part) = CELL;
+    realm.lines.push(Line::Shown {
+        entity,
+        part,
+        number,
+        hash,
+    });
+    realm.write(&realm.lines);
+    let going_on = realm.go_on();
+    let whys: Vec<_> = going_on.lost.iter().map(|lost| lost.why.clone()).collect();
+    let (member, name) = (realm.member("level"), Some("level".to_owned()));
+    assert_eq!(whys, [Why::Property { member, name }, Why::Different], "{going_on}");
+}
+
+#[test]
+fn what_was_read_ahead_while_a_horizon_passed_it_is_read_again() {
+    for reads in 0.. {
+        let realm = Realm::with_a_later_life();
+        fold(&realm.store, &realm.schema, &realm.frozen[..1]);
+        let (store, schema, frozen) = (realm.store.clone(), Arc::clone(&realm.schema), realm.frozen.clone());
+        let (moved, left) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(u64::MAX)));
+        let (told, counted) = (Arc::clone(&moved), Arc::clone(&left));
+        let moving = FaultyStore::wrap(&realm.store, move |_| {
+            let before = counted.load(Ordering::Relaxed);
+            counted.store(before.saturating_sub(1), Ordering::Relaxed);
+            if before == 0 && !told.swap(true, Ordering::Relaxed) {
+                fold(&store, &schema, &frozen[1..]);
+                let_go(&store, &schema, 1);
+            }
+            faults::Fault::None
+        });
+        let mut following = Following::new(realm.folder.path());
+        let mut go_on = |lines| {
+            realm.write(lines);
+            following.look().unwrap();
+            immediate(following.check(&moving, &realm.schema)).unwrap()
+        };
+        let first = go_on(&[]);
+        left.store(reads, Ordering::Relaxed);
+        let passed = go_on(&[]);
+        if !moved.load(Ordering::Relaxed) {
+            break;
+        }
+        left.store(u64::MAX, Ordering::Relaxed);
+        let last = go_on(&realm.lines);
+        for report in [first, passed, last] {
+            assert!(report.is_clean(), "before read {reads}: {report}");
+        }
+    }
 }
 
 #[test]
