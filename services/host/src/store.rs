@@ -51,8 +51,8 @@ pub async fn open(kind: &StoreKind, data: &Path, realm: &Realm) -> Result<Store,
     }
 }
 
-/// Opens the store of `realm`, whatever is in it, as long as its layout is ours: the embedded one lies in the data directory and is made if there is none, one on a cluster lies
-/// under the realm's own prefix of keys.
+/// Opens the store of `realm`, whatever is in it, as long as its layout is ours: the embedded one lies in the data directory
+/// and is made if there is none, one on a cluster lies under the realm's own prefix of keys.
 ///
 /// # Errors
 /// When it cannot be reached, is held by another process, is of another layout, or this binary has no client for it.

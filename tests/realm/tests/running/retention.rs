@@ -1,5 +1,8 @@
 //! A realm that lets go of what its cells did, while people play in it and processes die: every promise is kept, and what is
 //! left comes to what it was.
+//!
+//! It waits for the horizon to pass, no longer: the segments of so small a realm need not be worth rewriting until then, so
+//! their events may all be there still. That what was let go is gone is for the tests of db to show.
 
 use std::{
     path::Path,
