@@ -162,9 +162,7 @@ fn whoever_is_killed_while_letting_go_leaves_what_was_or_what_was_to_be() {
             let (mut next, _) = begin(&store, u64::MAX, last);
             let_go(&mut next, &moments).expect("nothing fails any more");
             assert_eq!(horizon(&store), horizon(&whole), "{at}, {last:?}");
-            let former = std::mem::replace(&mut realm.store, store);
-            realm.check();
-            realm.store = former;
+            check(&mut realm, &store);
         }
     }
 }
