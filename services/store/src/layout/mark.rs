@@ -13,6 +13,14 @@ use crate::{StoreError, Transaction};
 /// misread it, or miss it.
 pub const LAYOUT: u32 = 1;
 
+/// The layout of a store without a mark: what wrote stores before there was a mark.
+const UNMARKED: u32 = 1;
+
+const _: () = assert!(
+    LAYOUT == UNMARKED,
+    "a new store has no mark either until db begins: whoever raises the layout decides how it is told from one of layout 1"
+);
+
 /// The store was written by a program that knows another layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -24,7 +32,7 @@ pub struct OtherLayout {
 }
 
 /// Key of the store's layout. A store in which nobody has begun to fold has none; nor has one from before there was a mark,
-/// which was layout 1.
+/// which was of layout 1.
 #[must_use]
 pub fn layout_key() -> Vec<u8> {
     key(0x00, &[])
@@ -49,9 +57,9 @@ pub async fn read_layout(transaction: &Transaction) -> Result<Option<u32>, Store
 /// # Errors
 /// [`OtherLayout`].
 pub fn check_layout(found: Option<u32>) -> Result<(), OtherLayout> {
-    match found {
-        None | Some(LAYOUT) => Ok(()),
-        Some(found) => Err(OtherLayout { found }),
+    match found.unwrap_or(UNMARKED) {
+        LAYOUT => Ok(()),
+        found => Err(OtherLayout { found }),
     }
 }
 
