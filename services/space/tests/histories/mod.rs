@@ -122,8 +122,12 @@ impl History {
     }
 
     fn spot(&mut self) -> Spot {
-        // Far from the origin floats are coarse, and nothing must be missed there either.
-        let origin = self.dice.pick([0.0, 0.0, 0.0, 0.0, -700.0, 3.0e6, 1.0e10, 3.0e38]);
+        // Far from the origin floats are coarse, and nothing must be missed there either. Baselines add radii to coordinates,
+        // and are asked only where such a sum is exact.
+        let origin = match self.varied {
+            true => self.dice.pick([0.0, 0.0, 0.0, 0.0, -700.0, 3.0e6, 1.0e10, 3.0e38]),
+            false => self.dice.pick([0.0, 0.0, 0.0, -700.0, 3.0e6]),
+        };
         Spot {
             space: SpaceId(if self.varied { self.dice.roll(2).into() } else { 0 }),
             position: Position {
