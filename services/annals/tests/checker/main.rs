@@ -17,7 +17,7 @@ use annals_ids::{BatchNumber, DatabaseId, EntityId, HistoryNumber, LeafIndex, Pa
 use annals_store::{immediate, layout::archive};
 use tempfile::TempDir;
 
-use crate::realm::{AVATAR, CELL, Realm, SHARD, batch, found, imprint};
+use crate::realm::{AVATAR, CELL, Realm, SHARD, batch, found, hole, imprint};
 
 #[test]
 fn a_whole_archive_loses_nothing() {
@@ -61,13 +61,7 @@ fn a_batch_that_was_taken_out_is_named_with_its_event() {
             .contains("bot-000.shown:2: event 2 of the cell of entity 7: "),
         "{report}"
     );
-    let hole = Wrong::Hole {
-        entity: AVATAR,
-        part: Part::Cell,
-        first: HistoryNumber(2),
-        until: HistoryNumber(3),
-    };
-    assert_eq!(report.holes, [hole]);
+    assert_eq!(report.holes, [hole(2, 3)]);
 }
 
 #[test]
@@ -137,13 +131,7 @@ fn a_hole_in_the_history_numbers_is_named_though_nobody_was_shown_it() {
     realm.force(&late, realm.tail);
     let report = realm.check();
     assert_eq!((report.lost_count, report.fault_count), (0, 0), "{report}");
-    let hole = Wrong::Hole {
-        entity: AVATAR,
-        part: Part::Cell,
-        first: HistoryNumber(5),
-        until: HistoryNumber(6),
-    };
-    assert_eq!(report.holes, [hole]);
+    assert_eq!(report.holes, [hole(5, 6)]);
     assert!(!report.is_clean());
 }
 

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, fs, path::Path, sync::Arc};
 
 use annals::{
-    checker::{CheckReport, Following, check},
+    checker::{CheckReport, Following, Wrong, check},
     showings::Line,
 };
 use annals_db::{Folder, RetentionProgress};
@@ -30,6 +30,16 @@ use tempfile::TempDir;
 pub(crate) const SHARD: Shard = Shard(0);
 pub(crate) const AVATAR: EntityId = EntityId(7);
 pub(crate) const CELL: (EntityId, Part) = (AVATAR, Part::Cell);
+
+/// What the cell of the avatar lacks, from the first of its history numbers to the last.
+pub(crate) fn hole(first: u64, until: u64) -> Wrong {
+    Wrong::Hole {
+        entity: AVATAR,
+        part: Part::Cell,
+        first: HistoryNumber(first),
+        until: HistoryNumber(until),
+    }
+}
 
 /// A realm of one cell's log, and what one bot was shown of it.
 pub(crate) struct Realm {

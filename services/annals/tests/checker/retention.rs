@@ -9,7 +9,7 @@ use std::{
 };
 
 use annals::{
-    checker::{Fault, Following, Why, Wrong, check},
+    checker::{Fault, Following, Why, check},
     showings::Line,
 };
 use annals_db::{read_floor, read_horizon};
@@ -25,7 +25,7 @@ use annals_store::{
     layout::{archive, chunks, retention as layout},
 };
 
-use crate::realm::{AVATAR, CELL, Realm, SHARD, fold, found, imprint, let_go, named};
+use crate::realm::{AVATAR, CELL, Realm, SHARD, fold, found, hole, imprint, let_go, named};
 
 /// Leaves that are let go: the creation, and the events 1 and 2 of the avatar.
 const LET_GO: usize = 3;
@@ -86,13 +86,7 @@ fn what_is_lost_behind_the_horizon_is_lost() {
     let report = realm.check();
     assert_eq!(report.let_go, 2, "{report}");
     assert_eq!(report.faults, [(realm.owner, BatchNumber(4), Fault::Missing)]);
-    let hole = Wrong::Hole {
-        entity: AVATAR,
-        part: Part::Cell,
-        first: HistoryNumber(3),
-        until: HistoryNumber(4),
-    };
-    assert_eq!(report.holes, [hole]);
+    assert_eq!(report.holes, [hole(3, 4)]);
     let newest = HistoryNumber(4);
     let (member, name) = (realm.member("level"), Some("level".to_owned()));
     let whys: Vec<_> = report.lost.iter().map(|lost| lost.why.clone()).collect();
@@ -189,13 +183,7 @@ fn an_entity_that_a_floor_lacks_has_a_hole_in_its_history() {
     let realm = thinned();
     realm.clear(&layout::entities(SHARD, horizon(&realm).area, realm.owner).begin);
     let report = realm.check_whole();
-    let hole = Wrong::Hole {
-        entity: AVATAR,
-        part: Part::Cell,
-        first: HistoryNumber(1),
-        until: HistoryNumber(3),
-    };
-    assert_eq!(report.holes, [hole], "{report}");
+    assert_eq!(report.holes, [hole(1, 3)], "{report}");
     assert_eq!((report.let_go, report.lost_count), (0, 4), "{report}");
 }
 
