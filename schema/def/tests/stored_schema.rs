@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use annals_def::{
     AccountView, Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field,
-    FixedDict, Holding, Index, LodLevel, Method, Property, Reach, Schema, Sequence, Service, UserDataObject, generate,
-    generate_type, split_mix,
+    FixedDict, Holding, Index, LodLevel, Method, Property, Reach, Schema, SchemaProblem, Sequence, Service,
+    UserDataObject, generate, generate_type, split_mix,
 };
 use annals_ids::{AssetKind, Slot, TypeId};
 
@@ -136,6 +136,41 @@ fn every_flipped_bit_changes_the_fingerprint_or_is_refused() {
                 assert_ne!(other.fingerprint(), schema.fingerprint(), "byte {at}, bit {bit}");
                 assert_eq!(other.encode(), damaged, "byte {at}, bit {bit}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_distance_is_refused_wherever_one_stands() {
+    let set: [fn(&mut EntityType, f32); 8] = [
+        |entity_type, metres| entity_type.appeal_radius = metres,
+        |entity_type, metres| entity_type.lod_levels[0].radius = metres,
+        |entity_type, metres| entity_type.lod_levels[0].hysteresis = metres,
+        |entity_type, metres| entity_type.volatile.position = Reach::Within(metres),
+        |entity_type, metres| entity_type.volatile.yaw = Reach::Within(metres),
+        |entity_type, metres| entity_type.volatile.pitch = Reach::Within(metres),
+        |entity_type, metres| entity_type.volatile.roll = Reach::Within(metres),
+        |entity_type, metres| {
+            let mut method = Method::new("wave", Vec::new());
+            method.detail_distance = Some(metres);
+            entity_type.client_methods.push(method);
+        },
+    ];
+    for (place, set) in set.iter().enumerate() {
+        let decoded = |metres: f32| {
+            let mut entity_type = random_entity_type(0, 1, &mut split_mix(3));
+            set(&mut entity_type, metres);
+            Schema::decode(&Schema::new(vec![entity_type], Vec::new(), Vec::new()).encode())
+        };
+        for metres in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.001] {
+            let problem = decoded(metres).expect_err("no distance");
+            assert!(
+                matches!(problem.problem, SchemaProblem::Distance(..)),
+                "place {place}, {metres}: {problem}"
+            );
+        }
+        for metres in [0.0, 17.5, f32::MAX] {
+            assert!(decoded(metres).is_ok(), "place {place}, {metres}");
         }
     }
 }

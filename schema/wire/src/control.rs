@@ -3,7 +3,7 @@
 //! Protocol Buffers, so that processes of neighbouring versions understand each other. Each request has one answer type;
 //! an answer that is lost is asked for again.
 
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, SpaceId};
 use prost::Message;
 use thiserror::Error;
 
@@ -15,6 +15,24 @@ pub enum ControlError {
     /// The bytes are no such message.
     #[error("the message is not of the expected kind")]
     Shape(#[from] prost::DecodeError),
+    /// A distance of a space is no number, without end, or below zero.
+    #[error("space {space}: the {what} is {metres} m, which is no distance")]
+    Distance {
+        /// In which space.
+        space: SpaceId,
+        /// Which distance.
+        what: &'static str,
+        /// What it is said to be.
+        metres: f32,
+    },
+    /// Somebody's area holds no place, or has an edge that is no number.
+    #[error("space {space}: the area of {owner} is none")]
+    Area {
+        /// In which space.
+        space: SpaceId,
+        /// Whose.
+        owner: OwnerId,
+    },
 }
 
 /// What a process asks the director.
@@ -564,28 +582,55 @@ impl From<&SpaceMap> for WireMap {
     }
 }
 
-impl From<&WireMap> for SpaceMap {
-    fn from(wire: &WireMap) -> Self {
-        let cell = |cell: &WireCell| CellArea {
-            owner: OwnerId(cell.owner),
-            west: cell.west,
-            east: cell.east,
-            south: cell.south,
-            north: cell.north,
-        };
-        let spaces = wire.spaces.iter().map(|wire| {
-            let space = Space {
-                cells: wire.cells.iter().map(cell).collect(),
-                aoi_radius: wire.aoi_radius,
-                aoi_hysteresis: wire.aoi_hysteresis,
-                ghost_distance: wire.ghost_distance,
-            };
-            (annals_ids::SpaceId(wire.space), space)
-        });
-        SpaceMap {
+impl TryFrom<&WireMap> for SpaceMap {
+    type Error = ControlError;
+
+    fn try_from(wire: &WireMap) -> Result<Self, ControlError> {
+        let spaces = wire.spaces.iter().map(WireSpace::space);
+        Ok(SpaceMap {
             version: wire.version,
-            spaces: spaces.collect(),
+            spaces: spaces.collect::<Result<_, _>>()?,
             bootstrap: Some(OwnerId(wire.bootstrap)).filter(|owner| owner.0 > 0),
-        }
+        })
+    }
+}
+
+impl WireSpace {
+    fn space(&self) -> Result<(SpaceId, Space), ControlError> {
+        let id = SpaceId(self.space);
+        let distance = |metres: f32, what| {
+            let is_one = metres.is_finite() && metres >= 0.0;
+            let space = id;
+            is_one
+                .then_some(metres)
+                .ok_or(ControlError::Distance { space, what, metres })
+        };
+        let area = |cell: &WireCell| {
+            cell.area().ok_or(ControlError::Area {
+                space: id,
+                owner: OwnerId(cell.owner),
+            })
+        };
+        let space = Space {
+            cells: self.cells.iter().map(area).collect::<Result<_, _>>()?,
+            aoi_radius: distance(self.aoi_radius, "radius of interest")?,
+            aoi_hysteresis: distance(self.aoi_hysteresis, "hysteresis of interest")?,
+            ghost_distance: distance(self.ghost_distance, "ghost distance")?,
+        };
+        Ok((id, space))
+    }
+}
+
+impl WireCell {
+    /// `None` unless it holds a place: comparing with an edge that is no number finds none.
+    fn area(&self) -> Option<CellArea> {
+        let area = CellArea {
+            owner: OwnerId(self.owner),
+            west: self.west,
+            east: self.east,
+            south: self.south,
+            north: self.north,
+        };
+        (area.west < area.east && area.south < area.north).then_some(area)
     }
 }

@@ -243,7 +243,7 @@ impl Leader {
             .collect();
         let map = match grants.read_map().await? {
             Some(bytes) => control::decode::<WireMap>(&bytes)
-                .map(|wire| SpaceMap::from(&wire))
+                .and_then(|wire| SpaceMap::try_from(&wire))
                 .unwrap_or_else(|error| {
                     tracing::error!(%error, "the stored map cannot be read and is drawn anew");
                     SpaceMap::default()

@@ -274,8 +274,10 @@ where
             }
         };
         self.enter(CourseStage::of_number(orders.stage));
-        if let Some(map) = &orders.map {
-            self.map = SpaceMap::from(map);
+        match orders.map.as_ref().map(SpaceMap::try_from) {
+            Some(Ok(map)) => self.map = map,
+            Some(Err(error)) => tracing::error!(%error, "the director's map is none; the one before it is kept"),
+            None => {}
         }
         let granted: BTreeMap<OwnerId, &GrantOrder> = orders
             .grants

@@ -134,8 +134,9 @@ impl<'s> Reading<'s> {
                 continue;
             };
             if let (Some(radius), Some(hysteresis)) = (self.distance(radius, 0.0), self.distance(hyst, 0.0)) {
-                let radius = inner + radius;
-                inner = radius + hysteresis;
+                // Of distances that are numbers the sum may be none.
+                let radius = (inner + radius).min(f32::MAX);
+                inner = (radius + hysteresis).min(f32::MAX);
                 let level = LodLevel {
                     label: label.to_owned(),
                     radius,

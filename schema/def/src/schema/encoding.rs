@@ -81,6 +81,9 @@ pub enum SchemaProblem {
     /// A reference to a type or level that is not there.
     #[error("a reference to {0} that is not there")]
     Dangling(&'static str),
+    /// A distance that is no number, without end, or below zero.
+    #[error("{0} that is no distance")]
+    Distance(&'static str),
     /// Bytes follow.
     #[error("something follows the schema")]
     Trailing,
@@ -384,8 +387,8 @@ impl Input<'_> {
         let lod_levels = self.list("levels of detail", u8::MAX.into(), |input| {
             Ok(LodLevel {
                 label: input.name()?,
-                radius: input.f32()?,
-                hysteresis: input.f32()?,
+                radius: input.distance("a level's radius")?,
+                hysteresis: input.distance("a level's hysteresis")?,
             })
         })?;
         let has_level = |level: u8| usize::from(level) < lod_levels.len();
@@ -414,7 +417,7 @@ impl Input<'_> {
                     latest_only: input.bool()?,
                 })
             })?,
-            appeal_radius: self.f32()?,
+            appeal_radius: self.distance("an appeal radius")?,
             manual_aoi: self.bool()?,
             tables: Tables::default(),
         })
@@ -423,7 +426,7 @@ impl Input<'_> {
     fn reach(&mut self) -> Read<Reach> {
         match self.u8()? {
             0 => Ok(Reach::Never),
-            1 => Ok(Reach::Within(self.f32()?)),
+            1 => Ok(Reach::Within(self.distance("a volatile distance")?)),
             2 => Ok(Reach::Always),
             other => Err(SchemaProblem::Code(other, "a volatile distance")),
         }
@@ -488,7 +491,7 @@ impl Input<'_> {
             2 => Exposure::AllClients,
             other => return Err(SchemaProblem::Code(other, "an exposure")),
         };
-        let detail_distance = self.option(Self::f32)?;
+        let detail_distance = self.option(|input| input.distance("a detail distance"))?;
         let flags = self.u8()?;
         if flags >= 1 << 2 {
             return Err(SchemaProblem::Code(flags, "method flags"));
@@ -664,8 +667,14 @@ impl Input<'_> {
         self.take().map(u32::from_le_bytes)
     }
 
-    fn f32(&mut self) -> Read<f32> {
-        self.take().map(f32::from_le_bytes)
+    /// Metres, 0 or more.
+    fn distance(&mut self, what: &'static str) -> Read<f32> {
+        let metres = self.take().map(f32::from_le_bytes)?;
+        if metres.is_finite() && metres >= 0.0 {
+            Ok(metres)
+        } else {
+            Err(SchemaProblem::Distance(what))
+        }
     }
 
     fn take<const N: usize>(&mut self) -> Read<[u8; N]> {
