@@ -9,7 +9,8 @@ mod support;
 use std::{collections::BTreeSet, fmt::Write, fs, net::SocketAddr, path::PathBuf};
 
 use annals_ids::{
-    CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
+    CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, SpaceId, Tick,
+    TypeId,
 };
 use annals_wire::client::{
     Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest,
@@ -243,6 +244,13 @@ fn view_items() -> Vec<(&'static str, ViewItem)> {
                 entity,
                 position,
                 direction,
+            },
+        ),
+        (
+            "view: space",
+            ViewItem::Space {
+                entity,
+                space: SpaceId(300),
             },
         ),
     ]

@@ -123,7 +123,11 @@ impl Line {
             Event::Lost(reason) => Line::Lost(reason.to_string()),
             Event::Ended(EndReason::Left) => return None,
             Event::Ended(reason) => Line::Ended(reason.to_string()),
-            Event::Placed { .. } | Event::CallRefused { .. } | Event::CallsLost { .. } | Event::RateWarned => {
+            Event::Placed { .. }
+            | Event::SpaceEntered { .. }
+            | Event::CallRefused { .. }
+            | Event::CallsLost { .. }
+            | Event::RateWarned => {
                 return None;
             }
         })

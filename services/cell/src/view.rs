@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use annals_def::Volatile;
 use annals_event::Body;
-use annals_ids::{EntityId, HistoryNumber, Part, Position, Tick};
+use annals_ids::{EntityId, HistoryNumber, Part, Position, SpaceId, Tick};
 use annals_node::{Eyes, Frames, Showing, shown_upto, time::Mono};
 use annals_wire::client::{Move, Moves, ViewItem};
 
@@ -33,6 +33,8 @@ pub(crate) struct View {
     is_open: bool,
     /// What the client has.
     glimpses: BTreeMap<EntityId, Glimpse>,
+    /// The space that the client was told its entity is in.
+    space: Option<SpaceId>,
     begun: Mono,
     /// When the last frame was made.
     spoke: Mono,
@@ -75,6 +77,7 @@ impl View {
             frames: Frames::new(Part::Cell, number),
             is_open: false,
             glimpses: known.iter().map(|&(entity, upto)| (entity, glimpse(upto))).collect(),
+            space: None,
             begun: now,
             spoke: now,
         }
@@ -127,8 +130,15 @@ impl View {
             return;
         };
         let (beat, place) = (scene.sampling.beat(), actor.whereabouts.place);
+        let space = (eyes == Eyes::Own && self.space != Some(place.space)).then_some(place.space);
+        if space.is_some() && self.space.is_some() {
+            self.leave_others(entity, sights);
+        }
+        self.space = space.or(self.space);
+        let space = space.map(|space| ViewItem::Space { entity, space });
         let Some(glimpse) = self.glimpses.get_mut(&entity) else {
             enter(&showing, actor, &mut sights.items);
+            sights.items.extend(space);
             let glimpse = Glimpse {
                 upto: actor.history,
                 placed: Some(beat),
@@ -136,6 +146,7 @@ impl View {
             self.glimpses.insert(entity, glimpse);
             return;
         };
+        sights.items.extend(space);
         let jumped = catch_up(&showing, actor, &mut glimpse.upto, &mut sights.items);
         let moved = match eyes {
             Eyes::Own => jumped || own.displaced,
@@ -161,6 +172,16 @@ impl View {
                 direction: place.direction,
             });
         }
+    }
+
+    /// The client's entity is in another space now: whoever was around it is out of view.
+    fn leave_others(&mut self, own: EntityId, sights: &mut Sights) {
+        self.glimpses.retain(|&entity, _| {
+            if entity != own {
+                sights.items.push(ViewItem::Leave { entity });
+            }
+            entity == own
+        });
     }
 
     /// Puts movements into datagrams.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use annals_def::{Change, Replaced, Value};
 use annals_ids::{
-    CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, MemberId, Part, Position, SessionId, TypeId,
+    CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, TypeId,
 };
 use annals_wire::client::{CallRefusal, CloseReason, LoginAnswer, LoginRefusal, LoginRequest, Rejection};
 use thiserror::Error;
@@ -157,6 +157,14 @@ pub enum Event {
         position: Position,
         /// Looking where.
         direction: Direction,
+    },
+    /// The client's own entity is in this space: told once it is known, and when it is another one. Everybody else has left
+    /// the view before that.
+    SpaceEntered {
+        /// Which entity.
+        entity: EntityId,
+        /// Which space.
+        space: SpaceId,
     },
     /// A call was taken but not run.
     CallRefused {

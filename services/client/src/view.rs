@@ -6,7 +6,7 @@ use std::{
 };
 
 use annals_def::{Change, DataType, EntityType, Schema, Value, apply};
-use annals_ids::{Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, Tick, TypeId};
+use annals_ids::{Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, SpaceId, Tick, TypeId};
 use annals_wire::client::{
     ClientMember, MAX_STAMPS, Moves, Shown, ShownReader, Stamps, ViewFrame, ViewItem, args_hash, change_hash,
     property_hash, read_properties,
@@ -95,6 +95,8 @@ pub struct Seen {
     pub type_id: TypeId,
     /// Where it is and where it looks; `None` for a base part.
     pub place: Option<(Position, Direction)>,
+    /// In which space it is; known of the client's own entity, and so of all in the cell's view.
+    pub space: Option<SpaceId>,
     /// The history number up to which it was shown.
     pub upto: HistoryNumber,
     /// By client number, all properties that any client sees of the type; those that this view does not show hold their
@@ -108,6 +110,7 @@ impl Seen {
         Self {
             type_id: entity_type.id,
             place,
+            space: None,
             upto: HistoryNumber(0),
             properties: defaults(entity_type),
             placed_at: tick,
@@ -283,6 +286,13 @@ impl View {
                     position,
                     direction,
                 });
+                Ok(())
+            }
+            ViewItem::Space { entity, space } => {
+                let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
+                if seen.space.replace(space) != Some(space) {
+                    events.push_back(Event::SpaceEntered { entity, space });
+                }
                 Ok(())
             }
             ViewItem::Refresh {

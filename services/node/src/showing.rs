@@ -295,6 +295,6 @@ pub fn shown_upto(items: &[ViewItem]) -> Option<HistoryNumber> {
 fn item_length(item: &ViewItem) -> usize {
     match item {
         ViewItem::Refresh { properties: bytes, .. } | ViewItem::Update { events: bytes, .. } => 32 + bytes.len(),
-        ViewItem::Enter { .. } | ViewItem::Leave { .. } | ViewItem::Placed { .. } => 32,
+        ViewItem::Enter { .. } | ViewItem::Leave { .. } | ViewItem::Placed { .. } | ViewItem::Space { .. } => 32,
     }
 }

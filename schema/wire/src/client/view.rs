@@ -6,7 +6,7 @@
 use std::f32::consts::TAU;
 
 use annals_event::{Malformed, Reader, put_bytes, put_number};
-use annals_ids::{Direction, EntityId, HistoryNumber, Part, Position, Tick, TypeId};
+use annals_ids::{Direction, EntityId, HistoryNumber, Part, Position, SpaceId, Tick, TypeId};
 
 use super::{
     MAX_DATAGRAM,
@@ -69,6 +69,13 @@ pub enum ViewItem {
         /// Events as [`ShownWriter`](super::ShownWriter) writes them, above `from` and up to `upto`. Numbers that are missing
         /// concern others.
         events: Vec<u8>,
+    },
+    /// The client's own entity is in this space, and so is whoever is in the view.
+    Space {
+        /// Which entity.
+        entity: EntityId,
+        /// Which space.
+        space: SpaceId,
     },
     /// It was put somewhere, or its movements are not volatile. For the client's own entity: it has to stand there.
     Placed {
@@ -151,7 +158,8 @@ impl ViewItem {
             | ViewItem::Leave { entity }
             | ViewItem::Refresh { entity, .. }
             | ViewItem::Update { entity, .. }
-            | ViewItem::Placed { entity, .. } => *entity,
+            | ViewItem::Placed { entity, .. }
+            | ViewItem::Space { entity, .. } => *entity,
         }
     }
 
@@ -162,6 +170,7 @@ impl ViewItem {
             ViewItem::Refresh { .. } => 3,
             ViewItem::Update { .. } => 4,
             ViewItem::Placed { .. } => 5,
+            ViewItem::Space { .. } => 6,
         });
         put_entity(out, self.entity());
         match self {
@@ -184,6 +193,7 @@ impl ViewItem {
             ViewItem::Placed {
                 position, direction, ..
             } => put_place(out, *position, *direction),
+            ViewItem::Space { space, .. } => put_number(out, u64::from(space.0)),
         }
     }
 
@@ -212,6 +222,10 @@ impl ViewItem {
                     direction,
                 })
             }
+            6 => Ok(ViewItem::Space {
+                entity,
+                space: SpaceId(reader.narrow("space")?),
+            }),
             _ => Err(wrong),
         }
     }

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use annals_def::Dice;
 use annals_event::Malformed;
 use annals_ids::{
-    CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
+    CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, SpaceId, Tick,
+    TypeId,
 };
 use annals_wire::client::{
     Call, CallRefusal, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved, Moves,
@@ -323,7 +324,7 @@ fn view_frame(dice: &mut Dice<'_>) -> ViewFrame {
 
 fn view_item(dice: &mut Dice<'_>) -> ViewItem {
     let entity = entity(dice);
-    match dice() % 6 {
+    match dice() % 7 {
         0 => ViewItem::Enter {
             entity,
             type_id: TypeId(small(dice)),
@@ -334,6 +335,10 @@ fn view_item(dice: &mut Dice<'_>) -> ViewItem {
             entity,
             upto: HistoryNumber(ordinal(dice)),
             properties: bytes(dice),
+        },
+        4 => ViewItem::Space {
+            entity,
+            space: SpaceId(small(dice).into()),
         },
         3 => ViewItem::Placed {
             entity,

@@ -288,7 +288,7 @@ impl Player {
                 }
                 self.has.as_mut().expect("it was entered").1 = upto;
             }
-            ViewItem::Placed { .. } => panic!("a base part stands nowhere"),
+            ViewItem::Placed { .. } | ViewItem::Space { .. } => panic!("a base part stands nowhere"),
         }
     }
 

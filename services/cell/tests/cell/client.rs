@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use annals_def::{EntityType, Schema, Value, apply};
-use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, Tick, TypeId};
+use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, Tick, TypeId};
 use annals_node::time::Mono;
 use annals_wire::client::{
     ClientMember, Shown, ShownReader, ToClient, ToClientDatagram, ViewFrame, ViewItem, read_properties,
@@ -30,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) refreshes: usize,
     /// Counts its movements.
     pub(crate) moved: u64,
+    /// In which space its entity is, as it was told.
+    pub(crate) space: Option<SpaceId>,
 }
 
 /// What it has of one entity.
@@ -56,6 +58,7 @@ impl Client {
             items: Vec::new(),
             refreshes: 0,
             moved: 0,
+            space: None,
         }
     }
 
@@ -147,6 +150,16 @@ impl Client {
                     seen.change(&entity_type, &event);
                     self.shown.push((entity, number, event));
                 }
+            }
+            ViewItem::Space { entity, space } => {
+                assert_eq!(entity, self.entity, "only of its own entity a client is told the space");
+                assert!(self.known.contains_key(&entity), "it is there");
+                let before = self.space.replace(space);
+                let alone = self.known.len() == 1;
+                assert!(
+                    before.is_none_or(|before| before == space) || alone,
+                    "others left the view before"
+                );
             }
             ViewItem::Placed { entity, position, .. } => {
                 let seen = self.known.get_mut(&entity).expect("what is placed is there");

@@ -29,6 +29,7 @@ fn told(world: &World, session: u64, entity: EntityId) -> Vec<&'static str> {
             ViewItem::Refresh { .. } => "refresh",
             ViewItem::Update { .. } => "update",
             ViewItem::Placed { .. } => "placed",
+            ViewItem::Space { .. } => "space",
         })
         .collect()
 }
