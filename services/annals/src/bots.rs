@@ -9,7 +9,6 @@ mod repertoire;
 mod report;
 mod session;
 mod trader;
-mod walk;
 
 use std::{
     collections::BTreeSet,
@@ -23,6 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use annals_client::walk::REACH;
 use annals_client::{Trust, client_endpoint};
 use annals_def::Schema;
 use thiserror::Error;
@@ -30,7 +30,6 @@ use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use crate::progress::Progress;
 pub use report::{BotReport, BotsReport, Driven, Gap, Interruption, Recovery, TradeEnd};
-pub use walk::REACH;
 
 /// Log-ins per second: with many at once handshakes are lost and tried again, which takes longer.
 pub const LOG_INS_PER_SECOND: u32 = 30;

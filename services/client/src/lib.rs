@@ -15,6 +15,7 @@ mod shell;
 mod trust;
 pub mod typed;
 mod view;
+pub mod walk;
 
 pub use callbacks::{Callbacks, Changed, NoSuchProperty};
 pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};

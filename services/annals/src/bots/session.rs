@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What};
+use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What, walk::Walk};
 use annals_def::Value;
 use annals_ids::{EntityId, MemberId, Part, Position, TypeId};
 use annals_wire::client::LoginRefusal;
@@ -22,7 +22,6 @@ use super::{
     repertoire::{Planned, Repertoire},
     report::{Driven, Interruption},
     trader::{TRADER, Trader},
-    walk::Walk,
 };
 use crate::showings::Line;
 
