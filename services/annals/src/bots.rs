@@ -1,6 +1,6 @@
 //! Bots: players that log in over the real transport, play any world, and write down what they were shown.
 //!
-//! A bot knows nothing but the schema. It walks to and fro, calls every exposed method of whatever it controls in turn with
+//! A bot knows nothing but the schema. It moves as people do ([`annals_client::walk`]), calls every exposed method of whatever it controls in turn with
 //! generated arguments, those of others in view now and then, and speaks where the world has a method for it. It resumes by
 //! itself, as every client does. What it was shown goes into a file of its own ([`crate::showings`]), for the checker.
 
