@@ -17,6 +17,13 @@ impl Position {
     pub fn is_finite(self) -> bool {
         self.x.is_finite() && self.y.is_finite() && self.z.is_finite()
     }
+
+    /// How far another position is away, metres; infinite where that is more than can be told.
+    #[must_use]
+    pub fn distance(self, other: Self) -> f32 {
+        let (dx, dy, dz) = (self.x - other.x, self.y - other.y, self.z - other.z);
+        (dx * dx + dy * dy + dz * dz).sqrt()
+    }
 }
 
 /// A direction, radians.

@@ -9,8 +9,10 @@
 //! some history number is told what came after it. So nothing that is lost on the way, skipped or repeated needs a path of
 //! its own.
 
+mod budget;
 mod existence;
 mod ghosts;
+mod glimpse;
 mod handover;
 mod haunts;
 mod input;

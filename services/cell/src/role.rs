@@ -1,6 +1,9 @@
 //! The cell's part in the core contract: one place from which everything it hears goes where it belongs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
+};
 
 use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, Tick};
@@ -9,6 +12,7 @@ use annals_space::Interest;
 use annals_wire::bus::{GhostMessage, Message, ViewMessage};
 
 use crate::{
+    budget::Budget,
     ghosts::{Ghosts, Hearing, Lack, Moment},
     handover::Handover,
     haunts::Haunts,
@@ -38,6 +42,8 @@ pub struct CellRole {
     pub(crate) interest: Interest,
     pub(crate) witnesses: BTreeMap<EntityId, Witness>,
     pub(crate) news: News,
+    /// What a client is shown at most, bits per second.
+    pub(crate) downstream: Option<NonZeroU32>,
     /// Whether no entity is taken in any more.
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
@@ -49,7 +55,7 @@ impl CellRole {
     pub fn take_over(state: &OwnerState, now: Mono) -> Self {
         let witnesses = state.entities.iter().filter_map(|(entity, image)| {
             let place = image.cell().map(|cell| cell.place);
-            Some((*entity, Witness::new(image.client?, now, place)))
+            Some((*entity, Witness::new(image.client?, Budget::new(None), now, place)))
         });
         Self {
             territory: Territory::unknown(state.owner),
@@ -60,9 +66,19 @@ impl CellRole {
             interest: Interest::default(),
             witnesses: witnesses.collect(),
             news: News::default(),
+            downstream: None,
             closing: false,
             counters: Counters::default(),
         }
+    }
+
+    /// The same role, that shows each client at most so many bits per second.
+    #[must_use]
+    pub fn with_downstream(mut self, bits: NonZeroU32) -> Self {
+        self.downstream = Some(bits);
+        let witnesses = self.witnesses.values_mut();
+        witnesses.for_each(|witness| witness.limit(Budget::new(self.downstream)));
+        self
     }
 
     /// What happened here since the take-over.

@@ -41,10 +41,10 @@ impl Whereabouts {
         }
     }
 
-    /// Whether it is to be told at this beat.
-    pub(crate) fn is_news(&self, beat: u64) -> bool {
+    /// The newest beat at which there was something to be told of it: its last movement, or that it still stands there.
+    pub(crate) fn news(&self, beat: u64) -> u64 {
         let rest = beat.saturating_sub(self.since);
-        rest.is_multiple_of(SECOND) && rest <= REPEATS * SECOND
+        self.since + (rest / SECOND).min(REPEATS) * SECOND
     }
 }
 

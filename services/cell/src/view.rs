@@ -1,21 +1,17 @@
 //! What one client is shown of everything around its entity, as frames (rule V3).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
-use annals_def::Volatile;
-use annals_event::Body;
-use annals_ids::{EntityId, HistoryNumber, Part, Position, SpaceId, Tick};
-use annals_node::{Eyes, Frames, Showing, shown_upto, time::Mono};
+use annals_ids::{EntityId, HistoryNumber, Part, SpaceId, Tick};
+use annals_node::{Frames, time::Mono};
+use annals_space::PriorityQueue;
 use annals_wire::client::{Move, Moves, ViewItem};
 
 use crate::{
+    budget::Budget,
+    glimpse::{self, Glimpse, Had, Own, Sights, distance},
     presence::{Actor, Cast, Scene},
-    sampling::Whereabouts,
 };
-
-/// A client that has seen nothing of an entity for so many history numbers, because all concerned others, is told that
-/// time has passed, so that its stamp does not fall out of the history that is kept. Half of that history.
-const QUIET: u64 = annals_event::HISTORY_KEPT as u64 / 2;
 
 /// How long entities that a client knows, and this owner does not yet, stay in a view that has just begun: after a
 /// take-over it takes a second or two until the neighbours have been heard.
@@ -31,55 +27,54 @@ pub(crate) struct View {
     frames: Frames,
     /// Whether the client was told that it has begun.
     is_open: bool,
-    /// What the client has.
-    glimpses: BTreeMap<EntityId, Glimpse>,
+    /// What the client has of its own entity.
+    own: Option<Had>,
+    /// Everybody else in view, ascending by entity.
+    glimpses: Vec<Glimpse>,
+    queue: PriorityQueue,
     /// The space that the client was told its entity is in.
     space: Option<SpaceId>,
     begun: Mono,
     /// When the last frame was made.
     spoke: Mono,
+    /// Empty between ticks: the vectors in which the next `glimpses` and the order of turns are made.
+    spare: Vec<Glimpse>,
+    due: Vec<Due>,
 }
 
-/// What a client has of one entity.
+/// Somebody whose turn it is.
 #[derive(Clone, Copy, Debug)]
-struct Glimpse {
-    /// The history number up to which it was shown it.
-    upto: HistoryNumber,
-    /// The beat at which it was told for certain where it is; `None` if it was not in this view.
-    placed: Option<u64>,
-}
-
-/// The entity whose client looks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Own {
-    /// Which entity.
-    pub(crate) entity: EntityId,
-    /// Whether it was moved by somebody else than its client.
-    pub(crate) displaced: bool,
-    /// Where it is.
-    pub(crate) position: Option<Position>,
-}
-
-/// What there is to be told to a client.
-#[derive(Debug, Default)]
-pub(crate) struct Sights {
-    /// What must arrive.
-    pub(crate) items: Vec<ViewItem>,
-    /// What is only worth having now.
-    pub(crate) moves: Vec<Move>,
+struct Due {
+    priority: f64,
+    /// Metres.
+    away: f32,
+    /// Its place among the glimpses.
+    at: usize,
 }
 
 impl View {
-    /// Begins a view of a client that has what `known` says.
-    pub(crate) fn begin(number: u64, known: &[(EntityId, HistoryNumber)], now: Mono) -> Self {
-        let glimpse = |upto| Glimpse { upto, placed: None };
+    /// Begins a view of the client of `own`, who has what `known` says, ascending.
+    pub(crate) fn begin(number: u64, own: EntityId, known: &[(EntityId, HistoryNumber)], now: Mono) -> Self {
+        let queue = PriorityQueue::default();
+        let had = |upto| Some(Had { upto, told: None });
+        let glimpse = |&(entity, upto): &(EntityId, HistoryNumber)| Glimpse {
+            entity,
+            priority: queue.enter(),
+            had: had(upto),
+        };
+        let others = known.iter().filter(|(entity, _)| *entity != own);
+        let known_own = known.iter().find(|(entity, _)| *entity == own);
         Self {
             frames: Frames::new(Part::Cell, number),
             is_open: false,
-            glimpses: known.iter().map(|&(entity, upto)| (entity, glimpse(upto))).collect(),
+            own: known_own.and_then(|(_, upto)| had(*upto)),
+            glimpses: others.map(glimpse).collect(),
+            queue,
             space: None,
             begun: now,
             spoke: now,
+            spare: Vec::new(),
+            due: Vec::new(),
         }
     }
 
@@ -93,95 +88,124 @@ impl View {
         now.since(self.begun) <= SETTLING
     }
 
-    /// The entities that the client has.
+    /// The entities around its own that the client has.
     pub(crate) fn known(&self) -> impl Iterator<Item = EntityId> {
-        self.glimpses.keys().copied()
+        let known = self.glimpses.iter().filter(|glimpse| glimpse.had.is_some());
+        known.map(|glimpse| glimpse.entity)
     }
 
-    /// What the client is to be told so that it has all of `target`, which ascends, and nothing else.
-    pub(crate) fn show(&mut self, scene: &Scene<'_>, cast: &Cast<'_>, own: Own, target: &[EntityId]) -> Sights {
-        let settling = self.is_settling(scene.desk.now().mono);
+    /// What the client is to be told at a tick, given who is around its entity, ascending: of its own entity, of who has
+    /// left, and of the others as far as the budget goes, each when its turn comes.
+    pub(crate) fn show(
+        &mut self,
+        scene: &Scene<'_>,
+        cast: &Cast<'_>,
+        own: Own,
+        around: &[EntityId],
+        budget: &Budget,
+    ) -> Sights {
         let mut sights = Sights::default();
-        self.glimpses.retain(|&entity, _| {
-            let stays = target.binary_search(&entity).is_ok() || (settling && scene.presence(entity).is_none());
-            if !stays {
-                sights.items.push(ViewItem::Leave { entity });
-            }
-            stays
-        });
-        for &entity in target {
-            if let Some(actor) = cast.get(entity) {
-                self.show_one(scene, own, (entity, actor), &mut sights);
-            }
+        if let Some(actor) = cast.get(own.entity) {
+            self.show_own(scene, own, actor, &mut sights);
         }
+        self.meet(scene, around, &mut sights);
+        self.take_turns(scene, cast, own, budget, &mut sights);
         sights
     }
 
-    /// What the client is to be told of one entity that it has, or is to have.
-    pub(crate) fn show_one(
-        &mut self,
-        scene: &Scene<'_>,
-        own: Own,
-        (entity, actor): (EntityId, &Actor<'_>),
-        sights: &mut Sights,
-    ) {
-        let eyes = if entity == own.entity { Eyes::Own } else { Eyes::Others };
-        let Some(showing) = Showing::new(scene.desk.schema(), entity, actor.entity_type.id, eyes) else {
-            return;
-        };
-        let (beat, place) = (scene.sampling.beat(), actor.whereabouts.place);
-        let space = (eyes == Eyes::Own && self.space != Some(place.space)).then_some(place.space);
-        if space.is_some() && self.space.is_some() {
-            self.leave_others(entity, sights);
+    /// What the client is to be told of its own entity.
+    pub(crate) fn show_own(&mut self, scene: &Scene<'_>, own: Own, actor: &Actor<'_>, sights: &mut Sights) {
+        let (entity, space) = (own.entity, actor.whereabouts.place.space);
+        let (is_known, before) = (self.own.is_some(), self.space.replace(space));
+        if before.is_some_and(|before| before != space) {
+            self.leave_others(sights);
         }
-        self.space = space.or(self.space);
-        let space = space.map(|space| ViewItem::Space { entity, space });
-        let Some(glimpse) = self.glimpses.get_mut(&entity) else {
-            enter(&showing, actor, &mut sights.items);
-            sights.items.extend(space);
-            let glimpse = Glimpse {
-                upto: actor.history,
-                placed: Some(beat),
-            };
-            self.glimpses.insert(entity, glimpse);
-            return;
-        };
-        sights.items.extend(space);
-        let jumped = catch_up(&showing, actor, &mut glimpse.upto, &mut sights.items);
-        let moved = match eyes {
-            Eyes::Own => jumped || own.displaced,
-            Eyes::Others => {
-                let untold = glimpse.placed.is_none_or(|told| told < actor.whereabouts.since);
-                // Where movements are worth only having now they are told as such; those of others for certain.
-                jumped || glimpse.placed.is_none() || (untold && !actor.entity_type.volatile.is_any())
-            }
-        };
-        if moved {
-            sights.items.push(ViewItem::Placed {
-                entity,
-                position: place.position,
-                direction: place.direction,
-            });
-        }
-        if moved || glimpse.placed.is_none() {
-            glimpse.placed = Some(beat);
-        } else if eyes == Eyes::Others && actor.is_acknowledged && is_seen_moving(actor, beat, own.position) {
-            sights.moves.push(Move {
-                entity,
-                position: place.position,
-                direction: place.direction,
-            });
-        }
+        let told = (before != Some(space)).then_some(ViewItem::Space { entity, space });
+        let (first, last) = if is_known { (told, None) } else { (None, told) };
+        sights.items.extend(first);
+        glimpse::show(&mut self.own, scene, own, (entity, actor), sights);
+        sights.items.extend(last);
     }
 
     /// The client's entity is in another space now: whoever was around it is out of view.
-    fn leave_others(&mut self, own: EntityId, sights: &mut Sights) {
-        self.glimpses.retain(|&entity, _| {
-            if entity != own {
+    fn leave_others(&mut self, sights: &mut Sights) {
+        let known = self.glimpses.drain(..).filter(|glimpse| glimpse.had.is_some());
+        let left = known.map(|Glimpse { entity, .. }| ViewItem::Leave { entity });
+        sights.items.extend(left);
+    }
+
+    /// Takes in who is around, and tells who has left.
+    fn meet(&mut self, scene: &Scene<'_>, around: &[EntityId], sights: &mut Sights) {
+        let settling = self.is_settling(scene.desk.now().mono);
+        let is_same = self
+            .glimpses
+            .iter()
+            .map(|glimpse| glimpse.entity)
+            .eq(around.iter().copied());
+        if is_same {
+            return;
+        }
+        let (queue, next) = (&self.queue, &mut self.spare);
+        let mut known = self.glimpses.drain(..).peekable();
+        let mut dismiss = |glimpse: Glimpse, next: &mut Vec<Glimpse>| {
+            if settling && scene.presence(glimpse.entity).is_none() {
+                next.push(glimpse);
+            } else if glimpse.had.is_some() {
+                let entity = glimpse.entity;
                 sights.items.push(ViewItem::Leave { entity });
             }
-            entity == own
+        };
+        for &entity in around {
+            while let Some(glimpse) = known.next_if(|glimpse| glimpse.entity < entity) {
+                dismiss(glimpse, next);
+            }
+            let new = || Glimpse {
+                entity,
+                priority: queue.enter(),
+                had: None,
+            };
+            next.push(known.next_if(|glimpse| glimpse.entity == entity).unwrap_or_else(new));
+        }
+        known.for_each(|glimpse| dismiss(glimpse, next));
+        std::mem::swap(&mut self.glimpses, &mut self.spare);
+    }
+
+    /// Tells of others, most urgent first.
+    fn take_turns(&mut self, scene: &Scene<'_>, cast: &Cast<'_>, own: Own, budget: &Budget, sights: &mut Sights) {
+        for (at, glimpse) in self.glimpses.iter().enumerate() {
+            if self.queue.is_due(&glimpse.priority)
+                && let Some(actor) = cast.get(glimpse.entity)
+            {
+                self.due.push(Due {
+                    priority: glimpse.priority.value(),
+                    away: distance(own.position, actor.whereabouts.place.position),
+                    at,
+                });
+            }
+        }
+        self.due.sort_unstable_by(|one, other| {
+            let by_priority = one.priority.total_cmp(&other.priority);
+            by_priority
+                .then(one.away.total_cmp(&other.away))
+                .then(one.at.cmp(&other.at))
         });
+        let mut left = false;
+        let (mut counted, mut bytes) = (sights.len(), sights.bytes_after((0, 0)));
+        for due in self.due.drain(..) {
+            left = !budget.allows(bytes);
+            if left {
+                break;
+            }
+            let glimpse = &mut self.glimpses[due.at];
+            if let Some(actor) = cast.get(glimpse.entity) {
+                glimpse::show(&mut glimpse.had, scene, own, (glimpse.entity, actor), sights);
+            }
+            self.queue.turn(&mut glimpse.priority, due.away);
+            bytes += sights.bytes_after(counted);
+            counted = sights.len();
+        }
+        let priorities = self.glimpses.iter().map(|glimpse| glimpse.priority.value());
+        self.queue.end_tick(priorities.min_by(f64::total_cmp), left);
     }
 
     /// Puts movements into datagrams.
@@ -203,71 +227,4 @@ impl View {
         self.is_open = true;
         self.frames.of(tick, items)
     }
-}
-
-/// Tells of an entity that the client did not have.
-fn enter(showing: &Showing<'_>, actor: &Actor<'_>, items: &mut Vec<ViewItem>) {
-    let (entity, place) = (showing.entity(), actor.whereabouts.place);
-    items.push(ViewItem::Enter {
-        entity,
-        type_id: showing.client_type(),
-        place: Some((place.position, place.direction)),
-    });
-    let properties = showing.properties(actor.presence.properties());
-    if actor.history != HistoryNumber(0) || !properties.is_empty() {
-        items.push(ViewItem::Refresh {
-            entity,
-            upto: actor.history,
-            properties,
-        });
-    }
-}
-
-/// Tells what happened since `upto`, or everything if that is not known any more. Returns whether the entity was put
-/// somewhere meanwhile.
-fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, upto: &mut HistoryNumber, items: &mut Vec<ViewItem>) -> bool {
-    let (newest, presence) = (actor.history, &actor.presence);
-    if newest == *upto {
-        return false;
-    }
-    let Some(events) = presence.since(*upto) else {
-        items.push(showing.refresh(newest, presence.properties()));
-        *upto = newest;
-        return true;
-    };
-    let happened = events.iter().filter_map(|(_, event)| *event);
-    let jumped = happened.into_iter().any(|event| matches!(event.body, Body::Moved(_)));
-    let shown = showing.update(*upto, events.into_iter());
-    if let Some(last) = shown_upto(&shown) {
-        *upto = last;
-    }
-    items.extend(shown);
-    if newest > *upto && (jumped || newest.0 - upto.0 >= QUIET) {
-        items.push(ViewItem::Update {
-            entity: showing.entity(),
-            from: *upto,
-            upto: newest,
-            events: Vec::new(),
-        });
-        *upto = newest;
-    }
-    jumped
-}
-
-/// Whether an entity has just moved and its movements are told so far away.
-fn is_seen_moving(actor: &Actor<'_>, beat: u64, from: Option<Position>) -> bool {
-    let Whereabouts { place, .. } = actor.whereabouts;
-    let is_covered = |from| covers(&actor.entity_type.volatile, distance(from, place.position));
-    actor.whereabouts.is_news(beat) && from.is_some_and(is_covered)
-}
-
-/// Whether movements are told to somebody so far away: all of it as soon as any part of it is.
-fn covers(volatile: &Volatile, distance: f32) -> bool {
-    [volatile.position, volatile.yaw, volatile.pitch, volatile.roll]
-        .iter()
-        .any(|reach| reach.covers(distance))
-}
-
-fn distance(one: Position, other: Position) -> f32 {
-    (one.x - other.x).abs().max((one.z - other.z).abs())
 }

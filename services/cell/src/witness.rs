@@ -14,9 +14,11 @@ use annals_wire::{
 };
 
 use crate::{
+    budget::Budget,
+    glimpse::{Own, Sights},
     presence::{Cast, Scene},
     role::CellRole,
-    view::{Own, Sights, View},
+    view::View,
 };
 
 /// How often a client that has not said what it has is asked for it: as often as it repeats what it says itself.
@@ -29,6 +31,7 @@ const NEAR: f32 = 20.0;
 #[derive(Debug)]
 pub(crate) struct Witness {
     client: ClientLink,
+    budget: Budget,
     view: Option<View>,
     /// What the client said it has, to begin a view with at the next tick.
     stamps: Option<Stamps>,
@@ -63,9 +66,10 @@ pub(crate) struct Letters {
 }
 
 impl Witness {
-    pub(crate) fn new(client: ClientLink, now: Mono, place: Option<Place>) -> Self {
+    pub(crate) fn new(client: ClientLink, budget: Budget, now: Mono, place: Option<Place>) -> Self {
         Self {
             client,
+            budget,
             view: None,
             stamps: None,
             ask: now,
@@ -77,6 +81,11 @@ impl Witness {
 
     pub(crate) fn client(&self) -> ClientLink {
         self.client
+    }
+
+    /// Shows no more than that.
+    pub(crate) fn limit(&mut self, budget: Budget) {
+        self.budget = budget;
     }
 
     /// Asks the client what it has, at once.
@@ -104,7 +113,7 @@ impl Witness {
     ) -> Letters {
         let now = scene.desk.now().mono;
         if let Some(Stamps { view, known }) = self.stamps.take() {
-            self.view = Some(View::begin(view, &known, now));
+            self.view = Some(View::begin(view, entity, &known, now));
         }
         let own = self.own(scene, entity);
         let Some(view) = &mut self.view else {
@@ -116,16 +125,14 @@ impl Witness {
                 interest.keep(entity, known);
             });
         }
-        let mut target: Vec<EntityId> = interest.seen(entity).to_vec();
-        if let Err(at) = target.binary_search(&entity) {
-            target.insert(at, entity);
-        }
-        let Sights { items, moves } = view.show(scene, cast, own, &target);
+        self.budget.refill();
+        let Sights { items, moves } = view.show(scene, cast, own, interest.seen(entity), &self.budget);
         let mut letters = self.letters(scene, entity, items);
         letters.datagrams = self
             .view
             .as_ref()
             .map_or_else(Vec::new, |view| view.datagrams(scene.sampling.tick(), moves));
+        self.budget.spend(letters.datagrams.iter().map(Vec::len).sum());
         letters
     }
 
@@ -134,7 +141,7 @@ impl Witness {
         let own = self.own(scene, entity);
         let (view, actor) = (self.view.as_mut()?, scene.actor(entity)?);
         let mut sights = Sights::default();
-        view.show_one(scene, own, (entity, &actor), &mut sights);
+        view.show_own(scene, own, &actor, &mut sights);
         (!sights.items.is_empty()).then(|| self.letters(scene, entity, sights.items))
     }
 
@@ -157,6 +164,7 @@ impl Witness {
             .view
             .as_mut()
             .map_or_else(Vec::new, |view| view.frames(now, tick, items));
+        self.budget.spend(frames.iter().map(Vec::len).sum());
         Letters {
             client: self.client,
             frames,
@@ -197,8 +205,8 @@ impl Witness {
     /// interest.
     fn believes(&mut self, position: Position) -> bool {
         let Some(put) = &mut self.put else { return true };
-        let from_there = distance(position, put.to);
-        let believed = from_there <= NEAR || put.from.is_some_and(|from| from_there < distance(position, from));
+        let from_there = position.distance(put.to);
+        let believed = from_there <= NEAR || put.from.is_some_and(|from| from_there < position.distance(from));
         put.from.get_or_insert(position);
         if believed {
             self.put = None;
@@ -228,7 +236,8 @@ impl CellRole {
         let known = self.witnesses.get(&entity).map(Witness::client);
         match client {
             Some(client) if known != Some(client) => {
-                let witness = Witness::new(client, desk.now().mono, desk.place(entity));
+                let budget = Budget::new(self.downstream);
+                let witness = Witness::new(client, budget, desk.now().mono, desk.place(entity));
                 self.witnesses.insert(entity, witness);
             }
             Some(_) => {}
@@ -358,9 +367,4 @@ fn spot(place: &Place) -> Spot {
         space: place.space,
         position: place.position,
     }
-}
-
-fn distance(one: Position, other: Position) -> f32 {
-    let (dx, dy, dz) = (one.x - other.x, one.y - other.y, one.z - other.z);
-    (dx * dx + dy * dy + dz * dz).sqrt()
 }

@@ -429,13 +429,19 @@ mod tests {
             };
             assert!(speeds.contains(&speed), "{gait:?}: {speed} m/s");
             // Ways wind; who fights turns on the spot again and again, and no horse does.
-            assert!(f64::from(straight) < steps * 0.5, "{gait:?}: {straight} straight steps of {steps}");
+            assert!(
+                f64::from(straight) < steps * 0.5,
+                "{gait:?}: {straight} straight steps of {steps}"
+            );
             let quick = match gait {
                 Gait::Idle | Gait::Walking => 0.02..0.15,
                 Gait::Fighting => 0.15..1.0,
                 Gait::Riding => 0.0..0.001,
             };
-            assert!(quick.contains(&(f64::from(turns) / steps)), "{gait:?}: {turns} of {steps}");
+            assert!(
+                quick.contains(&(f64::from(turns) / steps)),
+                "{gait:?}: {turns} of {steps}"
+            );
         }
     }
 

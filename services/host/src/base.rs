@@ -73,7 +73,7 @@ pub async fn run(
     let trade = Trade {
         behaviour,
         durability,
-        make: BaseRole::take_over,
+        make: Arc::new(BaseRole::take_over),
         map: BaseInput::Map,
         address,
     };

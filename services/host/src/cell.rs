@@ -1,6 +1,6 @@
 //! The cell service: holds cell owners.
 
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
 use annals_cell::{CellInput, CellRole};
 use annals_def::Schema;
@@ -24,7 +24,7 @@ pub enum CellError {
     Listen(#[from] async_nats::SubscribeError),
 }
 
-/// Runs the service until the process is asked to stop.
+/// Runs the service until the process is asked to stop. Each client is shown at most `downstream` bits per second.
 ///
 /// # Errors
 /// When it cannot join its realm.
@@ -33,6 +33,7 @@ pub async fn run(
     schema: Arc<Schema>,
     behaviour: Arc<dyn Behaviour>,
     durability: Durability,
+    downstream: Option<NonZeroU32>,
 ) -> Result<(), CellError> {
     let stop = process::stop_signal();
     let process = Arc::new(Process::join(settings, "cell", schema).await?);
@@ -42,7 +43,13 @@ pub async fn run(
     let trade = Trade {
         behaviour,
         durability,
-        make: CellRole::take_over,
+        make: Arc::new(move |state, now| {
+            let role = CellRole::take_over(state, now);
+            match downstream {
+                Some(bits) => role.with_downstream(bits),
+                None => role,
+            }
+        }),
         map,
         address: String::new(),
     };

@@ -14,6 +14,7 @@
 //! key = "/etc/annals/play.key"         # ANNALS_KEY           --key
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
 //! archive_period = 300                 # ANNALS_ARCHIVE_PERIOD  --archive-period
+//! client_bandwidth = 100000            # ANNALS_CLIENT_BANDWIDTH  --client-bandwidth
 //! keep_cell_events = "90d"             # ANNALS_KEEP_CELL_EVENTS  --keep-cell-events
 //! log = "info"                         # ANNALS_LOG           --log
 //! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
@@ -25,6 +26,7 @@ mod values;
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,6 +59,8 @@ pub struct Config {
     pub acknowledged: Acknowledged,
     /// Within what time db writes stored entities that live and have changed; `None` for never unasked.
     pub archive_period: Option<Duration>,
+    /// What a cell shows each client at most, bits per second; `None` for as much as there is.
+    pub client_bandwidth: Option<NonZeroU32>,
     /// How long db keeps the events of cells.
     pub keep_cell_events: Age,
     /// What is logged.
@@ -108,6 +112,9 @@ pub struct Flags {
     /// Within how many seconds db writes living entities that have changed to the database; 0 for never unasked [default: 300]
     #[arg(long, value_name = "SECONDS")]
     pub archive_period: Option<String>,
+    /// How many bits per second a cell shows each client at most; 0 for as much as there is [default: 100000]
+    #[arg(long, value_name = "BITS")]
+    pub client_bandwidth: Option<String>,
     /// How long db keeps the events of cells: forever, or an age such as 90d or 12h [default: forever]
     #[arg(long, value_name = "AGE")]
     pub keep_cell_events: Option<String>,

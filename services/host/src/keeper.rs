@@ -38,6 +38,9 @@ const STOPPING_BEAT: Duration = Duration::from_millis(50);
 /// How often ending holders are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Makes the role of an owner from the state with which its epoch begins.
+pub type Make<R> = Arc<dyn Fn(&OwnerState, Mono) -> R + Send + Sync>;
+
 /// What is the same for all owners of a service.
 pub struct Trade<R: Role> {
     /// The game.
@@ -45,7 +48,7 @@ pub struct Trade<R: Role> {
     /// When a batch counts as acknowledged.
     pub durability: Durability,
     /// Makes the role of an owner in this state, at this moment.
-    pub make: fn(&OwnerState, Mono) -> R,
+    pub make: Make<R>,
     /// Makes the role's input of a map.
     pub map: fn(SpaceMap) -> R::Input,
     /// Where clients reach this process, if they do.
@@ -357,7 +360,9 @@ where
             moments: Arc::clone(&moments),
             stage: says,
         };
-        let task = tokio::spawn(hold(Arc::clone(&self.process), terms, self.trade.make, wires));
+        let make = Arc::clone(&self.trade.make);
+        let make = move |state: &OwnerState, now| make(state, now);
+        let task = tokio::spawn(hold(Arc::clone(&self.process), terms, make, wires));
         self.held.insert(
             owner,
             Held {

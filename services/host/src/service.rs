@@ -98,7 +98,15 @@ pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherS
     let Plain { flags } = Plain::parse();
     run_game(&flags, game, async |begun, game| {
         let schema = Arc::clone(&begun.schema);
-        cell::run(&begun.settings, schema, game, durability(&begun.config)).await
+        let Config { client_bandwidth, .. } = begun.config;
+        cell::run(
+            &begun.settings,
+            schema,
+            game,
+            durability(&begun.config),
+            client_bandwidth,
+        )
+        .await
     })
 }
 

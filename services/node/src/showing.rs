@@ -38,6 +38,8 @@ pub struct Showing<'a> {
     entity_type: &'a EntityType,
     entity: EntityId,
     eyes: Eyes,
+    /// Metres.
+    distance: f32,
 }
 
 impl<'a> Showing<'a> {
@@ -49,7 +51,14 @@ impl<'a> Showing<'a> {
             entity_type: schema.entity_type(type_id)?,
             entity,
             eyes,
+            distance: 0.0,
         })
+    }
+
+    /// The same, seen from so many metres away.
+    #[must_use]
+    pub fn from_afar(self, distance: f32) -> Self {
+        Self { distance, ..self }
     }
 
     /// Which entity.
@@ -102,7 +111,8 @@ impl<'a> Showing<'a> {
     }
 
     /// What these eyes see of events that follow `from`, in order; nothing if they see nothing of them. Hidden events are
-    /// `None` with their numbers. Of a member that is `SendLatestOnly`, only the newest event is told.
+    /// `None` with their numbers. Of a member that is `SendLatestOnly`, or that may get lost (`IsReliable` is false), only the
+    /// newest event is told: what is told late need not be told.
     pub fn update<'e>(
         &self,
         from: HistoryNumber,
@@ -157,11 +167,11 @@ impl<'a> Showing<'a> {
         match &event.body {
             Body::Changed { member, .. } => {
                 let property = self.seen_property(*member)?;
-                property.latest_only.then_some(ShownMember::Property(*member))
+                (property.latest_only || !property.reliable).then_some(ShownMember::Property(*member))
             }
             Body::Invoked { method, audience, .. } => {
                 let found = self.seen_method(*method, *audience)?;
-                found.latest_only.then_some(ShownMember::Method(*method))
+                (found.latest_only || !found.reliable).then_some(ShownMember::Method(*method))
             }
             _ => None,
         }
@@ -205,12 +215,15 @@ impl<'a> Showing<'a> {
     }
 
     fn seen_method(&self, method: MemberId, audience: Audience) -> Option<&'a Method> {
+        let method = self.entity_type.client_methods.get(usize::from(method.0))?;
         let is_meant = match self.eyes {
             Eyes::Own => audience != Audience::Others,
-            Eyes::Others => audience != Audience::Own,
+            Eyes::Others => {
+                let is_near = method.detail_distance.is_none_or(|reach| self.distance <= reach);
+                audience != Audience::Own && is_near
+            }
         };
-        let method = self.entity_type.client_methods.get(usize::from(method.0));
-        method.filter(|_| is_meant)
+        is_meant.then_some(method)
     }
 
     fn sees(&self, property: &Property) -> bool {
@@ -256,7 +269,7 @@ impl Frames {
         let mut frames = Vec::new();
         let (mut gathered, mut bytes) = (Vec::new(), 0);
         for item in items {
-            let more = item_length(&item);
+            let more = item.about_bytes();
             if bytes > 0 && bytes + more > FRAME_BYTES {
                 frames.push(self.frame(tick, std::mem::take(&mut gathered)));
                 bytes = 0;
@@ -290,11 +303,4 @@ pub fn shown_upto(items: &[ViewItem]) -> Option<HistoryNumber> {
         ViewItem::Update { upto, .. } | ViewItem::Refresh { upto, .. } => Some(*upto),
         _ => None,
     })
-}
-
-fn item_length(item: &ViewItem) -> usize {
-    match item {
-        ViewItem::Refresh { properties: bytes, .. } | ViewItem::Update { events: bytes, .. } => 32 + bytes.len(),
-        ViewItem::Enter { .. } | ViewItem::Leave { .. } | ViewItem::Placed { .. } | ViewItem::Space { .. } => 32,
-    }
 }

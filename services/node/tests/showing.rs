@@ -12,11 +12,14 @@ const ENTITY: EntityId = EntityId(7);
 const AVATAR: &str = r"<root>
   <Properties>
     <hp>   <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp>
+    <glow> <Type> UINT8 </Type> <Flags> OTHER_CLIENTS </Flags> <IsReliable> false </IsReliable> </glow>
     <mood> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> <SendLatestOnly> true </SendLatestOnly> </mood>
   </Properties>
   <ClientMethods>
     <onSay> <Args> <what> UINT8 </what> </Args> </onSay>
     <onEmote> <Args> <what> UINT8 </what> </Args> <SendLatestOnly> true </SendLatestOnly> </onEmote>
+    <onBlink> <Args> <what> UINT8 </what> </Args> <IsReliable> false </IsReliable> </onBlink>
+    <onSigh> <Args> <what> UINT8 </what> </Args> <DetailDistance> 30 </DetailDistance> </onSigh>
   </ClientMethods>
 </root>";
 
@@ -53,8 +56,14 @@ fn invoke(avatar: &EntityType, method: &str, what: u64, audience: Audience) -> E
 
 /// The members and values that are told of these events, by their numbers.
 fn told(schema: &Schema, eyes: Eyes, events: &[Event]) -> Vec<(u64, String)> {
+    told_from_afar(schema, eyes, 0.0, events)
+}
+
+fn told_from_afar(schema: &Schema, eyes: Eyes, distance: f32, events: &[Event]) -> Vec<(u64, String)> {
     let avatar = &schema.types()[0];
-    let showing = Showing::new(schema, ENTITY, avatar.id, eyes).unwrap();
+    let showing = Showing::new(schema, ENTITY, avatar.id, eyes)
+        .unwrap()
+        .from_afar(distance);
     let numbered = (1..).map(HistoryNumber).zip(events.iter().map(Some));
     let mut told = Vec::new();
     for item in showing.update(HistoryNumber(0), numbered) {
@@ -108,4 +117,35 @@ fn of_a_member_that_is_send_latest_only_the_newest_event_is_told_and_of_others_a
     };
     assert_eq!(told(&schema, Eyes::Others, &events), expected((7, "onEmote [UInt(7)]")));
     assert_eq!(told(&schema, Eyes::Own, &events), expected((9, "onEmote [UInt(9)]")));
+}
+
+#[test]
+fn of_a_member_that_may_get_lost_the_newest_event_is_told() {
+    let schema = schema();
+    let avatar = &schema.types()[0];
+    let events = [
+        set(avatar, "glow", 1),
+        invoke(avatar, "onBlink", 2, Audience::All),
+        set(avatar, "glow", 3),
+        invoke(avatar, "onBlink", 4, Audience::All),
+    ];
+    let expected = [(3, "glow UInt(3)".to_owned()), (4, "onBlink [UInt(4)]".to_owned())];
+    assert_eq!(told(&schema, Eyes::Others, &events), expected);
+}
+
+#[test]
+fn a_method_with_a_detail_distance_is_told_to_others_within_it_and_to_its_own_client() {
+    let schema = schema();
+    let avatar = &schema.types()[0];
+    let events = [
+        invoke(avatar, "onSigh", 1, Audience::All),
+        invoke(avatar, "onSay", 2, Audience::All),
+    ];
+    let told = |eyes, distance| {
+        let told = told_from_afar(&schema, eyes, distance, &events);
+        told.into_iter().map(|(number, _)| number).collect::<Vec<_>>()
+    };
+    assert_eq!(told(Eyes::Others, 30.0), [1, 2]);
+    assert_eq!(told(Eyes::Others, 30.1), [2]);
+    assert_eq!(told(Eyes::Own, 30.1), [1, 2]);
 }

@@ -5,7 +5,7 @@
 //! faults are a list of elements that do not depend on one another: without some of them the others still strike at the
 //! same moments, with dice of their own. So a failing plan can be [shrunk](crate::shrink).
 
-use std::fmt;
+use std::{fmt, num::NonZeroU32};
 
 use annals_def::split_mix;
 use annals_node::writer::{Durability, PATIENCE};
@@ -76,6 +76,8 @@ pub struct Shape {
     pub pace_us: u64,
     /// How far a witness sees, metres.
     pub sight: f32,
+    /// What a client is shown at most, bits per second.
+    pub downstream: Option<NonZeroU32>,
 }
 
 /// An element of what goes wrong.
@@ -209,6 +211,7 @@ impl Shape {
             beat_us: [100_000, 300_000, 700_000][between(0, 2) as usize],
             pace_us: [60_000, 250_000, 900_000][between(0, 2) as usize],
             sight: [30.0, 60.0, 150.0][between(0, 2) as usize],
+            downstream: NonZeroU32::new([0, 20_000, 100_000][between(0, 2) as usize]),
         }
     }
 }

@@ -27,6 +27,7 @@ fn who_missed_a_map_is_told_it_later() {
         beat_us: 300_000,
         pace_us: 60_000,
         sight: 60.0,
+        downstream: None,
     };
     // The dice say whom a strike befalls and for how long: the first a cell, until just after it was taken for dead, so that it
     // gets another owner and the map is drawn anew; the second one of the two other cells, which does not hear of that.

@@ -163,6 +163,17 @@ impl ViewItem {
         }
     }
 
+    /// About how many bytes it takes in a frame.
+    #[must_use]
+    pub fn about_bytes(&self) -> usize {
+        match self {
+            ViewItem::Refresh { properties: bytes, .. } | ViewItem::Update { events: bytes, .. } => 12 + bytes.len(),
+            ViewItem::Enter { .. } => 36,
+            ViewItem::Leave { .. } | ViewItem::Space { .. } => 6,
+            ViewItem::Placed { .. } => 30,
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         out.push(match self {
             ViewItem::Enter { .. } => 1,
@@ -312,6 +323,9 @@ impl ToClientDatagram {
 impl Move {
     /// Bytes of the shortest movement: an id of one, three coordinates, three angles.
     const LEAST_BYTES: usize = 1 + 3 * 4 + 3 * 2;
+
+    /// About how many bytes one takes in a datagram.
+    pub const ABOUT_BYTES: usize = Self::LEAST_BYTES + 3;
 
     fn write(&self, out: &mut Vec<u8>) {
         put_entity(out, self.entity);

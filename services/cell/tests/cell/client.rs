@@ -28,6 +28,11 @@ pub(crate) struct Client {
     pub(crate) items: Vec<ViewItem>,
     /// How often it was shown a whole entity.
     pub(crate) refreshes: usize,
+    /// Bytes of all frames and datagrams, and of the largest.
+    pub(crate) bytes: usize,
+    pub(crate) largest: usize,
+    /// How often it was told that somebody moved.
+    pub(crate) moves: BTreeMap<EntityId, usize>,
     /// Counts its movements.
     pub(crate) moved: u64,
     /// In which space its entity is, as it was told.
@@ -57,6 +62,9 @@ impl Client {
             shown: Vec::new(),
             items: Vec::new(),
             refreshes: 0,
+            bytes: 0,
+            largest: 0,
+            moves: BTreeMap::new(),
             moved: 0,
             space: None,
         }
@@ -79,6 +87,7 @@ impl Client {
 
     /// Takes a frame. Returns whether it has to begin its view anew.
     pub(crate) fn frame(&mut self, bytes: &[u8]) -> bool {
+        self.weigh(bytes);
         match ToClient::read(bytes).expect("frames have their encoding") {
             ToClient::StampsWanted { source: Part::Cell } => true,
             ToClient::View(frame) => self.view_frame(frame),
@@ -168,14 +177,21 @@ impl Client {
         }
     }
 
+    fn weigh(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        self.largest = self.largest.max(bytes.len());
+    }
+
     /// Takes a datagram.
     pub(crate) fn datagram(&mut self, bytes: &[u8]) {
+        self.weigh(bytes);
         assert!(bytes.len() <= annals_wire::client::MAX_DATAGRAM);
         let ToClientDatagram::Moves(moves) = ToClientDatagram::read(bytes).expect("datagrams have their encoding");
         if moves.view != self.view {
             return;
         }
         for movement in moves.moves {
+            *self.moves.entry(movement.entity).or_default() += 1;
             if let Some(seen) = self.known.get_mut(&movement.entity)
                 && seen.tick < moves.tick
             {

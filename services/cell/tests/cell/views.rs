@@ -385,3 +385,50 @@ fn stamps_of_somebody_else_or_of_an_earlier_view_begin_nothing() {
     world.run(300);
     check(&world);
 }
+
+#[test]
+fn a_client_is_shown_no_more_than_its_line_carries_the_nearest_first_and_in_the_end_all() {
+    const BITS: u32 = 20_000;
+    // What 20,000 bit/s leave of a tick for anything but headers.
+    const BYTES: usize = 222;
+    let mut world = World::new(46);
+    world.limit(BITS);
+    world.spawn(AVATAR, -20.0, Some(1));
+    let others: Vec<EntityId> = (0..60u8)
+        .map(|at| world.spawn(AVATAR, -20.0 + 0.6 * f32::from(at), Some(u64::from(at) + 2)))
+        .collect();
+    world.run(6_000);
+    world.clients.values_mut().for_each(|client| client.moves.clear());
+    let before = world.client(1).bytes;
+    let ticks = 150;
+    for round in 0..ticks {
+        for (at, other) in (0..60u8).zip(&others) {
+            let step = if round % 2 == 0 { 0.4 } else { -0.4 };
+            world.walk(u64::from(at) + 2, -20.0 + 0.6 * f32::from(at), step);
+            if (round + usize::from(at)).is_multiple_of(50) {
+                act(&mut world, *other, 0);
+            }
+        }
+        world.run(100);
+    }
+    let client = world.client(1);
+    let shown = client.bytes - before;
+    assert!(
+        shown <= (ticks + 3) * BYTES + client.largest,
+        "{shown} bytes in {ticks} ticks"
+    );
+    assert!(
+        shown > ticks * BYTES * 9 / 10,
+        "{shown} bytes in {ticks} ticks: there was more to show"
+    );
+    let told = |at: std::ops::Range<usize>| -> usize { others[at].iter().map(|other| client.moves[other]).sum() };
+    let (near, middle, far) = (told(0..20), told(20..40), told(40..60));
+    assert!(near > middle && middle > far && far > 0, "{near}, {middle}, {far}");
+    assert!(
+        others.iter().all(|other| client.moves.contains_key(other)),
+        "somebody is starved"
+    );
+    world.set_lively(false);
+    world.run(15_000);
+    check(&world);
+}

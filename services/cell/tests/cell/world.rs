@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    num::NonZeroU32,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -74,6 +75,8 @@ pub(crate) struct World {
     dice: Box<dyn FnMut() -> u64>,
     /// Messages to this owner are lost.
     pub(crate) cut_off: Option<OwnerId>,
+    /// What cells that start show each client at most, bits per second.
+    pub(crate) downstream: Option<NonZeroU32>,
     /// This owner hears what it is told, and does not notice that time passes.
     pub(crate) drowsy: Option<OwnerId>,
 }
@@ -104,6 +107,7 @@ impl World {
             posted: 0,
             dice: Box::new(annals_def::split_mix(seed)),
             cut_off: None,
+            downstream: None,
             drowsy: None,
         };
         for id in [WEST, MIDDLE, EAST] {
@@ -130,9 +134,24 @@ impl World {
         let (now, seed, map) = (self.at(), self.roll(u64::MAX), self.map.clone());
         let cell = self.cells.get_mut(&id).expect("there is such a cell");
         if cell.owner.is_none() {
-            cell.start(now, &self.context, CellRole::take_over, seed);
+            let downstream = self.downstream;
+            let role = |state: &_, now| {
+                let role = CellRole::take_over(state, now);
+                downstream.into_iter().fold(role, CellRole::with_downstream)
+            };
+            cell.start(now, &self.context, role, seed);
             self.tell_cell(id, CellInput::Map(map));
         }
+    }
+
+    /// From now on no client is shown more than so many bits per second. Every cell starts again.
+    pub(crate) fn limit(&mut self, bits: u32) {
+        self.downstream = NonZeroU32::new(bits);
+        for id in [WEST, MIDDLE, EAST] {
+            self.crash(id);
+            self.start(id);
+        }
+        self.run(300);
     }
 
     pub(crate) fn start_home(&mut self) {

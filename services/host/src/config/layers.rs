@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::values::{Advice, Age, CertificateFiles, advertised, listened, nats_ur
 use super::{Config, Flags, Mistake, Mistakes, Origin};
 
 /// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 17] = [
+pub(super) const KEYS: [&str; 18] = [
     "realm",
     "nats",
     "replicas",
@@ -26,6 +27,7 @@ pub(super) const KEYS: [&str; 17] = [
     "key",
     "acknowledged",
     "archive_period",
+    "client_bandwidth",
     "keep_cell_events",
     "keep_base_events",
     "keep_ledger_events",
@@ -78,6 +80,7 @@ impl Layers {
             ("listen", "127.0.0.1:7700"),
             ("acknowledged", "log"),
             ("archive_period", "300"),
+            ("client_bandwidth", "100000"),
             ("keep_cell_events", "forever"),
             ("keep_base_events", "forever"),
             ("keep_ledger_events", "forever"),
@@ -148,6 +151,7 @@ impl Layers {
             ("key", &flags.key),
             ("acknowledged", &flags.acknowledged),
             ("archive_period", &flags.archive_period),
+            ("client_bandwidth", &flags.client_bandwidth),
             ("keep_cell_events", &flags.keep_cell_events),
             ("keep_base_events", &flags.keep_base_events),
             ("keep_ledger_events", &flags.keep_ledger_events),
@@ -185,6 +189,7 @@ impl Layers {
             certificate: self.certificate(),
             acknowledged: self.read("acknowledged", |text| text.parse()),
             archive_period: self.read("archive_period", period),
+            client_bandwidth: self.read("client_bandwidth", bandwidth),
             keep_cell_events: self.read("keep_cell_events", |text| text.parse()),
             log: self.read("log", |text| text.parse()),
             log_format: self.read("log_format", |text| text.parse()),
@@ -319,11 +324,25 @@ fn replicas(text: &str) -> Result<usize, Advice> {
 }
 
 /// Seconds; a day is longer than anybody means.
+/// Bits per second: with less a packet a tick would carry nothing but its headers.
+const LEAST_BANDWIDTH: u32 = 4_000;
+
 fn period(text: &str) -> Result<Option<Duration>, Advice> {
     match text.parse() {
         Ok(0) => Ok(None),
         Ok(seconds @ 1..=86_400) => Ok(Some(Duration::from_secs(seconds))),
         _ => Err(Advice("write seconds, 1 to 86400, or 0 for never".to_owned())),
+    }
+}
+
+fn bandwidth(text: &str) -> Result<Option<NonZeroU32>, Advice> {
+    match text.parse() {
+        Ok(0) => Ok(None),
+        Ok(bits @ LEAST_BANDWIDTH..) => Ok(NonZeroU32::new(bits)),
+        _ => Err(Advice(format!(
+            "write bits per second, {LEAST_BANDWIDTH} to {}, or 0 for no limit",
+            u32::MAX
+        ))),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Resul
         behaviour: no_behaviour(),
         // Nobody is told of what could still be lost.
         durability: Durability::Archive,
-        make: LedgerRole::take_over,
+        make: Arc::new(LedgerRole::take_over),
         map: LedgerInput::Map,
         address: String::new(),
     };

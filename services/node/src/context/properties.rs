@@ -86,7 +86,9 @@ impl Context<'_> {
             member: self.member(name),
             bytes,
         })?;
-        let (located, bytes) = if property.latest_only && !change.is_whole() {
+        // Who is told only the newest change of it may not have what the change was made to.
+        let is_skipped = property.latest_only || !property.reliable;
+        let (located, bytes) = if is_skipped && !change.is_whole() {
             let mut value = held.clone();
             change
                 .make(&mut value)

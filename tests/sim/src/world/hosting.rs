@@ -259,7 +259,11 @@ impl World {
         let (kind, base, cell, ledger) = (
             state.kind,
             BaseRole::take_over(&state, now.mono),
-            CellRole::take_over(&state, now.mono),
+            self.plan
+                .shape
+                .downstream
+                .into_iter()
+                .fold(CellRole::take_over(&state, now.mono), CellRole::with_downstream),
             LedgerRole::take_over(&state, now.mono),
         );
         let behaviour: Arc<dyn Behaviour> = match kind {
