@@ -193,7 +193,7 @@ impl Shape {
     fn of(dice: &mut dyn FnMut() -> u64) -> Self {
         let mut between = |least: u64, most: u64| least + dice() % (most - least + 1);
         let append_us = [1_500, 6_000, 40_000, 150_000][between(0, 3) as usize];
-        Self {
+        let shape = Self {
             bases: between(1, 3),
             cells: between(1, 4),
             ledgers: between(1, 2),
@@ -210,8 +210,14 @@ impl Shape {
             trim_every: [1, 16, 200][between(0, 2) as usize],
             beat_us: [100_000, 300_000, 700_000][between(0, 2) as usize],
             pace_us: [60_000, 250_000, 900_000][between(0, 2) as usize],
-            sight: [30.0, 60.0, 150.0][between(0, 2) as usize],
-            downstream: NonZeroU32::new([0, 20_000, 100_000][between(0, 2) as usize]),
+            sight: 0.0,
+            downstream: None,
+        };
+        let seen = between(0, 8) as usize;
+        Self {
+            sight: [30.0, 60.0, 150.0][seen % 3],
+            downstream: NonZeroU32::new([0, 20_000, 100_000][seen / 3]),
+            ..shape
         }
     }
 }
