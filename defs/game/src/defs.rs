@@ -6,11 +6,13 @@ use annals_def::typed::{Dict, Typed, Vector3};
 use annals_def::{Mismatch, Replaced, Schema, Value, typed};
 use annals_event::Outcome;
 use annals_event::ledger::{Booking, Order};
-use annals_ids::{Address, MemberId, Part, TimerId};
+use annals_ids::{Address, ControllerId, MemberId, Part, TimerId};
 use annals_node::inquiry::{Learned, NotLearned};
 use annals_node::typed as node;
 use annals_node::typed::{ArrayEdit, Editable, Occasion, OtherSchema, Spot};
-use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied, GhostView};
+use annals_node::{
+    Answer, Behaviour, Bootstrap, Caller, Context, ControllerNews, Denied, GhostView,
+};
 
 /// The fingerprint of the schema that this was generated from.
 pub const SCHEMA: &str = "b9469badb8cc2b4725a84b8fe2573f021be4f10f0334e8860979a01af37bfdf5";
@@ -942,6 +944,17 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         self.tell(context, occasion);
     }
 
+    fn controller(
+        &self,
+        context: &mut Context<'_>,
+        controller: ControllerId,
+        tag: u32,
+        news: ControllerNews,
+    ) {
+        let occasion = Occasion::Controller { controller, tag, news };
+        self.tell(context, occasion);
+    }
+
     fn client_attached(&self, context: &mut Context<'_>) {
         self.tell(context, Occasion::ClientAttached);
     }
@@ -1239,6 +1252,7 @@ pub mod account {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
+            Occasion::Controller { .. } => Ok(()),
         }
     }
 
@@ -1399,11 +1413,11 @@ pub mod avatar {
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, Outcome, Place};
-    use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
-    use annals_node::{Answer, Caller, Context, Denied, GhostView, Request};
+    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, GhostView, Request};
     use std::ops::Range;
 
     /// Its number among the entity types.
@@ -1822,6 +1836,7 @@ pub mod avatar {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
+            Occasion::Controller { .. } => Ok(()),
         }
     }
 
@@ -2478,6 +2493,17 @@ pub mod avatar {
             Ok(())
         }
 
+        /// Something became of a controller: it arrived, somebody is in a trap, and the like.
+        fn controller(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _controller: ControllerId,
+            _tag: u32,
+            _news: ControllerNews,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `takeDamage`: cell method 0.
         fn take_damage(
             &self,
@@ -2625,6 +2651,11 @@ pub mod avatar {
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Controller {
+                controller,
+                tag,
+                news,
+            } => game.controller(own, controller, tag, news),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -3002,11 +3033,11 @@ pub mod monster {
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, Outcome, Place};
-    use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
-    use annals_node::{Answer, Caller, Context, Denied, GhostView, Request};
+    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, GhostView, Request};
     use std::ops::Range;
 
     /// Its number among the entity types.
@@ -3185,6 +3216,7 @@ pub mod monster {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
+            Occasion::Controller { .. } => Ok(()),
         }
     }
 
@@ -3474,6 +3506,17 @@ pub mod monster {
             Ok(())
         }
 
+        /// Something became of a controller: it arrived, somebody is in a trap, and the like.
+        fn controller(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _controller: ControllerId,
+            _tag: u32,
+            _news: ControllerNews,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `takeDamage`: cell method 0.
         fn take_damage(
             &self,
@@ -3559,6 +3602,11 @@ pub mod monster {
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Controller {
+                controller,
+                tag,
+                news,
+            } => game.controller(own, controller, tag, news),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -3793,11 +3841,11 @@ pub mod chest {
     use annals_def::{Replaced, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Outcome, Place};
-    use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, Denied, GhostView, Request};
+    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, GhostView, Request};
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(3);
@@ -3947,6 +3995,7 @@ pub mod chest {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
+            Occasion::Controller { .. } => Ok(()),
         }
     }
 
@@ -4090,6 +4139,17 @@ pub mod chest {
             Ok(())
         }
 
+        /// Something became of a controller: it arrived, somebody is in a trap, and the like.
+        fn controller(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _controller: ControllerId,
+            _tag: u32,
+            _news: ControllerNews,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `turnKey`: cell method 0, client number 0; clients may call it.
         fn turn_key(
             &self,
@@ -4122,6 +4182,11 @@ pub mod chest {
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Controller {
+                controller,
+                tag,
+                news,
+            } => game.controller(own, controller, tag, news),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -4220,11 +4285,11 @@ pub mod space {
     use annals_def::{Replaced, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Outcome, Place};
-    use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, Denied, GhostView, Request};
+    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, GhostView, Request};
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(4);
@@ -4392,6 +4457,7 @@ pub mod space {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
+            Occasion::Controller { .. } => Ok(()),
         }
     }
 
@@ -4554,6 +4620,17 @@ pub mod space {
             Ok(())
         }
 
+        /// Something became of a controller: it arrived, somebody is in a trap, and the like.
+        fn controller(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _controller: ControllerId,
+            _tag: u32,
+            _news: ControllerNews,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `setWeather`: cell method 0.
         fn set_weather(
             &self,
@@ -4586,6 +4663,11 @@ pub mod space {
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Controller {
+                controller,
+                tag,
+                news,
+            } => game.controller(own, controller, tag, news),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -4682,11 +4764,11 @@ pub mod spawn_point {
     use annals_def::typed::Typed;
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Outcome, Place};
-    use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, Denied, Request};
+    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, Request};
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(5);
@@ -4836,6 +4918,7 @@ pub mod spawn_point {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
+            Occasion::Controller { .. } => Ok(()),
         }
     }
 
@@ -4975,6 +5058,17 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// Something became of a controller: it arrived, somebody is in a trap, and the like.
+        fn controller(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _controller: ControllerId,
+            _tag: u32,
+            _news: ControllerNews,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `onMonsterGone`: cell method 0.
         fn on_monster_gone(
             &self,
@@ -5004,6 +5098,11 @@ pub mod spawn_point {
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Controller {
+                controller,
+                tag,
+                news,
+            } => game.controller(own, controller, tag, news),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost

@@ -1,9 +1,9 @@
 //! Monsters: they walk about, growl, and can be struck.
 
-use annals_event::Place;
-use annals_ids::{Direction, Mailbox, Part, Position, TimerId};
+use annals_event::{Gait, Place};
+use annals_ids::{ControllerId, Mailbox, Part, Position, TimerId};
 use annals_node::{
-    Caller, Denied, Request,
+    Caller, ControllerNews, Denied, Request,
     typed::{Failure, Reply},
 };
 
@@ -17,14 +17,22 @@ use crate::{
     rolled,
 };
 
-/// How often a monster takes a step, milliseconds.
-const STEP_MS: u16 = 500;
+/// How often a monster draws breath, milliseconds.
+const BREATH_MS: u16 = 500;
+
+/// How long it goes in one direction, seconds, and how much faster it goes when it is after somebody.
+const WALK_S: f32 = 3.0;
+const HASTE: f32 = 2.0;
 
 /// How far from the origin a monster turns back, metres.
 const TURN_BACK: f32 = 80.0;
 
-/// One step in so many it growls.
-const GROWL_ODDS: u64 = 20;
+/// Who comes so near it may growl at, metres; at one in so many it does.
+const EARSHOT: f32 = 4.0;
+const GROWL_ODDS: u64 = 5;
+
+/// How near it comes to whom it is after, metres.
+const REACH: f32 = 2.0;
 
 /// What a player's blow costs.
 const BLOW: i32 = 10;
@@ -33,32 +41,55 @@ const BLOW: i32 = 10;
 const LIES_MS: u64 = 1_000;
 
 /// What the timers mean; the effects' are [`combat`]'s.
-const STEP: u32 = 1;
+const BREATH: u32 = 1;
 const GONE: u32 = 2;
+
+/// What the controllers mean.
+const WALK: u32 = 1;
+const HUNT: u32 = 2;
+const GUARD: u32 = 3;
 
 /// Monsters have no base part: spawn points make them without.
 impl BaseBehaviour for Sample {}
 
 impl CellBehaviour for Sample {
     fn created(&self, own: &mut Cell<'_, '_>) -> Result<(), Denied> {
-        let first = own.context.roll() % u64::from(STEP_MS);
-        own.context.set_timer(first, STEP_MS.into(), STEP);
-        Ok(())
+        let first = own.context.roll() % u64::from(BREATH_MS);
+        own.context.set_timer(first, BREATH_MS.into(), BREATH);
+        own.context.add_proximity(EARSHOT, GUARD)?;
+        walk(own)
     }
 
     fn timer(&self, own: &mut Cell<'_, '_>, _timer: TimerId, tag: u32) -> Result<(), Denied> {
         match tag {
-            STEP if combat::is_alive(own.context)? => {}
-            STEP => return Ok(()),
-            GONE => return leave(own),
-            _ => return combat::effect_ends(own.edit_effects()),
+            BREATH if combat::is_alive(own.context)? => combat::recover(own.context),
+            BREATH => Ok(()),
+            GONE => leave(own),
+            _ => combat::effect_ends(own.edit_effects()),
         }
-        step(own)?;
-        combat::recover(own.context)?;
-        if own.context.roll().is_multiple_of(GROWL_ODDS) {
-            own.to_all_clients().on_growl()?;
+    }
+
+    fn controller(
+        &self,
+        own: &mut Cell<'_, '_>,
+        _controller: ControllerId,
+        tag: u32,
+        news: ControllerNews,
+    ) -> Result<(), Denied> {
+        if !combat::is_alive(own.context)? {
+            return Ok(());
         }
-        Ok(())
+        match (tag, news) {
+            (GUARD, ControllerNews::Entered { .. }) if own.context.roll().is_multiple_of(GROWL_ODDS) => {
+                own.to_all_clients().on_growl()
+            }
+            (HUNT, _) => {
+                own.set_target(None)?;
+                walk(own)
+            }
+            (WALK, _) => walk(own),
+            _ => Ok(()),
+        }
     }
 
     fn take_damage(
@@ -84,16 +115,23 @@ impl CellBehaviour for Sample {
     }
 
     fn call(&self, own: &mut Cell<'_, '_>, _caller: &Caller, target: Option<Mailbox>) -> Result<(), Failure> {
-        Ok(own.set_target(target)?)
+        own.set_target(target)?;
+        let Some(target) = target.filter(|target| target.entity != own.context.entity()) else {
+            return Ok(());
+        };
+        let gait = Gait::at(own.pace()? * HASTE);
+        own.context.move_to_entity(target.entity, REACH, gait, HUNT)?;
+        Ok(())
     }
 }
 
-fn step(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+/// Goes somewhere, more or less straight on, and back when it is far out.
+fn walk(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     let pace = own.pace()?;
     let Some(Place {
-        space,
         position: Position { x, y, z },
         direction,
+        ..
     }) = own.context.place()
     else {
         return Ok(());
@@ -101,20 +139,15 @@ fn step(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     let yaw = if x.abs().max(z.abs()) > TURN_BACK {
         (-x).atan2(-z)
     } else {
-        direction.yaw + rolled(own.context, -0.5, 0.5)
+        direction.yaw + rolled(own.context, -1.5, 1.5)
     };
-    let length = pace * f32::from(STEP_MS) / 1_000.0;
-    let position = Position {
+    let length = pace * WALK_S;
+    let to = Position {
         x: x + yaw.sin() * length,
         y,
         z: z + yaw.cos() * length,
     };
-    let direction = Direction { yaw, ..direction };
-    own.context.move_to(Place {
-        space,
-        position,
-        direction,
-    });
+    own.context.move_to_point(to, Gait::at(pace), WALK)?;
     Ok(())
 }
 
@@ -124,6 +157,7 @@ fn hurt(own: &mut Cell<'_, '_>, damage: i32, caller: &Caller) -> Result<(i32, i3
     let (hp, max) = combat::hurt(own.context, damage)?;
     own.to_all_clients().on_damage(damage, called_by(caller))?;
     if hp == 0 && was_alive {
+        own.context.stop_moving();
         own.context.set_timer(LIES_MS, 0, GONE);
     }
     Ok((hp, max))

@@ -19,6 +19,10 @@ pub use v1 as latest;
 pub use v1::{
     batch::{Batch, Consumed, FrozenBatch, Gathering, HEADER_BYTES, Header, Imprint, MAX_REALM_BYTES, Tail, Trace},
     call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place},
+    controller::{
+        CONTROLLERS, Class, Controller, ControllerEvent, Controllers, Ending, Facing, Gait, Height, PATH_LIMIT, Rounds,
+        Seat, TRAP_LIMIT, Task,
+    },
     event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
     image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, Sent},
     ledger,

@@ -19,6 +19,7 @@ use crate::{
     encoding::{Malformed, Reader, put_bytes, put_number},
     latest::{
         batch::{Batch, Consumed, Tail},
+        controller::Controllers,
         event::{Body, Event, Subject},
         image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage},
     },
@@ -435,6 +436,7 @@ impl OwnerState {
                 let cell = CellImage {
                     based: creation.based,
                     place: creation.place,
+                    controllers: Controllers::default(),
                 };
                 let part = PartImage::Cell(cell);
                 let mut image = Image::new(creation.type_id, creation.home, &creation.properties, part);
@@ -552,6 +554,10 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
             Ok(())
         }
         Body::TimerGone { timer } => image.timers.remove(timer).map(drop).ok_or("there is no such timer"),
+        Body::Controlled { controller, what } => match &mut image.part {
+            PartImage::Cell(cell) => cell.controllers.apply(*controller, what),
+            PartImage::Base(_) => Err("a base part has no controllers"),
+        },
         Body::ClientSet(client) => {
             image.client = *client;
             Ok(())

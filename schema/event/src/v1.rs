@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod call;
 pub mod change;
+pub mod controller;
 pub mod event;
 pub mod image;
 pub mod ledger;

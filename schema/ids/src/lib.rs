@@ -13,7 +13,8 @@ pub use address::{Address, Mailbox, OwnerKind, Part};
 pub use geometry::{Direction, Position};
 pub use hash::{Hash, ParseHashError};
 pub use number::{
-    AssetKind, BatchNumber, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, EventNumber, HistoryNumber,
-    HoldingsVersion, LeafIndex, LogPosition, MemberId, NoticeNumber, OfferVersion, OwnerId, ProcessId, Serial,
-    SessionId, Shard, Slot, SpaceId, Tick, TimerId, TradeId, TransferId, TransferNumber, TypeId, WallTime, WorldTime,
+    AssetKind, BatchNumber, CallNumber, ControllerId, DatabaseId, EntityId, EntryNumber, Epoch, EventNumber,
+    HistoryNumber, HoldingsVersion, LeafIndex, LogPosition, MemberId, NoticeNumber, OfferVersion, OwnerId, ProcessId,
+    Serial, SessionId, Shard, Slot, SpaceId, Tick, TimerId, TradeId, TransferId, TransferNumber, TypeId, WallTime,
+    WorldTime,
 };

@@ -125,6 +125,10 @@ number! {
     TimerId(u32)
 }
 number! {
+    /// A controller of one cell part, unique within that part's life.
+    ControllerId(u32)
+}
+number! {
     /// Count of cell ticks (100 ms each at 10 Hz) since the owner's log began.
     Tick(u64)
 }

@@ -60,6 +60,7 @@ impl CellRole {
         }
         for (entity, to) in gone {
             log_place(desk, entity);
+            self.controllers.log_course(desk, entity);
             let Some(size) = desk.image(entity).map(size) else {
                 continue;
             };

@@ -10,6 +10,7 @@
 //! its own.
 
 mod budget;
+mod controllers;
 mod existence;
 mod ghosts;
 mod glimpse;

@@ -13,6 +13,7 @@ use annals_wire::bus::{GhostMessage, Message, ViewMessage};
 
 use crate::{
     budget::Budget,
+    controllers::Controllers,
     ghosts::{Ghosts, Hearing, Lack, Moment},
     handover::Handover,
     haunts::Haunts,
@@ -44,6 +45,7 @@ pub struct CellRole {
     pub(crate) news: News,
     /// What a client is shown at most, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
+    pub(crate) controllers: Controllers,
     /// Whether no entity is taken in any more.
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
@@ -67,6 +69,7 @@ impl CellRole {
             witnesses: witnesses.collect(),
             news: News::default(),
             downstream: None,
+            controllers: Controllers::take_over(state, now),
             closing: false,
             counters: Counters::default(),
         }
@@ -125,6 +128,7 @@ impl CellRole {
             let Subject::Entity(entity, Part::Cell) = event.subject else {
                 continue;
             };
+            self.controllers.note(desk, entity, &event.body);
             match event.body {
                 Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. } => {
                     self.ghosts.remove(entity);
@@ -262,7 +266,12 @@ impl Role for CellRole {
 
     fn tick(&mut self, desk: &mut Desk) {
         let now = desk.now();
-        if !self.sampling.begin(now) {
+        if self.controllers.underway().is_some() {
+            // The rest of the tick is an input of its own, as is each thing that is told before it.
+            if self.tell_controllers(desk) {
+                return;
+            }
+        } else if !self.sampling.begin(now) || self.run_controllers(desk) {
             return;
         }
         self.sampling.sample(desk);
@@ -284,7 +293,7 @@ impl Role for CellRole {
     }
 
     fn deadline(&self) -> Option<Mono> {
-        Some(self.sampling.due())
+        Some(self.controllers.underway().unwrap_or(self.sampling.due()))
     }
 
     fn ticks(&self) -> Tick {

@@ -7,7 +7,7 @@ use annals_event::{
     CallError, Link, Outcome, Place,
     ledger::{Booking, Order},
 };
-use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, SessionId, TimerId, TypeId};
+use annals_ids::{Address, CallNumber, ControllerId, EntityId, MemberId, OwnerId, SessionId, TimerId, TypeId};
 
 use crate::{
     context::Context,
@@ -60,6 +60,35 @@ impl Answer {
             Answer::Later => None,
         }
     }
+}
+
+/// What became of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ControllerNews {
+    /// It is where it was to go, and the controller is over (`onMove`).
+    Arrived,
+    /// It came by a place on its path, and goes on (`onMove` of a patrol).
+    Passed {
+        /// Which of the places.
+        waypoint: u32,
+    },
+    /// It cannot go on and the controller is over (`onMoveFailure`): whom it went to is not known here any more, or is in
+    /// another space; or nobody is responsible for where it would go.
+    Failed,
+    /// It looks where it was to look, and the controller is over (`onTurn`).
+    Turned,
+    /// Somebody is in the trap (`onEnterTrap`).
+    Entered {
+        /// Who.
+        who: EntityId,
+    },
+    /// Somebody is in the trap no more, or is no more at all (`onLeaveTrap`).
+    Left {
+        /// Who.
+        who: EntityId,
+    },
+    /// What it rode on is no more, or in another space, and the controller is over.
+    Unseated,
 }
 
 /// The base entity with which a realm begins.
@@ -127,6 +156,10 @@ pub trait Behaviour: Send + Sync {
 
     /// A timer fired.
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}
+
+    /// Something became of a controller with that tag (cell part): `onMove`, `onMoveFailure`, `onTurn`, `onEnterTrap`,
+    /// `onLeaveTrap` and the like.
+    fn controller(&self, _context: &mut Context<'_>, _controller: ControllerId, _tag: u32, _news: ControllerNews) {}
 
     /// A client controls the entity from now on (base part).
     fn client_attached(&self, _context: &mut Context<'_>) {}

@@ -1,5 +1,6 @@
 //! What behaviour can do while it is called: read and change its entity, call others, set timers, roll dice.
 
+mod controllers;
 mod creation;
 mod denied;
 mod inquiries;

@@ -26,7 +26,7 @@ mod trouble;
 pub mod typed;
 pub mod writer;
 
-pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, GhostView};
+pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, ControllerNews, GhostView};
 pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, MAX_VALUE_BYTES, Stored, check_args};
 pub use desk::Desk;
 pub use ids::{BLOCK, IdBlocks};

@@ -9,8 +9,8 @@
 
 use annals_def::{Located, Value};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, EntityId, HistoryNumber, MemberId, NoticeNumber, OwnerId, Part, SpaceId, TimerId,
-    TransferNumber, TypeId, WorldTime,
+    Address, CallNumber, ControllerId, DatabaseId, EntityId, HistoryNumber, MemberId, NoticeNumber, OwnerId, Part,
+    SpaceId, TimerId, TransferNumber, TypeId, WorldTime,
 };
 
 use super::{
@@ -20,6 +20,7 @@ use super::{
         take_client, take_option, take_place, take_properties,
     },
     change::{put_change, take_change},
+    controller::{ControllerEvent, take_controller_id},
     image::Image,
     ledger::{Entry, News, Order},
     value::{put_values, take_values},
@@ -260,6 +261,13 @@ pub enum Body {
         /// The entry, unless it is a statement.
         entry: Option<Box<Entry>>,
     },
+    /// A controller of a cell part was set, came a step further, or is over.
+    Controlled {
+        /// Which.
+        controller: ControllerId,
+        /// What became of it.
+        what: ControllerEvent,
+    },
 }
 
 impl Event {
@@ -362,6 +370,7 @@ impl Body {
             Body::Booked(_) => "booked",
             Body::Restated { .. } => "restated",
             Body::Entered { .. } => "entered",
+            Body::Controlled { what, .. } => what.name(),
         }
     }
 
@@ -394,6 +403,7 @@ impl Body {
             Body::Booked(_) => 25,
             Body::Entered { .. } => 26,
             Body::Restated { .. } => 27,
+            Body::Controlled { .. } => 28,
         }
     }
 
@@ -460,6 +470,10 @@ impl Body {
                 put_number(out, u64::from(space.0));
                 put_number(out, u64::from(*key));
                 put_bytes(out, value);
+            }
+            Body::Controlled { controller, what } => {
+                put_number(out, u64::from(controller.0));
+                what.write(out);
             }
         }
     }
@@ -535,6 +549,10 @@ impl Body {
             },
             27 => Body::Restated {
                 member: MemberId(reader.narrow("member")?),
+            },
+            28 => Body::Controlled {
+                controller: take_controller_id(reader)?,
+                what: ControllerEvent::read(reader)?,
             },
             _ => return Err(wrong),
         })

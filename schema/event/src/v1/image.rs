@@ -15,6 +15,7 @@ use super::{
         Call, ClientLink, Place, put_client, put_option, put_place, put_properties, take_bool, take_client,
         take_option, take_place, take_properties,
     },
+    controller::Controllers,
     event::{
         Awaiting, Event, Timer, put_awaiting, put_events, put_timer, take_awaiting, take_events, take_timer,
         take_timer_id,
@@ -72,6 +73,8 @@ pub struct CellImage {
     pub based: bool,
     /// Where it was when last logged. Volatile: left out of the state hash.
     pub place: Place,
+    /// What moves it, or watches around it.
+    pub controllers: Controllers,
 }
 
 /// What the two parts do not have in common.
@@ -208,11 +211,14 @@ impl Image {
                 base.ledger.write(out);
             }
             PartImage::Cell(cell) => {
-                out.push(1);
+                out.push(if cell.controllers.is_unused() { 1 } else { 2 });
                 out.push(u8::from(cell.based));
                 match extent {
                     Extent::Whole => put_place(out, &cell.place),
                     Extent::WithoutVolatile => put_number(out, u64::from(cell.place.space.0)),
+                }
+                if !cell.controllers.is_unused() {
+                    cell.controllers.write(out);
                 }
             }
         }
@@ -259,9 +265,13 @@ impl PartImage {
                 token: take_option(reader, |reader| reader.array("token digest"))?,
                 ledger: LedgerView::read(reader)?,
             }),
-            1 => PartImage::Cell(CellImage {
+            kind @ (1 | 2) => PartImage::Cell(CellImage {
                 based: take_bool(reader)?,
                 place: take_place(reader)?,
+                controllers: match kind {
+                    1 => Controllers::default(),
+                    _ => Controllers::read(reader)?,
+                },
             }),
             _ => return Err(wrong),
         })

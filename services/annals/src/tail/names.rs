@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use annals_def::{Change, DataType, Edit, EntityType, Method, Schema, Value};
-use annals_event::{Audience, Batch, Body, Call, Event, OwnerState, Place, Subject, types_of};
+use annals_event::{Audience, Batch, Body, Call, ControllerEvent, Event, OwnerState, Place, Subject, Task, types_of};
 use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 
 /// What is known of the world that a log is about.
@@ -145,7 +145,7 @@ impl Words<'_> {
         }
     }
 
-    /// What only concerns calls, clients, timers and hand-over.
+    /// What only concerns calls, clients, timers, controllers and hand-over.
     fn link(&self, body: &Body) -> String {
         match body {
             Body::Confirmed { to, upto, lost: false } => format!("{} took calls up to {upto}", self.address(*to)),
@@ -156,6 +156,15 @@ impl Words<'_> {
             Body::Resumed { to, number } => format!("awaits call {number} of {} no longer", self.address(*to)),
             Body::TimerSet { timer, at } => format!("timer {timer} set for {} ms", at.due),
             Body::TimerGone { timer } => format!("timer {timer} gone"),
+            Body::Controlled { controller, what } => match what {
+                ControllerEvent::Set(set) => format!("controller {controller} set: {}", task(&set.task)),
+                ControllerEvent::Advanced { leg, pace } => {
+                    format!("controller {controller} goes to place {leg} of its path at {pace:.1} m/s")
+                }
+                ControllerEvent::Gone => format!("controller {controller} gone"),
+                ControllerEvent::Caught(who) => format!("entity {who} is in trap {controller}"),
+                ControllerEvent::Released(who) => format!("entity {who} has left trap {controller}"),
+            },
             Body::ClientSet(Some(client)) => format!("has client session {} of owner {}", client.session, client.proxy),
             Body::ClientSet(None) => "has no client".to_owned(),
             Body::Placed(Some(owner)) => format!("its cell part is at owner {owner}"),
@@ -276,6 +285,22 @@ fn invocation(method: Option<&Method>, member: MemberId, args: &[Value]) -> Stri
 
 fn list(values: &[Value]) -> String {
     values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What a controller does.
+fn task(task: &Task) -> String {
+    match task {
+        Task::Follow { path, gait, .. } => format!("goes along a path of {} at {:.1} m/s", path.len(), gait.speed),
+        Task::Chase { target, within, gait } => {
+            format!(
+                "goes to within {within:.1} m of entity {target} at {:.1} m/s",
+                gait.speed
+            )
+        }
+        Task::Turn { yaw, rate } => format!("turns to {yaw:.2} at {rate:.2} rad/s"),
+        Task::Watch { range, .. } => format!("watches {range:.1} m around"),
+        Task::Ride { vehicle, .. } => format!("rides on entity {vehicle}"),
+    }
 }
 
 fn place(place: &Place) -> String {

@@ -11,8 +11,8 @@ use annals_def::{
     Value, Volatile, generate_change,
 };
 use annals_event::{Audience, Place};
-use annals_ids::{EntityId, Mailbox, MemberId, Part, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Caller, Context, Denied, GhostView, Request};
+use annals_ids::{ControllerId, EntityId, Mailbox, MemberId, Part, TimerId, TypeId};
+use annals_node::{Answer, Behaviour, Caller, Context, ControllerNews, Denied, GhostView, Request};
 
 /// A player: has a base, may have a client, moves as its client says.
 pub(crate) const AVATAR: TypeId = TypeId(0);
@@ -158,6 +158,10 @@ impl Behaviour for Game {
         if context.entity_type().name == "Creature" {
             wander(context);
         }
+    }
+
+    fn controller(&self, context: &mut Context<'_>, _controller: ControllerId, tag: u32, news: ControllerNews) {
+        crate::controllers::report(context, tag, news);
     }
 
     fn ghost_changed(&self, ghost: &GhostView<'_>, property: MemberId, replaced: &Replaced) {

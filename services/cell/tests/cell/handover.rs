@@ -236,7 +236,12 @@ fn an_onload_that_is_no_cell_part_or_of_a_strange_type_is_refused() {
 
     let mut world = World::new(19);
     let good = creation(EntityId(5), AVATAR, 5.0);
-    let cell = |place| PartImage::Cell(CellImage { based: false, place });
+    let cell = |place| {
+        PartImage::Cell(CellImage {
+            place,
+            ..CellImage::default()
+        })
+    };
     let mut nowhere = good.place;
     nowhere.position.z = f32::INFINITY;
     let images = [

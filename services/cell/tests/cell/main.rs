@@ -6,6 +6,7 @@
 
 mod changes;
 mod client;
+mod controllers;
 mod existence;
 mod faults;
 mod game;

@@ -84,6 +84,18 @@ pub enum Denied {
         /// What was wanted.
         what: &'static str,
     },
+    /// Only a cell part can do it.
+    #[error("only the cell part can {what}; call one of its methods")]
+    CellOnly {
+        /// What was wanted.
+        what: &'static str,
+    },
+    /// There can be no such controller.
+    #[error("there can be no such controller: {why}")]
+    Controller {
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The definition says that entities of this type are not stored.
     #[error("entities of {entity_type} are not stored, as its definition says <Persistent> false </Persistent>")]
     NotPersistent {

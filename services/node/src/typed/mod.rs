@@ -14,11 +14,11 @@ use annals_event::{
     Outcome,
     ledger::{Booking, Order},
 };
-use annals_ids::{Address, MemberId, Part, TimerId, TypeId};
+use annals_ids::{Address, ControllerId, MemberId, Part, TimerId, TypeId};
 use thiserror::Error;
 
 use crate::{
-    behaviour::GhostView,
+    behaviour::{ControllerNews, GhostView},
     context::{Context, Denied},
     inquiry::{Learned, NotLearned},
 };
@@ -72,6 +72,15 @@ pub enum Occasion<'a> {
         timer: TimerId,
         /// What it was tagged with.
         tag: u32,
+    },
+    /// Something became of a controller of a cell part.
+    Controller {
+        /// Which.
+        controller: ControllerId,
+        /// What it was tagged with.
+        tag: u32,
+        /// What became of it.
+        news: ControllerNews,
     },
     /// A client controls it from now on.
     ClientAttached,

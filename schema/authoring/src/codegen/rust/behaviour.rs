@@ -92,10 +92,21 @@ const BASE_CALLBACKS: [Callback; 7] = [
     ),
 ];
 
+const CELL_CALLBACKS: [Callback; 1] = [(
+    "controller",
+    "Controller",
+    &[
+        ("controller", "ControllerId"),
+        ("tag", "u32"),
+        ("news", "ControllerNews"),
+    ],
+    "Something became of a controller: it arrived, somebody is in a trap, and the like.",
+)];
+
 fn callbacks(side: Side) -> impl Iterator<Item = &'static Callback> {
     let more: &[Callback] = match side {
         Side::Base => &BASE_CALLBACKS,
-        Side::Cell => &[],
+        Side::Cell => &CELL_CALLBACKS,
     };
     CALLBACKS.iter().chain(more)
 }
@@ -200,16 +211,15 @@ fn write_tell(text: &mut Text, side: Side) {
             text.line(&format!("Occasion::{variant}{pattern} => {call},"));
         }
     }
-    if side == Side::Cell {
-        let never = BASE_CALLBACKS.map(|(_, variant, fields, _)| {
-            let fields = if fields.is_empty() { "" } else { " { .. }" };
-            format!("Occasion::{variant}{fields}")
-        });
-        text.line(&never[0]);
-        for (at, variant) in never.iter().enumerate().skip(1) {
-            let end = if at + 1 == never.len() { " => Ok(())," } else { "" };
-            text.line(&format!("| {variant}{end}"));
-        }
+    let never: &[Callback] = match side {
+        Side::Base => &CELL_CALLBACKS,
+        Side::Cell => &BASE_CALLBACKS,
+    };
+    for (at, (_, variant, fields, _)) in never.iter().enumerate() {
+        let fields = if fields.is_empty() { "" } else { " { .. }" };
+        let begin = if at == 0 { "" } else { "| " };
+        let end = if at + 1 == never.len() { " => Ok(())," } else { "" };
+        text.line(&format!("{begin}Occasion::{variant}{fields}{end}"));
     }
     text.close("}");
     text.close("}");

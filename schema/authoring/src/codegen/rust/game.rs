@@ -4,7 +4,7 @@ use super::{Named, Side};
 use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
 /// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
-const NEWS: [(&str, &[&str], &str); 16] = [
+const NEWS: [(&str, &[&str], &str); 17] = [
     ("created", &[], "Created"),
     ("restored", &[], "Restored"),
     ("destroyed", &[], "Destroyed"),
@@ -19,6 +19,11 @@ const NEWS: [(&str, &[&str], &str); 16] = [
         "learned(then, note, outcome)",
     ),
     ("timer", &["timer: TimerId", "tag: u32"], "Timer { timer, tag }"),
+    (
+        "controller",
+        &["controller: ControllerId", "tag: u32", "news: ControllerNews"],
+        "Controller { controller, tag, news }",
+    ),
     ("client_attached", &[], "ClientAttached"),
     ("client_lost", &[], "ClientLost"),
     ("cell_gained", &[], "CellGained"),

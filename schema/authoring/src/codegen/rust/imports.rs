@@ -32,7 +32,14 @@ const SOURCES: [(&str, &[&str]); 11] = [
     (
         "annals_ids",
         &[
-            "Address", "EntityId", "Mailbox", "MemberId", "Part", "TimerId", "TypeId",
+            "Address",
+            "ControllerId",
+            "EntityId",
+            "Mailbox",
+            "MemberId",
+            "Part",
+            "TimerId",
+            "TypeId",
         ],
     ),
     ("annals_node::inquiry", &["Learned", "NotLearned"]),
@@ -58,6 +65,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
             "Bootstrap",
             "Caller",
             "Context",
+            "ControllerNews",
             "Denied",
             "GhostView",
             "Request",

@@ -1,0 +1,359 @@
+//! Controllers at work: what they do at each tick, and how their entities hear of it.
+//!
+//! A controller is part of its entity's state, and what it was set to do, how far along its path it is and who is in its trap
+//! are events. In between, it only moves its entity, and that is volatile. Whatever the behaviour is told is an input of its
+//! own, in which the log also learns that it was: the two are in one batch, so that neither a crash nor a hand-over loses or
+//! repeats any of it.
+
+mod steps;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::RangeInclusive,
+    time::Duration,
+};
+
+use annals_event::{Body, Controller, ControllerEvent, Image, OwnerState, Place, TRAP_LIMIT, Task};
+use annals_ids::{ControllerId, EntityId};
+use annals_node::{ControllerNews, Desk, time::Mono};
+use annals_space::{Census, Spot};
+
+use crate::{ghosts::Ghosts, role::CellRole, sampling::log_place, territory::Territory};
+use steps::Course;
+
+/// How long after a take-over what is not known here may still be there: ghosts come when their holders are up.
+const AFTER_TAKE_OVER: Duration = Duration::from_secs(30);
+
+/// The same after an entity was taken from another owner: what is near it and real there has, or gets, a ghost here.
+const AFTER_ARRIVAL: Duration = Duration::from_secs(5);
+
+/// Most that behaviours are told of traps in one tick; the rest is told at the next.
+const TOLD_AT_ONCE: usize = 10_000;
+
+type Key = (EntityId, ControllerId);
+
+/// See the module. Derived from the state; only how far those have come that go on is known nowhere else.
+#[derive(Debug, Default)]
+pub(crate) struct Controllers {
+    /// Those that move their entities by themselves.
+    movers: BTreeMap<Key, Runner>,
+    /// Those that are carried: they move after the others.
+    riders: BTreeMap<Key, Runner>,
+    traps: BTreeMap<Key, Runner>,
+    /// What the behaviours are to be told in this tick.
+    due: VecDeque<(Key, ControllerNews)>,
+    /// Since when a tick is on its way of which something is to be told.
+    underway: Option<Mono>,
+    census: Census,
+    found: Vec<EntityId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Runner {
+    course: Course,
+    /// Until when it is no news that something is not known here.
+    patient: Mono,
+}
+
+/// Somebody else, as a controller finds it.
+enum Other {
+    At(Place),
+    /// It may be there, and was not heard of since this owner or this entity came here.
+    Unheard,
+    Gone,
+}
+
+/// All that a controller can know of where others are.
+#[derive(Clone, Copy)]
+struct Surroundings<'a> {
+    ghosts: &'a Ghosts,
+    territory: &'a Territory,
+}
+
+impl Controllers {
+    /// Those of an owner that is taken over.
+    pub(crate) fn take_over(state: &OwnerState, now: Mono) -> Self {
+        let mut controllers = Self::default();
+        for (entity, image) in &state.entities {
+            controllers.adopt(*entity, image, now.after(AFTER_TAKE_OVER));
+        }
+        controllers
+    }
+
+    /// Since when a tick is on its way.
+    pub(crate) fn underway(&self) -> Option<Mono> {
+        self.underway
+    }
+
+    /// Takes note of what was recorded of an entity.
+    pub(crate) fn note(&mut self, desk: &Desk, entity: EntityId, body: &Body) {
+        match body {
+            Body::Onloaded { .. } | Body::Returned { .. } => {
+                if let Some(image) = desk.image(entity) {
+                    self.adopt(entity, image, desk.now().mono.after(AFTER_ARRIVAL));
+                }
+            }
+            Body::Offloaded { .. } | Body::Destroyed => self.forget(entity),
+            Body::Controlled { controller, what } => match what {
+                ControllerEvent::Set(set) => self.begin((entity, *controller), set, desk.now().mono),
+                ControllerEvent::Gone => self.end((entity, *controller)),
+                ControllerEvent::Advanced { .. } | ControllerEvent::Caught(_) | ControllerEvent::Released(_) => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Logs how far the controllers of an entity have come, which is about to leave.
+    pub(crate) fn log_course(&self, desk: &mut Desk, entity: EntityId) {
+        for ((_, controller), runner) in self.movers.range(all_of(entity)) {
+            let Course { leg, pace } = runner.course;
+            let logged = running(desk, (entity, *controller)).map(course_of);
+            if logged.is_some_and(|logged| logged != runner.course) {
+                let (controller, what) = (*controller, ControllerEvent::Advanced { leg, pace });
+                desk.record_for(entity, false, Body::Controlled { controller, what });
+            }
+        }
+    }
+
+    fn adopt(&mut self, entity: EntityId, image: &Image, patient: Mono) {
+        self.forget(entity);
+        let Some(cell) = image.cell() else { return };
+        for (controller, set) in cell.controllers.iter() {
+            self.begin((entity, controller), set, patient);
+        }
+    }
+
+    fn begin(&mut self, key: Key, set: &Controller, patient: Mono) {
+        let runner = Runner {
+            course: course_of(set),
+            patient,
+        };
+        let runners = match set.task {
+            Task::Follow { .. } | Task::Chase { .. } | Task::Turn { .. } => &mut self.movers,
+            Task::Ride { .. } => &mut self.riders,
+            Task::Watch { .. } => &mut self.traps,
+        };
+        runners.insert(key, runner);
+    }
+
+    fn end(&mut self, key: Key) {
+        for runners in [&mut self.movers, &mut self.riders, &mut self.traps] {
+            runners.remove(&key);
+        }
+    }
+
+    fn forget(&mut self, entity: EntityId) {
+        for runners in [&mut self.movers, &mut self.riders, &mut self.traps] {
+            while let Some((&key, _)) = runners.range(all_of(entity)).next() {
+                runners.remove(&key);
+            }
+        }
+    }
+
+    /// Moves everybody by one tick, and finds out what is to be told.
+    fn run(&mut self, desk: &mut Desk, around: Surroundings<'_>) {
+        let now = desk.now().mono;
+        for runners in [&mut self.movers, &mut self.riders] {
+            for (key, runner) in runners {
+                let news = advance(desk, around, (*key, runner), |waypoint| {
+                    self.due.push_back((*key, ControllerNews::Passed { waypoint }));
+                });
+                self.due.extend(news.map(|news| (*key, news)));
+            }
+        }
+        if self.traps.is_empty() {
+            return;
+        }
+        self.census.take(everybody(desk, around.ghosts));
+        for (key, runner) in &self.traps {
+            let Some((centre, Task::Watch { range, inside })) = at_work(desk, *key) else {
+                continue;
+            };
+            self.found.clear();
+            self.census.square(spot(&centre), *range, &mut self.found);
+            self.found.retain(|found| *found != key.0);
+            if self.due.len() > TOLD_AT_ONCE || inside.iter().eq(&self.found) {
+                continue;
+            }
+            let is_patient = now < runner.patient;
+            let is_left = |who: &&EntityId| {
+                let is_known = !is_patient || around.place(desk, **who).is_some();
+                is_known && self.found.binary_search(who).is_err()
+            };
+            let left = inside.iter().filter(is_left);
+            self.due
+                .extend(left.map(|who| (*key, ControllerNews::Left { who: *who })));
+            let room = TRAP_LIMIT.saturating_sub(inside.len());
+            let entered = self.found.iter().filter(|who| !inside.contains(who)).take(room);
+            self.due
+                .extend(entered.map(|who| (*key, ControllerNews::Entered { who: *who })));
+        }
+    }
+}
+
+impl CellRole {
+    /// Begins a tick's work of the controllers. Returns whether something is to be told before the tick goes on.
+    pub(crate) fn run_controllers(&mut self, desk: &mut Desk) -> bool {
+        // Where nobody is responsible nobody goes, and before the map is known that is everywhere.
+        if self.territory.is_known() {
+            let around = Surroundings {
+                ghosts: &self.ghosts,
+                territory: &self.territory,
+            };
+            self.controllers.run(desk, around);
+        }
+        let waits = !self.controllers.due.is_empty();
+        self.controllers.underway = waits.then_some(desk.now().mono);
+        waits
+    }
+
+    /// Tells the next of what is to be told in this tick, as an input of its own. Returns whether there was something.
+    pub(crate) fn tell_controllers(&mut self, desk: &mut Desk) -> bool {
+        let Some((key, news)) = self.controllers.due.pop_front() else {
+            self.controllers.underway = None;
+            return false;
+        };
+        let (entity, controller) = key;
+        // What was told before may have ended it.
+        let Some(set) = running(desk, key) else { return true };
+        let tag = set.tag;
+        let runner = self.controllers.movers.get(&key);
+        let pace = runner.map_or(set.pace, |runner| runner.course.pace);
+        let Some(what) = event_of(&set.task, news, pace) else {
+            return true;
+        };
+        // So that after a crash it is where it was when this happened, and so is who came or went.
+        log_place(desk, entity);
+        if let ControllerNews::Entered { who } | ControllerNews::Left { who } = news {
+            log_place(desk, who);
+        }
+        desk.record_for(entity, false, Body::Controlled { controller, what });
+        desk.run(entity, |behaviour, context| {
+            behaviour.controller(context, controller, tag, news);
+        });
+        true
+    }
+}
+
+impl Surroundings<'_> {
+    /// Where an entity is, as far as is known here.
+    fn place(self, desk: &Desk, entity: EntityId) -> Option<Place> {
+        let ghost = || self.ghosts.get(entity).map(crate::ghosts::Ghost::place);
+        desk.place(entity).or_else(ghost)
+    }
+}
+
+/// Moves an entity by one tick. Returns what is to be told at the end of it, unless the controller goes on.
+fn advance(
+    desk: &mut Desk,
+    around: Surroundings<'_>,
+    (key, runner): (Key, &mut Runner),
+    passed: impl FnMut(u32),
+) -> Option<ControllerNews> {
+    let (from, task) = at_work(desk, key)?;
+    let (mut to, course) = (from, &mut runner.course);
+    let is_patient = desk.now().mono < runner.patient;
+    let find = |entity| match around.place(desk, entity) {
+        Some(other) if other.space == from.space => Other::At(other),
+        None if is_patient => Other::Unheard,
+        _ => Other::Gone,
+    };
+    let news = match task {
+        Task::Follow { path, rounds, gait, .. } => {
+            let arrived = steps::follow(&mut to, course, (path, *rounds, *gait), passed);
+            arrived.then_some(ControllerNews::Arrived)
+        }
+        Task::Chase { target, within, gait } => match find(*target) {
+            Other::At(target) => {
+                let arrived = steps::chase(&mut to, course, (target.position, *within), *gait);
+                arrived.then_some(ControllerNews::Arrived)
+            }
+            Other::Unheard => None,
+            Other::Gone => Some(ControllerNews::Failed),
+        },
+        Task::Turn { yaw, rate } => {
+            let turned = steps::turn(&mut to.direction, *yaw, *rate);
+            turned.then_some(ControllerNews::Turned)
+        }
+        Task::Ride { vehicle, seat } => match find(*vehicle) {
+            Other::At(vehicle) => {
+                to = steps::seated(&vehicle, seat);
+                None
+            }
+            Other::Unheard => None,
+            Other::Gone => Some(ControllerNews::Unseated),
+        },
+        Task::Watch { .. } => None,
+    };
+    if to == from {
+        return news;
+    }
+    let is_somewhere = to.position.is_finite() && around.territory.owner_at(&to).is_some();
+    if !is_somewhere {
+        return Some(ControllerNews::Failed);
+    }
+    desk.move_to(key.0, to);
+    news
+}
+
+/// What the log is to learn with the news; nothing if they are none any more.
+fn event_of(task: &Task, news: ControllerNews, pace: f32) -> Option<ControllerEvent> {
+    match (news, task) {
+        (ControllerNews::Passed { waypoint }, Task::Follow { path, .. }) => {
+            let next = waypoint.saturating_add(1);
+            let is_last = usize::try_from(next).map_or(true, |next| next >= path.len());
+            Some(ControllerEvent::Advanced {
+                leg: if is_last { 0 } else { next },
+                pace,
+            })
+        }
+        (ControllerNews::Entered { who }, Task::Watch { inside, .. }) => {
+            (!inside.contains(&who)).then_some(ControllerEvent::Caught(who))
+        }
+        (ControllerNews::Left { who }, Task::Watch { inside, .. }) => {
+            inside.contains(&who).then_some(ControllerEvent::Released(who))
+        }
+        (ControllerNews::Arrived | ControllerNews::Failed | ControllerNews::Turned | ControllerNews::Unseated, _) => {
+            Some(ControllerEvent::Gone)
+        }
+        _ => None,
+    }
+}
+
+/// Where the entity of a controller is, and what the controller is to do.
+fn at_work(desk: &Desk, key: Key) -> Option<(Place, &Task)> {
+    Some((desk.place(key.0)?, &running(desk, key)?.task))
+}
+
+fn running(desk: &Desk, (entity, controller): Key) -> Option<&Controller> {
+    desk.image(entity)?.cell()?.controllers.get(controller)
+}
+
+/// How far a controller was when last logged.
+fn course_of(set: &Controller) -> Course {
+    let leg = match set.task {
+        Task::Follow { leg, .. } => leg,
+        _ => 0,
+    };
+    Course { leg, pace: set.pace }
+}
+
+/// Everybody there is here, real or ghost, each once.
+fn everybody<'a>(desk: &'a Desk, ghosts: &'a Ghosts) -> impl Iterator<Item = (EntityId, Spot)> {
+    let elsewhere = ghosts.iter().filter(|(entity, _)| desk.image(*entity).is_none());
+    let ghosts = elsewhere.map(|(entity, ghost)| (entity, ghost.place()));
+    desk.places()
+        .chain(ghosts)
+        .map(|(entity, place)| (entity, spot(&place)))
+}
+
+fn all_of(entity: EntityId) -> RangeInclusive<Key> {
+    (entity, ControllerId(0))..=(entity, ControllerId(u32::MAX))
+}
+
+fn spot(place: &Place) -> Spot {
+    Spot {
+        space: place.space,
+        position: place.position,
+    }
+}
