@@ -951,7 +951,7 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         tag: u32,
         news: ControllerNews,
     ) {
-        let occasion = Occasion::Controller { controller, tag, news };
+        let occasion = Occasion::controller(controller, tag, news);
         self.tell(context, occasion);
     }
 

@@ -125,6 +125,12 @@ impl<'a> Occasion<'a> {
         Self::Replied { then, note, outcome }
     }
 
+    /// Something became of a controller of a cell part.
+    #[must_use]
+    pub fn controller(controller: ControllerId, tag: u32, news: ControllerNews) -> Self {
+        Self::Controller { controller, tag, news }
+    }
+
     /// The database has answered what it asked, or will not.
     #[must_use]
     pub fn learned(then: u32, note: &'a [u8], outcome: &'a Result<Learned, NotLearned>) -> Self {

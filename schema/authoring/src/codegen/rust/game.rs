@@ -22,7 +22,7 @@ const NEWS: [(&str, &[&str], &str); 17] = [
     (
         "controller",
         &["controller: ControllerId", "tag: u32", "news: ControllerNews"],
-        "Controller { controller, tag, news }",
+        "controller(controller, tag, news)",
     ),
     ("client_attached", &[], "ClientAttached"),
     ("client_lost", &[], "ClientLost"),
