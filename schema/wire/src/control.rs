@@ -7,7 +7,7 @@ use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard,
 use prost::Message;
 use thiserror::Error;
 
-use crate::{CellArea, Space, SpaceMap};
+use crate::{CellArea, Space, SpaceMap, load::WireLoad};
 
 /// Why a control message was not understood.
 #[derive(Debug, Error)]
@@ -25,6 +25,9 @@ pub enum ControlError {
         /// What it is said to be.
         metres: f32,
     },
+    /// What is said of a load is no number, or is below zero.
+    #[error("a load that is none: {0}")]
+    Load(&'static str),
     /// Somebody's area holds no place, or has an edge that is no number.
     #[error("space {space}: the area of {owner} is none")]
     Area {
@@ -174,6 +177,9 @@ pub struct Holding {
     /// How many entities are real there.
     #[prost(uint64, tag = "3")]
     pub entities: u64,
+    /// How much is on it, if it is a cell.
+    #[prost(message, optional, tag = "4")]
+    pub load: Option<WireLoad>,
 }
 
 /// The answer to a beat: all that the process is to hold, and the map if it has an older one.
@@ -270,6 +276,40 @@ pub struct WireMap {
     /// The base owner on which the realm begins; 0 if that is open.
     #[prost(uint32, tag = "3")]
     pub bootstrap: u32,
+    /// How the director came to the areas. For itself alone: it is in what is stored, and not in what is sent to others.
+    #[prost(message, repeated, tag = "4")]
+    pub trees: Vec<WireTree>,
+}
+
+/// The tree by which a space is divided: each cut divides an area into two.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WireTree {
+    /// Of which space.
+    #[prost(uint32, tag = "1")]
+    pub space: u32,
+    /// The number that the next cut gets.
+    #[prost(uint32, tag = "2")]
+    pub next: u32,
+    /// From the root on: each cut, then all that lies west or south of it, then all that lies east or north of it.
+    #[prost(message, repeated, tag = "3")]
+    pub nodes: Vec<WireNode>,
+}
+
+/// A cut, or a cell.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct WireNode {
+    /// Whose cell it is; 0 for a cut.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// The number of the cut, which it keeps wherever it goes.
+    #[prost(uint32, tag = "2")]
+    pub cut: u32,
+    /// Whether it divides south from north, instead of west from east.
+    #[prost(bool, tag = "3")]
+    pub along_z: bool,
+    /// Where it is, metres.
+    #[prost(float, tag = "4")]
+    pub at: f32,
 }
 
 /// A space.
@@ -578,6 +618,7 @@ impl From<&SpaceMap> for WireMap {
             version: map.version,
             spaces: spaces.collect(),
             bootstrap: map.bootstrap.map_or(0, |owner| owner.0),
+            trees: Vec::new(),
         }
     }
 }

@@ -6,8 +6,9 @@
 pub mod bus;
 pub mod client;
 pub mod control;
+pub mod load;
 mod map;
 mod subjects;
 
-pub use map::{CellArea, Space, SpaceMap};
+pub use map::{CellArea, HANDOVER_DEPTH, Space, SpaceMap};
 pub use subjects::Subjects;

@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 
 use annals_ids::{OwnerId, Position, SpaceId};
 
+/// How far inside another owner's area an entity must be to be handed over, metres: two steps of a runner, so that one that
+/// walks on the boundary is not handed to and fro.
+pub const HANDOVER_DEPTH: f32 = 5.0;
+
 /// The map of all spaces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpaceMap {

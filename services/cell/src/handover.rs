@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use annals_event::{Body, Call, Image, Subject};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
 use annals_node::{Caller, Desk, Trouble, journal::INPUT_LIMIT, time::Mono};
+use annals_wire::HANDOVER_DEPTH;
 
 use crate::{
     existence::{is_based, tell_home},
@@ -12,12 +13,18 @@ use crate::{
     sampling::log_place,
 };
 
-/// How far inside another owner's area an entity must be to be handed over, metres: two steps of a runner, so that one
-/// that walks on the boundary is not handed to and fro.
-const DEPTH: f32 = 5.0;
-
 /// How long an entity stays after it has arrived, so that owners whose maps differ for a moment do not toss it.
 const STAY: Duration = Duration::from_secs(1);
+
+/// How long it stays at most where owners whose maps differ have tossed it again and again: each time twice as long as
+/// before, until a newer map comes.
+const LONGEST_STAY: Duration = Duration::from_secs(32);
+
+/// How long it is remembered that an entity was tossed: longer than any of its stays, there and here.
+const REMEMBERED: Duration = Duration::from_secs(120);
+
+/// Most entities of which that is remembered; of the others nothing is lost but patience.
+const MOST_REMEMBERED: usize = 10_000;
 
 /// How long an entity that was refused stays before it is offered again.
 const REFUSED_STAY: Duration = Duration::from_secs(5);
@@ -35,6 +42,39 @@ const _: () = assert!(LARGEST < INPUT_LIMIT);
 pub(crate) struct Handover {
     /// Until when entities stay although another owner is responsible for where they are.
     stays: BTreeMap<EntityId, Mono>,
+    /// Entities that came from the very owner that is responsible for where they are, by the map that is known here: how
+    /// long they stayed for that, and when they came last.
+    tossed: BTreeMap<EntityId, (Duration, Mono)>,
+}
+
+impl Handover {
+    /// A newer map is known: who was kept because maps differed is kept no longer than anybody else.
+    pub(crate) fn redrawn(&mut self, now: Mono) {
+        for entity in std::mem::take(&mut self.tossed).into_keys() {
+            if let Some(until) = self.stays.get_mut(&entity) {
+                *until = (*until).min(now.after(STAY));
+            }
+        }
+    }
+
+    fn forget(&mut self, now: Mono) {
+        self.stays.retain(|_, until| *until > now);
+        self.tossed.retain(|_, (_, came)| now.since(*came) < REMEMBERED);
+    }
+
+    /// An entity has arrived; `is_tossed` says that it is to go back whence it came. It stays for a while.
+    fn arrived(&mut self, now: Mono, entity: EntityId, is_tossed: bool) {
+        let stay = match self.tossed.get(&entity) {
+            _ if !is_tossed => STAY,
+            Some((stay, _)) => (*stay * 2).min(LONGEST_STAY),
+            None => STAY * 2,
+        };
+        let is_known = self.tossed.contains_key(&entity);
+        if is_tossed && (is_known || self.tossed.len() < MOST_REMEMBERED) {
+            self.tossed.insert(entity, (stay, now));
+        }
+        self.stays.insert(entity, now.after(stay));
+    }
 }
 
 impl CellRole {
@@ -44,11 +84,11 @@ impl CellRole {
             return;
         }
         let now = desk.now().mono;
-        self.handover.stays.retain(|_, until| *until > now);
+        self.handover.forget(now);
         let gone: Vec<(EntityId, OwnerId)> = desk
             .places()
             .filter(|(entity, place)| {
-                self.territory.outside(place) > DEPTH && !self.handover.stays.contains_key(entity)
+                self.territory.outside(place) > HANDOVER_DEPTH && !self.handover.stays.contains_key(entity)
             })
             .filter_map(|(entity, place)| Some((entity, self.territory.owner_at(&place)?)))
             .filter(|(_, to)| *to != desk.owner())
@@ -115,10 +155,12 @@ impl CellRole {
             return;
         }
         self.counters.onloaded += 1;
+        let place = image.cell().map(|cell| cell.place);
+        let is_tossed = place.and_then(|place| self.territory.owner_at(&place)) == Some(from);
         desk.record_for(entity, false, Body::Onloaded { from, number, image });
         desk.call(own, caller.link.from, from, Call::Arrived { of: number });
         tell_home(desk, entity, Some(desk.owner()));
-        self.handover.stays.insert(entity, desk.now().mono.after(STAY));
+        self.handover.arrived(desk.now().mono, entity, is_tossed);
     }
 
     fn alarm(&mut self, desk: &mut Desk, entity: EntityId, what: &'static str) {

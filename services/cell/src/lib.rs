@@ -21,6 +21,7 @@ mod news;
 mod presence;
 mod role;
 mod sampling;
+mod survey;
 mod territory;
 mod view;
 mod witness;

@@ -9,7 +9,10 @@ use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, Tick};
 use annals_node::{Caller, ClientNews, Desk, Request, Role, time::Mono};
 use annals_space::Interest;
-use annals_wire::bus::{GhostMessage, Message, ViewMessage};
+use annals_wire::{
+    bus::{GhostMessage, Message, ViewMessage},
+    load::Survey,
+};
 
 use crate::{
     budget::Budget,
@@ -159,6 +162,9 @@ impl Role for CellRole {
     fn handle(&mut self, desk: &mut Desk, input: CellInput) {
         match input {
             CellInput::Map(map) => {
+                if map.version > self.territory.version() {
+                    self.handover.redrawn(desk.now().mono);
+                }
                 if self.territory.redraw(map) {
                     self.witnesses.values_mut().for_each(Witness::ask_again);
                 }
@@ -298,6 +304,10 @@ impl Role for CellRole {
 
     fn ticks(&self) -> Tick {
         self.sampling.tick()
+    }
+
+    fn survey(&self, desk: &Desk) -> Option<Survey> {
+        Some(self.take_survey(desk))
     }
 }
 

@@ -44,6 +44,11 @@ impl Territory {
         self.map.is_some()
     }
 
+    /// The map's version; 0 until the director was heard.
+    pub(crate) fn version(&self) -> u64 {
+        self.map.as_ref().map_or(0, |map| map.version)
+    }
+
     pub(crate) fn neighbours(&self) -> &BTreeSet<OwnerId> {
         &self.neighbours
     }

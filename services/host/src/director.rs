@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{
-    Beat, Course, Decision, Desired, Grant, GrantError, Grants, Progress, Roster, SILENCE, SpacePlan, Stage, divide,
+    Balance, Beat, Course, Decision, Desired, Grant, GrantError, Grants, Pace, Progress, Roster, SILENCE, SpacePlan,
+    Stage,
 };
 use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId};
 use annals_store::{Store, layout::director::Realm};
 use annals_wire::{
     SpaceMap, Subjects,
     control::{
-        self, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Place, ProcessBeat, Register,
-        Registered, StopRealm, StopStage, WireMap,
+        self, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, Holding, IdBlock, Orders, Place, ProcessBeat,
+        Register, Registered, StopRealm, StopStage, WireMap,
     },
+    load::Load,
 };
 use futures::StreamExt;
 use thiserror::Error;
@@ -35,9 +37,9 @@ const STOPPING_BEAT: Duration = Duration::from_millis(50);
 /// What the director wants the realm to be.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The first space and how it is divided.
-    pub space: SpacePlan,
-    /// How many processes a start waits for; the first space is divided among so many cells.
+    /// The spaces.
+    pub spaces: Vec<SpacePlan>,
+    /// How many processes a start waits for.
     pub desired: Desired,
 }
 
@@ -145,6 +147,7 @@ struct Leader {
     unheld: BTreeMap<OwnerId, Duration>,
     loads: BTreeMap<OwnerId, u64>,
     map: SpaceMap,
+    balance: Balance,
     course: Course,
     /// Whether the stage that hangs was named.
     named: bool,
@@ -241,15 +244,8 @@ impl Leader {
             .iter()
             .map(|(owner, record)| (*owner, (record.kind, record.process)))
             .collect();
-        let map = match grants.read_map().await? {
-            Some(bytes) => control::decode::<WireMap>(&bytes)
-                .and_then(|wire| SpaceMap::try_from(&wire))
-                .unwrap_or_else(|error| {
-                    tracing::error!(%error, "the stored map cannot be read and is drawn anew");
-                    SpaceMap::default()
-                }),
-            None => SpaceMap::default(),
-        };
+        let stored = grants.read_map().await?;
+        let (map, balance) = resume(&plan, stored.as_deref());
         let orders = owners.iter().map(|(owner, record)| {
             // Without ids: whoever holds it has them, and whoever does not is granted it anew.
             let grant = Grant {
@@ -276,6 +272,7 @@ impl Leader {
             named: false,
             closed: false,
             map,
+            balance,
             grants,
             plan,
         })
@@ -384,28 +381,32 @@ impl Leader {
         self.unheld.insert(grant.owner, monotonic());
     }
 
-    /// Divides the space once there are enough cells, and again whenever one has none of it. Says on the same map on which
-    /// base owner the realm begins, as soon as there is one.
+    /// Divides the spaces once there are enough cells, and moves their boundaries as loads change. Says on the same map on
+    /// which base owner the realm begins, as soon as there is one.
     async fn draw(&mut self) -> Result<(), GrantError> {
         let cells: Vec<OwnerId> = self.roster.live_owners(OwnerKind::Cell).collect();
-        let drawn = self.map.spaces.get(&self.plan.space.space);
-        let mapped = |owner: &OwnerId| drawn.is_some_and(|space| space.cells.iter().any(|cell| cell.owner == *owner));
+        let drawn = self
+            .balance
+            .draw(monotonic(), &cells, self.plan.desired.cells, &self.map);
+        for (space, change) in self.balance.changes() {
+            tracing::info!(%space, %change, "the number of cells changes");
+        }
         let bootstrap = self.map.bootstrap.or_else(|| self.roster.first_owner(OwnerKind::Base));
-        let is_drawn = cells.iter().all(mapped) && bootstrap == self.map.bootstrap;
-        if cells.len() < self.plan.desired.cells || is_drawn {
+        let is_news = drawn.is_some() || (bootstrap != self.map.bootstrap && self.map.version > 0);
+        if !is_news {
             return Ok(());
         }
-        // An owner whose holder has just died keeps its area: it will be granted to another.
-        let mut owners: Vec<OwnerId> = drawn
-            .map(|space| space.cells.iter().map(|cell| cell.owner).collect())
-            .unwrap_or_default();
-        owners.extend(cells.iter().filter(|owner| !mapped(owner)));
-        let map = SpaceMap {
-            bootstrap,
-            ..divide(self.plan.space, &owners, &self.map)
+        let mut map = drawn.unwrap_or_else(|| SpaceMap {
+            version: self.map.version + 1,
+            ..self.map.clone()
+        });
+        map.bootstrap = bootstrap;
+        let stored = WireMap {
+            trees: self.balance.trees(),
+            ..WireMap::from(&map)
         };
-        self.grants.write_map(&control::encode(&WireMap::from(&map))).await?;
-        tracing::info!(space = %self.plan.space.space, cells = owners.len(), version = map.version, "divided");
+        self.grants.write_map(&control::encode(&stored)).await?;
+        tracing::debug!(version = map.version, "divided");
         self.map = map;
         Ok(())
     }
@@ -506,6 +507,7 @@ impl Leader {
         self.course.hear(monotonic(), process, &beat.service, progress);
         for held in &beat.holds {
             self.loads.insert(OwnerId(held.owner), held.entities);
+            self.weigh(process, held);
         }
         let mut grants = Vec::new();
         for (owner, (order, _)) in self.orders.iter().filter(|(_, (_, holder))| *holder == process) {
@@ -525,6 +527,20 @@ impl Leader {
         Orders { grants, map, stage }
     }
 
+    /// Takes note of the load of an owner, if whoever says it is to hold it.
+    fn weigh(&mut self, process: ProcessId, held: &Holding) {
+        let owner = OwnerId(held.owner);
+        let order = self.orders.get(&owner).filter(|(_, holder)| *holder == process);
+        if order.is_none_or(|(order, _)| order.epoch != held.epoch) {
+            return;
+        }
+        match held.load.as_ref().map(Load::try_from) {
+            Some(Ok(load)) => self.balance.hear(monotonic(), owner, load),
+            Some(Err(error)) => tracing::warn!(%owner, %error, "a load that is not taken into account"),
+            None => {}
+        }
+    }
+
     fn locate(&self, owner: Option<OwnerId>) -> Place {
         let Some(owner) = owner else { return Place::default() };
         let epoch = self.orders.get(&owner).map_or(0, |(order, _)| order.epoch);
@@ -541,6 +557,28 @@ impl Leader {
             address,
         }
     }
+}
+
+/// The map as it was stored, and the division of spaces that it comes from.
+fn resume(plan: &Plan, stored: Option<&[u8]>) -> (SpaceMap, Balance) {
+    let fresh = || Balance::new(plan.spaces.clone(), Pace::default());
+    let Some(stored) = stored else {
+        return (SpaceMap::default(), fresh());
+    };
+    let read = control::decode::<WireMap>(stored).and_then(|wire| Ok((SpaceMap::try_from(&wire)?, wire)));
+    let (map, wire) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            tracing::error!(%error, "the stored map cannot be read and is drawn anew");
+            return (SpaceMap::default(), fresh());
+        }
+    };
+    let mut balance = fresh();
+    if let Err(error) = balance.resume(monotonic(), &wire, &map) {
+        tracing::error!(%error, "the stored division of spaces cannot be read, and they are divided anew");
+        balance = fresh();
+    }
+    (map, balance)
 }
 
 fn order(grant: &Grant) -> GrantOrder {

@@ -23,6 +23,7 @@ use annals_store::{
 use annals_wire::{
     bus::Envelope,
     control::{self, DirectorAsk, IdBlock, Inspected, MoreIds},
+    load::Load,
 };
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
@@ -31,6 +32,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     clock,
+    gauge::Gauge,
     log::{Driver, LogCore, ReadError, Reading},
     process::Process,
     registry::StoreRegistry,
@@ -143,6 +145,8 @@ pub struct Wires<I> {
     pub notices: Notices,
     /// How many entities are real here, for the director.
     pub entities: Arc<AtomicU64>,
+    /// How much is on it, if it is balanced by that.
+    pub load: watch::Sender<Option<Load>>,
     /// How many moments of the realm's course everybody here was told of.
     pub moments: Arc<AtomicU64>,
     /// How far the holder is.
@@ -219,8 +223,9 @@ pub async fn hold<R>(
     tracing::info!(%owner, %epoch, entities = driver.core().owner.state().entities.len(), "taken over");
     let mut inspections = Inspections::listen(&process, owner).await;
     let mut troubles = Troubles::default();
+    let mut gauge = Gauge::new();
     loop {
-        while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
+        while let Some(output) = gauge.during(|| driver.core_mut().owner.poll_output(process.clock.now())) {
             send(&process, owner, output, &wires).await;
         }
         if let Some(stop) = driver.core().stopped() {
@@ -231,25 +236,15 @@ pub async fn hold<R>(
         if let Some(settled) = inspections.is_asked().then(|| driver.core().owner.settled()).flatten() {
             inspections.answer(&process, settled).await;
         }
-        let stage = if driver.stands_still() {
-            Stage::Stuck
-        } else {
-            Stage::Open
-        };
-        wires
-            .stage
-            .send_if_modified(|known| std::mem::replace(known, stage) != stage);
-        let real = driver.core().owner.state().entities.len() as u64;
-        wires.entities.store(real, Ordering::Relaxed);
-        wires.moments.store(driver.core().owner.moments(), Ordering::Relaxed);
+        report(&driver, &mut gauge, &wires);
         let deadline = driver.core().owner.deadline(process.clock.now());
         tokio::select! {
             message = heard.next() => match message {
-                Some(message) => hear(&mut driver, &mut heard, &process, message),
+                Some(message) => gauge.during(|| hear(&mut driver, &mut heard, &process, message)),
                 None => return,
             },
             command = wires.commands.recv() => match command {
-                Some(Command::Core(input)) => driver.core_mut().handle(input),
+                Some(Command::Core(input)) => gauge.during(|| driver.core_mut().handle(input)),
                 Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
                 Some(Command::Finish) => {
                     finish(&process, &mut driver, &mut wires).await;
@@ -265,8 +260,29 @@ pub async fn hold<R>(
             },
             () = driver.step() => {}
             () = inspections.wait() => {}
-            () = clock::until(deadline) => driver.core_mut().handle(Input::Time),
+            () = clock::until(deadline) => gauge.during(|| driver.core_mut().handle(Input::Time)),
         }
+    }
+}
+
+/// Says how far it is and how much is on it.
+fn report<R: Role>(driver: &Driver<Held<R>>, gauge: &mut Gauge, wires: &Wires<R::Input>) {
+    let owner = &driver.core().owner;
+    let stage = if driver.stands_still() {
+        Stage::Stuck
+    } else {
+        Stage::Open
+    };
+    wires
+        .stage
+        .send_if_modified(|known| std::mem::replace(known, stage) != stage);
+    wires
+        .entities
+        .store(owner.state().entities.len() as u64, Ordering::Relaxed);
+    wires.moments.store(owner.moments(), Ordering::Relaxed);
+    if let Some(busy) = gauge.read() {
+        let survey = owner.survey();
+        wires.load.send_replace(survey.map(|survey| Load { busy, survey }));
     }
 }
 

@@ -20,6 +20,7 @@ use annals_node::{
 use annals_wire::{
     SpaceMap,
     control::{self, CursorNews, GrantOrder, Holding, Want},
+    load::{Load, WireLoad},
 };
 use futures::StreamExt;
 use tokio::sync::{mpsc, watch};
@@ -126,6 +127,7 @@ struct Held<I> {
     epoch: Epoch,
     commands: mpsc::Sender<Command<I>>,
     entities: Arc<AtomicU64>,
+    load: watch::Receiver<Option<Load>>,
     stage: watch::Receiver<Stage>,
     task: JoinHandle<()>,
     /// The version of the map that it was told.
@@ -342,6 +344,7 @@ where
         let entities = Arc::new(AtomicU64::new(0));
         let moments = Arc::new(AtomicU64::new(0));
         let (says, stage) = watch::channel(Stage::Taking);
+        let (weighs, load) = watch::channel(None);
         let (behaviour, durability) = (Arc::clone(&self.trade.behaviour), self.trade.durability);
         let terms = Terms {
             owner,
@@ -357,6 +360,7 @@ where
             own: commands.clone(),
             notices: self.notices.clone(),
             entities: Arc::clone(&entities),
+            load: weighs,
             moments: Arc::clone(&moments),
             stage: says,
         };
@@ -369,6 +373,7 @@ where
                 epoch,
                 commands,
                 entities,
+                load,
                 stage,
                 task,
                 map: 0,
@@ -426,6 +431,7 @@ impl<I> Held<I> {
             owner: owner.0,
             epoch: self.epoch.0,
             entities: self.entities.load(Ordering::Relaxed),
+            load: self.load.borrow().as_ref().map(WireLoad::from),
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod db;
 pub mod director;
 pub mod edge;
 pub mod front;
+mod gauge;
 pub mod health;
 pub mod holder;
 pub mod keeper;

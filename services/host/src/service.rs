@@ -25,7 +25,7 @@ use crate::{
 /// The space that every realm begins with.
 pub const FIRST_SPACE: SpaceId = SpaceId(1);
 
-/// Strips of the first space are cut within so many metres of the origin.
+/// The first space is divided evenly within so many metres of the origin.
 const EXTENT: f32 = 200.0;
 
 /// How far a witness sees, metres: what KBEngine takes when nobody says.
@@ -71,8 +71,13 @@ pub fn director() -> ExitCode {
             extent: EXTENT,
             aoi_radius: AOI_RADIUS,
             aoi_hysteresis: AOI_HYSTERESIS,
+            cells,
         };
-        director::run(&begun.settings, &begun.schema, &Plan { space, desired }).await
+        let plan = Plan {
+            spaces: vec![space],
+            desired,
+        };
+        director::run(&begun.settings, &begun.schema, &plan).await
     })
 }
 

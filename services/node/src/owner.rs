@@ -13,6 +13,7 @@ use annals_ids::{
 use annals_wire::{
     bus::{CallMessage, Envelope, GhostMessage, Message, ViewMessage},
     client::CallRefusal,
+    load::Survey,
 };
 
 use crate::{
@@ -85,6 +86,11 @@ pub trait Role {
 
     /// The owner's tick, for its batches.
     fn ticks(&self) -> Tick;
+
+    /// How much stands on the owner and where, for the director; `None` for one that is not balanced by that.
+    fn survey(&self, _desk: &Desk) -> Option<Survey> {
+        None
+    }
 }
 
 /// What became of calls that a client made.
@@ -276,6 +282,12 @@ impl<R: Role> Owner<R> {
     #[must_use]
     pub fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    /// How much stands here and where, if that is what the director places its kind by.
+    #[must_use]
+    pub fn survey(&self) -> Option<Survey> {
+        self.role.survey(&self.desk)
     }
 
     /// The writer, for inspection.

@@ -62,6 +62,8 @@ pub struct Report {
     pub lives: usize,
     /// Bytes of batches that were let go.
     pub let_go: u64,
+    /// How often boundaries have moved, or cells come or gone.
+    pub redrawn: u64,
     /// How often each kind of fault struck.
     pub struck: BTreeMap<Kind, u64>,
 }
@@ -184,6 +186,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         trades: trades(events),
         lives: check::lives::count(world, archive),
         let_go: world.let_go,
+        redrawn: world.redrawn,
         struck: world.struck.clone(),
     }
 }

@@ -202,6 +202,8 @@ pub struct World {
     remembered: BTreeMap<OwnerId, Vec<Vec<u8>>>,
     /// Bytes of batches that were let go.
     pub let_go: u64,
+    /// How often boundaries have moved, or cells come or gone.
+    pub redrawn: u64,
 }
 
 impl World {
@@ -249,6 +251,7 @@ impl World {
             broken: Vec::new(),
             remembered: BTreeMap::new(),
             let_go: 0,
+            redrawn: 0,
         };
         world.begin();
         world

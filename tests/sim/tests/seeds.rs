@@ -60,7 +60,7 @@ fn every_promise_is_kept() {
     }
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} lives of pets, {} bytes of batches let go",
+         {} trades settled, {} lives of pets, {} bytes of batches let go, {} maps with other boundaries",
         seeds.end - seeds.start,
         sum.batches,
         sum.shown,
@@ -70,7 +70,8 @@ fn every_promise_is_kept() {
         sum.entries,
         sum.trades,
         sum.lives,
-        sum.let_go
+        sum.let_go,
+        sum.redrawn
     );
     println!("{coverage}");
     for (seed, failure) in failed.iter().take(MOST_SHRUNK) {
@@ -145,6 +146,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.trades += report.trades;
     sum.lives += report.lives;
     sum.let_go += report.let_go;
+    sum.redrawn += report.redrawn;
 }
 
 #[test]

@@ -1,13 +1,18 @@
 //! Entities that cross from one owner to another.
 
+use annals_cell::CellInput;
 use annals_def::Value;
 use annals_event::{Body, Call};
 use annals_ids::{EntityId, MemberId, OwnerId};
+use annals_wire::{
+    SpaceMap,
+    load::{ENTITY_UNITS, WITNESS_UNITS},
+};
 
 use crate::{
     game::{ACT, AVATAR, JUMP, NOTE},
     oracle::{check, check_logs},
-    world::{EAST, MIDDLE, WEST, World, creation, place},
+    world::{EAST, MIDDLE, SPACE, WEST, World, creation, place},
 };
 
 /// Has `entity` do and hear something, and its client walk, in `steps` steps from `from` to `to`.
@@ -399,4 +404,101 @@ fn a_home_is_not_sent_chasing_by_what_others_believe() {
             .count();
         assert_eq!(calls, 0, "it knows that the entity is in the west");
     }
+}
+
+/// The map with another boundary between west and middle, of this version.
+fn redrawn(world: &World, version: u64, edge: f32) -> SpaceMap {
+    let mut map = SpaceMap {
+        version,
+        ..world.map.clone()
+    };
+    let space = map.spaces.get_mut(&SPACE).expect("the space");
+    (space.cells[0].east, space.cells[1].west) = (edge, edge);
+    map
+}
+
+#[test]
+fn owners_whose_maps_differ_do_not_toss_an_entity_to_and_fro() {
+    for seed in 0..5 {
+        let mut world = World::new(seed);
+        let entities: Vec<EntityId> = (0..3).map(|nth| world.spawn(AVATAR, 8.0 + nth as f32, None)).collect();
+        world.run(500);
+        let handed = |world: &World| {
+            let sent = [WEST, MIDDLE].map(|owner| world.role(owner).counters().offloaded);
+            sent[0] + sent[1]
+        };
+        // For MIDDLE these stand in the west now; WEST has not heard of it, and holds to the old map.
+        let map = redrawn(&world, 2, 20.0);
+        world.tell_cell(MIDDLE, CellInput::Map(map));
+        world.run(60_000);
+        let tossed = handed(&world);
+        println!(
+            "seed {seed}: {tossed} hand-overs of {} entities in a minute",
+            entities.len()
+        );
+        assert!(tossed >= 3, "nobody was handed over: the maps do not differ");
+        assert!(
+            tossed <= 10 * 3,
+            "seed {seed}: {tossed} hand-overs of three entities in a minute"
+        );
+        check(&world);
+
+        // As soon as both have one map, everybody is where that says, without waiting for the end of a stay.
+        let map = redrawn(&world, 3, 20.0);
+        world.map = map.clone();
+        for owner in [WEST, MIDDLE, EAST] {
+            world.tell_cell(owner, CellInput::Map(map.clone()));
+        }
+        world.run(2_000);
+        for entity in entities {
+            assert_eq!(world.holders(entity), [WEST], "seed {seed}");
+        }
+        let settled = handed(&world);
+        world.run(10_000);
+        assert_eq!(handed(&world), settled, "seed {seed}");
+        check(&world);
+    }
+}
+
+#[test]
+fn a_survey_says_what_stands_where_and_what_is_to_go() {
+    let mut world = World::new(3);
+    for x in [10.0, 20.0, 30.0, 40.0] {
+        world.spawn(AVATAR, x, None);
+    }
+    world.spawn(AVATAR, 50.0, Some(1));
+    world.run(1_000);
+    let survey = |world: &World| {
+        world.cells[&MIDDLE]
+            .owner
+            .as_ref()
+            .expect("it is up")
+            .survey()
+            .expect("a cell has one")
+    };
+    let space = |world: &World| survey(world).spaces[&SPACE].clone();
+    let before = space(&world);
+    assert_eq!((before.entities, before.witnesses), (5, 1));
+    assert!((before.units - (5.0 * ENTITY_UNITS + WITNESS_UNITS)).abs() < 1e-9);
+    assert_eq!(before.x.ends(), Some((10.0, 50.0)));
+    assert!(
+        (before.x.below(45.0) - 4.0 / 15.0).abs() < 0.1,
+        "{}",
+        before.x.below(45.0)
+    );
+    assert_eq!(survey(&world).map, 1);
+
+    // Those at 10 and 20 are WEST's now, and 27 is no deeper in the west than that they stay.
+    world.cut_off = Some(WEST);
+    let map = redrawn(&world, 2, 32.0);
+    world.tell_cell(MIDDLE, CellInput::Map(map));
+    let after = space(&world);
+    assert_eq!(after.entities, 5, "nobody has gone yet");
+    assert!(
+        (after.leaving[&WEST] - 2.0 * ENTITY_UNITS).abs() < 1e-9,
+        "{:?}",
+        after.leaving
+    );
+    assert_eq!(after.x.ends(), Some((30.0, 50.0)));
+    assert_eq!(survey(&world).map, 2);
 }

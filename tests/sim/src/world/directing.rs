@@ -2,19 +2,32 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use annals_director::{Beat, Decision, Grant, Grants, Roster, SILENCE, SpacePlan, divide};
+use annals_director::{Balance, Beat, Decision, Grant, Grants, Pace, Roster, SILENCE, SpacePlan};
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
 use annals_store::{immediate, layout::owners::OwnerRecord};
-use annals_wire::SpaceMap;
+use annals_wire::{
+    SpaceMap,
+    control::{self, WireMap},
+    load::Load,
+};
 
 use super::{
     Step, World,
-    hosting::{Hold, SHARD, Service},
+    hosting::{Core, Hold, SHARD, Service},
 };
 use crate::game::{EXTENT, SPACE};
 
 /// Until somebody tries again to lead, microseconds.
 const LEAD_AGAIN: u64 = 500_000;
+
+/// What a unit of load costs here: so much that the few who play make boundaries move, and cells come and go.
+const COST: f64 = 0.02;
+
+/// How quickly the number of cells changes: many times in a run.
+const PACE: Pace = Pace {
+    between: Duration::from_secs(2),
+    life: Duration::from_secs(5),
+};
 
 /// A director that leads.
 pub struct Directing {
@@ -26,6 +39,8 @@ pub struct Directing {
     granted: BTreeMap<OwnerId, (Grant, ProcessId)>,
     /// Since when a live holder does not hold what it was granted.
     unheld: BTreeMap<OwnerId, u64>,
+    /// How the space is divided.
+    balance: Balance,
 }
 
 impl World {
@@ -36,6 +51,10 @@ impl World {
         let process = ProcessId(1 << 63 | self.now);
         let now = Duration::from_micros(self.now);
         let Some((grants, owners)) = self.lead(process) else {
+            self.after(LEAD_AGAIN, Step::StartDirector);
+            return;
+        };
+        let Some(balance) = self.resume_balance(&grants) else {
             self.after(LEAD_AGAIN, Step::StartDirector);
             return;
         };
@@ -59,8 +78,30 @@ impl World {
             roster,
             granted: granted.collect(),
             unheld: BTreeMap::new(),
+            balance,
         });
         self.after(0, Step::Direct);
+    }
+
+    /// Goes on from the stored map, which may be newer than what anybody has heard. `None` if the store does not answer.
+    fn resume_balance(&mut self, grants: &Grants) -> Option<Balance> {
+        let plan = SpacePlan {
+            space: SPACE,
+            extent: EXTENT,
+            aoi_radius: self.plan.shape.sight,
+            aoi_hysteresis: 5.0,
+            cells: usize::try_from(self.plan.shape.cells).expect("few cells"),
+        };
+        let mut balance = Balance::new(vec![plan], PACE);
+        let stored = immediate(grants.read_map()).ok()?;
+        if let Some(bytes) = stored {
+            let wire: WireMap = control::decode(&bytes).expect("a director wrote it");
+            let map = SpaceMap::try_from(&wire).expect("a director wrote it");
+            let now = Duration::from_micros(self.now);
+            balance.resume(now, &wire, &map).expect("a director wrote it");
+            self.map = map;
+        }
+        Some(balance)
     }
 
     fn lead(&self, process: ProcessId) -> Option<(Grants, BTreeMap<OwnerId, OwnerRecord>)> {
@@ -140,9 +181,10 @@ impl World {
             return false;
         }
         self.give_orders(director);
-        self.draw(director);
+        self.weigh(director);
+        let is_drawn = self.draw(director);
         self.spread_map();
-        true
+        is_drawn
     }
 
     /// What a live process does not hold for too long is granted to it anew.
@@ -198,35 +240,57 @@ impl World {
         }
     }
 
-    fn draw(&mut self, director: &Directing) {
+    /// Beats say how much is on each cell.
+    fn weigh(&mut self, director: &mut Directing) {
+        let now = Duration::from_micros(self.now);
+        for (process, host) in self.processes.iter().filter(|(_, host)| host.hears_director()) {
+            for (owner, held) in &host.owners {
+                let Some(Core::Cell(core)) = &held.core else { continue };
+                let granted = director.granted.get(owner);
+                let is_holder = granted.is_some_and(|(grant, holder)| holder == process && grant.epoch == held.epoch);
+                if let Some(survey) = core.survey().filter(|_| is_holder) {
+                    let units: f64 = survey.spaces.values().map(|space| space.units).sum();
+                    let busy = units * COST;
+                    director.balance.hear(now, *owner, Load { busy, survey });
+                }
+            }
+        }
+    }
+
+    /// Draws the map, and stores it. Once nobody plays any more boundaries stay where they are, so that the realm comes to
+    /// rest. Whether the store took it.
+    fn draw(&mut self, director: &mut Directing) -> bool {
         let cells: Vec<OwnerId> = director.roster.live_owners(OwnerKind::Cell).collect();
-        let drawn: Vec<OwnerId> = self
-            .map
-            .spaces
-            .get(&SPACE)
-            .map(|space| space.cells.iter().map(|cell| cell.owner).collect())
-            .unwrap_or_default();
-        let enough = cells.len() as u64 >= self.plan.shape.cells;
+        let enough = usize::try_from(self.plan.shape.cells).expect("few cells");
+        let now = Duration::from_micros(self.now);
+        let moves = self.is_playing() || self.map.version == 0;
+        let drawn = moves
+            .then(|| director.balance.draw(now, &cells, enough, &self.map))
+            .flatten();
         let bootstrap = self
             .map
             .bootstrap
             .or_else(|| director.roster.first_owner(OwnerKind::Base));
-        let is_drawn = cells.iter().all(|owner| drawn.contains(owner)) && bootstrap == self.map.bootstrap;
-        if !enough || is_drawn {
-            return;
+        let is_named = bootstrap != self.map.bootstrap && self.map.version > 0;
+        if drawn.is_none() && !is_named {
+            return true;
         }
-        let mut owners = drawn.clone();
-        owners.extend(cells.iter().filter(|owner| !drawn.contains(owner)));
-        let plan = SpacePlan {
-            space: SPACE,
-            extent: EXTENT,
-            aoi_radius: self.plan.shape.sight,
-            aoi_hysteresis: 5.0,
+        let mut map = drawn.unwrap_or_else(|| SpaceMap {
+            version: self.map.version + 1,
+            ..self.map.clone()
+        });
+        map.bootstrap = bootstrap;
+        let stored = WireMap {
+            trees: director.balance.trees(),
+            ..WireMap::from(&map)
         };
-        self.map = SpaceMap {
-            bootstrap,
-            ..divide(plan, &owners, &self.map)
-        };
+        if immediate(director.grants.write_map(&control::encode(&stored))).is_err() {
+            return false;
+        }
+        let before = self.map.spaces.get(&SPACE);
+        self.redrawn += u64::from(before.is_some() && before != map.spaces.get(&SPACE));
+        self.map = map;
+        true
     }
 
     /// The answer to the beat of a process that knows an older map holds the newest one.

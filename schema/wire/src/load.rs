@@ -1,0 +1,256 @@
+//! How much is on an owner, as it tells the director: what the boundaries of cells follow.
+//!
+//! The director knows no entity's position. What it needs to move a boundary by the right distance is where, along each
+//! axis, which share of an owner's load stands: [`Levels`].
+
+use std::collections::BTreeMap;
+
+use annals_ids::{OwnerId, SpaceId};
+
+use crate::control::ControlError;
+
+/// The load of a real entity, in units.
+pub const ENTITY_UNITS: f64 = 1.0;
+
+/// The load that a client adds to the entity it watches the world by, in units: most of what a cell does is done for
+/// witnesses.
+pub const WITNESS_UNITS: f64 = 10.0;
+
+/// The shares of the load at which [`Levels`] name positions, in 2,048ths: dense near both edges, where boundaries are.
+/// Whoever gives away a little learns as exactly where that ends as who gives away half.
+const SHARES: [u16; 39] = {
+    let half = [
+        0, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
+    ];
+    let mut shares = [WHOLE / 2; 39];
+    let mut at = 0;
+    while at < half.len() {
+        shares[at] = half[at];
+        shares[shares.len() - 1 - at] = WHOLE - half[at];
+        at += 1;
+    }
+    shares
+};
+
+const WHOLE: u16 = 2_048;
+
+/// Positions along an axis below which given shares of a load stand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Levels(Vec<f32>);
+
+/// What an owner says of its load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    /// The share of its time that its core works, from 0 to 1.
+    pub busy: f64,
+    /// What stands on it.
+    pub survey: Survey,
+}
+
+/// What stands on an owner.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Survey {
+    /// The version of the map by which this is said.
+    pub map: u64,
+    /// By space.
+    pub spaces: BTreeMap<SpaceId, SpaceSurvey>,
+}
+
+/// What stands on an owner in one space.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SpaceSurvey {
+    /// How many entities are real there.
+    pub entities: u64,
+    /// How many of those are a client's.
+    pub witnesses: u64,
+    /// The load of what stays there, in units.
+    pub units: f64,
+    /// The load of what is to be handed over, in units, by where it goes.
+    pub leaving: BTreeMap<OwnerId, f64>,
+    /// Where what stays stands from west to east.
+    pub x: Levels,
+    /// Where what stays stands from south to north.
+    pub z: Levels,
+}
+
+impl Levels {
+    /// Of positions, each with its load. Those that are no numbers are left out.
+    #[must_use]
+    pub fn of(mut points: Vec<(f32, f64)>) -> Self {
+        points.retain(|(at, load)| at.is_finite() && *load > 0.0);
+        points.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+        let (Some((_, first)), Some((last, _))) = (points.first().copied(), points.last().copied()) else {
+            return Self::default();
+        };
+        let total: f64 = points.iter().map(|(_, load)| load).sum();
+        let (mut place, mut upto) = (0, first);
+        let level = |share| {
+            let wanted = total * f64::from(share) / f64::from(WHOLE);
+            while upto < wanted && place + 1 < points.len() {
+                place += 1;
+                upto += points[place].1;
+            }
+            points[place].0
+        };
+        let mut levels: Vec<f32> = SHARES.into_iter().map(level).collect();
+        // Rounding may leave the sum of all a little above the whole.
+        levels[SHARES.len() - 1] = last;
+        Self(levels)
+    }
+
+    /// Levels that were sent; `None` unless they ascend and are as many as there are shares, or none.
+    #[must_use]
+    pub fn read(levels: &[f32]) -> Option<Self> {
+        let complete = levels.is_empty() || levels.len() == SHARES.len();
+        let ascend = levels.windows(2).all(|pair| pair[0] <= pair[1]);
+        (complete && ascend && levels.iter().all(|level| level.is_finite())).then(|| Self(levels.to_vec()))
+    }
+
+    /// As they are sent.
+    #[must_use]
+    pub fn as_slice(&self) -> &[f32] {
+        &self.0
+    }
+
+    /// The least and the greatest position; `None` where nothing stands.
+    #[must_use]
+    pub fn ends(&self) -> Option<(f32, f32)> {
+        Some((*self.0.first()?, *self.0.last()?))
+    }
+
+    /// The share of the load that stands below a position.
+    #[must_use]
+    pub fn below(&self, position: f32) -> f64 {
+        let above = self.0.partition_point(|level| *level < position);
+        let share = |place: usize| f64::from(SHARES[place]) / f64::from(WHOLE);
+        match above {
+            0 => 0.0,
+            above if above == self.0.len() => 1.0,
+            above => {
+                let (low, high) = (self.0[above - 1], self.0[above]);
+                let part = f64::from(position - low) / f64::from(high - low);
+                share(above - 1) + part * (share(above) - share(above - 1))
+            }
+        }
+    }
+}
+
+impl SpaceSurvey {
+    /// The load of what is to be handed over, in units.
+    #[must_use]
+    pub fn leaving_units(&self) -> f64 {
+        self.leaving.values().sum()
+    }
+}
+
+/// See [`Load`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WireLoad {
+    /// [`Load::busy`].
+    #[prost(double, tag = "1")]
+    pub busy: f64,
+    /// [`Survey::map`].
+    #[prost(uint64, tag = "2")]
+    pub map: u64,
+    /// [`Survey::spaces`].
+    #[prost(message, repeated, tag = "3")]
+    pub spaces: Vec<WireSpaceLoad>,
+}
+
+/// See [`SpaceSurvey`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WireSpaceLoad {
+    /// Which space.
+    #[prost(uint32, tag = "1")]
+    pub space: u32,
+    /// Real entities.
+    #[prost(uint64, tag = "2")]
+    pub entities: u64,
+    /// Those of them that are a client's.
+    #[prost(uint64, tag = "3")]
+    pub witnesses: u64,
+    /// Units that stay.
+    #[prost(double, tag = "4")]
+    pub units: f64,
+    /// Units that leave.
+    #[prost(message, repeated, tag = "5")]
+    pub leaving: Vec<WireLeaving>,
+    /// [`Levels`] from west to east.
+    #[prost(float, repeated, tag = "6")]
+    pub x: Vec<f32>,
+    /// [`Levels`] from south to north.
+    #[prost(float, repeated, tag = "7")]
+    pub z: Vec<f32>,
+}
+
+/// What leaves for an owner.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WireLeaving {
+    /// For which.
+    #[prost(uint32, tag = "1")]
+    pub owner: u32,
+    /// Units.
+    #[prost(double, tag = "2")]
+    pub units: f64,
+}
+
+impl From<&Load> for WireLoad {
+    fn from(load: &Load) -> Self {
+        let leaving = |(owner, units): (&OwnerId, &f64)| WireLeaving {
+            owner: owner.0,
+            units: *units,
+        };
+        let spaces = load.survey.spaces.iter().map(|(id, space)| WireSpaceLoad {
+            space: id.0,
+            entities: space.entities,
+            witnesses: space.witnesses,
+            units: space.units,
+            leaving: space.leaving.iter().map(leaving).collect(),
+            x: space.x.0.clone(),
+            z: space.z.0.clone(),
+        });
+        Self {
+            busy: load.busy,
+            map: load.survey.map,
+            spaces: spaces.collect(),
+        }
+    }
+}
+
+impl TryFrom<&WireLoad> for Load {
+    type Error = ControlError;
+
+    fn try_from(wire: &WireLoad) -> Result<Self, ControlError> {
+        let spaces = wire
+            .spaces
+            .iter()
+            .map(|space| Ok((SpaceId(space.space), space.survey()?)));
+        Ok(Self {
+            busy: amount(wire.busy)?,
+            survey: Survey {
+                map: wire.map,
+                spaces: spaces.collect::<Result<_, ControlError>>()?,
+            },
+        })
+    }
+}
+
+impl WireSpaceLoad {
+    fn survey(&self) -> Result<SpaceSurvey, ControlError> {
+        let leaving = self.leaving.iter().map(|to| Ok((OwnerId(to.owner), amount(to.units)?)));
+        let levels = |levels: &[f32]| Levels::read(levels).ok_or(ControlError::Load("where it stands"));
+        Ok(SpaceSurvey {
+            entities: self.entities,
+            witnesses: self.witnesses,
+            units: amount(self.units)?,
+            leaving: leaving.collect::<Result<_, ControlError>>()?,
+            x: levels(&self.x)?,
+            z: levels(&self.z)?,
+        })
+    }
+}
+
+fn amount(given: f64) -> Result<f64, ControlError> {
+    let is_one = given.is_finite() && given >= 0.0;
+    is_one.then_some(given).ok_or(ControlError::Load("how much it is"))
+}

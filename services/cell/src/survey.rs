@@ -1,0 +1,59 @@
+//! The survey: how much stands on this owner and where, for the director to balance by.
+
+use std::collections::BTreeMap;
+
+use annals_ids::SpaceId;
+use annals_node::Desk;
+use annals_wire::{
+    HANDOVER_DEPTH,
+    load::{ENTITY_UNITS, Levels, Survey, WITNESS_UNITS},
+};
+
+use crate::role::CellRole;
+
+/// Most entities of an owner whose positions go into levels; of more, every second, third and so on does. So a survey costs
+/// little more than going through all once, however many stand here.
+const SAMPLE: usize = 4_096;
+
+/// Positions in one space, and the load that stands there.
+#[derive(Default)]
+struct Standing {
+    x: Vec<(f32, f64)>,
+    z: Vec<(f32, f64)>,
+}
+
+impl CellRole {
+    /// How much stands here. What has just arrived counts as staying even where it is to go on.
+    pub(crate) fn take_survey(&self, desk: &Desk) -> Survey {
+        let mut survey = Survey {
+            map: self.territory.version(),
+            ..Survey::default()
+        };
+        let mut standing: BTreeMap<SpaceId, Standing> = BTreeMap::new();
+        let stride = desk.state().entities.len().div_ceil(SAMPLE).max(1);
+        for (nth, (entity, place)) in desk.places().enumerate() {
+            let is_witness = self.witnesses.contains_key(&entity);
+            let units = ENTITY_UNITS + if is_witness { WITNESS_UNITS } else { 0.0 };
+            let space = survey.spaces.entry(place.space).or_default();
+            space.entities += 1;
+            space.witnesses += u64::from(is_witness);
+            let is_outside = self.territory.outside(&place) > HANDOVER_DEPTH;
+            let to = is_outside.then(|| self.territory.owner_at(&place)).flatten();
+            if let Some(to) = to.filter(|to| *to != desk.owner()) {
+                *space.leaving.entry(to).or_default() += units;
+                continue;
+            }
+            space.units += units;
+            if nth.is_multiple_of(stride) {
+                let standing = standing.entry(place.space).or_default();
+                standing.x.push((place.position.x, units));
+                standing.z.push((place.position.z, units));
+            }
+        }
+        for (id, standing) in standing {
+            let space = survey.spaces.entry(id).or_default();
+            (space.x, space.z) = (Levels::of(standing.x), Levels::of(standing.z));
+        }
+        survey
+    }
+}

@@ -1,0 +1,65 @@
+//! At constant load boundaries come to rest.
+
+use crate::realm::{Realm, Shape};
+
+const SEEDS: u64 = 5;
+
+/// How long boundaries may move, and how long it is then looked at whether they do, seconds.
+const SETTLES: u64 = 180;
+const LOOKS: u64 = 300;
+
+#[test]
+fn while_nobody_moves_boundaries_and_entities_stay_where_they_are() {
+    for seed in 0..SEEDS {
+        let shape = Shape {
+            seed,
+            entities: 2_000,
+            cells: 8,
+            owners: 8,
+            heaps: 1 + seed as usize % 5,
+            walks: false,
+            ..Shape::default()
+        };
+        let mut realm = Realm::new(shape);
+        realm.run(SETTLES);
+        let (moves, handed) = (realm.moves, realm.handed);
+        realm.run(LOOKS);
+        let (moves, handed) = (realm.moves - moves, realm.handed - handed);
+        println!(
+            "seed {seed}: {moves} moves, {handed} handed over, worst {:.3}",
+            realm.worst()
+        );
+        assert!(moves <= 4, "seed {seed}: {moves} moves in {LOOKS} s");
+        assert!(
+            handed <= 40,
+            "seed {seed}: {handed} of {} handed over in {LOOKS} s",
+            shape.entities
+        );
+    }
+}
+
+#[test]
+fn while_everybody_walks_about_little_more_is_handed_over_than_walks_across() {
+    for seed in 0..2 {
+        let shape = Shape {
+            seed,
+            entities: 3_000,
+            cells: 8,
+            owners: 8,
+            heaps: 3,
+            ..Shape::default()
+        };
+        let mut realm = Realm::new(shape);
+        realm.run(SETTLES);
+        let (moves, handed) = (realm.moves, realm.handed);
+        realm.run(LOOKS);
+        let (moves, handed) = (realm.moves - moves, realm.handed - handed);
+        println!(
+            "seed {seed}: {moves} moves, {handed} handed over, worst {:.3}",
+            realm.worst()
+        );
+        // Seven boundaries, five minutes.
+        assert!(moves <= 40, "seed {seed}: {moves} moves in {LOOKS} s");
+        assert!(realm.worst() < 0.1, "seed {seed}: worst {}", realm.worst());
+    }
+}

@@ -1,0 +1,110 @@
+//! Cells come and go with the load; owners that are lost keep theirs; directors follow one another.
+
+use crate::realm::{Realm, SPACE, Shape};
+
+/// A small realm with owners to spare.
+fn spare(cost: f64) -> Realm {
+    Realm::new(Shape {
+        entities: 1_000,
+        cells: 2,
+        owners: 6,
+        extent: 1_000.0,
+        cost,
+        ..Shape::default()
+    })
+}
+
+#[test]
+fn cells_are_added_while_the_load_is_high_and_given_up_when_it_is_low() {
+    // 1,000 entities make a load of 1.8: more than half of what two and three cells can do, and less than half of four.
+    let mut realm = spare(1.8e-3);
+    realm.run(120);
+    assert_eq!(realm.counts().len(), 4);
+    assert!(realm.worst() < 0.1, "{:?}", realm.counts());
+    let maps = realm.maps;
+    realm.run(600);
+    assert_eq!(realm.counts().len(), 4, "the load is the same");
+    println!("{} maps in ten minutes", realm.maps - maps);
+
+    // Now all of it is half of what one could do, and two are to be kept.
+    realm.cost(3e-4);
+    realm.run(300);
+    assert_eq!(realm.counts().len(), 2);
+    assert_eq!(
+        realm.counts().iter().sum::<usize>(),
+        1_000,
+        "nobody is left on an owner without a cell"
+    );
+    realm.run(120);
+    assert_eq!(realm.counts().len(), 2);
+}
+
+#[test]
+fn a_cell_is_kept_after_all_when_the_load_comes_back() {
+    let mut realm = spare(1.8e-3);
+    realm.run(120);
+    realm.cost(2e-4);
+    let mut seconds = 0;
+    while realm.balance.report().iter().all(|cell| !cell.retires) {
+        realm.run(1);
+        seconds += 1;
+        assert!(seconds < 300, "nobody is to give its cell up");
+    }
+    realm.cost(1.8e-3);
+    realm.run(240);
+    assert_eq!(realm.counts().len(), 4);
+    assert!(realm.worst() < 0.1, "{:?}", realm.counts());
+}
+
+#[test]
+fn a_lost_owner_keeps_its_area_as_it_is() {
+    let mut realm = Realm::new(Shape {
+        entities: 2_000,
+        cells: 4,
+        owners: 5,
+        ..Shape::default()
+    });
+    realm.run(30);
+    let area = |realm: &Realm| {
+        realm.map.spaces[&SPACE]
+            .cells
+            .iter()
+            .find(|cell| cell.owner.0 == 2)
+            .copied()
+    };
+    let before = area(&realm);
+    realm.lose(1, true);
+    realm.crowd(0.4, [-1_500.0, 1_500.0], 300.0);
+    realm.run(5);
+    let lost = area(&realm);
+    realm.run(120);
+    assert_eq!(area(&realm), lost, "it hears of no map, and can neither give nor take");
+    assert!(before.is_some() && lost.is_some());
+    realm.lose(1, false);
+    realm.run(120);
+    assert!(realm.worst() < 0.1, "{:?}", realm.counts());
+}
+
+#[test]
+fn the_next_director_goes_on_where_the_last_one_was() {
+    let mut realm = Realm::new(Shape {
+        entities: 2_000,
+        cells: 8,
+        owners: 8,
+        ..Shape::default()
+    });
+    realm.run(20);
+    realm.crowd(0.3, [700.0, -900.0], 300.0);
+    realm.run(40);
+    let division = realm.balance.division(SPACE).cloned();
+    let trees = realm.balance.trees();
+    realm.succeed();
+    assert_eq!(realm.balance.division(SPACE), division.as_ref());
+    assert_eq!(realm.balance.trees(), trees);
+    for _ in 0..8 {
+        realm.run(15);
+        realm.succeed();
+    }
+    realm.run(30);
+    assert!(realm.worst() < 0.12, "{:?}", realm.counts());
+}
