@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_db::{read_archived, recover};
-use annals_event::{Batch, Event, OwnerState, Subject, Thinned};
+use annals_event::{Batch, Body, CellCreation, Event, OwnerState, Subject, Thinned};
 use annals_ids::{BatchNumber, EntityId, HistoryNumber, LeafIndex, OwnerId, Part};
 use annals_store::immediate;
 
@@ -17,6 +17,8 @@ pub struct Archive {
     pub leaves: BTreeMap<LeafIndex, (OwnerId, BatchNumber)>,
     /// What others may see, by entity part and history number; more than one event per number is a defect.
     pub histories: BTreeMap<(EntityId, Part), BTreeMap<HistoryNumber, Vec<Event>>>,
+    /// With what each cell part began.
+    pub cells: BTreeMap<EntityId, CellCreation>,
     /// Each owner's state as its whole log gives it.
     pub states: BTreeMap<OwnerId, OwnerState>,
 }
@@ -34,6 +36,7 @@ impl Archive {
             logs: BTreeMap::new(),
             leaves: BTreeMap::new(),
             histories: BTreeMap::new(),
+            cells: BTreeMap::new(),
             states: BTreeMap::new(),
         };
         for (owner, record) in owners {
@@ -73,6 +76,9 @@ impl Archive {
 
     fn take(&mut self, owner: OwnerId, leaf: LeafIndex, batch: Batch) {
         for event in &batch.events {
+            if let Body::CellCreated(creation) = &event.body {
+                self.cells.insert(creation.entity, (**creation).clone());
+            }
             if let (Some(number), Subject::Entity(entity, part)) = (event.history, event.subject) {
                 let history = self.histories.entry((entity, part)).or_default();
                 history.entry(number).or_default().push(event.clone());

@@ -7,6 +7,7 @@ pub mod ghosts;
 pub mod ledger;
 pub mod lives;
 pub mod numbers;
+pub mod one_cell;
 pub mod one_real;
 pub mod replay;
 pub mod shown;
@@ -19,13 +20,14 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 12] = [
+pub const ALL: [(&str, Check); 13] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
     ("one real per entity", one_real::check),
     ("ghosts converge", ghosts::check),
     ("views converge", views::check),
+    ("everybody sees what one big cell would show", one_cell::check),
     ("replay equals live", replay::check),
     ("who was succeeded does no harm", succession::check),
     ("the realm begins once", bootstrap::check),

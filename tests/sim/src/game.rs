@@ -1,5 +1,6 @@
 //! The game that is simulated: small, and made so that every call leaves a mark that a checker can count.
 
+mod beasts;
 mod market;
 mod pets;
 
@@ -15,6 +16,7 @@ use annals_node::{
     Answer, Behaviour, Bootstrap, Caller, Context, Request,
     inquiry::{Learned, NotLearned},
 };
+pub use beasts::BEAST;
 pub use pets::{NAMES, PET};
 
 /// The one space.
@@ -107,10 +109,11 @@ const AVATAR_TYPE: TypeId = TypeId(0);
 #[must_use]
 pub fn schema() -> Arc<Schema> {
     let mut files = Tree::new();
-    files.insert("entities.xml", "<root><Avatar/><Pet/></root>");
+    files.insert("entities.xml", "<root><Avatar/><Pet/><Beast/></root>");
     files.insert("entity_defs/alias.xml", ALIASES);
     files.insert("entity_defs/Avatar.def", AVATAR);
     files.insert("entity_defs/Pet.def", pets::DEFINITION);
+    files.insert("entity_defs/Beast.def", beasts::DEFINITION);
     let compiled = compile(&files);
     let errors: Vec<String> = compiled
         .diagnostics
@@ -127,7 +130,10 @@ pub fn schema() -> Arc<Schema> {
 
 /// The behaviour.
 #[derive(Debug, Default)]
-pub struct Game;
+pub struct Game {
+    /// Beasts around each player.
+    pub beasts: u64,
+}
 
 impl Game {
     fn number(args: &[Value]) -> u32 {
@@ -304,14 +310,20 @@ impl Behaviour for Game {
     fn created(&self, context: &mut Context<'_>) {
         if pets::is_pet(context) {
             pets::created(context);
+        } else if beasts::is_beast(context) {
+            beasts::created(context);
         } else if context.part() == Part::Cell {
             context.set_timer(1_000, 3_000, 0);
+            beasts::gather(context, self.beasts);
         }
     }
 
     fn timer(&self, context: &mut Context<'_>, timer: TimerId, _tag: u32) {
         if pets::is_pet(context) {
             return pets::end(context);
+        }
+        if beasts::is_beast(context) {
+            return beasts::wander(context, timer, LAST_TIMER);
         }
         Self::add(context, "hp", -1);
         if context.now().0 > LAST_TIMER {

@@ -11,6 +11,7 @@ pub mod check;
 pub mod coverage;
 pub mod fault;
 pub mod game;
+pub mod one_cell;
 pub mod plan;
 pub mod shrink;
 pub mod stream;
@@ -31,7 +32,7 @@ use archive::Archive;
 use fault::Kind;
 use plan::Plan;
 use shrink::{Shrunk, shrink};
-use world::World;
+use world::{Marched, World};
 
 /// Runs at most to shrink a failing plan: a minute or two.
 pub const SHRINK_RUNS: usize = 60;
@@ -64,6 +65,8 @@ pub struct Report {
     pub let_go: u64,
     /// How often boundaries have moved, or cells come or gone.
     pub redrawn: u64,
+    /// What the parade came to.
+    pub marched: Marched,
     /// How often each kind of fault struck.
     pub struck: BTreeMap<Kind, u64>,
 }
@@ -95,6 +98,9 @@ impl fmt::Display for Failure {
             writeln!(f, "  {wrong}")?;
         }
         writeln!(f, "what is simulated:\n  {:?}", self.plan.shape)?;
+        if let Some(crossing) = &self.plan.crossing {
+            writeln!(f, "  {crossing:?}")?;
+        }
         writeln!(f, "what was planned:")?;
         for fault in &self.plan.faults {
             writeln!(f, "  {fault}")?;
@@ -187,6 +193,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         lives: check::lives::count(world, archive),
         let_go: world.let_go,
         redrawn: world.redrawn,
+        marched: world.parade.marched,
         struck: world.struck.clone(),
     }
 }

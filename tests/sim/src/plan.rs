@@ -30,6 +30,9 @@ const SLICE_MS: u64 = 2_500;
 /// Tells the dice of retention from others.
 const RETAINING: u64 = 0x0f14_0f14;
 
+/// The same of borders.
+const CROSSING: u64 = 0xc205_5145;
+
 /// One realm and its faults.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -41,8 +44,32 @@ pub struct Plan {
     pub faults: Vec<Planned>,
     /// Whether holes in logs are filled (rule F4). Off only to see that the checkers notice.
     pub fills: bool,
+    /// In how many cells the plane is divided, and how their borders move, if they do.
+    pub crossing: Option<Crossing>,
     /// After how many milliseconds db lets go of what cells did (rule F14), if it does.
     pub lets_go_ms: Option<u64>,
+}
+
+/// A plane whose cells have borders that move, and a parade at the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    /// How the plane is cut.
+    pub division: Division,
+    /// How far borders move at a time, as a share of what they divide.
+    pub stride: f32,
+    /// Milliseconds between two times.
+    pub pause_ms: u64,
+    /// Beasts around each player.
+    pub beasts: u64,
+}
+
+/// How a plane is cut into cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// From west to east.
+    Strips,
+    /// In both directions, as a tree of cuts.
+    Plane,
 }
 
 /// What is simulated.
@@ -144,7 +171,8 @@ impl Plan {
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut dice = split_mix(seed);
-        let shape = Shape::of(&mut dice);
+        let mut shape = Shape::of(&mut dice);
+        let crossing = Crossing::of(seed, &mut shape);
         let mut faults = Vec::new();
         if !seed.is_multiple_of(5) {
             strikes(shape.play_ms, &mut dice, &mut faults);
@@ -157,6 +185,7 @@ impl Plan {
             shape,
             faults,
             fills: true,
+            crossing,
             // Drawn from dice of its own, so that what else a seed stands for stays what it was.
             lets_go_ms: [None, None, None, Some(300), Some(1_500), Some(6_000)]
                 [split_mix(seed ^ RETAINING)() as usize % 6],
@@ -186,6 +215,24 @@ impl Plan {
             _ => None,
         });
         spell.unwrap_or_default()
+    }
+}
+
+impl Crossing {
+    /// In half of the seeds. Drawn from dice of its own, as retention is.
+    fn of(seed: u64, shape: &mut Shape) -> Option<Self> {
+        let mut dice = split_mix(seed ^ CROSSING);
+        if dice().is_multiple_of(2) {
+            return None;
+        }
+        shape.cells = 2 + dice() % 7;
+        shape.sight = [15.0, 30.0, 60.0][(dice() % 3) as usize];
+        Some(Self {
+            division: [Division::Strips, Division::Plane][(dice() % 2) as usize],
+            stride: [0.02, 0.1, 0.5][(dice() % 3) as usize],
+            pause_ms: [400, 1_500, 5_000][(dice() % 3) as usize],
+            beasts: dice() % 4,
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! One thread, one clock, one source of chance. A step takes no time; what takes time is put on the agenda. So a seed and
 //! a commit give the same run, always.
 
+mod borders;
 mod carrying;
 mod clients;
 mod directing;
@@ -10,6 +11,7 @@ mod faults;
 mod folding;
 mod hosting;
 mod inquiring;
+mod parade;
 mod partitions;
 mod retaining;
 mod storing;
@@ -22,7 +24,7 @@ use std::{
 use annals_base::{BaseInput, Begin};
 use annals_client::Input as ClientInput;
 use annals_def::Schema;
-use annals_ids::{DatabaseId, Epoch, NoticeNumber, OwnerId, ProcessId, WallTime, WorldTime};
+use annals_ids::{DatabaseId, Epoch, NoticeNumber, OwnerId, Position, ProcessId, WallTime, WorldTime};
 use annals_node::{
     ConnectionId,
     time::{Mono, Now},
@@ -41,6 +43,7 @@ pub use clients::{Connection, SimClient};
 pub use directing::Directing;
 pub use folding::Folding;
 pub use hosting::{Core, Hold, Process, SHARD, Service};
+pub use parade::{Marched, Parade};
 use storing::Storing;
 
 /// The realm's name.
@@ -48,6 +51,9 @@ pub const REALM: &str = "sim";
 
 /// When the simulated realm began, on the wall.
 const BEGAN: WallTime = WallTime(1_700_000_000_000);
+
+/// How long everything has to come to rest after a parade, milliseconds: calls are sent again after up to 8 s.
+const CLOSING_MS: u64 = 9_000;
 
 /// Steps after which a run is taken for a livelock.
 const STEP_LIMIT: u64 = 20_000_000;
@@ -123,6 +129,16 @@ pub(crate) enum Step {
     BeginAgain { request: u64 },
     /// What was asked of the database is answered.
     Learned { hold: Hold, input: BaseInput },
+    /// A round of the parade is over.
+    March { round: u64 },
+    /// The parade is looked at.
+    Glance,
+    /// A border is moved.
+    MoveBorders,
+    /// A cell process dies in the parade.
+    StrikeParade { dice: u64 },
+    /// A player goes somewhere.
+    SetOut { client: usize, position: Position },
     /// Something goes wrong.
     Strike { blow: Blow, dice: u64 },
     /// A process is started.
@@ -198,6 +214,10 @@ pub struct World {
     pub struck: BTreeMap<Kind, u64>,
     /// What was seen to be wrong while it happened.
     pub broken: Vec<String>,
+    /// Where the plane is cut.
+    borders: borders::Borders,
+    /// What was seen of the parade.
+    pub parade: Parade,
     /// Each log as it was archived, where its realm lets go.
     remembered: BTreeMap<OwnerId, Vec<Vec<u8>>>,
     /// Bytes of batches that were let go.
@@ -249,6 +269,8 @@ impl World {
             events: Vec::new(),
             struck: BTreeMap::new(),
             broken: Vec::new(),
+            borders: borders::Borders::default(),
+            parade: Parade::default(),
             remembered: BTreeMap::new(),
             let_go: 0,
             redrawn: 0,
@@ -262,7 +284,7 @@ impl World {
     /// # Panics
     /// When a core does, or the run does not end.
     pub fn run(&mut self) {
-        let end = (self.plan.shape.play_ms + self.plan.shape.settle_ms) * 1_000;
+        let end = self.end_us();
         while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= end) {
             let ((at, _), step) = entry.remove_entry();
             assert!(at >= self.now, "time does not go back");
@@ -289,6 +311,17 @@ impl World {
     /// Microseconds during which clients play and things go wrong.
     fn play_us(&self) -> u64 {
         self.plan.shape.play_ms * 1_000
+    }
+
+    /// When it ends.
+    fn end_us(&self) -> u64 {
+        let shape = self.plan.shape;
+        let parade = if self.plan.crossing.is_some() {
+            parade::PARADE_MS + CLOSING_MS
+        } else {
+            0
+        };
+        (shape.play_ms + shape.settle_ms + parade) * 1_000
     }
 
     /// The store as it is, for checkers.
@@ -367,6 +400,10 @@ impl World {
         for client in 0..self.plan.shape.clients {
             self.add_client(client);
         }
+        if self.plan.crossing.is_some() {
+            let settled = (self.plan.shape.play_ms + self.plan.shape.settle_ms) * 1_000;
+            self.after(settled, Step::March { round: 0 });
+        }
         for fault in self.plan.faults.clone() {
             if let Planned::Strike { at_ms, blow, dice } = fault {
                 self.after(at_ms * 1_000, Step::Strike { blow, dice });
@@ -410,6 +447,11 @@ impl World {
             Step::BeginLife { from, at, begin } => self.begin_life(from, at, begin),
             Step::BeginAgain { request } => self.begin_again(request),
             Step::Learned { hold, input } => self.learned(hold, input),
+            Step::March { round } => self.march(round),
+            Step::Glance => self.glance(),
+            Step::MoveBorders => self.shift_borders(),
+            Step::StrikeParade { dice } => self.strike_parade(dice),
+            Step::SetOut { client, position } => self.set_out(client, position),
             Step::Strike { blow, dice } => self.strike(blow, dice),
             Step::Start { service } => self.start(service),
             Step::Resume { process } => self.resume(process),

@@ -44,6 +44,7 @@ fn who_missed_a_map_is_told_it_later() {
                 .map(|(at_ms, blow, dice)| Planned::Strike { at_ms, blow, dice })
                 .into(),
             fills: true,
+            crossing: None,
             lets_go_ms: None,
         };
         run(&plan).unwrap_or_else(|failure| panic!("dice {dice}: {failure}"));

@@ -49,7 +49,11 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
     }
     for holder in &cells {
         for (entity, place) in holder.desk().places() {
-            for neighbour in near(world, holder.state().owner, place.position) {
+            let appeal = holder
+                .desk()
+                .entity_type(entity)
+                .map_or(0.0, |found| found.appeal_radius);
+            for neighbour in near(world, holder.state().owner, (place.position, appeal)) {
                 let there = cells.iter().find(|owner| owner.state().owner == neighbour);
                 if there.is_some_and(|owner| owner.role().ghosts().get(entity).is_none()) {
                     wrong.push(format!(
@@ -62,13 +66,13 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
     wrong
 }
 
-fn near(world: &World, me: OwnerId, position: annals_ids::Position) -> Vec<OwnerId> {
+fn near(world: &World, me: OwnerId, (position, appeal): (annals_ids::Position, f32)) -> Vec<OwnerId> {
     let Some(space) = world.map.spaces.get(&SPACE) else {
         return Vec::new();
     };
     let cells = space
         .cells
         .iter()
-        .filter(|cell| cell.owner != me && cell.distance(position) <= space.ghost_distance);
+        .filter(|cell| cell.owner != me && cell.distance(position) <= space.ghost_distance + appeal);
     cells.map(|cell| cell.owner).collect()
 }

@@ -56,7 +56,12 @@ fn same(
     showing: &annals_client::Showing,
     event: &annals_event::Event,
 ) -> Result<(), String> {
-    let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");
+    let type_id = match showing.part {
+        Part::Cell => archive.cells.get(&showing.entity).map(|creation| creation.type_id),
+        Part::Base => world.schema.type_named("Avatar").map(|found| found.id),
+    };
+    let entity_type = type_id.and_then(|type_id| world.schema.entity_type(type_id));
+    let entity_type = entity_type.ok_or("nobody made it")?;
     match (&showing.what, &event.body) {
         (What::Changed { property, change, .. }, Body::Changed { member, change: logged }) => {
             let logged = logged.change();

@@ -18,7 +18,7 @@ use super::{
     Step, World,
     hosting::{Given, Hold},
 };
-use crate::game::EXTENT;
+use crate::{game::EXTENT, plan::Division};
 
 /// A client.
 pub struct SimClient {
@@ -145,10 +145,19 @@ impl World {
                 12..=14 => self.call(client, "deal", Part::Base),
                 _ => {
                     let x = self.roll() % (2 * EXTENT as u64);
+                    let is_wide = self
+                        .plan
+                        .crossing
+                        .is_some_and(|crossing| crossing.division == Division::Plane);
+                    let (depth, south) = if is_wide {
+                        (2 * EXTENT as u64, -EXTENT)
+                    } else {
+                        (40, 0.0)
+                    };
                     self.clients[client].heading = Position {
                         x: x as f32 - EXTENT,
                         y: 0.0,
-                        z: (self.roll() % 40) as f32,
+                        z: (self.roll() % depth) as f32 + south,
                     };
                 }
             }
@@ -202,7 +211,7 @@ impl World {
         }
     }
 
-    fn drain_client(&mut self, client: usize) {
+    pub(super) fn drain_client(&mut self, client: usize) {
         loop {
             let player = &mut self.clients[client];
             while let Some(event) = player.core.poll_event() {

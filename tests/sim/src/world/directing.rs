@@ -183,6 +183,7 @@ impl World {
         self.give_orders(director);
         self.weigh(director);
         let is_drawn = self.draw(director);
+        self.move_borders();
         self.spread_map();
         is_drawn
     }

@@ -122,7 +122,7 @@ impl World {
         pick(&able, dice)
     }
 
-    fn crash(&mut self, service: Service, dice: &mut Dice<'_>) -> Option<()> {
+    pub(super) fn crash(&mut self, service: Service, dice: &mut Dice<'_>) -> Option<()> {
         let process = self.any_process(Some(service), dice)?;
         self.note(format_args!("{service:?} process {process} dies"));
         self.processes.remove(&process);

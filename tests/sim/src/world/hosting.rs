@@ -267,7 +267,9 @@ impl World {
             LedgerRole::take_over(&state, now.mono),
         );
         let behaviour: Arc<dyn Behaviour> = match kind {
-            OwnerKind::Base | OwnerKind::Cell => Arc::new(Game),
+            OwnerKind::Base | OwnerKind::Cell => Arc::new(Game {
+                beasts: self.plan.crossing.map_or(0, |crossing| crossing.beasts),
+            }),
             OwnerKind::Ledger => no_behaviour(),
         };
         let durability = match kind {

@@ -1,0 +1,185 @@
+//! Each observer sees what one big cell would show it, whatever cells there are, however their borders move and whichever
+//! of them die.
+//!
+//! Event for event: the histories of the archive are those that one cell would have made, as each event of an entity has one
+//! number in all logs. What a client is told of an entity goes along its history. It begins with the whole state at some
+//! number, every value as it was there; then each event that these eyes may see follows in its order, none is left out, none
+//! comes twice. It may be given the whole state anew, as of a later number (rule V3), never of an earlier one. At rest it has
+//! been told everything. Who is in view at rest, and who was all the time, the [parade](crate::world) finds out.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use annals_client::Event;
+use annals_def::{EntityType, Value};
+use annals_event::Body;
+use annals_ids::{EntityId, Hash, HistoryNumber, MemberId, Part};
+use annals_node::{Eyes, Showing};
+use annals_wire::client::property_hash;
+
+use crate::{
+    archive::Archive,
+    world::{SimClient, World},
+};
+
+/// See the module.
+pub fn check(world: &World, archive: &Archive) -> Vec<String> {
+    let mut wrong = world.parade.wrong.clone();
+    for (number, client) in world.clients.iter().enumerate() {
+        let found = follow(world, archive, client);
+        wrong.extend(found.into_iter().map(|what| format!("client {number} {what}")));
+    }
+    wrong
+}
+
+/// What one client has been told.
+struct Follower<'a> {
+    world: &'a World,
+    archive: &'a Archive,
+    own: Option<EntityId>,
+    /// The history number up to which it was told each entity in its view.
+    upto: BTreeMap<EntityId, HistoryNumber>,
+    wrong: Vec<String>,
+}
+
+fn follow(world: &World, archive: &Archive, client: &SimClient) -> Vec<String> {
+    let mut follower = Follower {
+        world,
+        archive,
+        own: None,
+        upto: BTreeMap::new(),
+        wrong: Vec::new(),
+    };
+    client.told.iter().for_each(|event| follower.hear(event));
+    if client.core.is_playing() {
+        for (entity, upto) in follower.upto.clone() {
+            follower.expect_nothing(entity, upto.0 + 1..u64::MAX, "at rest");
+        }
+    }
+    follower.wrong
+}
+
+impl Follower<'_> {
+    fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Connected { entity, .. } | Event::Controls { entity, .. } => {
+                self.own = Some(*entity);
+                self.upto.clear();
+            }
+            Event::Entered {
+                part: Part::Cell,
+                entity,
+                ..
+            } => {
+                self.upto.insert(*entity, HistoryNumber(0));
+            }
+            Event::Left {
+                part: Part::Cell,
+                entity,
+            } => {
+                self.upto.remove(entity);
+            }
+            Event::Refreshed {
+                part: Part::Cell,
+                entity,
+                upto,
+                properties,
+                ..
+            } => {
+                if self.upto.insert(*entity, *upto).is_none_or(|before| before > *upto) {
+                    self.wrong.push(format!(
+                        "is given entity {entity} as of {upto}, which it had passed, or did not see"
+                    ));
+                }
+                self.compare(*entity, *upto, properties);
+            }
+            Event::Shown(showing) if showing.part == Part::Cell => {
+                let (entity, number) = (showing.entity, showing.number);
+                match self.upto.insert(entity, number) {
+                    Some(before) if before < number => {
+                        self.expect_nothing(entity, before.0 + 1..number.0, "before the next");
+                    }
+                    before => self
+                        .wrong
+                        .push(format!("is shown event {number} of entity {entity} after {before:?}")),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Nothing that the client may see lies in between.
+    fn expect_nothing(&mut self, entity: EntityId, between: Range<u64>, when: &str) {
+        let eyes = if self.own == Some(entity) {
+            Eyes::Own
+        } else {
+            Eyes::Others
+        };
+        let showing = self
+            .type_of(entity)
+            .and_then(|found| Showing::new(&self.world.schema, entity, found.id, eyes));
+        let (Some(showing), Some(history)) = (showing, self.archive.histories.get(&(entity, Part::Cell))) else {
+            return;
+        };
+        let between = HistoryNumber(between.start)..HistoryNumber(between.end.max(between.start));
+        let missed = history.range(between).filter(|(number, events)| {
+            let event = (**number, events.first());
+            !showing
+                .update(HistoryNumber(number.0 - 1), std::iter::once(event))
+                .is_empty()
+        });
+        let missed: Vec<HistoryNumber> = missed.map(|(number, _)| *number).collect();
+        if !missed.is_empty() {
+            self.wrong
+                .push(format!("was never shown events {missed:?} of entity {entity}, {when}"));
+        }
+    }
+
+    fn type_of(&self, entity: EntityId) -> Option<&EntityType> {
+        self.world.schema.entity_type(self.archive.cells.get(&entity)?.type_id)
+    }
+
+    /// The whole state is what the history made of it by that number.
+    fn compare(&mut self, entity: EntityId, upto: HistoryNumber, told: &[(MemberId, Hash)]) {
+        let (Some(entity_type), Some(held)) = (self.type_of(entity), self.state(entity, upto)) else {
+            self.wrong.push(format!("is given entity {entity}, which nobody made"));
+            return;
+        };
+        let told: BTreeMap<MemberId, Hash> = told.iter().copied().collect();
+        let is_own = self.own == Some(entity);
+        let mut other = Vec::new();
+        for property in &entity_type.properties {
+            let to = property.distribution;
+            let is_shown = if is_own {
+                to.to_own_client()
+            } else {
+                to.to_other_clients()
+            };
+            let (true, Some(value)) = (is_shown, held.get(&property.index)) else {
+                continue;
+            };
+            let same = match told.get(&property.index) {
+                Some(hash) => property_hash(&property.data_type, value) == Some(*hash),
+                None => *value == property.default,
+            };
+            if !same {
+                other.push(property.name.clone());
+            }
+        }
+        if !other.is_empty() {
+            self.wrong.push(format!(
+                "is given other {other:?} of entity {entity} than it had at {upto}"
+            ));
+        }
+    }
+
+    fn state(&self, entity: EntityId, upto: HistoryNumber) -> Option<BTreeMap<MemberId, Value>> {
+        let mut held: BTreeMap<MemberId, Value> = self.archive.cells.get(&entity)?.properties.iter().cloned().collect();
+        let history = self.archive.histories.get(&(entity, Part::Cell)).into_iter().flatten();
+        for (_, events) in history.take_while(|(number, _)| **number <= upto) {
+            if let Some(Body::Changed { member, change }) = events.first().map(|event| &event.body) {
+                change.make(held.get_mut(member)?).ok()?;
+            }
+        }
+        Some(held)
+    }
+}

@@ -1,0 +1,76 @@
+//! Creatures without base and client: they wander about by themselves, are seen farther than players, and their movements
+//! are told for certain.
+
+use annals_def::Value;
+use annals_event::Place;
+use annals_ids::{Position, TimerId, TypeId};
+use annals_node::Context;
+
+use super::EXTENT;
+
+/// The type of beasts.
+pub const BEAST: &str = "Beast";
+
+const TYPE: TypeId = TypeId(2);
+
+/// Between two steps, milliseconds of game time, and how far each goes, metres.
+const PAUSE: u64 = 700;
+const STEP: u64 = 9;
+
+pub(super) const DEFINITION: &str = r"<root>
+  <AppealRadius> 15 </AppealRadius>
+  <Properties>
+    <rage> <Type> UINT32 </Type> <Flags> ALL_CLIENTS </Flags> </rage>
+    <scent> <Type> UINT32 </Type> <Flags> CELL_PUBLIC </Flags> </scent>
+    <hunger> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </hunger>
+  </Properties>
+  <ClientMethods> <onGrowl> <Arg> UINT32 </Arg> </onGrowl> </ClientMethods>
+</root>";
+
+/// Makes some around a player.
+pub(super) fn gather(context: &mut Context<'_>, count: u64) {
+    let Some(place) = context.place() else { return };
+    for _ in 0..count {
+        let mut around = |at: f32| at + (context.roll() % 60) as f32 - 30.0;
+        let position = Position {
+            x: around(place.position.x),
+            y: 0.0,
+            z: around(place.position.z),
+        };
+        let place = Place { position, ..place };
+        let made = context.create_cell_only(TYPE, place, Vec::new());
+        made.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+}
+
+/// Whether it is one.
+pub(super) fn is_beast(context: &Context<'_>) -> bool {
+    context.entity_type().id == TYPE
+}
+
+/// A beast begins to live.
+pub(super) fn created(context: &mut Context<'_>) {
+    context.set_timer(PAUSE, PAUSE, 0);
+}
+
+/// A step, and something to be seen.
+pub(super) fn wander(context: &mut Context<'_>, timer: TimerId, last: u64) {
+    if context.now().0 > last {
+        return context.cancel_timer(timer);
+    }
+    let Some(mut place) = context.place() else { return };
+    let mut step = |at: f32| {
+        let step = (context.roll() % (2 * STEP + 1)) as f32 - STEP as f32;
+        (at + step).clamp(-EXTENT, EXTENT)
+    };
+    (place.position.x, place.position.z) = (step(place.position.x), step(place.position.z));
+    context.move_to(place);
+    let (property, value) = match context.roll() % 4 {
+        0 => ("rage", context.roll() % 1_000),
+        1 => ("scent", context.roll() % 1_000),
+        2 => ("hunger", context.roll() % 1_000),
+        _ => return super::Game::tell(context, annals_event::Audience::Others, "onGrowl", 0),
+    };
+    let set = context.set(property, Value::UInt(value));
+    set.unwrap_or_else(|denied| panic!("{denied}"));
+}

@@ -1,0 +1,162 @@
+//! What one big cell would show: who is in whose view, from nothing but where everybody was.
+//!
+//! However a space is divided, an observer is to see what it would if all of the space were one cell: a body enters at the
+//! radius and its appeal, and leaves beyond the hysteresis. Who is between the two is in view if it was before. While
+//! something moves that depends on what is looked at first; so views are compared when everything has come to rest, and of a
+//! pair of whom some places that they had since the last time would have decided differently nothing is claimed.
+
+use std::collections::BTreeMap;
+
+use annals_ids::{EntityId, HistoryNumber, Position};
+
+/// How far an observer sees, metres.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    /// Where bodies enter.
+    pub radius: f32,
+    /// How much further out they leave.
+    pub hysteresis: f32,
+}
+
+/// Where one entity was since everything was at rest the last time, in order, and at the end is.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Its places.
+    pub places: Vec<Position>,
+    /// How much farther than others it is seen, metres.
+    pub appeal: f32,
+}
+
+impl Trace {
+    /// It is there.
+    pub fn note(&mut self, position: Position) {
+        if self.places.last() != Some(&position) {
+            self.places.push(position);
+        }
+    }
+
+    /// It has come to rest.
+    pub fn rest(&mut self) {
+        let count = self.places.len();
+        self.places.drain(..count.saturating_sub(1));
+    }
+}
+
+/// What one big cell would make of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is near.
+    Near,
+    /// It is far.
+    Far,
+    /// It is in between, and in view because it was.
+    Held,
+    /// It is in between, and not in view because it was not.
+    Kept,
+    /// It is in between, and what was on the way decides.
+    Open,
+}
+
+impl Verdict {
+    /// Whether the body is in view, if that is decided.
+    #[must_use]
+    pub fn is_seen(self) -> Option<bool> {
+        match self {
+            Self::Near | Self::Held => Some(true),
+            Self::Far | Self::Kept => Some(false),
+            Self::Open => None,
+        }
+    }
+}
+
+/// Decides on a body that was, or was not, in view when everything was at rest the last time.
+#[must_use]
+pub fn judge(sight: Sight, observer: &Trace, body: &Trace, was_seen: bool) -> Verdict {
+    let (enter, hold) = (
+        sight.radius + body.appeal,
+        sight.radius + sight.hysteresis + body.appeal,
+    );
+    let (Some(own), Some(other)) = (observer.places.last(), body.places.last()) else {
+        return Verdict::Open;
+    };
+    let now = distance(*own, *other);
+    if now <= enter {
+        return Verdict::Near;
+    }
+    if now > hold {
+        return Verdict::Far;
+    }
+    let pairs = observer
+        .places
+        .iter()
+        .flat_map(|own| body.places.iter().map(|other| distance(*own, *other)));
+    let (nearest, farthest) = pairs.fold((f32::INFINITY, 0.0f32), |(least, most), at| {
+        (least.min(at), most.max(at))
+    });
+    match was_seen {
+        true if farthest <= hold => Verdict::Held,
+        false if nearest > enter => Verdict::Kept,
+        _ => Verdict::Open,
+    }
+}
+
+/// Whether one big cell would have had the body in view all the time.
+#[must_use]
+pub fn stayed(sight: Sight, observer: &Trace, body: &Trace) -> bool {
+    let hold = sight.radius + sight.hysteresis + body.appeal;
+    let mut pairs = observer
+        .places
+        .iter()
+        .flat_map(|own| body.places.iter().map(|other| distance(*own, *other)));
+    pairs.all(|apart| apart <= hold)
+}
+
+/// The metric of areas of interest: a square, height left out.
+fn distance(one: Position, other: Position) -> f32 {
+    (one.x - other.x).abs().max((one.z - other.z).abs())
+}
+
+/// Who was in a view when everything was at rest the last time, and up to which history number it was told.
+pub type View = BTreeMap<EntityId, HistoryNumber>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIGHT: Sight = Sight {
+        radius: 20.0,
+        hysteresis: 5.0,
+    };
+
+    fn trace(places: &[f32], appeal: f32) -> Trace {
+        let mut trace = Trace {
+            appeal,
+            ..Trace::default()
+        };
+        places.iter().for_each(|x| {
+            trace.note(Position {
+                x: *x,
+                ..Position::default()
+            })
+        });
+        trace
+    }
+
+    #[test]
+    fn who_is_in_between_is_in_view_if_it_was_and_nothing_on_the_way_decided_otherwise() {
+        let own = trace(&[0.0], 0.0);
+        let of = |places: &[f32], appeal, was| judge(SIGHT, &own, &trace(places, appeal), was);
+        assert_eq!(of(&[40.0, 20.0], 0.0, false), Verdict::Near);
+        assert_eq!(of(&[3.0, 25.5], 0.0, true), Verdict::Far);
+        assert_eq!(of(&[3.0, 25.0], 0.0, true), Verdict::Held);
+        assert_eq!(of(&[30.0, 25.0], 0.0, false), Verdict::Kept);
+        assert_eq!(of(&[3.0, 30.0, 25.0], 0.0, true), Verdict::Open);
+        assert_eq!(of(&[30.0, 3.0, 25.0], 0.0, false), Verdict::Open);
+        assert_eq!(of(&[30.0], 10.0, false), Verdict::Near);
+        assert_eq!(of(&[], 10.0, false), Verdict::Open);
+        let mut rested = trace(&[30.0, 3.0, 25.0], 0.0);
+        rested.rest();
+        assert_eq!(judge(SIGHT, &own, &rested, true), Verdict::Held);
+        assert!(stayed(SIGHT, &own, &rested) && !stayed(SIGHT, &own, &trace(&[3.0, 30.0], 0.0)));
+    }
+}

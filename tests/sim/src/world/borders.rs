@@ -1,0 +1,151 @@
+//! Borders that move: in realms whose plan says so, the cells of the map are cut anew again and again, in strips or in two
+//! dimensions, so that entities change hands even where they stand.
+
+use annals_ids::OwnerId;
+use annals_wire::CellArea;
+
+use super::World;
+use crate::{
+    game::{EXTENT, SPACE},
+    plan::{Crossing, Division},
+};
+
+/// How near to the edge of what is divided a cut is made at the most, as a share of it. Cells may become very thin.
+const LEAST_SHARE: f32 = 0.1;
+
+/// Where the plane is cut at the moment.
+#[derive(Debug, Default)]
+pub(super) struct Borders {
+    /// Per place in the tree of cuts, at which share of what it divides.
+    cuts: Vec<f32>,
+    /// The version of the map as it was cut last: another one was drawn by the director.
+    version: u64,
+    /// When they move again.
+    due: u64,
+}
+
+impl World {
+    /// Moves the borders while clients play, and cuts what the director has drawn anew.
+    pub(super) fn move_borders(&mut self) {
+        let Some(crossing) = self.plan.crossing else { return };
+        let is_due = self.is_playing() && self.now >= self.borders.due;
+        if is_due || self.map.version != self.borders.version {
+            self.cut_plane(crossing, if is_due { crossing.stride } else { 0.0 });
+            self.borders.due = self.now + crossing.pause_ms * 1_000;
+        }
+    }
+
+    /// Moves them once.
+    pub(super) fn shift_borders(&mut self) {
+        if let Some(crossing) = self.plan.crossing {
+            self.cut_plane(crossing, crossing.stride);
+        }
+    }
+
+    /// Cuts the plane among its owners, each cut at most `stride` of what it divides away from where it was.
+    fn cut_plane(&mut self, crossing: Crossing, stride: f32) {
+        let Some(space) = self.map.spaces.get(&SPACE) else {
+            return;
+        };
+        let owners: Vec<OwnerId> = space.cells.iter().map(|cell| cell.owner).collect();
+        // A tree of `n` leaves of which none is more than one deeper than another has fewer than `4 n` places.
+        self.borders.cuts.resize(4 * owners.len(), 0.5);
+        for place in 0..self.borders.cuts.len() {
+            let step = ((self.roll() % 2_001) as f32 / 1_000.0 - 1.0) * stride;
+            let cut = &mut self.borders.cuts[place];
+            *cut = (*cut + step).clamp(LEAST_SHARE, 1.0 - LEAST_SHARE);
+        }
+        let mut cells = Vec::new();
+        let everywhere = CellArea::everywhere(OwnerId(0));
+        divide(
+            &owners,
+            everywhere,
+            (0, crossing.division),
+            &self.borders.cuts,
+            &mut cells,
+        );
+        if let Some(space) = self.map.spaces.get_mut(&SPACE) {
+            space.cells = cells;
+            self.map.version += 1;
+            self.borders.version = self.map.version;
+        }
+    }
+}
+
+/// Divides an area among owners: at the cut of this place of the tree in two, and each half in its turn.
+fn divide(
+    owners: &[OwnerId],
+    area: CellArea,
+    (place, division): (usize, Division),
+    cuts: &[f32],
+    cells: &mut Vec<CellArea>,
+) {
+    if let [owner] = *owners {
+        cells.push(CellArea { owner, ..area });
+        return;
+    }
+    let across = division == Division::Plane && depth(place) % 2 == 1;
+    let (least, most) = if across {
+        (area.south, area.north)
+    } else {
+        (area.west, area.east)
+    };
+    let (least, most) = (least.max(-EXTENT), most.min(EXTENT));
+    let cut = least + (most - least) * cuts[place];
+    let (low, high) = if across {
+        (CellArea { north: cut, ..area }, CellArea { south: cut, ..area })
+    } else {
+        (CellArea { east: cut, ..area }, CellArea { west: cut, ..area })
+    };
+    let (some, others) = owners.split_at(owners.len() / 2);
+    divide(some, low, (2 * place + 1, division), cuts, cells);
+    divide(others, high, (2 * place + 2, division), cuts, cells);
+}
+
+fn depth(place: usize) -> u32 {
+    (place + 1).ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_ids::Position;
+
+    use super::*;
+
+    #[test]
+    fn cells_cover_the_plane_without_overlap() {
+        let mut dice = annals_def::split_mix(7);
+        for count in 2..=17 {
+            let owners: Vec<OwnerId> = (1..=count).map(OwnerId).collect();
+            let share = |roll: u64| LEAST_SHARE + (roll % 801) as f32 / 1_000.0;
+            let cuts: Vec<f32> = (0..4 * owners.len()).map(|_| share(dice())).collect();
+            for division in [Division::Strips, Division::Plane] {
+                let mut cells = Vec::new();
+                divide(
+                    &owners,
+                    CellArea::everywhere(OwnerId(0)),
+                    (0, division),
+                    &cuts,
+                    &mut cells,
+                );
+                let mut drawn: Vec<OwnerId> = cells.iter().map(|cell| cell.owner).collect();
+                drawn.sort_unstable();
+                assert_eq!(drawn, owners);
+                let flat = cells
+                    .iter()
+                    .all(|cell| cell.south.is_infinite() && cell.north.is_infinite());
+                assert_eq!(flat, division == Division::Strips || count == 2);
+                for _ in 0..200 {
+                    let mut somewhere = || (dice() % 400) as f32 - 200.0;
+                    let position = Position {
+                        x: somewhere(),
+                        y: 0.0,
+                        z: somewhere(),
+                    };
+                    let count = cells.iter().filter(|cell| cell.contains(position)).count();
+                    assert_eq!(count, 1, "{position:?}");
+                }
+            }
+        }
+    }
+}
