@@ -133,12 +133,13 @@ mod tests {
             appeal,
             ..Trace::default()
         };
-        places.iter().for_each(|x| {
-            trace.note(Position {
+        for x in places {
+            let position = Position {
                 x: *x,
                 ..Position::default()
-            })
-        });
+            };
+            trace.note(position);
+        }
         trace
     }
 
