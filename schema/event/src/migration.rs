@@ -158,6 +158,7 @@ impl Migration {
             },
             Call::Exposed { .. }
             | Call::DestroyCell
+            | Call::Locate
             | Call::Placed(_)
             | Call::Witness(_)
             | Call::Arrived { .. }

@@ -70,19 +70,6 @@ impl CellRole {
             desk.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(at));
         }
     }
-
-    /// Puts an entity at once somewhere else in its space. Everybody who sees it is told for certain, and if another owner
-    /// is responsible there, it follows.
-    pub(crate) fn teleport(&mut self, desk: &mut Desk, entity: EntityId, place: Place) {
-        let space = desk.place(entity).map(|before| before.space);
-        let sound = place.position.is_finite() && place.direction.is_finite();
-        if space != Some(place.space) || !sound || self.territory.owner_at(&place).is_none() {
-            self.counters.denied += 1;
-            return;
-        }
-        desk.move_to(entity, place);
-        desk.record_for(entity, true, Body::Moved(place));
-    }
 }
 
 fn begin(desk: &mut Desk, creation: CellCreation) {

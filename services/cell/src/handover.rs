@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use annals_event::{Body, Call, Image, Subject};
+use annals_event::{Body, Call, Image, Place, Subject};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
 use annals_node::{Caller, Desk, Trouble, journal::INPUT_LIMIT, time::Mono};
 use annals_wire::HANDOVER_DEPTH;
@@ -11,6 +11,7 @@ use crate::{
     existence::{is_based, tell_home},
     role::CellRole,
     sampling::log_place,
+    teleport::{has_arrived, has_returned, put_at},
 };
 
 /// How long an entity stays after it has arrived, so that owners whose maps differ for a moment do not toss it.
@@ -107,16 +108,15 @@ impl CellRole {
             if size > LARGEST {
                 self.handover.stays.insert(entity, now.after(REFUSED_STAY));
             } else if desk.needs(size).is_ok() {
-                self.offload(desk, entity, to);
+                self.offload(desk, entity, to, None);
             }
         }
     }
 
-    /// H1: the commit point.
-    fn offload(&mut self, desk: &mut Desk, entity: EntityId, to: OwnerId) {
+    /// H1: the commit point. `put` is where it is to stand then, if it is put somewhere (H9).
+    pub(crate) fn offload(&mut self, desk: &mut Desk, entity: EntityId, to: OwnerId, put: Option<Place>) {
         let (from, receiver) = (Address::Owner(desk.owner()), Address::Owner(to));
-        let sent = desk.state().links.sent.get(&receiver);
-        let number = sent.map_or(CallNumber(1), |sent| sent.last.next());
+        let number = desk.next_call(from, receiver);
         // Leaving takes a history number, so that whatever the next holder tells is newer than anything told from here.
         desk.record_for(entity, true, Body::Offloaded { to, number });
         let (_, image) = desk.state().departing[&(to, number)].clone();
@@ -124,7 +124,13 @@ impl CellRole {
             // The home must never take an entity that is under way, or has arrived and not said so yet, for gone.
             desk.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(Some(to)));
         }
-        self.keep_ghost(desk, (entity, &image), to);
+        let image = match put {
+            Some(place) => put_at(image, place),
+            None => {
+                self.keep_ghost(desk, (entity, &image), to);
+                image
+            }
+        };
         let image = Box::new(image);
         let carried = desk.call(from, receiver, to, Call::Onload { entity, image });
         debug_assert_eq!(carried, number, "the event names the call that carries the entity");
@@ -161,6 +167,7 @@ impl CellRole {
         desk.call(own, caller.link.from, from, Call::Arrived { of: number });
         tell_home(desk, entity, Some(desk.owner()));
         self.handover.arrived(desk.now().mono, entity, is_tossed);
+        has_arrived(desk, entity, (desk.owner(), number));
     }
 
     fn alarm(&mut self, desk: &mut Desk, entity: EntityId, what: &'static str) {
@@ -174,6 +181,9 @@ impl CellRole {
         }
         let place = image.cell().map(|cell| cell.place);
         let place = place.ok_or("it is no cell part")?;
+        if self.territory.is_known() && !self.territory.has(place.space) {
+            return Err("there is no such space");
+        }
         if !place.position.is_finite() || !place.direction.is_finite() {
             return Err("its place is none");
         }
@@ -198,7 +208,7 @@ impl CellRole {
     }
 
     /// H4: the entity was refused, and is real here again.
-    pub(crate) fn refused(&mut self, desk: &mut Desk, caller: &Caller, of: CallNumber) {
+    pub(crate) fn refused(&mut self, desk: &mut Desk, caller: &Caller, of: CallNumber, reason: String) {
         let Some((entity, to)) = departing(desk, caller, of) else {
             return;
         };
@@ -208,6 +218,7 @@ impl CellRole {
         self.counters.returned += 1;
         desk.record_for(entity, false, Body::Returned { to, number: of });
         self.handover.stays.insert(entity, desk.now().mono.after(REFUSED_STAY));
+        has_returned(desk, entity, (to, of), reason);
     }
 }
 
@@ -217,6 +228,12 @@ fn departing(desk: &Desk, caller: &Caller, of: CallNumber) -> Option<(EntityId, 
     };
     let (entity, _) = desk.state().departing.get(&(to, of))?;
     Some((*entity, to))
+}
+
+/// Whether an entity can be handed over in the present input.
+pub(crate) fn fits(desk: &Desk, image: &Image) -> bool {
+    let size = size(image);
+    size <= LARGEST && desk.needs(size).is_ok()
 }
 
 fn size(image: &Image) -> usize {

@@ -17,6 +17,7 @@ use crate::{
     news::News,
     presence::{as_ghosts_see, ghost_properties, real_since},
     sampling::{SECOND, Sampling},
+    teleport::is_put,
     territory::Territory,
 };
 
@@ -196,8 +197,7 @@ impl Haunts {
 
     /// What is real here, and what has left and has not arrived yet, or not long ago: until then nobody else speaks of it.
     fn held(&self, desk: &Desk) -> Vec<(EntityId, Place)> {
-        let leaving = desk.state().departing.values();
-        let leaving = leaving.filter_map(|(entity, image)| Some((*entity, image.cell()?.place)));
+        let leaving = walking(desk).filter_map(|(entity, image)| Some((entity, image.cell()?.place)));
         let lingering = self
             .lingering
             .iter()
@@ -224,9 +224,15 @@ fn presented(desk: &Desk, entity: EntityId) -> Option<(&Image, HistoryNumber)> {
     if let Some(image) = desk.image(entity) {
         return Some((image, image.history));
     }
-    let mut leaving = desk.state().departing.values();
-    let (_, image) = leaving.find(|(leaving, _)| *leaving == entity)?;
+    let (_, image) = walking(desk).find(|(leaving, _)| *leaving == entity)?;
     Some((image, HistoryNumber(image.history.0.saturating_sub(1))))
+}
+
+/// What has left and not arrived yet, but for those that are put somewhere else: they are not here any more.
+fn walking(desk: &Desk) -> impl Iterator<Item = (EntityId, &Image)> {
+    let leaving = desk.state().departing.iter();
+    let walking = leaving.filter(|((to, number), (_, image))| is_put(image, *to, *number).is_none());
+    walking.map(|(_, (entity, image))| (*entity, image))
 }
 
 /// What an owner that was told up to `have` is to be told, and up to which number it then was; `None` if nothing.

@@ -22,6 +22,7 @@ mod presence;
 mod role;
 mod sampling;
 mod survey;
+mod teleport;
 mod territory;
 mod view;
 mod witness;

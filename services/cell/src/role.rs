@@ -23,6 +23,7 @@ use crate::{
     input::{CellInput, Counters},
     news::News,
     sampling::Sampling,
+    teleport::is_put,
     territory::Territory,
     witness::{Witness, client},
 };
@@ -136,6 +137,9 @@ impl CellRole {
                 Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. } => {
                     self.ghosts.remove(entity);
                     self.settle_witness(desk, entity);
+                    if is_put_by(desk.owner(), &event.body) {
+                        self.witnesses.get_mut(&entity).into_iter().for_each(Witness::put_here);
+                    }
                 }
                 Body::ClientSet(_) | Body::Destroyed | Body::Offloaded { .. } => self.settle_witness(desk, entity),
                 _ => {}
@@ -189,7 +193,7 @@ impl Role for CellRole {
             (Address::Owner(_), Call::CreateCell(creation)) => self.create(desk, *creation),
             (Address::Owner(_), Call::Onload { entity, image }) => self.onload(desk, caller, entity, image),
             (Address::Owner(_), Call::Arrived { of }) => self.arrived(desk, caller, of),
-            (Address::Owner(_), Call::Refused { of, .. }) => self.refused(desk, caller, of),
+            (Address::Owner(_), Call::Refused { of, reason }) => self.refused(desk, caller, of, reason),
             (Address::Owner(_), Call::Placed(at)) => self.placed(desk, caller, at),
             (Address::Cell(entity), Call::DestroyCell) if from == Address::Base(entity) => self.destroy(desk, entity),
             (Address::Cell(entity), Call::Witness(client)) if from == Address::Base(entity) => {
@@ -309,6 +313,11 @@ impl Role for CellRole {
     fn survey(&self, desk: &Desk) -> Option<Survey> {
         Some(self.take_survey(desk))
     }
+}
+
+/// Whether an entity came here from another space.
+fn is_put_by(owner: OwnerId, body: &Body) -> bool {
+    matches!(body, Body::Onloaded { number, image, .. } if is_put(image, owner, *number).is_some())
 }
 
 /// Whether an entity is real here, or on its way from here.

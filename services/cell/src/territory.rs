@@ -92,6 +92,11 @@ impl Territory {
         })
     }
 
+    /// Whether the map has such a space.
+    pub(crate) fn has(&self, space: SpaceId) -> bool {
+        self.space(space).is_some()
+    }
+
     fn space(&self, space: SpaceId) -> Option<&Space> {
         self.map.as_ref()?.spaces.get(&space)
     }

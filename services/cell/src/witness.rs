@@ -43,6 +43,8 @@ pub(crate) struct Witness {
     agreed: Option<Place>,
     /// Where the client was told that its entity was put, until it is heard from there.
     put: Option<Put>,
+    /// Whether the entity came here from another space.
+    is_put_here: bool,
 }
 
 #[derive(Debug)]
@@ -76,7 +78,13 @@ impl Witness {
             moved: 0,
             agreed: place,
             put: None,
+            is_put_here: false,
         }
+    }
+
+    /// The entity came from another space.
+    pub(crate) fn put_here(&mut self) {
+        self.is_put_here = true;
     }
 
     pub(crate) fn client(&self) -> ClientLink {
@@ -113,7 +121,9 @@ impl Witness {
     ) -> Letters {
         let now = scene.desk.now().mono;
         if let Some(Stamps { view, known }) = self.stamps.take() {
-            self.view = Some(View::begin(view, entity, &known, now));
+            // Whoever was put here from another space has left those behind whom its client knows.
+            let begun = if self.is_put_here { Mono(0) } else { now };
+            self.view = Some(View::begin(view, entity, &known, begun));
         }
         let own = self.own(scene, entity);
         let Some(view) = &mut self.view else {

@@ -7,11 +7,12 @@ use annals_event::{
     CallError, Link, Outcome, Place,
     ledger::{Booking, Order},
 };
-use annals_ids::{Address, CallNumber, ControllerId, EntityId, MemberId, OwnerId, SessionId, TimerId, TypeId};
+use annals_ids::{Address, CallNumber, ControllerId, EntityId, MemberId, OwnerId, SessionId, SpaceId, TimerId, TypeId};
 
 use crate::{
     context::Context,
     inquiry::{Learned, NotLearned},
+    teleport::TeleportFailed,
 };
 
 /// Who called, and where an answer goes.
@@ -200,6 +201,13 @@ pub trait Behaviour: Send + Sync {
     /// The realm stops (`onAppShutDown(stage)`): 0 before clients are sent away, 1 before entities of the database are
     /// written, 2 after that and for the last time. What is changed at 2 is in the log, but not in the database.
     fn app_shut_down(&self, _context: &mut Context<'_>, _stage: u8) {}
+
+    /// The cell part was put somewhere and stands there now (`onTeleport`, `onTeleportSuccess`); before, it was in space
+    /// `before`, which may be another (`onEnteringSpace`). Wherever it was put: this is called on the cell that holds it then.
+    fn teleported(&self, _context: &mut Context<'_>, _before: SpaceId) {}
+
+    /// The cell part was not put where it was wanted (`onTeleportFailure`). It stands where it stood, and has all that it had.
+    fn teleport_failed(&self, _context: &mut Context<'_>, _why: &TeleportFailed) {}
 
     /// The receiver of one-way calls is gone; the newest of them may not have been taken.
     fn calls_lost(&self, _context: &mut Context<'_>, _to: Address) {}

@@ -115,6 +115,9 @@ impl<'a> Context<'a> {
         (then, note): (u32, Vec<u8>),
     ) -> Result<(), Denied> {
         let (call, bytes) = self.prepare(to, method, args, true)?;
+        if then == crate::teleport::LOCATED {
+            return Err(self.unknown(format!("continuation {then}: the highest is {}", then - 1)));
+        }
         self.desk.needs(bytes.saturating_add(note.len()))?;
         let number = self.desk.call(self.address(), to.address(), to.home, call);
         let deadline = WorldTime(self.now().0.saturating_add(timeout_ms));
@@ -235,9 +238,12 @@ impl<'a> Context<'a> {
         self.desk.place(self.entity)
     }
 
-    /// Moves the cell part within its space. Volatile: others see it at once, the log about once a second.
+    /// Moves the cell part within its space. Volatile: others see it at once, the log about once a second. Into another
+    /// space only [`teleport`](Self::teleport) leads: such a place is not taken.
     pub fn move_to(&mut self, to: Place) {
-        self.desk.move_to(self.entity, to);
+        if self.place().is_some_and(|place| place.space == to.space) {
+            self.desk.move_to(self.entity, to);
+        }
     }
 
     /// Makes an entity with a base part on this owner, with these properties and the defaults of the others.
@@ -278,6 +284,10 @@ impl<'a> Context<'a> {
     /// Asks for what only the role can do, once this call is over.
     pub fn request(&mut self, request: Request) {
         self.desk.request(request);
+    }
+
+    pub(crate) fn desk(&mut self) -> &mut Desk {
+        self.desk
     }
 
     fn image(&self) -> &Image {

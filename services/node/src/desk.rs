@@ -206,6 +206,9 @@ impl Desk {
             Body::BaseCreated(_) | Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. }
         );
         let placed = matches!(body, Body::Placed(Some(_)));
+        if let (Some(entity), Body::Placed(None)) = (entity, &body) {
+            self.routes.forget(entity);
+        }
         self.journal.record(subject, shown, body);
         if let (Some(entity), true) = (entity, placed) {
             self.follow(entity);
@@ -297,13 +300,23 @@ impl Desk {
         self.requests.push_back(request);
     }
 
+    /// Whether behaviour has asked for something else that concerns this entity and is done after what is done now.
+    #[must_use]
+    pub fn has_requests(&self, entity: EntityId) -> bool {
+        self.requests.iter().any(|request| request.entity() == entity)
+    }
+
+    /// The number that the next call from one address to another has.
+    #[must_use]
+    pub fn next_call(&self, from: Address, to: Address) -> CallNumber {
+        let sent = self.state().links(from).and_then(|links| links.sent.get(&to));
+        sent.map_or(CallNumber(1), |sent| sent.last.next())
+    }
+
     /// Calls from one address to another; `from` is real here or this owner itself.
     pub fn call(&mut self, from: Address, to: Address, to_home: OwnerId, call: Call) -> CallNumber {
         let link = Link { from, to };
-        let links = self.state().links(from);
-        let number = links
-            .and_then(|links| links.sent.get(&to))
-            .map_or(CallNumber(1), |sent| sent.last.next());
+        let number = self.next_call(from, to);
         let subject = from
             .entity()
             .map_or(Subject::Owner, |(entity, part)| Subject::Entity(entity, part));

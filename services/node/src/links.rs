@@ -207,7 +207,10 @@ impl Desk {
             self.absent(sender, message);
             return Arrival::Settled;
         }
-        if let Address::Cell(entity) = link.from {
+        // A home is told where its cell parts are, and that they are no more; what they say last must not bring them back.
+        if let Address::Cell(entity) = link.from
+            && message.from_home != self.owner()
+        {
             self.routes.moved(entity, sender);
         }
         let taken = self
@@ -226,7 +229,7 @@ impl Desk {
         self.journal.consume(link, message.number, message.trace);
         self.trace = message.trace;
         self.resends.taken.insert(link, sender);
-        let wants_reply = matches!(message.call, Call::Method { wants_reply: true, .. });
+        let wants_reply = matches!(message.call, Call::Method { wants_reply: true, .. } | Call::Locate);
         Arrival::Taken(Caller {
             link,
             home: message.from_home,
@@ -495,9 +498,11 @@ impl Desk {
     /// Where a cell part is, as far as this owner knows: exactly if it is its home, else where it was last heard of.
     #[must_use]
     pub fn placed(&self, entity: EntityId) -> Option<OwnerId> {
-        let by_base = self.image(entity).and_then(|image| image.base()?.cell);
+        if let Some(base) = self.image(entity).and_then(|image| image.base()) {
+            return base.cell;
+        }
         let elsewhere = self.state().placed.get(&entity).copied();
-        by_base.or(elsewhere).or_else(|| self.routes.cell(entity))
+        elsewhere.or_else(|| self.routes.cell(entity))
     }
 
     /// A call came for somebody who is not here.

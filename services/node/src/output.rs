@@ -130,11 +130,26 @@ pub enum Request {
         /// Why, for the client.
         reason: CloseReason,
     },
-    /// Move a cell entity at once to a place in its space.
+    /// Put a cell entity at once somewhere else, in any space.
     Teleport {
         /// Which entity.
         entity: EntityId,
         /// Where to.
         place: Place,
     },
+}
+
+impl Request {
+    /// Whom it concerns.
+    #[must_use]
+    pub fn entity(&self) -> EntityId {
+        match self {
+            Request::CreateCell { entity, .. }
+            | Request::DestroyCell { entity }
+            | Request::Destroy { entity }
+            | Request::GiveClient { from: entity, .. }
+            | Request::CloseClient { entity, .. }
+            | Request::Teleport { entity, .. } => *entity,
+        }
+    }
 }

@@ -28,6 +28,7 @@ use crate::{
     moments::{Moment, Moments},
     output::{Output, Request},
     schedule::Due,
+    teleport::LOCATED,
     time::{Mono, Now},
     trouble::Trouble,
     writer::{self, Action, Chain, Durability, Wanted, Writer},
@@ -520,6 +521,10 @@ impl<R: Role> Owner<R> {
             (Call::Reply { of, outcome }, Some((entity, _))) => {
                 self.resume(entity, caller.link.from, of, &outcome);
             }
+            (Call::Locate, Some((entity, _))) => {
+                let outcome = self.desk.whereabouts(entity);
+                self.desk.reply(&caller, outcome);
+            }
             (call, _) => self.role.take(&mut self.desk, &caller, call),
         }
     }
@@ -610,6 +615,9 @@ impl<R: Role> Owner<R> {
             return self.desk.inform(entity, number, &Err(NotLearned::Late));
         }
         self.desk.record_for(entity, false, Body::Resumed { to, number });
+        if awaiting.then == LOCATED {
+            return self.desk.located(entity, &awaiting.note, outcome);
+        }
         self.desk.run(entity, |behaviour, context| {
             behaviour.replied(context, awaiting.then, &awaiting.note, outcome);
         });

@@ -132,6 +132,8 @@ pub enum Call {
         /// Why, for the log's reader.
         reason: String,
     },
+    /// To a cell part: where are you? The answer holds the number of the space, position and direction.
+    Locate,
     /// From the ledger's owner to the home of a base part: what the ledger did that concerns that part. If it has ended, it
     /// concerns nobody.
     Ledger {
@@ -193,6 +195,7 @@ impl Call {
                 put_number(out, of.0);
                 put_bytes(out, reason.as_bytes());
             }
+            Call::Locate => out.push(14),
             Call::Ledger { to, news } => {
                 out.push(13);
                 put_number(out, to.0);
@@ -241,6 +244,7 @@ impl Call {
                 to: EntityId(reader.number("entity")?),
                 news: News::read(reader)?,
             },
+            14 => Call::Locate,
             _ => return Err(wrong),
         })
     }

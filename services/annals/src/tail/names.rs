@@ -202,6 +202,7 @@ impl Words<'_> {
                 format!("create {} at {}", self.subject(cell), place(&creation.place))
             }
             Call::DestroyCell => "cease".to_owned(),
+            Call::Locate => "say where you are".to_owned(),
             Call::Placed(Some(owner)) => format!("the cell part is at owner {owner}"),
             Call::Placed(None) => "the cell part is no more".to_owned(),
             Call::Witness(Some(client)) => format!("serve client session {}", client.session),

@@ -11,8 +11,10 @@ use annals_def::{
     Value, Volatile, generate_change,
 };
 use annals_event::{Audience, Place};
-use annals_ids::{ControllerId, EntityId, Mailbox, MemberId, Part, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Caller, Context, ControllerNews, Denied, GhostView, Request};
+use annals_ids::{ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+use annals_node::{
+    Answer, Behaviour, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+};
 
 /// A player: has a base, may have a client, moves as its client says.
 pub(crate) const AVATAR: TypeId = TypeId(0);
@@ -125,6 +127,8 @@ pub(crate) struct Game {
     /// How many of them were denied.
     pub(crate) denied: AtomicU64,
     pub(crate) errand: Mutex<Option<Errand>>,
+    /// What it was told of teleports.
+    pub(crate) teleports: Mutex<Vec<(EntityId, Result<SpaceId, TeleportFailed>)>>,
     /// What it was told of ghosts.
     pub(crate) ghost_changes: Mutex<Vec<GhostChange>>,
 }
@@ -162,6 +166,16 @@ impl Behaviour for Game {
 
     fn controller(&self, context: &mut Context<'_>, _controller: ControllerId, tag: u32, news: ControllerNews) {
         crate::controllers::report(context, tag, news);
+    }
+
+    fn teleported(&self, context: &mut Context<'_>, before: SpaceId) {
+        let told = (context.entity(), Ok(before));
+        self.teleports.lock().expect("nobody panics with it").push(told);
+    }
+
+    fn teleport_failed(&self, context: &mut Context<'_>, why: &TeleportFailed) {
+        let told = (context.entity(), Err(why.clone()));
+        self.teleports.lock().expect("nobody panics with it").push(told);
     }
 
     fn ghost_changed(&self, ghost: &GhostView<'_>, property: MemberId, replaced: &Replaced) {

@@ -16,5 +16,6 @@ mod home;
 mod oracle;
 mod outage;
 mod process;
+mod teleport;
 mod views;
 mod world;

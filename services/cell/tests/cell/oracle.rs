@@ -135,7 +135,10 @@ pub(crate) fn check_ghosts(world: &World) {
 }
 
 fn away(world: &World, id: OwnerId, place: &Place) -> f32 {
-    let cells = world.map.spaces[&SPACE].cells.iter().filter(|area| area.owner == id);
+    let cells = world.map.spaces[&place.space]
+        .cells
+        .iter()
+        .filter(|area| area.owner == id);
     cells
         .map(|area| area.distance(place.position))
         .fold(f32::INFINITY, f32::min)
@@ -149,7 +152,12 @@ pub(crate) fn check_view(world: &World, client: &Client) {
     };
     for (entity, (_, place)) in &reals {
         let (dx, dz) = (place.position.x - own.position.x, place.position.z - own.position.z);
-        let apart = dx.abs().max(dz.abs());
+        let elsewhere = place.space != own.space;
+        let apart = if elsewhere {
+            f32::INFINITY
+        } else {
+            dx.abs().max(dz.abs())
+        };
         let Some(seen) = client.known.get(entity) else {
             assert!(
                 apart > RADIUS,

@@ -1,0 +1,123 @@
+//! Teleports: an entity is put somewhere at once, be it in its space, in another one here, or in one of another owner
+//! (rule H9).
+//!
+//! Within its space, and into one for which this owner is responsible, it stands there at once; if another owner is
+//! responsible for that part of its space, it is handed over as one that walked there. Into a space of another owner the
+//! hand-over itself puts it there: what travels holds the new place, what is kept here the old one, so that who is refused is
+//! back where it was, with all that it had.
+
+use annals_event::{Awaiting, Body, Image, PartImage, Place};
+use annals_ids::{Address, CallNumber, EntityId, OwnerId, SpaceId, WorldTime};
+use annals_node::{Desk, TeleportFailed};
+
+use crate::{handover::fits, role::CellRole, sampling::log_place};
+
+impl CellRole {
+    /// Puts an entity somewhere, or tells it why not.
+    pub(crate) fn teleport(&mut self, desk: &mut Desk, entity: EntityId, place: Place) {
+        let Some(before) = desk.place(entity) else {
+            self.counters.denied += 1;
+            return;
+        };
+        if let Err(why) = self.put(desk, entity, (before, place)) {
+            self.counters.denied += 1;
+            failed(desk, entity, &why);
+        }
+    }
+
+    fn put(
+        &mut self,
+        desk: &mut Desk,
+        entity: EntityId,
+        (before, place): (Place, Place),
+    ) -> Result<(), TeleportFailed> {
+        if !place.position.is_finite() || !place.direction.is_finite() {
+            return Err(TeleportFailed::NoPlace);
+        }
+        let to = self.territory.owner_at(&place);
+        let to = to.ok_or(TeleportFailed::NoSpace(place.space))?;
+        if place.space == before.space || to == desk.owner() {
+            desk.needs(0).map_err(|_| TeleportFailed::TooLarge)?;
+            arrive(desk, entity, place, before.space);
+            return Ok(());
+        }
+        if desk.has_requests(entity) {
+            // What else behaviour has asked for it would find nobody.
+            return Err(TeleportFailed::Superseded);
+        }
+        if !desk.image(entity).is_some_and(|image| fits(desk, image)) {
+            return Err(TeleportFailed::TooLarge);
+        }
+        desk.log_confirmations();
+        log_place(desk, entity);
+        let number = desk.next_call(Address::Owner(desk.owner()), Address::Owner(to));
+        desk.record_for(entity, false, mark(to, number, before.space));
+        self.offload(desk, entity, to, Some(place));
+        Ok(())
+    }
+}
+
+/// The entity stands there now: everybody who sees it is told for certain, and so is behaviour.
+fn arrive(desk: &mut Desk, entity: EntityId, place: Place, before: SpaceId) {
+    desk.move_to(entity, place);
+    desk.record_for(entity, true, Body::Moved(place));
+    desk.run(entity, |behaviour, context| behaviour.teleported(context, before));
+}
+
+fn failed(desk: &mut Desk, entity: EntityId, why: &TeleportFailed) {
+    desk.run(entity, |behaviour, context| behaviour.teleport_failed(context, why));
+}
+
+/// That the call which carries the entity puts it somewhere is a wait in its state, which travels with it and stays here.
+fn mark(to: OwnerId, number: CallNumber, before: SpaceId) -> Body {
+    let awaiting = Awaiting {
+        deadline: WorldTime(u64::MAX),
+        then: 0,
+        note: before.0.to_le_bytes().to_vec(),
+    };
+    Body::Awaits {
+        to: Address::Owner(to),
+        number,
+        awaiting,
+    }
+}
+
+/// Whether the call with this number to that owner, which carries the entity, puts it somewhere; then from which space.
+pub(crate) fn is_put(image: &Image, to: OwnerId, number: CallNumber) -> Option<SpaceId> {
+    let mark = image.links.awaiting.get(&(Address::Owner(to), number))?;
+    let space = mark.note.as_slice().try_into().ok().map(u32::from_le_bytes)?;
+    Some(SpaceId(space))
+}
+
+/// What travels of an entity that is put there.
+pub(crate) fn put_at(mut image: Image, place: Place) -> Image {
+    if let PartImage::Cell(cell) = &mut image.part {
+        cell.place = place;
+    }
+    image
+}
+
+/// It was taken over by the call that was to put it there.
+pub(crate) fn has_arrived(desk: &mut Desk, entity: EntityId, (to, number): (OwnerId, CallNumber)) {
+    let Some(before) = desk.image(entity).and_then(|image| is_put(image, to, number)) else {
+        return;
+    };
+    end_mark(desk, entity, (to, number));
+    if let Some(place) = desk.place(entity) {
+        arrive(desk, entity, place, before);
+    }
+}
+
+/// It was refused there and is real here again, where it was.
+pub(crate) fn has_returned(desk: &mut Desk, entity: EntityId, (to, number): (OwnerId, CallNumber), reason: String) {
+    let image = desk.image(entity);
+    if image.is_some_and(|image| is_put(image, to, number).is_some()) {
+        end_mark(desk, entity, (to, number));
+        failed(desk, entity, &TeleportFailed::Refused(reason));
+    }
+}
+
+fn end_mark(desk: &mut Desk, entity: EntityId, (to, number): (OwnerId, CallNumber)) {
+    let to = Address::Owner(to);
+    desk.record_for(entity, false, Body::Resumed { to, number });
+}
