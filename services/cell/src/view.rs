@@ -105,10 +105,16 @@ impl View {
         budget: &Budget,
     ) -> Sights {
         let mut sights = Sights::default();
-        if let Some(actor) = cast.get(own.entity) {
-            self.show_own(scene, own, actor, &mut sights);
+        let actor = cast.get(own.entity);
+        // Who is in another space leaves before the client is told of its own.
+        let space = actor.map(|actor| actor.whereabouts.place.space);
+        if self.space.is_some() && self.space != space {
+            self.leave_others(&mut sights);
         }
         self.meet(scene, around, &mut sights);
+        if let Some(actor) = actor {
+            self.show_own(scene, own, actor, &mut sights);
+        }
         self.take_turns(scene, cast, own, budget, &mut sights);
         sights
     }
@@ -129,9 +135,10 @@ impl View {
 
     /// The client's entity is in another space now: whoever was around it is out of view.
     fn leave_others(&mut self, sights: &mut Sights) {
-        let known = self.glimpses.drain(..).filter(|glimpse| glimpse.had.is_some());
-        let left = known.map(|Glimpse { entity, .. }| ViewItem::Leave { entity });
-        sights.items.extend(left);
+        self.glimpses.retain(|&Glimpse { entity, had, .. }| {
+            sights.items.extend(had.map(|_| ViewItem::Leave { entity }));
+            had.is_none()
+        });
     }
 
     /// Takes in who is around, and tells who has left.

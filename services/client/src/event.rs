@@ -158,8 +158,8 @@ pub enum Event {
         /// Looking where.
         direction: Direction,
     },
-    /// The client's own entity is in this space: told once it is known, and when it is another one. Everybody else has left
-    /// the view before that.
+    /// The client's own entity is in this space: told once it is known, and when it is another one. Who is not in it has
+    /// left the view before that.
     SpaceEntered {
         /// Which entity.
         entity: EntityId,

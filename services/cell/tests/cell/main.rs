@@ -13,6 +13,7 @@ mod game;
 mod ghosts;
 mod handover;
 mod home;
+mod interleavings;
 mod oracle;
 mod outage;
 mod process;

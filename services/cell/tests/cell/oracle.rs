@@ -151,13 +151,7 @@ pub(crate) fn check_view(world: &World, client: &Client) {
         return;
     };
     for (entity, (_, place)) in &reals {
-        let (dx, dz) = (place.position.x - own.position.x, place.position.z - own.position.z);
-        let elsewhere = place.space != own.space;
-        let apart = if elsewhere {
-            f32::INFINITY
-        } else {
-            dx.abs().max(dz.abs())
-        };
+        let apart = apart(place, &own);
         let Some(seen) = client.known.get(entity) else {
             assert!(
                 apart > RADIUS,
@@ -217,6 +211,15 @@ pub(crate) fn check_view(world: &World, client: &Client) {
             "client {} sees {entity}, which is no more",
             client.session
         );
+    }
+}
+
+/// How far two are apart: a square, and without end in another space.
+fn apart(one: &Place, other: &Place) -> f32 {
+    let (dx, dz) = (one.position.x - other.position.x, one.position.z - other.position.z);
+    match one.space == other.space {
+        true => dx.abs().max(dz.abs()),
+        false => f32::INFINITY,
     }
 }
 

@@ -5,7 +5,7 @@ use annals_def::Value;
 use annals_event::{Image, Place};
 use annals_ids::{EntityId, Mailbox, OwnerId, Part, Position, SessionId, SpaceId};
 use annals_node::{Context, TeleportFailed};
-use annals_wire::{CellArea, Space};
+use annals_wire::{CellArea, Space, client::ViewItem};
 
 use crate::{
     game::{ACT, AVATAR, ERRAND, NOTE, STATUE},
@@ -138,6 +138,13 @@ fn into_a_space_of_another_owner_an_entity_goes_with_all_that_it_has() {
     assert_eq!(client.known.keys().collect::<Vec<_>>(), [&entity, &there]);
     let stands = client.known[&entity].position;
     assert_eq!((stands.x, stands.z), (7.0, 3.0));
+    let items = client.items.iter();
+    let told = items.skip_while(|item| **item != ViewItem::Leave { entity: third });
+    let space = ViewItem::Space { entity, space: ARENA };
+    assert!(
+        told.clone().any(|item| *item == space),
+        "who stays behind leaves before: {told:?}"
+    );
     // Its client moves it there, and not back.
     world.walk(1, 9.0, 3.0);
     world.call(entity, NOTE, Vec::new());

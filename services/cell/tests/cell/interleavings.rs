@@ -1,0 +1,266 @@
+//! All orders in which the messages of several owners about one ghost can come.
+//!
+//! Owners A, B and C hold an entity in turn, and each tells a fourth one that is to have a ghost of it. `(AB)` is a life that
+//! began on A, was handed over to B and ended there; two messages are of each holder in each of its turns: one with which it
+//! begins (that it made the entity, or took it over), one with which it ends (that it gave it away, or ended it). Messages of
+//! one owner keep their order, and those of different owners do not. So the life histories below have 420, 420, 28 and 28
+//! orders, in all of which there must be as many ghosts made as there were lives, and in the end none, and nothing that waits
+//! for a message which never comes.
+//!
+//! In our words: whoever begins to haunt says how far the history is, and answers who asks; whoever gave an entity away goes
+//! on naming it up to the last number that it told; whoever ended it names it no more. Ids are never given again, so another
+//! life is another entity. An owner that is asked for what it does not hold any more says nothing. Afterwards all three name
+//! what they haunt there, nothing, as each does once a second.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_ids::{EntityId, Epoch, HistoryNumber, OwnerId};
+use annals_node::{Input, Output};
+use annals_wire::bus::{Envelope, GhostImage, GhostMessage, Message, Shown};
+
+use crate::{
+    game::AVATAR,
+    world::{HOME, WEST, World, place},
+};
+
+/// The history number at which each life begins to be told.
+const BEGUN: u64 = 5;
+
+/// What an owner says on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// It holds the entity, in this turn of its life.
+    Begins(EntityId, u64),
+    /// It has given it away.
+    GaveAway(EntityId, u64),
+    /// It has ended it.
+    Ended(EntityId),
+}
+
+/// How an owner's answer comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    /// Before anything else.
+    AtOnce,
+    /// As late as its order allows: before the next that the owner says.
+    Late,
+}
+
+/// What each owner says of all the lives, in order. A life is the letters of its holders.
+fn scripts(lives: &[&str], first: u64) -> BTreeMap<OwnerId, Vec<Word>> {
+    let mut scripts: BTreeMap<OwnerId, Vec<Word>> = BTreeMap::new();
+    for (entity, life) in (first..).map(EntityId).zip(lives) {
+        let turns = life.len() as u64;
+        for (turn, holder) in (0..).zip(life.bytes()) {
+            let script = scripts.entry(OwnerId(holder.into())).or_default();
+            script.push(Word::Begins(entity, turn));
+            script.push(match turn + 1 == turns {
+                true => Word::Ended(entity),
+                false => Word::GaveAway(entity, turn),
+            });
+        }
+    }
+    scripts
+}
+
+/// Every order of so many messages of each.
+fn orders(left: &BTreeMap<OwnerId, usize>) -> Vec<Vec<OwnerId>> {
+    if left.values().all(|count| *count == 0) {
+        return vec![Vec::new()];
+    }
+    let mut found = Vec::new();
+    for (&owner, &count) in left.iter().filter(|(_, count)| **count > 0) {
+        let mut rest = left.clone();
+        rest.insert(owner, count - 1);
+        found.extend(orders(&rest).into_iter().map(|order| [vec![owner], order].concat()));
+    }
+    found
+}
+
+/// One order of messages, on their way to the west.
+struct Telling<'w> {
+    world: &'w mut World,
+    answers: Answers,
+    /// Milliseconds between two messages.
+    pause: u64,
+    /// The turn of each life that what has come implies; none once it has ended.
+    turns: BTreeMap<EntityId, (OwnerId, Option<u64>)>,
+    /// What each owner haunts there, as it would name it now.
+    named: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>>,
+    late: BTreeMap<OwnerId, Vec<GhostMessage>>,
+    made: usize,
+}
+
+impl Telling<'_> {
+    fn ghosts(&self) -> BTreeSet<EntityId> {
+        self.world
+            .role(WEST)
+            .ghosts()
+            .iter()
+            .map(|(entity, _)| entity)
+            .collect()
+    }
+
+    /// An owner says what is next.
+    fn say(&mut self, from: OwnerId, word: Word) {
+        for answer in self.late.remove(&from).unwrap_or_default() {
+            self.deliver(from, answer);
+        }
+        let named = self.named.entry(from).or_default();
+        let message = match word {
+            Word::Begins(entity, turn) => {
+                let after = HistoryNumber(BEGUN + turn);
+                named.insert(entity, after);
+                let turns = self.turns.entry(entity).or_insert((from, Some(turn)));
+                if turns.1.is_some_and(|known| known <= turn) {
+                    *turns = (from, Some(turn));
+                }
+                let events = Vec::new();
+                GhostMessage::Events { entity, after, events }
+            }
+            Word::GaveAway(entity, _) => {
+                let message = GhostMessage::Heads(named.iter().map(|(entity, upto)| (*entity, *upto)).collect());
+                named.remove(&entity);
+                message
+            }
+            Word::Ended(entity) => {
+                named.remove(&entity);
+                self.turns.insert(entity, (from, None));
+                GhostMessage::Heads(named.iter().map(|(entity, upto)| (*entity, *upto)).collect())
+            }
+        };
+        self.deliver(from, message);
+        self.world.run(self.pause);
+    }
+
+    fn deliver(&mut self, from: OwnerId, message: GhostMessage) {
+        // What it asks must not wait for a batch that is on its way.
+        while !self.world.live(WEST).is_at_rest() {
+            self.world.run(1);
+        }
+        let before = self.ghosts();
+        let (now, epoch) = (self.world.at(), Epoch(1));
+        let message = Message::Ghost(message);
+        let cell = self.world.cells.get_mut(&WEST).expect("it is there");
+        let said = cell.handle(now, Input::Bus(Envelope { from, epoch, message }), 500);
+        self.made += self.ghosts().difference(&before).count();
+        for output in said {
+            let Output::Send { to, envelope } = output else {
+                continue;
+            };
+            if let Message::Ghost(GhostMessage::Ask { entity, have }) = envelope.message
+                && let Some(answer) = self.answer(to, entity, have)
+            {
+                match self.answers {
+                    Answers::AtOnce => self.deliver(to, answer),
+                    Answers::Late => self.late.entry(to).or_default().push(answer),
+                }
+            }
+        }
+    }
+
+    /// What an owner answers, if it still holds the entity.
+    fn answer(&self, of: OwnerId, entity: EntityId, have: Option<HistoryNumber>) -> Option<GhostMessage> {
+        let (_, turn) = self.turns.get(&entity).filter(|(holder, _)| *holder == of)?;
+        let history = HistoryNumber(BEGUN + (*turn)?);
+        let image = || {
+            let image = GhostImage {
+                type_id: AVATAR,
+                home: HOME,
+                session: None,
+                history,
+                place: place(10.0, 0.0),
+                properties: Vec::new(),
+            };
+            let image = Box::new(image);
+            GhostMessage::Image { entity, image }
+        };
+        let events = |after: HistoryNumber| {
+            // That it was given away, once for each turn.
+            let events = (after.0..history.0).map(|_| Shown::Hidden).collect();
+            GhostMessage::Events { entity, after, events }
+        };
+        Some(have.map_or_else(image, events))
+    }
+
+    /// Everybody has told everything: each names what it haunts there.
+    fn rest(&mut self, scripts: &BTreeMap<OwnerId, Vec<Word>>) {
+        for (from, answers) in std::mem::take(&mut self.late) {
+            answers.into_iter().for_each(|answer| self.deliver(from, answer));
+        }
+        // Longer than silence about a new ghost means nothing.
+        self.world.run(1_100);
+        for owner in scripts.keys() {
+            self.deliver(*owner, GhostMessage::Heads(Vec::new()));
+        }
+        assert!(self.late.is_empty(), "nobody is asked for anything any more");
+    }
+}
+
+/// Plays a history in every `step`-th of its orders; how many there are.
+fn play(world: &mut World, lives: &[&str], (answers, pause, step): (Answers, u64, usize)) -> usize {
+    let counts = scripts(lives, 0)
+        .iter()
+        .map(|(owner, script)| (*owner, script.len()))
+        .collect();
+    let orders = orders(&counts);
+    for (number, order) in orders.iter().enumerate().step_by(step) {
+        // Entities that nobody ever heard of.
+        let scripts = scripts(lives, world.posted * 1_000 + world.now.0);
+        let mut telling = Telling {
+            world: &mut *world,
+            answers,
+            pause,
+            turns: BTreeMap::new(),
+            named: BTreeMap::new(),
+            late: BTreeMap::new(),
+            made: 0,
+        };
+        let mut next: BTreeMap<OwnerId, usize> = BTreeMap::new();
+        for owner in order {
+            let at = next.entry(*owner).or_default();
+            telling.say(*owner, scripts[owner][*at]);
+            *at += 1;
+        }
+        telling.rest(&scripts);
+        let (left, made) = (telling.ghosts(), telling.made);
+        let what = format!("{lives:?}, {answers:?}, {pause} ms apart, order {number}: {order:?}");
+        assert_eq!(left, BTreeSet::new(), "{what}");
+        if answers == Answers::AtOnce {
+            assert_eq!(made, lives.len(), "{what}");
+        }
+    }
+    orders.len()
+}
+
+const HISTORIES: [(&[&str], usize); 4] = [
+    (&["AB", "CB"], 420),
+    (&["C", "ABA"], 420),
+    (&["A", "A", "BA"], 28),
+    (&["BA", "A", "A"], 28),
+];
+
+#[test]
+fn in_all_orders_there_are_as_many_ghosts_as_lives_and_none_in_the_end() {
+    let mut world = World::new(61);
+    for (lives, count) in HISTORIES {
+        assert_eq!(play(&mut world, lives, (Answers::AtOnce, 3, 1)), count, "{lives:?}");
+    }
+}
+
+#[test]
+fn it_makes_no_difference_that_messages_are_far_apart() {
+    let mut world = World::new(62);
+    for (lives, count) in HISTORIES {
+        let step = if count > 28 { 12 } else { 1 };
+        play(&mut world, lives, (Answers::AtOnce, 1_100, step));
+    }
+}
+
+#[test]
+fn nothing_is_left_where_answers_are_late() {
+    let mut world = World::new(63);
+    for (lives, _) in HISTORIES {
+        play(&mut world, lives, (Answers::Late, 3, 1));
+    }
+}
