@@ -129,6 +129,13 @@ impl Resends {
         }
     }
 
+    /// The receiver's home has said where it is: that is to be tried before the home is asked again.
+    fn begin_anew(&mut self, link: Link) {
+        if let Some(attempt) = self.links.get_mut(&link) {
+            attempt.made = 0;
+        }
+    }
+
     /// Whether more calls of a link are to be sent again now that those up to `upto` were taken.
     fn goes_on(&mut self, link: Link, upto: CallNumber, now: Mono) -> bool {
         let attempt = self.links.get(&link).copied();
@@ -309,8 +316,8 @@ impl Desk {
         }
     }
 
-    /// A cell part is elsewhere: calls to it follow, unless this owner knows better because it is its home.
-    pub(crate) fn redirect(&mut self, entity: EntityId, to: OwnerId) {
+    /// A cell part is elsewhere, says `from`: calls to it follow, unless this owner knows better because it is its home.
+    pub(crate) fn redirect(&mut self, from: OwnerId, entity: EntityId, to: OwnerId) {
         if to == self.owner() {
             return;
         }
@@ -321,7 +328,13 @@ impl Desk {
             .collect();
         self.routes.moved(entity, to);
         for (link, way) in before {
-            if self.way(link) != way && self.resends.heeds(link, self.now.mono) {
+            if self.way(link) == way {
+                continue;
+            }
+            if self.home(link) == Some(from) {
+                self.resends.begin_anew(link);
+            }
+            if self.resends.heeds(link, self.now.mono) {
                 self.repeat(link, CallNumber(0));
             }
         }
@@ -342,8 +355,12 @@ impl Desk {
 
     /// Where the calls of a link are sent.
     fn way(&self, link: Link) -> Option<OwnerId> {
-        let home = self.state().links(link.from)?.sent.get(&link.to)?.home;
-        self.route(link.to, home)
+        self.route(link.to, self.home(link)?)
+    }
+
+    /// The home of a link's receiver.
+    fn home(&self, link: Link) -> Option<OwnerId> {
+        Some(self.state().links(link.from)?.sent.get(&link.to)?.home)
     }
 
     /// The receiver is gone for good. Returns the calls that waited for a reply; the others are only counted.

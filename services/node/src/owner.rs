@@ -486,7 +486,7 @@ impl<R: Role> Owner<R> {
                 Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Gap(link, have)),
                 _ => self.desk.fill_gap(link, have),
             },
-            Message::Moved { entity, to } => self.desk.redirect(entity, to),
+            Message::Moved { entity, to } => self.desk.redirect(from, entity, to),
             Message::Gone { link } => match link.from {
                 Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Gone(link)),
                 _ => self.lose(link),

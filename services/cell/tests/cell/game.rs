@@ -1,6 +1,7 @@
 //! The game that the tests play.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicU64, Ordering},
@@ -107,6 +108,12 @@ pub(crate) const ALTER: u64 = 203;
 /// As an argument of `act`: do what the test wants.
 pub(crate) const ERRAND: u64 = 204;
 
+/// As an argument of `act`: go where the test wants it to be.
+pub(crate) const LEAP: u64 = 205;
+
+/// As an argument of `act`: count a call to the first receiver, and make it; the next number is for the second one.
+pub(crate) const POST: u64 = 206;
+
 /// Something that a test has an entity do once.
 pub(crate) type Errand = Box<dyn FnOnce(&mut Context<'_>) + Send>;
 
@@ -127,6 +134,10 @@ pub(crate) struct Game {
     /// How many of them were denied.
     pub(crate) denied: AtomicU64,
     pub(crate) errand: Mutex<Option<Errand>>,
+    /// Where `LEAP` leads.
+    pub(crate) destinations: Mutex<BTreeMap<EntityId, Place>>,
+    /// Whom `POST` calls.
+    pub(crate) receivers: Mutex<Vec<Mailbox>>,
     /// What it was told of teleports.
     pub(crate) teleports: Mutex<Vec<(EntityId, Result<SpaceId, TeleportFailed>)>>,
     /// What it was told of ghosts.
@@ -192,6 +203,12 @@ impl Behaviour for Game {
                 let errand = self.errand.lock().expect("nobody panics with it").take();
                 errand.expect("a test has one")(context);
             }
+            (ACT, [Value::UInt(LEAP)]) => {
+                let to = self.destinations.lock().expect("nobody panics with it");
+                let to = to.get(&context.entity()).copied();
+                context.teleport(to.expect("a test says where"));
+            }
+            (ACT, [Value::UInt(what)]) if *what >= POST => self.post(context, *what - POST),
             (ACT, [Value::UInt(what)]) => act(context, *what),
             (JUMP, [Value::Float32(x)]) => jump(context, *x),
             _ => {
@@ -204,6 +221,22 @@ impl Behaviour for Game {
 }
 
 impl Game {
+    /// Sends a receiver the next number, made so that the sender can be told from others.
+    fn post(&self, context: &mut Context<'_>, to: u64) {
+        let to = usize::try_from(to).expect("there are two");
+        let name = ["strength", "secret"][to];
+        let receiver = self.receivers.lock().expect("nobody panics with it")[to];
+        let Ok(Value::Int(sent)) = context.get(name).map(Cow::into_owned) else {
+            panic!("{name} is a number");
+        };
+        let of = i64::try_from(context.entity().0 % 30).expect("it is small");
+        context.set(name, Value::Int(sent + 1)).expect("the value fits");
+        let number = Value::Int(of * 1_000 + sent + 1);
+        context
+            .call(receiver, "note", vec![number])
+            .expect("it has this method");
+    }
+
     fn write(&self, context: &mut Context<'_>) {
         let length = usize::try_from(self.length.load(Ordering::Relaxed)).expect("it is short");
         for nth in 0..self.texts.load(Ordering::Relaxed) {

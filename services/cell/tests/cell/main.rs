@@ -9,6 +9,7 @@ mod client;
 mod controllers;
 mod existence;
 mod faults;
+mod forwarding;
 mod game;
 mod ghosts;
 mod handover;

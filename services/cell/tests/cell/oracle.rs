@@ -151,7 +151,7 @@ pub(crate) fn check_view(world: &World, client: &Client) {
         return;
     };
     for (entity, (_, place)) in &reals {
-        let apart = apart(place, &own);
+        let apart = apart(place, own);
         let Some(seen) = client.known.get(entity) else {
             assert!(
                 apart > RADIUS,

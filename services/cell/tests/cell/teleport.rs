@@ -8,20 +8,20 @@ use annals_node::{Context, TeleportFailed};
 use annals_wire::{CellArea, Space, client::ViewItem};
 
 use crate::{
-    game::{ACT, AVATAR, ERRAND, NOTE, STATUE},
+    game::{ACT, AVATAR, ERRAND, LEAP, NOTE, STATUE},
     home::HomeInput,
     oracle::check,
     world::{EAST, HOME, MIDDLE, SPACE, WEST, World, place},
 };
 
 /// A space of the west cell's.
-const HALL: SpaceId = SpaceId(8);
+pub(crate) const HALL: SpaceId = SpaceId(8);
 /// One of the east cell's.
-const ARENA: SpaceId = SpaceId(9);
+pub(crate) const ARENA: SpaceId = SpaceId(9);
 /// One that nobody has.
 const NOWHERE: SpaceId = SpaceId(10);
 
-fn world(seed: u64) -> World {
+pub(crate) fn world(seed: u64) -> World {
     let mut world = World::new(seed);
     let mut map = world.map.clone();
     map.version += 1;
@@ -37,7 +37,7 @@ fn world(seed: u64) -> World {
     world
 }
 
-fn at(space: SpaceId, x: f32) -> Place {
+pub(crate) fn at(space: SpaceId, x: f32) -> Place {
     Place { space, ..place(x, 3.0) }
 }
 
@@ -47,8 +47,14 @@ fn have(world: &mut World, entity: EntityId, errand: impl FnOnce(&mut Context<'_
     world.call(entity, ACT, vec![Value::UInt(ERRAND)]);
 }
 
-fn put(world: &mut World, entity: EntityId, to: Place) {
-    have(world, entity, move |context| context.teleport(to));
+pub(crate) fn put(world: &mut World, entity: EntityId, to: Place) {
+    world
+        .game
+        .destinations
+        .lock()
+        .expect("nobody panics with it")
+        .insert(entity, to);
+    world.call(entity, ACT, vec![Value::UInt(LEAP)]);
 }
 
 fn told(world: &World) -> Vec<(EntityId, Result<SpaceId, TeleportFailed>)> {
