@@ -50,6 +50,7 @@ impl CellRole {
         }
         desk.log_confirmations();
         log_place(desk, entity);
+        self.controllers.log_course(desk, entity);
         let number = desk.next_call(Address::Owner(desk.owner()), Address::Owner(to));
         desk.record_for(entity, false, mark(to, number, before.space));
         self.offload(desk, entity, to, Some(place));

@@ -13,9 +13,7 @@ use annals_def::{
 };
 use annals_event::{Audience, Place};
 use annals_ids::{ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
-use annals_node::{
-    Answer, Behaviour, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
-};
+use annals_node::{Answer, Behaviour, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed};
 
 /// A player: has a base, may have a client, moves as its client says.
 pub(crate) const AVATAR: TypeId = TypeId(0);

@@ -42,12 +42,6 @@ pub enum Denied {
         /// What it shows.
         account: AccountView,
     },
-    /// Only a cell part stands somewhere.
-    #[error("{what} is for cell parts, of both entities")]
-    CellOnly {
-        /// What was wanted.
-        what: &'static str,
-    },
     /// The value does not fit (P1). The old one stays.
     #[error("{member}: {source}")]
     Mismatch {
