@@ -16,11 +16,13 @@
 //! archive_period = 300                 # ANNALS_ARCHIVE_PERIOD  --archive-period
 //! client_bandwidth = 100000            # ANNALS_CLIENT_BANDWIDTH  --client-bandwidth
 //! keep_cell_events = "90d"             # ANNALS_KEEP_CELL_EVENTS  --keep-cell-events
+//! spaces = ["1 extent=200", "2"]       # ANNALS_SPACES        --spaces
 //! log = "info"                         # ANNALS_LOG           --log
 //! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
 //! ```
 
 mod layers;
+mod spaces;
 mod values;
 
 use std::ffi::OsString;
@@ -30,6 +32,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use spaces::{FIRST, SpaceSetting, Spaces};
 pub use values::{Acknowledged, Advice, Age, CertificateFiles, LogFilter, LogFormat, Realm, StoreKind};
 
 use layers::Layers;
@@ -63,6 +66,8 @@ pub struct Config {
     pub client_bandwidth: Option<NonZeroU32>,
     /// How long db keeps the events of cells.
     pub keep_cell_events: Age,
+    /// The spaces of the realm.
+    pub spaces: Spaces,
     /// What is logged.
     pub log: LogFilter,
     /// How it is written.
@@ -124,6 +129,9 @@ pub struct Flags {
     /// How long db keeps the events of the ledger's owner: forever, by rule
     #[arg(long, value_name = "AGE")]
     pub keep_ledger_events: Option<String>,
+    /// The realm's spaces, separated by commas, each with what differs: "1 extent=200 radius=80 hysteresis=5 cells=2" [default: 1]
+    #[arg(long, value_name = "SPACES")]
+    pub spaces: Option<String>,
     /// What is logged: a level, or levels by module such as info,annals_host=debug [default: info,async_nats=warn]
     #[arg(long, value_name = "LEVELS")]
     pub log: Option<String>,

@@ -12,7 +12,7 @@ use clap::Parser;
 
 use crate::{
     base, cell,
-    config::{Acknowledged, Config, Flags},
+    config::{Acknowledged, Config, FIRST, Flags, SpaceSetting, Spaces},
     db,
     director::{self, Plan},
     front::Front,
@@ -23,16 +23,7 @@ use crate::{
 };
 
 /// The space that every realm begins with.
-pub const FIRST_SPACE: SpaceId = SpaceId(1);
-
-/// The first space is divided evenly within so many metres of the origin.
-const EXTENT: f32 = 200.0;
-
-/// How far a witness sees, metres: what KBEngine takes when nobody says.
-const AOI_RADIUS: f32 = 80.0;
-
-/// How much further out somebody must be to leave a view, metres: the same.
-const AOI_HYSTERESIS: f32 = 5.0;
+pub const FIRST_SPACE: SpaceId = SpaceId(FIRST);
 
 /// A service's command line.
 #[derive(Debug, Parser)]
@@ -49,7 +40,7 @@ struct ForDirector {
     /// How many base processes a start waits for
     #[arg(long, default_value_t = 1)]
     bases: usize,
-    /// How many cell processes a start waits for; the first space is divided among so many cells
+    /// How many cell processes a start waits for; spaces that do not say how many cells they have share so many
     #[arg(long, default_value_t = 1)]
     cells: usize,
 }
@@ -66,19 +57,24 @@ pub fn director() -> ExitCode {
     let ForDirector { flags, bases, cells } = ForDirector::parse();
     let desired = Desired { bases, cells };
     run(&flags, async |begun| {
-        let space = SpacePlan {
-            space: FIRST_SPACE,
-            extent: EXTENT,
-            aoi_radius: AOI_RADIUS,
-            aoi_hysteresis: AOI_HYSTERESIS,
-            cells,
-        };
-        let plan = Plan {
-            spaces: vec![space],
-            desired,
-        };
+        let spaces = plans(&begun.config.spaces, cells);
+        let plan = Plan { spaces, desired };
         director::run(&begun.settings, &begun.schema, &plan).await
     })
+}
+
+/// What the director makes of the realm's spaces, where so many cells are there. Those that do not say how many they are to
+/// have share them.
+fn plans(spaces: &Spaces, cells: usize) -> Vec<SpacePlan> {
+    let share = (cells / spaces.0.len().max(1)).max(1);
+    let plan = |setting: &SpaceSetting| SpacePlan {
+        space: SpaceId(setting.space),
+        extent: setting.extent,
+        aoi_radius: setting.radius,
+        aoi_hysteresis: setting.hysteresis,
+        cells: setting.cells.unwrap_or(share),
+    };
+    spaces.0.iter().map(plan).collect()
 }
 
 /// db's process.

@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals_host::config::{Acknowledged, Age, CertificateFiles, Config, Flags, LogFormat, Mistakes, StoreKind};
+use annals_host::config::{
+    Acknowledged, Age, CertificateFiles, Config, Flags, LogFormat, Mistakes, SpaceSetting, Spaces, StoreKind,
+};
 use annals_host::nats::SyncPolicy;
 use annals_host::store::{OpenError, open, open_to_fill};
 use annals_store::{
@@ -132,6 +134,46 @@ fn only_what_cells_did_is_given_an_age() {
         );
         let (_dir, path) = file(&format!("{key} = \"forever\"\n"));
         load(&["--config", &path], &[]).unwrap();
+    }
+}
+
+#[test]
+fn spaces_are_given_with_what_differs() {
+    let plain = load(&[], &[]).unwrap().spaces;
+    let first = SpaceSetting {
+        space: 1,
+        extent: 200.0,
+        radius: 80.0,
+        hysteresis: 5.0,
+        cells: None,
+    };
+    assert_eq!(plain, Spaces(vec![first]));
+    let (_folder, path) = file("spaces = ['1 radius=60', '7 extent=2000 hysteresis=0 cells=4']");
+    let given = load(&["--config", &path], &[]).unwrap().spaces;
+    let seventh = SpaceSetting {
+        space: 7,
+        extent: 2_000.0,
+        hysteresis: 0.0,
+        cells: Some(4),
+        ..first
+    };
+    assert_eq!(given, Spaces(vec![SpaceSetting { radius: 60.0, ..first }, seventh]));
+    for (wrong, why) in [
+        ("", "begins with its number"),
+        ("0", "begins with its number"),
+        ("extent=5", "begins with its number"),
+        ("1 extent", "names with values"),
+        ("1 extent=NaN", "0 to 100000 metres"),
+        ("1 radius=inf", "0 to 100000 metres"),
+        ("1 radius=-1", "0 to 100000 metres"),
+        ("1 radius=0", "at least 1 metre"),
+        ("1 cells=0", "1 to 1024"),
+        ("1 depth=3", "there are extent, radius, hysteresis and cells"),
+        ("1 cells=2 cells=3", "twice"),
+        ("1,2,1", "two spaces have one number"),
+    ] {
+        let text = complaint(&[], &[("ANNALS_SPACES", wrong)]);
+        assert!(text.contains(why), "{wrong:?}: {text}");
     }
 }
 

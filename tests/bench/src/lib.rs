@@ -9,6 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 pub mod backup;
+pub mod balance;
 pub mod definitions;
 pub mod interest;
 pub mod log;
@@ -108,6 +109,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("trade", trade::run),
     ("backup", backup::run),
     ("interest", interest::run),
+    ("balance", balance::run),
     ("tick", tick::run),
     ("round_trip", round_trip::run),
 ];

@@ -14,7 +14,7 @@ use super::values::{Advice, Age, CertificateFiles, advertised, listened, nats_ur
 use super::{Config, Flags, Mistake, Mistakes, Origin};
 
 /// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 18] = [
+pub(super) const KEYS: [&str; 19] = [
     "realm",
     "nats",
     "replicas",
@@ -31,6 +31,7 @@ pub(super) const KEYS: [&str; 18] = [
     "keep_cell_events",
     "keep_base_events",
     "keep_ledger_events",
+    "spaces",
     "log",
     "log_format",
 ];
@@ -84,6 +85,7 @@ impl Layers {
             ("keep_cell_events", "forever"),
             ("keep_base_events", "forever"),
             ("keep_ledger_events", "forever"),
+            ("spaces", "1"),
             ("log", "info,async_nats=warn"),
             ("log_format", "text"),
         ];
@@ -155,6 +157,7 @@ impl Layers {
             ("keep_cell_events", &flags.keep_cell_events),
             ("keep_base_events", &flags.keep_base_events),
             ("keep_ledger_events", &flags.keep_ledger_events),
+            ("spaces", &flags.spaces),
             ("log", &flags.log),
             ("log_format", &flags.log_format),
         ];
@@ -191,6 +194,7 @@ impl Layers {
             archive_period: self.read("archive_period", period),
             client_bandwidth: self.read("client_bandwidth", bandwidth),
             keep_cell_events: self.read("keep_cell_events", |text| text.parse()),
+            spaces: self.read("spaces", |text| text.parse()),
             log: self.read("log", |text| text.parse()),
             log_format: self.read("log_format", |text| text.parse()),
         };

@@ -1,0 +1,115 @@
+//! The setting `spaces`: which spaces a realm has.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use super::values::Advice;
+
+/// The space that a realm has when nobody says anything.
+pub const FIRST: u32 = 1;
+
+/// Most spaces: a map is to hold all of them.
+const MOST: usize = 64;
+
+/// Longest distance that a space can have, metres: beyond it positions are coarser than steps.
+const LONGEST: f32 = 100_000.0;
+
+/// Most cells that can be asked for.
+const MOST_CELLS: usize = 1_024;
+
+/// A space, as an operator describes it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpaceSetting {
+    /// Its number, from 1.
+    pub space: u32,
+    /// Within how many metres of the origin it is divided evenly at first.
+    pub extent: f32,
+    /// How far witnesses see, metres: half the side of a square.
+    pub radius: f32,
+    /// How much further out somebody must be to leave a view, metres.
+    pub hysteresis: f32,
+    /// How many cells it has at least; without it, its part of those that the director was told.
+    pub cells: Option<usize>,
+}
+
+/// All spaces of a realm, each number once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spaces(pub Vec<SpaceSetting>);
+
+// Every number of a setting was checked to be one.
+impl Eq for Spaces {}
+
+impl SpaceSetting {
+    /// A space of which only the number was said.
+    fn plain(space: u32) -> Self {
+        Self {
+            space,
+            extent: 200.0,
+            // What KBEngine takes when nobody says.
+            radius: 80.0,
+            hysteresis: 5.0,
+            cells: None,
+        }
+    }
+}
+
+impl FromStr for SpaceSetting {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        let advice = |what: &str| {
+            Advice(format!(
+                "{what}: write a space as `1 extent=200 radius=80 hysteresis=5 cells=2`"
+            ))
+        };
+        let mut words = text.split_whitespace();
+        let number = words
+            .next()
+            .and_then(|word| word.parse().ok())
+            .filter(|number| *number > 0);
+        let mut setting = Self::plain(number.ok_or_else(|| advice("a space begins with its number, 1 or more"))?);
+        let mut named = BTreeSet::new();
+        for word in words {
+            let (name, value) = word
+                .split_once('=')
+                .ok_or_else(|| advice("after the number come names with values"))?;
+            if !named.insert(name) {
+                return Err(advice("a name stands there twice"));
+            }
+            let metres = || {
+                let metres = value.parse().ok().filter(|metres| (0.0..=LONGEST).contains(metres));
+                metres.ok_or_else(|| advice("a distance is 0 to 100000 metres"))
+            };
+            match name {
+                "extent" => setting.extent = metres()?,
+                "radius" => setting.radius = metres()?,
+                "hysteresis" => setting.hysteresis = metres()?,
+                "cells" => {
+                    let cells = value.parse().ok().filter(|cells| (1..=MOST_CELLS).contains(cells));
+                    setting.cells = Some(cells.ok_or_else(|| advice("cells are 1 to 1024"))?);
+                }
+                _ => return Err(advice("there are extent, radius, hysteresis and cells")),
+            }
+        }
+        if setting.extent < 1.0 || setting.radius < 1.0 {
+            return Err(advice("extent and radius are at least 1 metre"));
+        }
+        Ok(setting)
+    }
+}
+
+impl FromStr for Spaces {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        let spaces: Vec<SpaceSetting> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        let numbers: BTreeSet<u32> = spaces.iter().map(|space| space.space).collect();
+        if numbers.len() < spaces.len() {
+            return Err(Advice("two spaces have one number: give each its own".to_owned()));
+        }
+        if spaces.len() > MOST {
+            return Err(Advice(format!("there can be at most {MOST} spaces")));
+        }
+        Ok(Self(spaces))
+    }
+}
