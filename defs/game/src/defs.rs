@@ -4,8 +4,8 @@
 
 use annals_def::typed::{Dict, Typed, Vector3};
 use annals_def::{Mismatch, Replaced, Schema, Value, typed};
-use annals_event::Outcome;
 use annals_event::ledger::{Booking, Order};
+use annals_event::{Outcome, Place};
 use annals_ids::{Address, ControllerId, MemberId, Part, TimerId};
 use annals_node::inquiry::{Learned, NotLearned};
 use annals_node::typed as node;
@@ -818,6 +818,11 @@ pub trait Game:
     fn bootstrap(&self) -> Option<Bootstrap> {
         None
     }
+
+    /// Whether an entity's client, which is fast enough, may move it there.
+    fn client_moves(&self, _context: &mut Context<'_>, _to: Place) -> bool {
+        true
+    }
 }
 
 /// The game as services run it.
@@ -861,6 +866,10 @@ impl<G: Game> Dispatcher<G> {
 impl<G: Game> Behaviour for Dispatcher<G> {
     fn bootstrap(&self) -> Option<Bootstrap> {
         self.game.bootstrap()
+    }
+
+    fn client_moves(&self, context: &mut Context<'_>, to: Place) -> bool {
+        self.game.client_moves(context, to)
     }
 
     fn call(

@@ -26,5 +26,6 @@ pub use v1::{
     event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
     image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, Sent},
     ledger,
+    reins::{Driver, Reins},
     thinned::{Thinned, calls_made},
 };

@@ -19,7 +19,6 @@ use crate::{
     encoding::{Malformed, Reader, put_bytes, put_number},
     latest::{
         batch::{Batch, Consumed, Tail},
-        controller::Controllers,
         event::{Body, Event, Subject},
         image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage},
     },
@@ -436,7 +435,7 @@ impl OwnerState {
                 let cell = CellImage {
                     based: creation.based,
                     place: creation.place,
-                    controllers: Controllers::default(),
+                    ..CellImage::default()
                 };
                 let part = PartImage::Cell(cell);
                 let mut image = Image::new(creation.type_id, creation.home, &creation.properties, part);
@@ -557,6 +556,13 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
         Body::Controlled { controller, what } => match &mut image.part {
             PartImage::Cell(cell) => cell.controllers.apply(*controller, what),
             PartImage::Base(_) => Err("a base part has no controllers"),
+        },
+        Body::Reined(reins) => match &mut image.part {
+            PartImage::Cell(cell) => {
+                cell.reins = *reins;
+                Ok(())
+            }
+            PartImage::Base(_) => Err("a base part goes nowhere"),
         },
         Body::ClientSet(client) => {
             image.client = *client;

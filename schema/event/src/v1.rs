@@ -7,5 +7,6 @@ pub mod controller;
 pub mod event;
 pub mod image;
 pub mod ledger;
+pub mod reins;
 pub mod thinned;
 pub mod value;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use annals_def::{Change, Located, Path, Value, split_mix};
 use annals_event::{
     Audience, Awaiting, Batch, Body, Call, CallError, Cause, CellCreation, ClientLink, Controller, ControllerEvent,
-    Ending, Event, Facing, Gait, Gathering, Header, Height, Image, Imprint, ORDINALS, OwnerState, PATH_LIMIT, Place,
-    Reader, Rounds, Seat, Subject, TRAP_LIMIT, Tail, Task, Timer,
+    Driver, Ending, Event, Facing, Gait, Gathering, Header, Height, Image, Imprint, ORDINALS, OwnerState, Place,
+    Reader, Reins, Rounds, Seat, Subject, Tail, Task, Timer,
 };
 use annals_ids::{
     Address, CallNumber, ControllerId, EntityId, Epoch, Hash, HistoryNumber, MemberId, OwnerId, Part, Position,
@@ -82,7 +82,7 @@ impl Run {
             Address::Owner(PEER),
             Address::Cell(EntityId(9)),
         ][self.roll(3) as usize];
-        match self.roll(15) {
+        match self.roll(16) {
             0 => self.record(subject, history, changed(1, Value::Int(-5))),
             1 => self.change_within(subject, &image),
             2 => self.record(subject, history, invoked()),
@@ -96,6 +96,7 @@ impl Run {
             10 => self.record(subject, None, Body::Destroyed),
             11 => self.bootstrap(entity),
             12 | 13 => self.control(subject, &image),
+            14 => self.rein(subject),
             _ => self.freeze(),
         }
     }
@@ -200,6 +201,15 @@ impl Run {
             _ => ControllerEvent::Gone,
         };
         self.record(subject, None, Body::Controlled { controller, what });
+    }
+
+    fn rein(&mut self, subject: Subject) {
+        let reins = Reins {
+            driver: [Driver::Client, Driver::Server][self.roll(2) as usize],
+            top_speed: [0.0, 6.5][self.roll(2) as usize],
+            top_speed_y: [0.0, 20.0][self.roll(2) as usize],
+        };
+        self.record(subject, None, Body::Reined(reins));
     }
 
     fn task(&mut self) -> Task {
@@ -588,173 +598,6 @@ fn what_cannot_have_happened_is_refused() {
         call: skipped,
     };
     assert!(state.apply(&event(None, body)).is_err(), "call 2 before 1");
-}
-
-/// An entity with one controller, as the first event leaves it.
-fn controlled(task: Task) -> OwnerState {
-    let mut run = Run::new(1);
-    run.create();
-    let (tag, pace) = (0, 0.0);
-    let what = ControllerEvent::Set(Box::new(Controller { tag, pace, task }));
-    run.state.apply(&control(1, what)).expect("it is the first");
-    run.state
-}
-
-fn control(controller: u32, what: ControllerEvent) -> Event {
-    Event {
-        subject: Subject::Entity(EntityId(1), Part::Cell),
-        cause: Cause(0),
-        history: None,
-        body: Body::Controlled {
-            controller: ControllerId(controller),
-            what,
-        },
-    }
-}
-
-#[test]
-fn what_cannot_become_of_a_controller_is_refused() {
-    let gait = Gait::at(1.0);
-    let watch = |inside: u64| Task::Watch {
-        range: 1.0,
-        inside: (1..=inside).map(EntityId).collect(),
-    };
-    let turn = || Task::Turn { yaw: 0.0, rate: 1.0 };
-    let follow = || Task::Follow {
-        path: vec![place(1.0).position; 2],
-        leg: 0,
-        rounds: Rounds::Once,
-        gait,
-    };
-    let advanced = |leg| ControllerEvent::Advanced { leg, pace: 1.0 };
-    let set = || {
-        let task = turn();
-        ControllerEvent::Set(Box::new(Controller {
-            tag: 0,
-            pace: 0.0,
-            task,
-        }))
-    };
-    let who = EntityId(5);
-    for (task, controller, what, why) in [
-        (turn(), 1, set(), "a number that was there before"),
-        (turn(), 2, ControllerEvent::Gone, "one that was never there"),
-        (turn(), 1, advanced(0), "one that goes nowhere"),
-        (follow(), 1, advanced(2), "beyond the end of its path"),
-        (follow(), 1, ControllerEvent::Caught(who), "one that watches nobody"),
-        (watch(5), 1, ControllerEvent::Caught(who), "who is there already"),
-        (watch(4), 1, ControllerEvent::Released(who), "who is not there"),
-        (
-            watch(TRAP_LIMIT as u64),
-            1,
-            ControllerEvent::Caught(EntityId(9_999)),
-            "a full trap",
-        ),
-    ] {
-        let mut state = controlled(task);
-        let before = written(&state);
-        assert!(state.apply(&control(controller, what)).is_err(), "{why}");
-        assert_eq!(written(&state), before, "{why}");
-    }
-    let mut state = controlled(turn());
-    state.apply(&control(1, ControllerEvent::Gone)).expect("it is there");
-    assert!(
-        state.apply(&control(1, set())).is_err(),
-        "its number is never given again"
-    );
-}
-
-#[test]
-fn controllers_that_cannot_be_are_not_read() {
-    let gait = Gait::at(1.0);
-    let follow = |places: usize, leg, gait| Task::Follow {
-        path: vec![place(1.0).position; places],
-        leg,
-        rounds: Rounds::Endless,
-        gait,
-    };
-    let read = |task: Task| {
-        let (tag, pace) = (0, 0.0);
-        let event = control(1, ControllerEvent::Set(Box::new(Controller { tag, pace, task })));
-        let mut bytes = Vec::new();
-        event.write(&mut bytes);
-        Event::read(&bytes).map(|read| assert_eq!(read, event))
-    };
-    for sound in [
-        follow(PATH_LIMIT, 999, gait),
-        Task::Turn { yaw: 9.0, rate: 0.1 },
-        Task::Watch {
-            range: 0.0,
-            inside: (0..TRAP_LIMIT as u64).map(EntityId).collect(),
-        },
-    ] {
-        read(sound).expect("it can be");
-    }
-    let mut seat = Seat::default();
-    seat.direction.roll = f32::NAN;
-    for unsound in [
-        follow(0, 0, gait),
-        follow(3, 3, gait),
-        follow(PATH_LIMIT + 1, 0, gait),
-        follow(1, 0, Gait::at(0.0)),
-        follow(
-            1,
-            0,
-            Gait {
-                acceleration: -1.0,
-                ..gait
-            },
-        ),
-        Task::Turn {
-            yaw: 0.0,
-            rate: f32::INFINITY,
-        },
-        Task::Watch {
-            range: -0.5,
-            inside: BTreeSet::new(),
-        },
-        Task::Watch {
-            range: 1.0,
-            inside: (0..=TRAP_LIMIT as u64).map(EntityId).collect(),
-        },
-        Task::Ride {
-            vehicle: EntityId(1),
-            seat,
-        },
-    ] {
-        assert!(read(unsound.clone()).is_err(), "{unsound:?}");
-    }
-}
-
-/// What never had a controller takes no byte for them, and is written as before there were any.
-#[test]
-fn an_image_has_one_encoding_with_and_without_controllers() {
-    let mut run = Run::new(1);
-    run.create();
-    let without = run.state.entities[&EntityId(1)].clone();
-    let mut with = controlled(Task::Turn { yaw: 0.0, rate: 1.0 });
-    with.apply(&control(1, ControllerEvent::Gone)).expect("it is there");
-    let bytes = |image: &Image| {
-        let mut bytes = Vec::new();
-        image.write(&mut bytes);
-        bytes
-    };
-    let (plain, used) = (bytes(&without), bytes(&with.entities[&EntityId(1)]));
-    // The highest number and that there is none now.
-    assert_eq!(used.len(), plain.len() + 2);
-    let differs = plain
-        .iter()
-        .zip(&used)
-        .position(|(plain, used)| plain != used)
-        .expect("a kind");
-    assert_eq!((plain[differs], used[differs]), (1, 2));
-    let mut claimed = plain.clone();
-    claimed[differs] = 2;
-    claimed.extend([0, 0]);
-    assert!(
-        Image::read(&mut Reader::new(&claimed)).is_err(),
-        "none, and the form for some"
-    );
 }
 
 fn written(state: &OwnerState) -> Vec<u8> {

@@ -36,7 +36,7 @@ pub struct Counters {
     pub returned: u64,
     /// Requests of behaviour or of the operator that could not be fulfilled, and cell parts that could not be made.
     pub denied: u64,
-    /// Movements of clients that were not believed.
+    /// Movements of clients that were not believed: too fast, not allowed by the game, or from where the entity was before.
     pub disbelieved: u64,
     /// Things that the protocol says cannot happen (rule H7). More than none is for an operator to look at.
     pub alarms: u64,

@@ -18,6 +18,7 @@ mod handover;
 mod haunts;
 mod input;
 mod news;
+mod physics;
 mod presence;
 mod role;
 mod sampling;

@@ -22,6 +22,7 @@ use crate::{
     haunts::Haunts,
     input::{CellInput, Counters},
     news::News,
+    physics::Physics,
     sampling::Sampling,
     teleport::is_put,
     territory::Territory,
@@ -50,6 +51,7 @@ pub struct CellRole {
     /// What a client is shown at most, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
     pub(crate) controllers: Controllers,
+    pub(crate) physics: Physics,
     /// Whether no entity is taken in any more.
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
@@ -74,6 +76,7 @@ impl CellRole {
             news: News::default(),
             downstream: None,
             controllers: Controllers::take_over(state, now),
+            physics: Physics::take_over(state),
             closing: false,
             counters: Counters::default(),
         }
@@ -133,6 +136,7 @@ impl CellRole {
                 continue;
             };
             self.controllers.note(desk, entity, &event.body);
+            self.physics.note(entity, &event.body);
             match event.body {
                 Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. } => {
                     self.ghosts.remove(entity);

@@ -291,6 +291,14 @@ impl CellRole {
             return;
         }
         witness.moved = sequence;
+        if !self.physics.allows(desk, entity, (before, place)) {
+            self.counters.disbelieved += 1;
+            if self.physics.puts_back(desk.now().mono, entity) {
+                // The client is told where it is at the next tick.
+                witness.agreed = None;
+            }
+            return;
+        }
         witness.agreed = Some(place);
         desk.move_to(entity, place);
     }

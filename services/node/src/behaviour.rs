@@ -162,6 +162,12 @@ pub trait Behaviour: Send + Sync {
     /// `onLeaveTrap` and the like.
     fn controller(&self, _context: &mut Context<'_>, _controller: ControllerId, _tag: u32, _news: ControllerNews) {}
 
+    /// The entity's client wants to move it there, and can: it is fast enough (cell part; the custom physics validator).
+    /// Whether it happens; the client is put where the entity is if it does not, and where that is can be changed here.
+    fn client_moves(&self, _context: &mut Context<'_>, _to: Place) -> bool {
+        true
+    }
+
     /// A client controls the entity from now on (base part).
     fn client_attached(&self, _context: &mut Context<'_>) {}
 

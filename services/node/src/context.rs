@@ -6,6 +6,7 @@ mod denied;
 mod inquiries;
 mod ledger;
 mod properties;
+mod reins;
 
 use annals_def::{EntityType, Method, Property, Value, check};
 use annals_event::{Audience, Awaiting, Body, Call, Image, Link, Outcome, Place, Timer};

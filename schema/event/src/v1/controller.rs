@@ -332,7 +332,9 @@ impl ControllerEvent {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the controller's number and this.
+    pub(crate) fn write(&self, id: ControllerId, out: &mut Vec<u8>) {
+        put_number(out, u64::from(id.0));
         match self {
             ControllerEvent::Set(controller) => {
                 out.push(1);

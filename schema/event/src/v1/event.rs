@@ -23,6 +23,7 @@ use super::{
     controller::{ControllerEvent, take_controller_id},
     image::Image,
     ledger::{Entry, News, Order},
+    reins::Reins,
     value::{put_values, take_values},
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
@@ -268,6 +269,8 @@ pub enum Body {
         /// What became of it.
         what: ControllerEvent,
     },
+    /// Who says where a cell part goes, and how fast, is this from now on.
+    Reined(Reins),
 }
 
 impl Event {
@@ -371,6 +374,7 @@ impl Body {
             Body::Restated { .. } => "restated",
             Body::Entered { .. } => "entered",
             Body::Controlled { what, .. } => what.name(),
+            Body::Reined(_) => "reined",
         }
     }
 
@@ -404,6 +408,7 @@ impl Body {
             Body::Entered { .. } => 26,
             Body::Restated { .. } => 27,
             Body::Controlled { .. } => 28,
+            Body::Reined(_) => 29,
         }
     }
 
@@ -471,10 +476,8 @@ impl Body {
                 put_number(out, u64::from(*key));
                 put_bytes(out, value);
             }
-            Body::Controlled { controller, what } => {
-                put_number(out, u64::from(controller.0));
-                what.write(out);
-            }
+            Body::Controlled { controller, what } => what.write(*controller, out),
+            Body::Reined(reins) => reins.write(out),
         }
     }
 
@@ -554,6 +557,7 @@ impl Body {
                 controller: take_controller_id(reader)?,
                 what: ControllerEvent::read(reader)?,
             },
+            29 => Body::Reined(Reins::read(reader)?),
             _ => return Err(wrong),
         })
     }

@@ -20,6 +20,7 @@ use super::{
         Awaiting, Event, Timer, put_awaiting, put_events, put_timer, take_awaiting, take_events, take_timer,
         take_timer_id,
     },
+    reins::Reins,
 };
 use crate::encoding::{Malformed, Reader, put_number};
 
@@ -75,6 +76,8 @@ pub struct CellImage {
     pub place: Place,
     /// What moves it, or watches around it.
     pub controllers: Controllers,
+    /// Who says where it goes, and how fast.
+    pub reins: Reins,
 }
 
 /// What the two parts do not have in common.
@@ -211,14 +214,17 @@ impl Image {
                 base.ledger.write(out);
             }
             PartImage::Cell(cell) => {
-                out.push(if cell.controllers.is_unused() { 1 } else { 2 });
+                out.push(cell.kind());
                 out.push(u8::from(cell.based));
                 match extent {
                     Extent::Whole => put_place(out, &cell.place),
                     Extent::WithoutVolatile => put_number(out, u64::from(cell.place.space.0)),
                 }
-                if !cell.controllers.is_unused() {
+                if cell.kind() & CONTROLLED != 0 {
                     cell.controllers.write(out);
+                }
+                if cell.kind() & REINED != 0 {
+                    cell.reins.write(out);
                 }
             }
         }
@@ -265,16 +271,39 @@ impl PartImage {
                 token: take_option(reader, |reader| reader.array("token digest"))?,
                 ledger: LedgerView::read(reader)?,
             }),
-            kind @ (1 | 2) => PartImage::Cell(CellImage {
-                based: take_bool(reader)?,
-                place: take_place(reader)?,
-                controllers: match kind {
-                    1 => Controllers::default(),
-                    _ => Controllers::read(reader)?,
-                },
-            }),
+            kind if kind & !(CONTROLLED | REINED) == CELL => PartImage::Cell(CellImage::read(kind, reader)?),
             _ => return Err(wrong),
         })
+    }
+}
+
+/// The kind of part that a cell part is written as, and what is added to it for what else there is of one. What is as it was
+/// when the part began takes no byte.
+const CELL: u8 = 1;
+const CONTROLLED: u8 = 2;
+const REINED: u8 = 4;
+
+impl CellImage {
+    fn kind(&self) -> u8 {
+        let controlled = if self.controllers.is_unused() { 0 } else { CONTROLLED };
+        let reined = if self.reins == Reins::default() { 0 } else { REINED };
+        CELL | controlled | reined
+    }
+
+    fn read(kind: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let wrong = reader.malformed("part");
+        let mut cell = Self {
+            based: take_bool(reader)?,
+            place: take_place(reader)?,
+            ..Self::default()
+        };
+        if kind & CONTROLLED != 0 {
+            cell.controllers = Controllers::read(reader)?;
+        }
+        if kind & REINED != 0 {
+            cell.reins = Reins::read(reader)?;
+        }
+        if cell.kind() == kind { Ok(cell) } else { Err(wrong) }
     }
 }
 

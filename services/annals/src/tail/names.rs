@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use annals_def::{Change, DataType, Edit, EntityType, Method, Schema, Value};
-use annals_event::{Audience, Batch, Body, Call, ControllerEvent, Event, OwnerState, Place, Subject, Task, types_of};
+use annals_event::{
+    Audience, Batch, Body, Call, ControllerEvent, Driver, Event, OwnerState, Place, Subject, Task, types_of,
+};
 use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 
 /// What is known of the world that a log is about.
@@ -165,6 +167,14 @@ impl Words<'_> {
                 ControllerEvent::Caught(who) => format!("entity {who} is in trap {controller}"),
                 ControllerEvent::Released(who) => format!("entity {who} has left trap {controller}"),
             },
+            Body::Reined(reins) => {
+                let driver = match reins.driver {
+                    Driver::Client => "its client",
+                    Driver::Server => "the server",
+                };
+                let (top, top_y) = (reins.top_speed, reins.top_speed_y);
+                format!("goes where {driver} says, at most {top:.1} m/s and {top_y:.1} m/s up and down (0: no limit)")
+            }
             Body::ClientSet(Some(client)) => format!("has client session {} of owner {}", client.session, client.proxy),
             Body::ClientSet(None) => "has no client".to_owned(),
             Body::Placed(Some(owner)) => format!("its cell part is at owner {owner}"),

@@ -8,9 +8,9 @@ use annals_ids::{Direction, EntityId, OwnerId, Position};
 use annals_node::{Context, ControllerNews, Denied};
 
 use crate::{
-    game::{ACT, AVATAR, ERRAND, schema_with},
+    game::{AVATAR, schema_with},
     oracle::{check, check_logs},
-    world::{CALM, EAST, Faults, MIDDLE, ROUGH, WEST, World, place},
+    world::{CALM, EAST, Faults, MIDDLE, ROUGH, WEST, World, have, place},
 };
 
 /// Controllers with a tag from here on are those of a tour: each is followed by the next.
@@ -76,19 +76,6 @@ fn world(seed: u64) -> World {
     let numbers = DataType::Array(std::sync::Arc::new(Sequence::of(DataType::Int64)));
     let reports = Property::new("reports", numbers, Distribution::CellPrivate);
     World::of(seed, schema_with(&[reports]))
-}
-
-/// Has an entity do something, at once.
-fn have(world: &mut World, entity: EntityId, errand: impl FnOnce(&mut Context<'_>) + Send + 'static) {
-    *world.game.errand.lock().expect("nobody panics with it") = Some(Box::new(errand));
-    world.call(entity, ACT, vec![Value::UInt(ERRAND)]);
-    for _ in 0..100 {
-        if world.game.errand.lock().expect("nobody panics with it").is_none() {
-            return;
-        }
-        world.run(10);
-    }
-    panic!("it was not done within a second");
 }
 
 fn reports(world: &World, entity: EntityId) -> Vec<Report> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering},
 };
 
 use annals_def::{
@@ -131,6 +131,8 @@ pub(crate) struct Game {
     pub(crate) length: AtomicU64,
     /// How many of them were denied.
     pub(crate) denied: AtomicU64,
+    /// How far east clients may move their entities, metres; 0 if anywhere.
+    pub(crate) fence: AtomicI32,
     pub(crate) errand: Mutex<Option<Errand>>,
     /// Where `LEAP` leads.
     pub(crate) destinations: Mutex<BTreeMap<EntityId, Place>>,
@@ -171,6 +173,11 @@ impl Behaviour for Game {
         if context.entity_type().name == "Creature" {
             wander(context);
         }
+    }
+
+    fn client_moves(&self, _context: &mut Context<'_>, to: Place) -> bool {
+        let fence = self.fence.load(Ordering::Relaxed);
+        fence == 0 || to.position.x <= fence as f32
     }
 
     fn controller(&self, context: &mut Context<'_>, _controller: ControllerId, tag: u32, news: ControllerNews) {

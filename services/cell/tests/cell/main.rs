@@ -17,6 +17,7 @@ mod home;
 mod interleavings;
 mod oracle;
 mod outage;
+mod physics;
 mod process;
 mod teleport;
 mod views;

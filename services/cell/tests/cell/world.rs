@@ -417,6 +417,23 @@ impl World {
     }
 }
 
+/// Has an entity do something, at once.
+pub(crate) fn have(
+    world: &mut World,
+    entity: EntityId,
+    errand: impl FnOnce(&mut annals_node::Context<'_>) + Send + 'static,
+) {
+    *world.game.errand.lock().expect("nobody panics with it") = Some(Box::new(errand));
+    world.call(entity, crate::game::ACT, vec![Value::UInt(crate::game::ERRAND)]);
+    for _ in 0..100 {
+        if world.game.errand.lock().expect("nobody panics with it").is_none() {
+            return;
+        }
+        world.run(10);
+    }
+    panic!("it was not done within a second");
+}
+
 /// A creation that a cell is asked for by the home.
 pub(crate) fn creation(entity: EntityId, type_id: TypeId, x: f32) -> CellCreation {
     CellCreation {

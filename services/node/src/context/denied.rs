@@ -96,6 +96,9 @@ pub enum Denied {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A top speed is no number, infinite or negative.
+    #[error("a top speed is a number of metres per second, or 0 for none")]
+    Speed,
     /// The definition says that entities of this type are not stored.
     #[error("entities of {entity_type} are not stored, as its definition says <Persistent> false </Persistent>")]
     NotPersistent {

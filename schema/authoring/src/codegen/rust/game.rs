@@ -78,6 +78,11 @@ fn write_trait(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.open("fn bootstrap(&self) -> Option<Bootstrap> {");
     text.line("None");
     text.close("}");
+    text.gap();
+    text.doc("Whether an entity's client, which is fast enough, may move it there.");
+    text.open("fn client_moves(&self, _context: &mut Context<'_>, _to: Place) -> bool {");
+    text.line("true");
+    text.close("}");
     text.close("}");
 }
 
@@ -108,6 +113,10 @@ fn write_dispatcher(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.open("impl<G: Game> Behaviour for Dispatcher<G> {");
     text.open("fn bootstrap(&self) -> Option<Bootstrap> {");
     text.line("self.game.bootstrap()");
+    text.close("}");
+    text.gap();
+    text.open("fn client_moves(&self, context: &mut Context<'_>, to: Place) -> bool {");
+    text.line("self.game.client_moves(context, to)");
     text.close("}");
     call(text, wanted);
     ghost_changed(text, wanted);

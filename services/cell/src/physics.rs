@@ -1,0 +1,297 @@
+//! Whether clients can have moved their entities as they say: the physics check.
+//!
+//! A client may go as far as its top speed takes it in the time that has passed. How long its messages were under way differs
+//! from one to the next, and for a while they may not come at all and then together; so time is kept as credit, and a way is
+//! paid for with it. Credit for more than [`JITTER`] is kept only for a moment: who has told where it stood has not gone
+//! anywhere meanwhile.
+//!
+//! What is kept here is not in the log: after a take-over, or at another owner, an account begins anew, with what a client
+//! may have gone while nobody heard it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use annals_event::{Body, Driver, OwnerState, Place, Reins};
+use annals_ids::{EntityId, Position};
+use annals_node::{Desk, time::Mono};
+
+/// By how much, seconds, one message may be longer under way than another.
+const JITTER: f32 = 0.5;
+
+/// Of how long a silence, seconds, what was done meanwhile may be told at once: longer ones are rare, and who comes back from
+/// one is put where it was.
+const SILENCE: f32 = 5.0;
+
+/// How long, seconds, a hand-over may take in which a client goes on and is not heard.
+const HAND_OVER: f32 = 1.0;
+
+/// Seconds of credit beyond [`JITTER`] that are lost in each second.
+const LOSS: f32 = 2.0;
+
+/// How much faster than allowed a client may be: clocks differ, and so do coordinates when they are rounded.
+const TOLERANCE: f32 = 1.01;
+
+/// How often a client is put back at most: what it says before it has heard of that is of no use.
+const PUT_BACK_EVERY: Duration = Duration::from_millis(500);
+
+/// The accounts of those whose speed is limited.
+#[derive(Debug, Default)]
+pub(crate) struct Physics {
+    accounts: BTreeMap<EntityId, Account>,
+}
+
+/// How much time an entity has to pay its ways with.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    /// Since when there is nothing of the credit to be lost or gained.
+    heard: Option<Mono>,
+    /// Seconds.
+    credit: f32,
+    /// The same for up and down, where that counts by itself.
+    credit_y: f32,
+    put_back: Option<Mono>,
+}
+
+impl Physics {
+    /// That of an owner that is taken over: nobody heard its clients meanwhile.
+    pub(crate) fn take_over(state: &OwnerState) -> Self {
+        let driven = state.entities.iter().filter(|(_, image)| image.client.is_some());
+        let accounts = driven.map(|(entity, _)| (*entity, Account::beyond(SILENCE)));
+        Self {
+            accounts: accounts.collect(),
+        }
+    }
+
+    /// Whether a client can have moved its entity there, and whether the game lets it.
+    pub(crate) fn allows(&mut self, desk: &mut Desk, entity: EntityId, (from, to): (Place, Place)) -> bool {
+        let now = desk.now().mono;
+        let Some(reins) = desk.image(entity).and_then(|image| image.cell()).map(|cell| cell.reins) else {
+            return false;
+        };
+        let has_driven = reins.driver == Driver::Client && self.pays(now, entity, (from.position, to.position), &reins);
+        has_driven
+            && desk
+                .run(entity, |behaviour, context| behaviour.client_moves(context, to))
+                .unwrap_or(false)
+    }
+
+    /// Whether a client that was not allowed something is to be put back now.
+    pub(crate) fn puts_back(&mut self, now: Mono, entity: EntityId) -> bool {
+        let account = self.accounts.entry(entity).or_insert(Account::beyond(0.0));
+        let is_due = account.put_back.is_none_or(|last| now.since(last) >= PUT_BACK_EVERY);
+        if is_due {
+            account.put_back = Some(now);
+        }
+        is_due
+    }
+
+    /// Takes note of what was recorded of an entity.
+    pub(crate) fn note(&mut self, entity: EntityId, body: &Body) {
+        match body {
+            Body::Destroyed | Body::Offloaded { .. } | Body::ClientSet(_) => {
+                self.accounts.remove(&entity);
+            }
+            Body::Onloaded { image, .. } if image.client.is_some() => {
+                self.accounts.insert(entity, Account::beyond(HAND_OVER));
+            }
+            _ => {}
+        }
+    }
+
+    fn pays(&mut self, now: Mono, entity: EntityId, (from, to): (Position, Position), reins: &Reins) -> bool {
+        if reins.top_speed <= 0.0 {
+            return true;
+        }
+        let account = self.accounts.entry(entity).or_insert(Account::beyond(0.0));
+        account.hear(now);
+        account.pay(from, to, reins)
+    }
+}
+
+impl Account {
+    /// With so much more than the least.
+    fn beyond(more: f32) -> Self {
+        Self {
+            heard: None,
+            credit: JITTER + more,
+            credit_y: JITTER + more,
+            put_back: None,
+        }
+    }
+
+    /// Time has passed.
+    fn hear(&mut self, now: Mono) {
+        let before = self.heard.replace(now).unwrap_or(now);
+        let passed = now.since(before).as_secs_f32();
+        for credit in [&mut self.credit, &mut self.credit_y] {
+            let kept = credit.min((*credit - LOSS * passed).max(JITTER));
+            *credit = (kept + passed).min(JITTER + SILENCE);
+        }
+    }
+
+    /// Pays for a way, if there is enough for it.
+    fn pay(&mut self, from: Position, to: Position, reins: &Reins) -> bool {
+        let (x, y, z) = (to.x - from.x, to.y - from.y, to.z - from.z);
+        let by_itself = reins.top_speed_y > 0.0;
+        let way = if by_itself { x.hypot(z) } else { x.hypot(y).hypot(z) };
+        let cost = way / (reins.top_speed * TOLERANCE);
+        let cost_y = if by_itself {
+            y.abs() / (reins.top_speed_y * TOLERANCE)
+        } else {
+            0.0
+        };
+        let can = cost <= self.credit && cost_y <= self.credit_y;
+        if can {
+            self.credit -= cost;
+            self.credit_y -= cost_y;
+        }
+        can
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEED: f32 = 6.0;
+    const SPEED_Y: f32 = 20.0;
+
+    struct Dice(Box<dyn FnMut() -> u64>);
+
+    impl Dice {
+        /// From 0 to 1.
+        fn share(&mut self) -> f32 {
+            f32::from(u16::try_from((self.0)() % 10_001).expect("it is small")) / 10_000.0
+        }
+
+        fn one_in(&mut self, odds: u64) -> bool {
+            (self.0)().is_multiple_of(odds)
+        }
+    }
+
+    fn reins(top_speed_y: f32) -> Reins {
+        Reins {
+            driver: Driver::Client,
+            top_speed: SPEED,
+            top_speed_y,
+        }
+    }
+
+    /// Where an honest client was each tenth of a second, and when that was heard, in order of the latter: each is under way
+    /// for up to 0.4 s, and now and then nothing comes for up to 4.6 s, and then all of it within 50 ms.
+    fn walk(dice: &mut Dice) -> Vec<(u64, Position)> {
+        let (mut at, mut told) = (Position::default(), Vec::new());
+        let (mut course, mut stalled) = (0.0f32, 0u64);
+        for tick in 0..3_000u64 {
+            let sent = 1_000_000 + tick * 100_000;
+            if dice.one_in(20) {
+                course = dice.share() * 6.3;
+            }
+            let pace = [0.0, SPEED, SPEED, SPEED * dice.share()][(dice.0)() as usize % 4] / 10.0;
+            (at.x, at.z) = (at.x + course.sin() * pace, at.z + course.cos() * pace);
+            at.y += (dice.share() * 2.0 - 1.0) * SPEED_Y / 10.0;
+            if sent > stalled + 500_000 && dice.one_in(200) {
+                stalled = sent + u64::from((dice.0)() as u32 % 4_600_000);
+            }
+            let micros = |most: f32, dice: &mut Dice| Duration::from_secs_f32(most * dice.share()).as_micros();
+            let heard = if sent < stalled {
+                stalled + u64::try_from(micros(0.05, dice)).expect("it is small")
+            } else {
+                sent + u64::try_from(micros(0.4, dice)).expect("it is small")
+            };
+            if !dice.one_in(10) {
+                told.push((heard, tick, at));
+            }
+        }
+        told.sort_by_key(|(heard, ..)| *heard);
+        let mut newest = 0;
+        told.retain(|(_, tick, _)| {
+            let is_news = *tick >= newest;
+            newest = newest.max(*tick);
+            is_news
+        });
+        told.into_iter().map(|(heard, _, at)| (heard, at)).collect()
+    }
+
+    #[test]
+    fn who_keeps_to_the_top_speed_is_never_put_back_whatever_the_network_does() {
+        let entity = EntityId(1);
+        let mut checked = 0;
+        for seed in 0..200 {
+            let mut dice = Dice(Box::new(annals_def::split_mix(seed)));
+            let mut physics = Physics::default();
+            let mut last = Position::default();
+            for (heard, at) in walk(&mut dice) {
+                let allowed = physics.pays(Mono(heard), entity, (last, at), &reins(SPEED_Y));
+                assert!(
+                    allowed,
+                    "seed {seed}: from {last:?} to {at:?} at {heard}, {:?}",
+                    physics.accounts
+                );
+                last = at;
+                checked += 1;
+            }
+        }
+        assert!(checked > 300_000, "only {checked} messages");
+    }
+
+    /// Whatever a client says and when: what is believed of it is a way that can be gone in the time there was.
+    #[test]
+    fn who_cheats_gets_no_farther_than_who_does_not() {
+        let entity = EntityId(1);
+        let (mut refused, mut believed) = (0, 0);
+        for seed in 0..300 {
+            let mut dice = Dice(Box::new(annals_def::split_mix(seed)));
+            let mut physics = Physics::default();
+            let (mut now, begin) = (Mono(1_000_000), 1_000_000);
+            let (mut at, mut way, mut way_y) = (Position::default(), 0.0f32, 0.0f32);
+            let separate = seed % 2 == 0;
+            let top_speed_y = if separate { SPEED_Y } else { 0.0 };
+            for _ in 0..400 {
+                let pause = [0.0, 0.01, 0.1, 0.1, 1.0, 30.0][(dice.0)() as usize % 6] * dice.share();
+                now = now.after(Duration::from_secs_f32(pause));
+                let reach = [0.1, 1.0, 5.0, 40.0, 1_000.0][(dice.0)() as usize % 5];
+                let mut step = || (dice.share() * 2.0 - 1.0) * reach;
+                let to = Position {
+                    x: at.x + step(),
+                    y: at.y + step() * 8.0,
+                    z: at.z + step(),
+                };
+                let (dx, dy, dz) = (to.x - at.x, to.y - at.y, to.z - at.z);
+                let silence = pause.min(SILENCE) + JITTER + SILENCE;
+                if !physics.pays(now, entity, (at, to), &reins(top_speed_y)) {
+                    refused += 1;
+                    continue;
+                }
+                believed += 1;
+                let step = if separate { dx.hypot(dz) } else { dx.hypot(dy).hypot(dz) };
+                assert!(step <= SPEED * TOLERANCE * silence, "seed {seed}: {step} m at once");
+                (at, way, way_y) = (to, way + step, way_y + dy.abs());
+                let time = now.since(Mono(begin)).as_secs_f32() + JITTER;
+                assert!(
+                    way <= SPEED * TOLERANCE * time + 0.1,
+                    "seed {seed}: {way} m in {time} s"
+                );
+                assert!(
+                    !separate || way_y <= SPEED_Y * TOLERANCE * time + 0.1,
+                    "seed {seed}: {way_y} m up and down in {time} s"
+                );
+            }
+        }
+        assert!(
+            refused > 10_000 && believed > 10_000,
+            "{refused} refused, {believed} believed"
+        );
+    }
+
+    #[test]
+    fn who_tells_where_it_stands_saves_up_nothing() {
+        let (entity, at) = (EntityId(1), Position::default());
+        let mut physics = Physics::default();
+        for tick in 1..=600 {
+            assert!(physics.pays(Mono(tick * 100_000), entity, (at, at), &reins(0.0)));
+        }
+        let leap = Position { x: SPEED, ..at };
+        let leapt = physics.pays(Mono(60_100_000), entity, (at, leap), &reins(0.0));
+        assert!(!leapt, "a minute of standing is no second of way");
+    }
+}

@@ -1,0 +1,241 @@
+//! What clients say of where their entities are, where their speed is limited.
+
+use std::sync::atomic::Ordering;
+
+use annals_event::{Driver, Reins};
+use annals_ids::EntityId;
+use annals_node::Denied;
+use annals_wire::client::ViewItem;
+
+use crate::{
+    game::AVATAR,
+    oracle::check,
+    world::{Faults, MIDDLE, ROUGH, WEST, World, have},
+};
+
+/// Metres per second.
+const TOP: f32 = 6.0;
+
+/// A player in the west, whose client may move it so fast.
+fn player(seed: u64, x: f32) -> (World, EntityId) {
+    let mut world = World::new(seed);
+    let entity = world.spawn(AVATAR, x, Some(1));
+    world.run(1_000);
+    have(&mut world, entity, |context| {
+        context.set_top_speed(TOP, 0.0).expect("it is a speed");
+    });
+    world.run(200);
+    (world, entity)
+}
+
+fn x_of(world: &World, entity: EntityId) -> f32 {
+    world.reals()[&entity].1.position.x
+}
+
+fn put_back(world: &World, entity: EntityId) -> usize {
+    let items = world.client(1).items.iter();
+    let placed = items.filter(|item| matches!(item, ViewItem::Placed { entity: placed, .. } if *placed == entity));
+    placed.count()
+}
+
+fn disbelieved(world: &World) -> u64 {
+    let owners = [WEST, MIDDLE];
+    owners.map(|id| world.role(id).counters().disbelieved).iter().sum()
+}
+
+#[test]
+fn who_runs_at_the_top_speed_over_a_boundary_is_never_put_back() {
+    for seed in 0..5 {
+        let (mut world, entity) = player(seed, -30.0);
+        let before = (put_back(&world, entity), disbelieved(&world));
+        // What a client says is lost now and then, and all is late.
+        world.faults = Faults { lost: 0, ..ROUGH };
+        let mut x = -30.0;
+        for _ in 0..100 {
+            x += TOP / 10.0;
+            if world.roll(5) != 0 {
+                world.walk(1, x, 0.0);
+            }
+            world.run(100);
+        }
+        world.faults = crate::world::CALM;
+        world.walk(1, x, 0.0);
+        world.run(2_000);
+        assert_eq!((put_back(&world, entity), disbelieved(&world)), before, "seed {seed}");
+        assert_eq!(world.holders(entity), [MIDDLE]);
+        assert!((x_of(&world, entity) - x).abs() < 1e-3, "seed {seed}");
+    }
+}
+
+#[test]
+fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
+    let (mut world, entity) = player(1, -30.0);
+    world.walk(1, -29.5, 0.0);
+    world.run(500);
+    let before = put_back(&world, entity);
+    // 15 m in a tenth of a second; so near that it is taken for a mistake elsewhere.
+    world.walk(1, -14.5, 0.0);
+    world.run(300);
+    assert!((x_of(&world, entity) + 29.5).abs() < 1e-3, "it stays where it was");
+    assert_eq!(put_back(&world, entity), before + 1, "its client is told so");
+    let seen = world.client(1).known[&entity].position.x;
+    assert!((seen + 29.5).abs() < 1e-3, "and where: {seen}");
+    assert_eq!(disbelieved(&world), 1);
+    // Who runs at twice the speed, and does not listen, comes half as far.
+    let mut x = -29.5;
+    for _ in 0..50 {
+        x += TOP / 5.0;
+        world.walk(1, x, 0.0);
+        world.run(100);
+        let most = -29.5 + TOP * 1.01 * (5.3 + 5.5) + 0.01;
+        assert!(x_of(&world, entity) <= most);
+    }
+    let far = x_of(&world, entity) + 29.5;
+    assert!(far < TOP * 1.01 * 6.5, "{far} m in 5.3 s");
+    let told = put_back(&world, entity) - before;
+    assert!((5..16).contains(&told), "it is told twice a second: {told} times");
+    // Who obeys goes on from where it was put.
+    world.run(2_000);
+    let from = x_of(&world, entity);
+    let told = put_back(&world, entity);
+    for step in 1..=20u8 {
+        world.walk(1, from - f32::from(step) * 0.5, 0.0);
+        world.run(100);
+    }
+    assert!((x_of(&world, entity) - (from - 10.0)).abs() < 1e-3);
+    assert_eq!(put_back(&world, entity), told);
+    check(&world);
+}
+
+/// A hand-over may take a while, in which nobody hears the client.
+#[test]
+fn who_runs_on_while_it_is_handed_over_is_not_put_back() {
+    let (mut world, entity) = player(6, -10.0);
+    let before = (put_back(&world, entity), disbelieved(&world));
+    let mut x = -10.0;
+    for _ in 0..60 {
+        x += TOP / 10.0;
+        world.walk(1, x, 0.0);
+        world.cut_off = (5.0..8.3).contains(&x).then_some(MIDDLE);
+        world.run(100);
+    }
+    world.run(1_000);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+    assert!((x_of(&world, entity) - x).abs() < 1e-3);
+    assert_eq!((put_back(&world, entity), disbelieved(&world)), before);
+}
+
+/// While its cell was dead a player went on. It is not put back for that.
+#[test]
+fn who_runs_on_while_its_cell_is_dead_is_not_put_back() {
+    for seed in 0..5 {
+        let (mut world, entity) = player(seed, -60.0);
+        let (mut x, mut told) = (-60.0, 0);
+        for step in 0..80 {
+            match step {
+                20 => {
+                    world.run(1_200);
+                    world.crash(WEST);
+                    told = put_back(&world, entity);
+                }
+                26 => world.start(WEST),
+                _ => {}
+            }
+            x += TOP / 10.0;
+            world.walk(1, x, 0.0);
+            world.run(100);
+        }
+        world.run(1_000);
+        assert!((x_of(&world, entity) - x).abs() < 1e-3, "seed {seed}");
+        assert_eq!(disbelieved(&world), 0, "seed {seed}");
+        assert!(
+            put_back(&world, entity) <= told + 1,
+            "seed {seed}: it is told where it was found, and no more"
+        );
+    }
+}
+
+#[test]
+fn limits_survive_hand_over_and_death() {
+    let (mut world, entity) = player(2, -3.0);
+    have(&mut world, entity, |context| {
+        context.set_top_speed(TOP, 9.0).expect("it is a speed");
+        let mut place = context.place().expect("it is somewhere");
+        place.position.x = 12.0;
+        context.move_to(place);
+    });
+    world.run(1_500);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+    world.crash(MIDDLE);
+    world.run(300);
+    world.start(MIDDLE);
+    world.run(5_000);
+    let held = Reins {
+        driver: Driver::Client,
+        top_speed: TOP,
+        top_speed_y: 9.0,
+    };
+    assert_eq!(world.real(entity).cell().expect("it is a cell part").reins, held);
+    world.walk(1, 13.0, 0.0);
+    world.run(300);
+    assert!((x_of(&world, entity) - 13.0).abs() < 1e-3);
+    // More than it can have gone while its cell was dead.
+    world.walk(1, 55.0, 0.0);
+    world.run(300);
+    assert!((x_of(&world, entity) - 13.0).abs() < 1e-3, "it is as slow as before");
+}
+
+#[test]
+fn who_is_driven_by_the_server_is_moved_by_nobody_else() {
+    let (mut world, entity) = player(3, -30.0);
+    have(&mut world, entity, |context| {
+        context.set_driver(Driver::Server).expect("it is a cell part");
+    });
+    let before = put_back(&world, entity);
+    world.walk(1, -29.9, 0.0);
+    world.run(300);
+    assert!((x_of(&world, entity) + 30.0).abs() < 1e-6);
+    assert_eq!(put_back(&world, entity), before + 1);
+    have(&mut world, entity, |context| {
+        let mut place = context.place().expect("it is somewhere");
+        place.position.x = -25.0;
+        context.move_to(place);
+    });
+    world.run(300);
+    assert!(
+        (world.client(1).known[&entity].position.x + 25.0).abs() < 1e-6,
+        "its client is told where it is"
+    );
+    have(&mut world, entity, |context| {
+        context.set_driver(Driver::Client).expect("it is a cell part");
+    });
+    world.walk(1, -24.8, 0.0);
+    world.run(300);
+    assert!((x_of(&world, entity) + 24.8).abs() < 1e-6);
+}
+
+#[test]
+fn the_game_has_the_last_word() {
+    let (mut world, entity) = player(4, -30.0);
+    // Nobody of this game goes beyond that.
+    world.game.fence.store(-29, Ordering::Relaxed);
+    for (to, is) in [(-29.6, -29.6), (-28.8, -29.6), (-29.2, -29.2)] {
+        let before = put_back(&world, entity);
+        world.walk(1, to, 0.0);
+        world.run(700);
+        assert!((x_of(&world, entity) - is).abs() < 1e-6, "to {to}");
+        let refused = usize::from((to - is).abs() > 1e-6);
+        assert_eq!(put_back(&world, entity), before + refused, "to {to}");
+    }
+}
+
+#[test]
+fn what_is_no_speed_is_denied() {
+    let (mut world, entity) = player(5, -30.0);
+    have(&mut world, entity, |context| {
+        for (top, top_y) in [(-1.0, 0.0), (1.0, f32::NAN), (f32::INFINITY, 0.0)] {
+            assert!(matches!(context.set_top_speed(top, top_y), Err(Denied::Speed)));
+        }
+        assert_eq!(context.reins().map(|reins| reins.top_speed), Some(TOP));
+    });
+}
