@@ -17,6 +17,7 @@ pub mod round_trip;
 pub mod store;
 pub mod tick;
 pub mod trade;
+pub mod volatile;
 
 /// A folder on the disk that is measured, gone when it is dropped; below `target`, so that what a killed run leaves is in
 /// nobody's way.
@@ -110,6 +111,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("backup", backup::run),
     ("interest", interest::run),
     ("balance", balance::run),
+    ("volatile", volatile::run),
     ("tick", tick::run),
     ("round_trip", round_trip::run),
 ];

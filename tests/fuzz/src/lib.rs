@@ -12,6 +12,7 @@ mod bus;
 mod definitions;
 mod frames;
 mod log;
+mod movements;
 mod values;
 
 /// Something that decodes bytes from outside.
@@ -44,6 +45,12 @@ const DECODED: Memory = Memory {
 /// Of what reads XML: sections, diagnostics with the lines they point at, and what is compared afterwards.
 const READ: Memory = Memory {
     per_byte: 2 << 10,
+    besides: 1 << 20,
+};
+
+/// Of what tells movements: a few bits can tell of 1,024 entities that nothing is new, and each datagram of them is kept.
+const TOLD: Memory = Memory {
+    per_byte: 512 << 10,
     besides: 1 << 20,
 };
 
@@ -84,6 +91,11 @@ pub const TARGETS: &[Target] = &[
     decoder("stored_entity", log::stored_entity),
     decoder("client_frame", frames::client_frame),
     decoder("client_stream", frames::client_stream),
+    Target {
+        name: "movements",
+        run: movements::movements,
+        memory: TOLD,
+    },
     decoder("bus_message", bus::bus_message),
     decoder("control_message", bus::control_message),
 ];

@@ -18,6 +18,7 @@ mod login;
 mod shown;
 mod upstream;
 mod view;
+pub mod volatile;
 
 use annals_ids::Hash;
 use sha2::{Digest, Sha256};

@@ -1,0 +1,249 @@
+//! What is told of one entity, bit by bit: one description for who writes it and for who reads it.
+
+use annals_ids::EntityId;
+
+use super::{
+    Facing,
+    model::{Model, context},
+    range::{Coder, signed},
+    track::{FARTHEST, Track, Turn},
+};
+
+/// Numbers of `Placing`s that say where something is in steps.
+pub(super) const FULL: u8 = 0;
+pub(super) const GROUND: u8 = 1;
+pub(super) const EXACT: u8 = 3;
+
+/// East, north and up: the order in which coordinates are told.
+pub(super) const AXES: usize = 3;
+const UP: usize = 2;
+
+/// Bits of the steps of yaw, pitch and roll. Pitch has twice as many as a byte has, so that it is as exact as where half a
+/// turn has 254.
+pub(super) const TURN_BITS: [u32; 3] = [8, 9, 8];
+
+/// What is told of an entity.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Sample {
+    pub(super) entity: EntityId,
+    /// Numbers of the placing and the facing.
+    pub(super) placing: u8,
+    pub(super) facing: u8,
+    /// In steps: of which power of two of units, and how many from zero.
+    pub(super) axes: [Step; AXES],
+    /// To the last bit.
+    pub(super) exact: [u32; AXES],
+    /// In steps.
+    pub(super) angles: [i64; 3],
+}
+
+/// A coordinate in steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Step {
+    pub(super) exponent: u8,
+    pub(super) steps: i64,
+}
+
+/// What both ends have of an entity after it was told of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct State {
+    pub(super) tick: u64,
+    pub(super) entity: EntityId,
+    placing: u8,
+    facing: u8,
+    axes: [Option<Track>; AXES],
+    angles: [Option<Turn>; 3],
+}
+
+/// Where coordinates begin that nothing is known of: east, north and up, in [`ORIGIN_UNITS`].
+pub(super) type Origin = [i64; AXES];
+
+/// Units of an origin's.
+pub(super) const ORIGIN_UNITS: i64 = 128;
+
+impl Sample {
+    /// Whether it tells a coordinate that `before` does not know.
+    pub(super) fn needs_origin(&self, before: Option<&State>) -> bool {
+        (0..axes_told(self.placing)).any(|axis| before.is_none_or(|before| before.axes[axis].is_none()))
+    }
+}
+
+/// How many coordinates a placing tells in steps.
+pub(super) fn axes_told(placing: u8) -> usize {
+    match placing {
+        FULL => 3,
+        GROUND => 2,
+        _ => 0,
+    }
+}
+
+/// Codes where coordinates begin of which nothing is known.
+pub(super) fn origin(coder: &mut impl Coder, model: &mut Model, origin: Origin) -> Origin {
+    origin.map(|told| signed(coder, model, context::ORIGIN, told))
+}
+
+/// Codes what is told of an entity at a tick, and says what both ends have then. `before` is what both had; where there is
+/// none, the entity is named.
+pub(super) fn code(
+    coder: &mut impl Coder,
+    model: &mut Model,
+    (tick, before, origin): (u64, Option<&State>, Option<&Origin>),
+    sample: &Sample,
+) -> Result<(Sample, State), &'static str> {
+    let mut found = Sample {
+        entity: match before {
+            Some(before) => before.entity,
+            None => name(coder, sample.entity),
+        },
+        ..Sample::default()
+    };
+    (found.placing, found.facing) = parts(coder, model, before, sample)?;
+    let ticks = before.map_or(1, |before| (tick - before.tick).cast_signed());
+    let mut state = State {
+        tick,
+        entity: found.entity,
+        placing: found.placing,
+        facing: found.facing,
+        axes: [None; AXES],
+        angles: [None; 3],
+    };
+    let mut surprise = 0;
+    for axis in 0..axes_told(found.placing) {
+        let known = before.and_then(|before| before.axes[axis]);
+        let (step, track) = match known {
+            Some(track) => go_on(coder, model, (axis, ticks, &track, &mut surprise), sample.axes[axis])?,
+            None => begin(coder, model, (axis, origin), sample.axes[axis])?,
+        };
+        found.axes[axis] = step;
+        state.axes[axis] = Some(track);
+    }
+    if found.placing == EXACT {
+        for (bits, told) in found.exact.iter_mut().zip(sample.exact) {
+            *bits = even(coder, 32, told.into()) as u32;
+        }
+    }
+    for angle in 0..Facing::angles(found.facing) {
+        let known = before.and_then(|before| before.angles[angle]);
+        let told = sample.angles[angle];
+        let (step, turn) = match known {
+            Some(turn) => turn_on(coder, model, (angle, ticks, &turn), told),
+            None => {
+                let step = even(coder, TURN_BITS[angle], told.cast_unsigned()).cast_signed();
+                (step, Turn::begin(step, TURN_BITS[angle]))
+            }
+        };
+        found.angles[angle] = step;
+        state.angles[angle] = Some(turn);
+    }
+    Ok((found, state))
+}
+
+/// The entity's id: how many bits it has, and these.
+fn name(coder: &mut impl Coder, entity: EntityId) -> EntityId {
+    let length = 64 - entity.0.leading_zeros();
+    let length = even(coder, 7, length.into()).min(64);
+    EntityId(even(coder, length as u32, entity.0))
+}
+
+fn parts(
+    coder: &mut impl Coder,
+    model: &mut Model,
+    before: Option<&State>,
+    sample: &Sample,
+) -> Result<(u8, u8), &'static str> {
+    if let Some(before) = before {
+        let differ = (before.placing, before.facing) != (sample.placing, sample.facing);
+        if !coder.bit(model, context::PARTS_DIFFER, differ) {
+            return Ok((before.placing, before.facing));
+        }
+    }
+    let told = u64::from(sample.placing * 4 + sample.facing);
+    let parts = tree(coder, model, (context::PARTS, 4), told) as u8;
+    let (placing, facing) = (parts / 4, parts % 4);
+    let is_new = before.is_none_or(|before| (before.placing, before.facing) != (placing, facing));
+    if (placing, facing) == (2, 3) || !is_new {
+        return Err("parts of a movement");
+    }
+    Ok((placing, facing))
+}
+
+/// A coordinate of which nothing is known.
+fn begin(
+    coder: &mut impl Coder,
+    model: &mut Model,
+    (axis, origin): (usize, Option<&Origin>),
+    told: Step,
+) -> Result<(Step, Track), &'static str> {
+    let origin = origin.ok_or("origin of a movement")?[axis].clamp(-FARTHEST, FARTHEST) * ORIGIN_UNITS;
+    let exponent = even(coder, 4, told.exponent.into()) as u8;
+    let base = origin >> exponent;
+    let first = if axis == UP { context::NEW_UP } else { context::NEW };
+    let steps = base.saturating_add(signed(coder, model, first, told.steps - base));
+    let step = within(Step { exponent, steps })?;
+    Ok((step, Track::begin(steps, exponent)))
+}
+
+/// A coordinate that is known: by how much it is another than was expected.
+fn go_on(
+    coder: &mut impl Coder,
+    model: &mut Model,
+    (axis, ticks, track, surprise): (usize, i64, &Track, &mut usize),
+    told: Step,
+) -> Result<(Step, Track), &'static str> {
+    let first = if axis == UP {
+        context::EXPONENT_UP
+    } else {
+        context::EXPONENT
+    };
+    let before = i64::from(track.exponent);
+    let exponent = before.saturating_add(signed(coder, model, first, i64::from(told.exponent) - before));
+    let exponent = u8::try_from(exponent).ok().filter(|&exponent| exponent < 16);
+    let exponent = exponent.ok_or("step of a movement")?;
+    let expected = track.expect(ticks, exponent);
+    let first = if axis == UP {
+        context::missed_up(track.is_still())
+    } else {
+        context::missed(exponent, track.is_still(), *surprise)
+    };
+    let missed = signed(coder, model, first, told.steps - expected);
+    *surprise = if missed == 0 { 1 } else { 2 };
+    let steps = expected.saturating_add(missed);
+    let step = within(Step { exponent, steps })?;
+    Ok((step, track.follow(ticks, steps, exponent)))
+}
+
+fn within(step: Step) -> Result<Step, &'static str> {
+    let farthest = FARTHEST >> step.exponent;
+    let is_within = (-farthest..=farthest).contains(&step.steps);
+    is_within.then_some(step).ok_or("coordinate of a movement")
+}
+
+fn turn_on(
+    coder: &mut impl Coder,
+    model: &mut Model,
+    (angle, ticks, turn): (usize, i64, &Turn),
+    told: i64,
+) -> (i64, Turn) {
+    let expected = turn.expect(ticks);
+    let first = context::turned(angle, turn.haste());
+    let missed = signed(coder, model, first, turn.short(told - expected));
+    let step = expected.wrapping_add(missed) & ((1 << TURN_BITS[angle]) - 1);
+    (step, turn.follow(ticks, step))
+}
+
+/// A number of some bits, each with a context that the ones before it choose.
+fn tree(coder: &mut impl Coder, model: &mut Model, (first, bits): (usize, u32), value: u64) -> u64 {
+    let mut node = 1;
+    for at in (0..bits).rev() {
+        let bit = coder.bit(model, first + node - 1, value >> at & 1 == 1);
+        node = node << 1 | usize::from(bit);
+    }
+    node as u64 - (1 << bits)
+}
+
+/// A number of which nothing is known but how many bits it has.
+pub(super) fn even(coder: &mut impl Coder, bits: u32, value: u64) -> u64 {
+    (0..bits)
+        .rev()
+        .fold(0, |found, at| found << 1 | u64::from(coder.even(value >> at & 1 == 1)))
+}
