@@ -122,14 +122,14 @@ pub(super) fn code(
             *bits = even(coder, 32, told.into()) as u32;
         }
     }
-    for angle in 0..Facing::angles(found.facing) {
+    for (angle, &bits) in TURN_BITS.iter().enumerate().take(Facing::angles(found.facing)) {
         let known = before.and_then(|before| before.angles[angle]);
         let told = sample.angles[angle];
         let (step, turn) = match known {
             Some(turn) => turn_on(coder, model, (angle, ticks, &turn), told),
             None => {
-                let step = even(coder, TURN_BITS[angle], told.cast_unsigned()).cast_signed();
-                (step, Turn::begin(step, TURN_BITS[angle]))
+                let step = even(coder, bits, told.cast_unsigned()).cast_signed();
+                (step, Turn::begin(step, bits))
             }
         };
         found.angles[angle] = step;

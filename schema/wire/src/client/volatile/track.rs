@@ -119,7 +119,7 @@ impl Turn {
         let told = self.short(step - self.at) << FINE;
         Self {
             at: step & ((1 << self.bits) - 1),
-            rate: rate + ((told.div_euclid(ticks) - rate) * RATE_SHARE >> 3),
+            rate: rate + (((told.div_euclid(ticks) - rate) * RATE_SHARE) >> 3),
             bits: self.bits,
         }
     }
