@@ -177,7 +177,6 @@ struct Weather {
 struct Outcome {
     read: u64,
     late: u64,
-    bytes: u64,
 }
 
 struct Letter {
@@ -185,6 +184,22 @@ struct Letter {
     bytes: Vec<u8>,
     meant: Vec<Motion>,
     observer: Position,
+}
+
+impl Outcome {
+    /// The client gets a datagram: it understands it rightly, or it came too late.
+    fn take(&mut self, reader: &mut VolatileReader, now: Tick, letter: &Letter, seed: u64) {
+        let about = format!("seed {seed}, tick {}", letter.tick.0 - BEGUN);
+        match reader.read(&letter.bytes, now) {
+            Ok(update) => {
+                assert_eq!(update.tick, letter.tick, "{about}");
+                check_all(letter.observer, &letter.meant, &update, &about);
+                self.read += 1;
+            }
+            Err(Unreadable::Late) => self.late += 1,
+            Err(error) => panic!("{about}: {error}"),
+        }
+    }
 }
 
 fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
@@ -225,7 +240,6 @@ fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
                 "seed {seed}: {} of {limit} B",
                 bytes.len()
             );
-            outcome.bytes += bytes.len() as u64;
             let meant = motions[..sent.told].to_vec();
             waiting.push(Letter {
                 tick,
@@ -234,24 +248,14 @@ fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
                 observer,
             });
         }
-        while waiting.first().is_some() && !odds(weather.delayed, &mut dice) {
+        while !waiting.is_empty() && !odds(weather.delayed, &mut dice) {
             let at = if weather.delayed == u64::MAX {
                 0
             } else {
                 dice() as usize % waiting.len()
             };
-            let letter = &waiting[at];
-            let about = format!("seed {seed}, tick {}", letter.tick.0 - BEGUN);
             if !odds(weather.lost, &mut dice) {
-                match reader.read(&letter.bytes, tick) {
-                    Ok(update) => {
-                        assert_eq!(update.tick, letter.tick, "{about}");
-                        check_all(letter.observer, &letter.meant, &update, &about);
-                        outcome.read += 1;
-                    }
-                    Err(Unreadable::Late) => outcome.late += 1,
-                    Err(error) => panic!("{about}: {error}"),
-                }
+                outcome.take(&mut reader, tick, &waiting[at], seed);
             }
             if !odds(weather.twice, &mut dice) {
                 waiting.remove(at);
@@ -432,7 +436,7 @@ fn bytes_that_nobody_wrote_change_nothing() {
                 _ => {
                     bytes = (0..dice() % 90)
                         .map(|at| if at == 0 { 2 } else { dice() as u8 })
-                        .collect()
+                        .collect();
                 }
             }
             // What is read may be another truth, but is a sound one.
