@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod bootstrap;
 pub mod calls;
 pub mod ghosts;
+pub mod leaps;
 pub mod ledger;
 pub mod lives;
 pub mod numbers;
@@ -20,7 +21,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 13] = [
+pub const ALL: [(&str, Check); 14] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -29,6 +30,7 @@ pub const ALL: [(&str, Check); 13] = [
     ("views converge", views::check),
     ("everybody sees what one big cell would show", one_cell::check),
     ("replay equals live", replay::check),
+    ("who leaps arrives or is told", leaps::check),
     ("who was succeeded does no harm", succession::check),
     ("the realm begins once", bootstrap::check),
     ("who is stored lives once", lives::check),

@@ -53,11 +53,13 @@ pub enum Blow {
     StoreAway,
     /// A client's connection breaks.
     Disconnect,
+    /// A cell process dies while an entity is on its way from it or to it.
+    CrashMidway,
 }
 
 impl Blow {
     /// All of them.
-    pub const ALL: [Blow; 19] = [
+    pub const ALL: [Blow; 20] = [
         Self::CrashCell,
         Self::CrashBase,
         Self::CrashLedger,
@@ -77,6 +79,7 @@ impl Blow {
         Self::LogAway,
         Self::StoreAway,
         Self::Disconnect,
+        Self::CrashMidway,
     ];
 
     fn word(self) -> &'static str {
@@ -100,6 +103,7 @@ impl Blow {
             Self::LogAway => "the log is away",
             Self::StoreAway => "the store is away",
             Self::Disconnect => "a connection breaks",
+            Self::CrashMidway => "a cell dies in a hand-over",
         }
     }
 }

@@ -13,7 +13,7 @@ use annals_event::{
 };
 use annals_ids::{MemberId, Part, Position, SpaceId, TimerId, TypeId};
 use annals_node::{
-    Answer, Behaviour, Bootstrap, Caller, Context, Request,
+    Answer, Behaviour, Bootstrap, Caller, Context, Request, TeleportFailed,
     inquiry::{Learned, NotLearned},
 };
 pub use beasts::BEAST;
@@ -21,6 +21,9 @@ pub use pets::{NAMES, PET};
 
 /// The one space.
 pub const SPACE: SpaceId = SpaceId(1);
+
+/// Another one, where borders move: one owner has all of it.
+pub const ARENA: SpaceId = SpaceId(2);
 
 /// Entities stand within this many metres of the origin, east and west.
 pub const EXTENT: f32 = 120.0;
@@ -38,6 +41,7 @@ const AVATAR: &str = r"<root>
     <gold> <Type> INT32 </Type> <Flags> OWN_CLIENT </Flags> </gold>
     <threat> <Type> INT32 </Type> <Flags> CELL_PUBLIC </Flags> </threat>
     <secret> <Type> INT32 </Type> <Flags> CELL_PRIVATE </Flags> </secret>
+    <leaps> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </leaps>
     <title> <Type> UINT32 </Type> <Flags> BASE_AND_CLIENT </Flags> <Persistent> true </Persistent> </title>
     <notes> <Type> UINT32 </Type> <Flags> BASE </Flags> </notes>
     <bag> <Type> ARRAY <of> ITEM </of> </Type> <Flags> ALL_CLIENTS </Flags> <Persistent> true </Persistent> </bag>
@@ -57,6 +61,7 @@ const AVATAR: &str = r"<root>
     <onStash> <Arg> UINT32 </Arg> </onStash>
     <onJot> <Arg> UINT32 </Arg> </onJot>
     <onDeal> <Arg> UINT32 </Arg> </onDeal>
+    <onLeap> <Arg> UINT32 </Arg> </onLeap>
   </ClientMethods>
   <CellMethods>
     <mark> <Exposed/> <Arg> UINT32 </Arg> </mark>
@@ -64,6 +69,7 @@ const AVATAR: &str = r"<root>
     <nudge> <Arg> UINT32 </Arg> </nudge>
     <askBase> <Exposed/> <Arg> UINT32 </Arg> </askBase>
     <stash> <Exposed/> <Arg> UINT32 </Arg> </stash>
+    <leap> <Exposed/> <Arg> UINT32 </Arg> </leap>
   </CellMethods>
   <BaseMethods>
     <rename> <Exposed/> <Arg> UINT32 </Arg> </rename>
@@ -202,6 +208,12 @@ impl Game {
                 Self::change(context, "bag");
                 Self::tell(context, Audience::All, "onStash", id);
             }
+            "leap" => {
+                let place = context.place().expect("a cell part is somewhere");
+                let space = if place.space == SPACE { ARENA } else { SPACE };
+                context.teleport(Place { space, ..place });
+                Self::tell(context, Audience::Own, "onLeap", id);
+            }
             "askBase" => {
                 let note = id.to_le_bytes().to_vec();
                 // Longer than any fault lasts, so that each question is answered once and never given up.
@@ -297,6 +309,14 @@ impl Behaviour for Game {
             place,
             properties: Vec::new(),
         });
+    }
+
+    fn teleported(&self, context: &mut Context<'_>, _before: SpaceId) {
+        Self::add(context, "leaps", 1);
+    }
+
+    fn teleport_failed(&self, context: &mut Context<'_>, _why: &TeleportFailed) {
+        Self::add(context, "leaps", 1);
     }
 
     fn booked(&self, context: &mut Context<'_>, booking: &Booking, _order: Option<&Order>) {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_ids::{EntityId, HistoryNumber, Position};
+use annals_ids::{EntityId, HistoryNumber, Position, SpaceId};
 
 /// How far an observer sees, metres.
 #[derive(Clone, Copy, Debug)]
@@ -18,20 +18,23 @@ pub struct Sight {
     pub hysteresis: f32,
 }
 
+/// A place: in which space, and where there.
+pub type Spot = (SpaceId, Position);
+
 /// Where one entity was since everything was at rest the last time, in order, and at the end is.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// Its places.
-    pub places: Vec<Position>,
+    pub places: Vec<Spot>,
     /// How much farther than others it is seen, metres.
     pub appeal: f32,
 }
 
 impl Trace {
     /// It is there.
-    pub fn note(&mut self, position: Position) {
-        if self.places.last() != Some(&position) {
-            self.places.push(position);
+    pub fn note(&mut self, spot: Spot) {
+        if self.places.last() != Some(&spot) {
+            self.places.push(spot);
         }
     }
 
@@ -111,8 +114,11 @@ pub fn stayed(sight: Sight, observer: &Trace, body: &Trace) -> bool {
     pairs.all(|apart| apart <= hold)
 }
 
-/// The metric of areas of interest: a square, height left out.
-fn distance(one: Position, other: Position) -> f32 {
+/// The metric of areas of interest: a square, height left out, and without end between spaces.
+fn distance((space, one): Spot, (other_space, other): Spot) -> f32 {
+    if space != other_space {
+        return f32::INFINITY;
+    }
     (one.x - other.x).abs().max((one.z - other.z).abs())
 }
 
@@ -138,7 +144,7 @@ mod tests {
                 x: *x,
                 ..Position::default()
             };
-            trace.note(position);
+            trace.note((SpaceId(1), position));
         }
         trace
     }

@@ -136,7 +136,7 @@ pub(crate) enum Step {
     /// A border is moved.
     MoveBorders,
     /// A cell process dies in the parade.
-    StrikeParade { dice: u64 },
+    StrikeParade { dice: u64, tries: u64 },
     /// A player goes somewhere.
     SetOut { client: usize, position: Position },
     /// Something goes wrong.
@@ -450,7 +450,7 @@ impl World {
             Step::March { round } => self.march(round),
             Step::Glance => self.glance(),
             Step::MoveBorders => self.shift_borders(),
-            Step::StrikeParade { dice } => self.strike_parade(dice),
+            Step::StrikeParade { dice, tries } => self.strike_parade(dice, tries),
             Step::SetOut { client, position } => self.set_out(client, position),
             Step::Strike { blow, dice } => self.strike(blow, dice),
             Step::Start { service } => self.start(service),

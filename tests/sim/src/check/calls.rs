@@ -20,6 +20,7 @@ fn marks(method: &str) -> &'static [&'static str] {
         "stash" => &["onStash"],
         "jot" => &["onJot"],
         "deal" => &["onDeal"],
+        "leap" => &["onLeap"],
         _ => &[],
     }
 }

@@ -1,10 +1,10 @@
 //! Ghosts converge: at rest every ghost equals its real entity as far as ghosts have copies, and stands wherever one must.
 
+use annals_event::Place;
 use annals_ids::{EntityId, OwnerId};
 
 use crate::{
     archive::Archive,
-    game::SPACE,
     world::{Core, World},
 };
 
@@ -53,7 +53,7 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
                 .desk()
                 .entity_type(entity)
                 .map_or(0.0, |found| found.appeal_radius);
-            for neighbour in near(world, holder.state().owner, (place.position, appeal)) {
+            for neighbour in near(world, holder.state().owner, (place, appeal)) {
                 let there = cells.iter().find(|owner| owner.state().owner == neighbour);
                 if there.is_some_and(|owner| owner.role().ghosts().get(entity).is_none()) {
                     wrong.push(format!(
@@ -66,13 +66,13 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
     wrong
 }
 
-fn near(world: &World, me: OwnerId, (position, appeal): (annals_ids::Position, f32)) -> Vec<OwnerId> {
-    let Some(space) = world.map.spaces.get(&SPACE) else {
+fn near(world: &World, me: OwnerId, (place, appeal): (Place, f32)) -> Vec<OwnerId> {
+    let Some(space) = world.map.spaces.get(&place.space) else {
         return Vec::new();
     };
     let cells = space
         .cells
         .iter()
-        .filter(|cell| cell.owner != me && cell.distance(position) <= space.ghost_distance + appeal);
+        .filter(|cell| cell.owner != me && cell.distance(place.position) <= space.ghost_distance + appeal);
     cells.map(|cell| cell.owner).collect()
 }

@@ -1,12 +1,12 @@
 //! Borders that move: in realms whose plan says so, the cells of the map are cut anew again and again, in strips or in two
-//! dimensions, so that entities change hands even where they stand.
+//! dimensions, so that entities change hands even where they stand; and another space goes from owner to owner.
 
 use annals_ids::OwnerId;
-use annals_wire::CellArea;
+use annals_wire::{CellArea, Space};
 
 use super::World;
 use crate::{
-    game::{EXTENT, SPACE},
+    game::{ARENA, EXTENT, SPACE},
     plan::{Crossing, Division},
 };
 
@@ -55,6 +55,7 @@ impl World {
             let cut = &mut self.borders.cuts[place];
             *cut = (*cut + step).clamp(LEAST_SHARE, 1.0 - LEAST_SHARE);
         }
+        let host = owners[(self.roll() % owners.len() as u64) as usize];
         let mut cells = Vec::new();
         let everywhere = CellArea::everywhere(OwnerId(0));
         divide(
@@ -65,7 +66,12 @@ impl World {
             &mut cells,
         );
         if let Some(space) = self.map.spaces.get_mut(&SPACE) {
+            let arena = Space {
+                cells: vec![CellArea::everywhere(host)],
+                ..space.clone()
+            };
             space.cells = cells;
+            self.map.spaces.insert(ARENA, arena);
             self.map.version += 1;
             self.borders.version = self.map.version;
         }

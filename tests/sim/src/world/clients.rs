@@ -133,8 +133,10 @@ impl World {
         }
         let now = self.millis();
         self.clients[client].core.start(now);
+        let leaps = self.plan.crossing.is_some() && self.roll().is_multiple_of(14);
         if self.clients[client].core.is_playing() {
             match self.roll() % 16 {
+                _ if leaps => self.call(client, "leap", Part::Cell),
                 0..=4 => self.walk(client),
                 5 => self.call(client, "mark", Part::Cell),
                 6 => self.call(client, "passOn", Part::Cell),
@@ -185,7 +187,7 @@ impl World {
         player.core.move_to(position, Direction::default());
     }
 
-    fn call(&mut self, client: usize, method: &'static str, part: Part) {
+    pub(super) fn call(&mut self, client: usize, method: &'static str, part: Part) {
         let now = self.millis();
         let id = self.next_call;
         let player = &mut self.clients[client];

@@ -4,7 +4,11 @@ use annals_client::Input as ClientInput;
 use annals_ids::{OwnerId, ProcessId};
 use annals_wire::client::CloseReason;
 
-use super::{Step, World, hosting::Service, partitions::Cut};
+use super::{
+    Step, World,
+    hosting::{Process, Service},
+    partitions::Cut,
+};
 use crate::fault::{Blow, Kind};
 
 /// How long a paused process sleeps, microseconds: longer than the director waits and the gate is fresh.
@@ -28,6 +32,9 @@ const FAR: i64 = 2 * 86_400_000;
 /// How long what was lost takes to be put back: whatever could prevent it waits.
 const HEALING: u64 = 5_000_000;
 
+/// Between two looks whether somebody is on its way, microseconds.
+const LURKING: u64 = 1_000;
+
 /// The dice of one blow.
 type Dice<'d> = dyn FnMut() -> u64 + 'd;
 
@@ -47,6 +54,10 @@ impl World {
         }
         if self.now < self.healing && blow != Blow::Disconnect {
             self.after(self.healing - self.now, Step::Strike { blow, dice: seed });
+            return;
+        }
+        if blow == Blow::CrashMidway && self.under_way().is_empty() {
+            self.after(LURKING, Step::Strike { blow, dice: seed });
             return;
         }
         let mut dice = annals_def::split_mix(seed);
@@ -102,6 +113,7 @@ impl World {
                 Some(())
             }
             Blow::Disconnect => self.disconnect(dice),
+            Blow::CrashMidway => self.crash_midway(dice),
         }
     }
 
@@ -124,8 +136,12 @@ impl World {
 
     pub(super) fn crash(&mut self, service: Service, dice: &mut Dice<'_>) -> Option<()> {
         let process = self.any_process(Some(service), dice)?;
+        self.end(process, service, dice)
+    }
+
+    fn end(&mut self, process: ProcessId, service: Service, dice: &mut Dice<'_>) -> Option<()> {
         self.note(format_args!("{service:?} process {process} dies"));
-        self.processes.remove(&process);
+        self.processes.remove(&process)?;
         let broken: Vec<_> = self
             .connections
             .iter()
@@ -137,6 +153,29 @@ impl World {
         }
         self.after(between((50_000, 5_000_000), dice), Step::Start { service });
         Some(())
+    }
+
+    /// Which processes have sent entities on their way, and to whom.
+    fn under_way(&self) -> Vec<(ProcessId, OwnerId)> {
+        let able = |host: &Process| host.paused.is_none() && !host.cut.is_any() && host.service == Service::Cell;
+        let cells = self.processes.iter().filter(|(_, host)| able(host));
+        let held = cells.flat_map(|(process, host)| host.owners.values().map(move |held| (*process, held)));
+        let cores = held.filter_map(|(process, held)| Some((process, held.core.as_ref()?)));
+        cores
+            .flat_map(|(process, core)| core.state().departing.keys().map(move |(to, _)| (process, *to)))
+            .collect()
+    }
+
+    /// Whoever sent an entity dies, or whoever is to take it, before both are through with it.
+    pub(super) fn crash_midway(&mut self, dice: &mut Dice<'_>) -> Option<()> {
+        let (sender, to) = pick(&self.under_way(), dice)?;
+        let receiver = self.processes.iter().find(|(_, host)| host.owners.contains_key(&to));
+        let receiver = receiver.filter(|(_, host)| host.paused.is_none() && !host.cut.is_any());
+        let victim = match receiver {
+            Some((receiver, _)) if dice().is_multiple_of(2) => *receiver,
+            _ => sender,
+        };
+        self.end(victim, Service::Cell, dice)
     }
 
     fn pause(&mut self, dice: &mut Dice<'_>) -> Option<()> {

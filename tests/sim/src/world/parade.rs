@@ -11,7 +11,7 @@ use super::{Core, Service, Step, World};
 use crate::{
     fault::{Blow, Kind},
     game::SPACE,
-    one_cell::{Sight, Trace, Verdict, View, judge, stayed},
+    one_cell::{Sight, Spot, Trace, Verdict, View, judge, stayed},
 };
 
 /// Rounds of a parade.
@@ -27,6 +27,10 @@ const DEADLY_ROUND_MS: u64 = 18_000;
 
 /// How long all of it takes.
 pub(super) const PARADE_MS: u64 = (ROUNDS - 1) * ROUND_MS + DEADLY_ROUND_MS;
+
+/// How often it is tried to strike while somebody is on its way, and between two times, microseconds.
+const TRIES: u64 = 4_000;
+const BETWEEN_TRIES: u64 = 500;
 
 /// Between two looks at where everybody is, microseconds.
 const GLANCE: u64 = 20_000;
@@ -79,20 +83,40 @@ impl World {
             self.send_somewhere();
         }
         let is_deadly = round + 1 == DEADLY;
+        if is_deadly || round == ROUNDS / 2 + 1 {
+            self.send_through();
+        }
         if is_deadly {
             let at = self.between(0, 1_500_000);
             let dice = self.roll();
-            self.after(at, Step::StrikeParade { dice });
+            self.after(at, Step::StrikeParade { dice, tries: TRIES });
         }
         let length = if is_deadly { DEADLY_ROUND_MS } else { ROUND_MS };
         self.after(length * 1_000, Step::March { round: round + 1 });
     }
 
-    /// A cell process dies.
-    pub(super) fn strike_parade(&mut self, dice: u64) {
-        let mut dice = annals_def::split_mix(dice);
-        if self.crash(Service::Cell, &mut dice).is_some() {
+    /// A cell process dies, if it can be while an entity is on its way from it or to it.
+    pub(super) fn strike_parade(&mut self, dice: u64, tries: u64) {
+        let mut own = annals_def::split_mix(dice);
+        if self.crash_midway(&mut own).is_some() {
+            self.count(Kind::Blow(Blow::CrashMidway));
+        } else if tries > 0 {
+            let tries = tries - 1;
+            self.after(BETWEEN_TRIES, Step::StrikeParade { dice, tries });
+        } else if self.crash(Service::Cell, &mut own).is_some() {
             self.count(Kind::Blow(Blow::CrashCell));
+        }
+    }
+
+    /// A player leaps into the other space.
+    fn send_through(&mut self) {
+        let playing: Vec<usize> = (0..self.clients.len())
+            .filter(|client| self.observer(*client).is_some())
+            .collect();
+        if !playing.is_empty() {
+            let client = playing[(self.roll() % playing.len() as u64) as usize];
+            self.call(client, "leap", Part::Cell);
+            self.drain_client(client);
         }
     }
 
@@ -103,15 +127,15 @@ impl World {
     }
 
     fn glance_once(&mut self) {
-        for (entity, position, appeal) in self.bodies() {
+        for (entity, spot, appeal) in self.bodies() {
             let trace = self.parade.traces.entry(entity).or_default();
             trace.appeal = appeal;
-            trace.note(position);
+            trace.note(spot);
         }
     }
 
     /// Where all are that can be seen, and how much farther than others.
-    fn bodies(&self) -> Vec<(EntityId, Position, f32)> {
+    fn bodies(&self) -> Vec<(EntityId, Spot, f32)> {
         let held = self.processes.values().flat_map(|process| process.owners.values());
         let cells = held.filter_map(|held| match &held.core {
             Some(Core::Cell(owner)) if owner.stopped().is_none() => Some(owner.desk()),
@@ -120,7 +144,7 @@ impl World {
         let bodies = cells.flat_map(|desk| {
             desk.places().filter_map(|(entity, place)| {
                 let entity_type = desk.entity_type(entity)?;
-                Some((entity, place.position, entity_type.appeal_radius))
+                Some((entity, (place.space, place.position), entity_type.appeal_radius))
             })
         });
         bodies.collect()
@@ -137,8 +161,9 @@ impl World {
             return;
         }
         let client = playing[(self.roll() % playing.len() as u64) as usize];
-        let (body, to, appeal) = bodies[(self.roll() % bodies.len() as u64) as usize];
-        if self.observer(client) == Some(body) {
+        let (body, (space, to), appeal) = bodies[(self.roll() % bodies.len() as u64) as usize];
+        let own = bodies.iter().find(|(own, ..)| self.observer(client) == Some(*own));
+        if own.is_none_or(|(own, (own_space, _), _)| *own == body || *own_space != space) {
             return;
         }
         let reach = sight.radius + appeal;
@@ -248,7 +273,7 @@ impl World {
         let view = self.clients[client].core.view(Part::Cell).entities().iter();
         let wrong = view.filter(|(entity, _)| **entity != own).filter_map(|(entity, seen)| {
             let (at, _) = seen.place?;
-            let is = *self.parade.traces.get(entity)?.places.last()?;
+            let (_, is) = *self.parade.traces.get(entity)?.places.last()?;
             let apart = (at.x - is.x).abs().max((at.z - is.z).abs());
             (apart > BLUR).then(|| format!("sees entity {entity} {apart} m from where it is"))
         });
