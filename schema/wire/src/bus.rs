@@ -8,7 +8,7 @@ use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, 
 
 use annals_def::Value;
 
-use crate::client::CallRefusal;
+use crate::client::{CallRefusal, Known};
 
 pub use codec::EnvelopeError;
 
@@ -182,7 +182,7 @@ pub enum ViewMessage {
         /// Counts the client's beginnings, so that frames of an earlier view are told apart.
         view: u64,
         /// What it has.
-        known: Vec<(EntityId, HistoryNumber)>,
+        known: Known,
     },
     /// The client moved the entity it controls; volatile.
     Moved {

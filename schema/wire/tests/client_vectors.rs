@@ -13,9 +13,9 @@ use annals_ids::{
     TypeId,
 };
 use annals_wire::client::{
-    Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest,
-    Move, Moved, Moves, Password, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToClientDatagram, ToServer,
-    ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
+    Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal,
+    LoginRequest, Move, Moved, Moves, Password, Proof, Rejection, Secret, Stamp, Stamps, Ticket, ToClient,
+    ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
 };
 
 use support::{Any, KINDS};
@@ -130,7 +130,17 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
         number: CallNumber(1),
         message: vec![2, 5, b'h', b'e', b'l', b'l', b'o'],
     };
-    let known = vec![(EntityId(7), HistoryNumber(12)), (ENTITY, HistoryNumber(0))];
+    let known = Known {
+        seen: vec![
+            Stamp::new(EntityId(7), HistoryNumber(12)),
+            Stamp {
+                entity: ENTITY,
+                upto: HistoryNumber(301),
+                finer: vec![HistoryNumber(0), HistoryNumber(300)],
+            },
+        ],
+        kept: vec![Stamp::new(EntityId(5), HistoryNumber(2))],
+    };
     vec![
         ("call", ToServer::Call(call)),
         (
@@ -146,7 +156,7 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
             ToServer::Stamps(Stamps {
                 source: Part::Base,
                 view: 1,
-                known: vec![],
+                known: Known::default(),
             }),
         ),
         ("bye", ToServer::Bye),
@@ -226,6 +236,7 @@ fn view_items() -> Vec<(&'static str, ViewItem)> {
             ViewItem::Refresh {
                 entity,
                 upto: HistoryNumber(12),
+                level: 0,
                 properties: vec![3, 1],
             },
         ),
@@ -241,6 +252,22 @@ fn view_items() -> Vec<(&'static str, ViewItem)> {
         (
             "view: placed",
             ViewItem::Placed {
+                entity,
+                position,
+                direction,
+            },
+        ),
+        (
+            "view: level",
+            ViewItem::Level {
+                entity,
+                level: 1,
+                properties: vec![3, 1],
+            },
+        ),
+        (
+            "view: return",
+            ViewItem::Return {
                 entity,
                 position,
                 direction,

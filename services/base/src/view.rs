@@ -103,11 +103,11 @@ impl<'a> Seen<'a> {
         let (entity, now) = (self.showing.entity(), self.image.history);
         let mut items = Vec::new();
         let mut start = None;
-        for (known, upto) in &stamps.known {
-            if *known == entity {
-                start = Some(*upto);
+        for stamp in &stamps.known.seen {
+            if stamp.entity == entity {
+                start = Some(stamp.upto);
             } else {
-                items.push(ViewItem::Leave { entity: *known });
+                items.push(ViewItem::Leave { entity: stamp.entity });
             }
         }
         if start.is_none() {
@@ -120,6 +120,7 @@ impl<'a> Seen<'a> {
                 items.push(ViewItem::Refresh {
                     entity,
                     upto,
+                    level: 0,
                     properties,
                 });
                 upto
@@ -129,6 +130,7 @@ impl<'a> Seen<'a> {
             items.push(ViewItem::Refresh {
                 entity,
                 upto: now,
+                level: 0,
                 properties: self.properties(),
             });
             return (items, now);

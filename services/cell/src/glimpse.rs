@@ -1,6 +1,8 @@
 //! What a client has of one entity, and what it is told of it next.
 
-use annals_def::Volatile;
+use std::cmp::Ordering;
+
+use annals_def::{LodLevel, Volatile};
 use annals_event::Body;
 use annals_ids::{EntityId, HistoryNumber, Position};
 use annals_node::{Eyes, Showing, shown_upto};
@@ -14,7 +16,7 @@ use crate::presence::{Actor, Scene};
 const QUIET: u64 = annals_event::HISTORY_KEPT as u64 / 2;
 
 /// An entity in view, or one that is to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Glimpse {
     pub(crate) entity: EntityId,
     /// When its turn comes.
@@ -24,12 +26,31 @@ pub(crate) struct Glimpse {
 }
 
 /// What a client has of an entity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Had {
     /// The history number up to which it was shown it.
     pub(crate) upto: HistoryNumber,
     /// The beat at which it was last told where it is; `None` if it was not in this view.
     pub(crate) told: Option<u64>,
+    /// For each level of detail finer than the one on which it is shown, the nearest first, the history number for which the
+    /// client has the properties of that level.
+    pub(crate) finer: Vec<HistoryNumber>,
+}
+
+impl Had {
+    /// What a client says it has, before it was told anything in this view.
+    pub(crate) fn said(upto: HistoryNumber, finer: Vec<HistoryNumber>) -> Self {
+        Self {
+            upto,
+            told: None,
+            finer,
+        }
+    }
+
+    /// The level of detail on which it is shown.
+    fn level(&self) -> u8 {
+        u8::try_from(self.finer.len()).unwrap_or(u8::MAX)
+    }
 }
 
 /// The entity whose client looks.
@@ -79,13 +100,21 @@ pub(crate) fn show(
     let (beat, place) = (scene.sampling.beat(), actor.whereabouts.place);
     let away = distance(own.position, place.position);
     let showing = showing.from_afar(away);
+    let levels = match eyes {
+        Eyes::Own => &[][..],
+        Eyes::Others => &actor.entity_type.lod_levels,
+    };
     let Some(had) = had else {
-        enter(&showing, actor, &mut sights.items);
+        let level = level(levels, levels.len(), away);
+        let finer = vec![HistoryNumber(0); level];
         let (upto, told) = (actor.history, Some(beat));
-        *had = Some(Had { upto, told });
+        let entered = had.insert(Had { upto, told, finer });
+        enter(&showing.on_level(entered.level()), actor, &mut sights.items);
         return;
     };
-    let jumped = catch_up(&showing, actor, &mut had.upto, &mut sights.items);
+    let jumped = catch_up(&showing, actor, had, &mut sights.items);
+    let level = level(levels, had.finer.len(), away);
+    change_level(&showing, scene, actor, (had, level), &mut sights.items);
     let news = had.told.is_none_or(|told| told < actor.whereabouts.news(beat));
     let moved = match eyes {
         Eyes::Own => jumped || own.displaced,
@@ -123,43 +152,104 @@ fn enter(showing: &Showing<'_>, actor: &Actor<'_>, items: &mut Vec<ViewItem>) {
         type_id: showing.client_type(),
         place: Some((place.position, place.direction)),
     });
-    let properties = showing.properties(actor.presence.properties());
-    if actor.history != HistoryNumber(0) || !properties.is_empty() {
-        items.push(ViewItem::Refresh {
-            entity,
-            upto: actor.history,
-            properties,
-        });
+    let refresh = showing.refresh(actor.history, actor.presence.properties());
+    let nothing = ViewItem::Refresh {
+        entity,
+        upto: HistoryNumber(0),
+        level: 0,
+        properties: Vec::new(),
+    };
+    if refresh != nothing {
+        items.push(refresh);
     }
 }
 
-/// Tells what happened since `upto`, or everything if that is not known any more. Returns whether the entity was put
-/// somewhere meanwhile.
-fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, upto: &mut HistoryNumber, items: &mut Vec<ViewItem>) -> bool {
+/// The level of detail on which something so far away is shown that was shown on `before`: a coarser one only beyond the
+/// hysteresis.
+fn level(levels: &[LodLevel], before: usize, away: f32) -> usize {
+    let mut level = before.min(levels.len());
+    while level > 0 && away < levels[level - 1].radius {
+        level -= 1;
+    }
+    while levels
+        .get(level)
+        .is_some_and(|found| away > found.radius + found.hysteresis)
+    {
+        level += 1;
+    }
+    level
+}
+
+/// Goes over to another level of detail, if it is another one. On a finer one the client is told what has changed since it
+/// had the levels between.
+fn change_level(
+    showing: &Showing<'_>,
+    scene: &Scene<'_>,
+    actor: &Actor<'_>,
+    (had, wanted): (&mut Had, usize),
+    items: &mut Vec<ViewItem>,
+) {
+    let (entity, before) = (showing.entity(), had.level());
+    let properties = match wanted.cmp(&had.finer.len()) {
+        Ordering::Equal => return,
+        Ordering::Greater => {
+            had.finer.resize(wanted, had.upto);
+            Vec::new()
+        }
+        Ordering::Less => {
+            // What these properties went through before is not told after it.
+            items.extend(pass_over(showing, actor, had));
+            let finer = had.finer.clone();
+            had.finer.truncate(wanted);
+            let is_news = |member, level: u8| scene.stamps.has_changed(entity, member, finer[usize::from(level)]);
+            showing
+                .on_level(had.level())
+                .details(actor.presence.properties(), before, is_news)
+        }
+    };
+    let level = had.level();
+    items.push(ViewItem::Level {
+        entity,
+        level,
+        properties,
+    });
+}
+
+/// Tells that what has happened since concerns others, if something has.
+fn pass_over(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had) -> Option<ViewItem> {
+    let from = had.upto;
+    had.upto = from.max(actor.history);
+    (had.upto > from).then_some(ViewItem::Update {
+        entity: showing.entity(),
+        from,
+        upto: had.upto,
+        events: Vec::new(),
+    })
+}
+
+/// Tells what happened since, or everything if that is not known any more. Returns whether the entity was put somewhere
+/// meanwhile.
+fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had, items: &mut Vec<ViewItem>) -> bool {
     let (newest, presence) = (actor.history, &actor.presence);
-    if newest == *upto {
+    if newest == had.upto {
         return false;
     }
-    let Some(events) = presence.since(*upto) else {
+    let showing = showing.on_level(had.level());
+    let Some(events) = presence.since(had.upto) else {
         items.push(showing.refresh(newest, presence.properties()));
-        *upto = newest;
+        had.upto = newest;
+        had.finer.fill(HistoryNumber(0));
         return true;
     };
     let happened = events.iter().filter_map(|(_, event)| *event);
     let jumped = happened.into_iter().any(|event| matches!(event.body, Body::Moved(_)));
-    let shown = showing.update(*upto, events.into_iter());
+    let shown = showing.update(had.upto, events.into_iter());
     if let Some(last) = shown_upto(&shown) {
-        *upto = last;
+        had.upto = last;
     }
     items.extend(shown);
-    if newest > *upto && (jumped || newest.0 - upto.0 >= QUIET) {
-        items.push(ViewItem::Update {
-            entity: showing.entity(),
-            from: *upto,
-            upto: newest,
-            events: Vec::new(),
-        });
-        *upto = newest;
+    if jumped || newest.0.saturating_sub(had.upto.0) >= QUIET {
+        items.extend(pass_over(&showing, actor, had));
     }
     jumped
 }

@@ -22,6 +22,7 @@ mod physics;
 mod presence;
 mod role;
 mod sampling;
+mod stamps;
 mod survey;
 mod teleport;
 mod territory;

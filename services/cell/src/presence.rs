@@ -12,6 +12,7 @@ use crate::{
     ghosts::{Ghost, Ghosts},
     news::News,
     sampling::{Sampling, Whereabouts},
+    stamps::Stamps,
 };
 
 /// Everything there is on this owner.
@@ -21,6 +22,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) ghosts: &'a Ghosts,
     pub(crate) news: &'a News,
     pub(crate) sampling: &'a Sampling,
+    pub(crate) stamps: &'a Stamps,
 }
 
 impl<'a> Scene<'a> {

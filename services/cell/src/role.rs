@@ -5,25 +5,27 @@ use std::{
     num::NonZeroU32,
 };
 
+use annals_def::Schema;
 use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, Tick};
 use annals_node::{Caller, ClientNews, Desk, Request, Role, time::Mono};
 use annals_space::Interest;
 use annals_wire::{
-    bus::{GhostMessage, Message, ViewMessage},
+    bus::{GhostMessage, Message, Shown, ViewMessage},
     load::Survey,
 };
 
 use crate::{
     budget::Budget,
     controllers::Controllers,
-    ghosts::{Ghosts, Hearing, Lack, Moment},
+    ghosts::{Ghost, Ghosts, Hearing, Lack, Moment},
     handover::Handover,
     haunts::Haunts,
     input::{CellInput, Counters},
     news::News,
     physics::Physics,
-    sampling::Sampling,
+    sampling::{SECOND, Sampling},
+    stamps::Stamps,
     teleport::is_put,
     territory::Territory,
     witness::{Witness, client},
@@ -48,6 +50,7 @@ pub struct CellRole {
     pub(crate) interest: Interest,
     pub(crate) witnesses: BTreeMap<EntityId, Witness>,
     pub(crate) news: News,
+    pub(crate) stamps: Stamps,
     /// What a client is shown at most, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
     pub(crate) controllers: Controllers,
@@ -74,6 +77,7 @@ impl CellRole {
             interest: Interest::default(),
             witnesses: witnesses.collect(),
             news: News::default(),
+            stamps: Stamps::default(),
             downstream: None,
             controllers: Controllers::take_over(state, now),
             physics: Physics::take_over(state),
@@ -127,6 +131,18 @@ impl CellRole {
         }
     }
 
+    /// Takes note of what has happened to a ghost.
+    fn note_shown(&mut self, schema: &Schema, entity: EntityId, events: &[Shown]) {
+        let Some(type_id) = self.ghosts.get(entity).map(Ghost::type_id) else {
+            return;
+        };
+        for shown in events {
+            if let Shown::Event(event) = shown {
+                self.stamps.note(schema, (entity, type_id), event);
+            }
+        }
+    }
+
     /// Takes note of what has been recorded, and tells those who are told at once.
     fn note(&mut self, desk: &mut Desk, recorded: &[Event]) {
         self.news.note(recorded);
@@ -140,6 +156,9 @@ impl CellRole {
             match event.body {
                 Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. } => {
                     self.ghosts.remove(entity);
+                    if let Some(image) = desk.image(entity) {
+                        self.stamps.begin_with(desk.schema(), entity, image);
+                    }
                     self.settle_witness(desk, entity);
                     if is_put_by(desk.owner(), &event.body) {
                         self.witnesses.get_mut(&entity).into_iter().for_each(Witness::put_here);
@@ -149,6 +168,9 @@ impl CellRole {
                 _ => {}
             }
             if event.history.is_some() {
+                if let Some(image) = desk.image(entity) {
+                    self.stamps.note(desk.schema(), (entity, image.type_id), event);
+                }
                 seen.insert(entity);
             }
         }
@@ -229,12 +251,15 @@ impl Role for CellRole {
         };
         match message {
             GhostMessage::Image { entity, image } => {
+                let (type_id, newest) = (image.type_id, image.history);
                 if desk.image(entity).is_none() && self.ghosts.take_image(hearing, from, entity, *image) {
                     desk.heard_of(entity, from);
+                    self.stamps.begin(&schema, (entity, type_id), newest);
                 }
             }
             GhostMessage::Events { entity, after, events } => {
                 if desk.image(entity).is_none() {
+                    self.note_shown(&schema, entity, &events);
                     let lack = self.ghosts.take_events(hearing, from, (entity, after), events);
                     if self.ghosts.get(entity).is_some_and(|ghost| ghost.holder() == from) {
                         desk.heard_of(entity, from);
@@ -303,6 +328,11 @@ impl Role for CellRole {
             self.show_views(desk);
         }
         self.news.forget();
+        if self.sampling.beat().is_multiple_of(SECOND) {
+            let ghosts = &self.ghosts;
+            self.stamps
+                .forget(|entity| desk.image(entity).is_some() || ghosts.get(entity).is_some());
+        }
         self.ghosts.age(now.mono, |entity| is_own(desk, entity));
     }
 

@@ -1,11 +1,11 @@
 //! What one client is shown of everything around its entity, as frames (rule V3).
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
-use annals_ids::{EntityId, HistoryNumber, Part, SpaceId, Tick};
+use annals_ids::{EntityId, Part, SpaceId, Tick};
 use annals_node::{Frames, time::Mono};
 use annals_space::PriorityQueue;
-use annals_wire::client::{Move, Moves, ViewItem};
+use annals_wire::client::{Known, MAX_KEPT, Move, Moves, Stamp, ViewItem};
 
 use crate::{
     budget::Budget,
@@ -31,6 +31,8 @@ pub(crate) struct View {
     own: Option<Had>,
     /// Everybody else in view, ascending by entity.
     glimpses: Vec<Glimpse>,
+    /// Who has left and the client still has, in that order; at most [`MAX_KEPT`]. The client keeps the same.
+    kept: VecDeque<(EntityId, Had)>,
     queue: PriorityQueue,
     /// The space that the client was told its entity is in.
     space: Option<SpaceId>,
@@ -53,22 +55,23 @@ struct Due {
 }
 
 impl View {
-    /// Begins a view of the client of `own`, who has what `known` says, ascending.
-    pub(crate) fn begin(number: u64, own: EntityId, known: &[(EntityId, HistoryNumber)], now: Mono) -> Self {
+    /// Begins a view of the client of `own`, who has what `known` says.
+    pub(crate) fn begin(number: u64, own: EntityId, mut known: Known, now: Mono) -> Self {
         let queue = PriorityQueue::default();
-        let had = |upto| Some(Had { upto, told: None });
-        let glimpse = |&(entity, upto): &(EntityId, HistoryNumber)| Glimpse {
+        let is_own = known.seen.binary_search_by_key(&own, |stamp| stamp.entity);
+        let known_own = is_own.ok().map(|at| known.seen.remove(at));
+        let glimpse = |Stamp { entity, upto, finer }| Glimpse {
             entity,
             priority: queue.enter(),
-            had: had(upto),
+            had: Some(Had::said(upto, finer)),
         };
-        let others = known.iter().filter(|(entity, _)| *entity != own);
-        let known_own = known.iter().find(|(entity, _)| *entity == own);
+        let kept = |Stamp { entity, upto, finer }| (entity, Had::said(upto, finer));
         Self {
             frames: Frames::new(Part::Cell, number),
             is_open: false,
-            own: known_own.and_then(|(_, upto)| had(*upto)),
-            glimpses: others.map(glimpse).collect(),
+            own: known_own.map(|stamp| Had::said(stamp.upto, stamp.finer)),
+            glimpses: known.seen.into_iter().map(glimpse).collect(),
+            kept: known.kept.into_iter().map(kept).collect(),
             queue,
             space: None,
             begun: now,
@@ -135,10 +138,8 @@ impl View {
 
     /// The client's entity is in another space now: whoever was around it is out of view.
     fn leave_others(&mut self, sights: &mut Sights) {
-        self.glimpses.retain(|&Glimpse { entity, had, .. }| {
-            sights.items.extend(had.map(|_| ViewItem::Leave { entity }));
-            had.is_none()
-        });
+        let gone = self.glimpses.drain(..);
+        gone.for_each(|glimpse| leave(glimpse, &mut self.kept, sights));
     }
 
     /// Takes in who is around, and tells who has left.
@@ -152,14 +153,13 @@ impl View {
         if is_same {
             return;
         }
-        let (queue, next) = (&self.queue, &mut self.spare);
+        let (queue, next, kept) = (&self.queue, &mut self.spare, &mut self.kept);
         let mut known = self.glimpses.drain(..).peekable();
         let mut dismiss = |glimpse: Glimpse, next: &mut Vec<Glimpse>| {
             if settling && scene.presence(glimpse.entity).is_none() {
                 next.push(glimpse);
-            } else if glimpse.had.is_some() {
-                let entity = glimpse.entity;
-                sights.items.push(ViewItem::Leave { entity });
+            } else {
+                leave(glimpse, kept, sights);
             }
         };
         for &entity in around {
@@ -205,6 +205,9 @@ impl View {
             }
             let glimpse = &mut self.glimpses[due.at];
             if let Some(actor) = cast.get(glimpse.entity) {
+                if glimpse.had.is_none() {
+                    glimpse.had = take_back(&mut self.kept, glimpse.entity, (scene, actor), sights);
+                }
                 glimpse::show(&mut glimpse.had, scene, own, (glimpse.entity, actor), sights);
             }
             self.queue.turn(&mut glimpse.priority, due.away);
@@ -234,4 +237,34 @@ impl View {
         self.is_open = true;
         self.frames.of(tick, items)
     }
+}
+
+/// Tells that somebody has left, if the client has it, and notes what it has.
+fn leave(glimpse: Glimpse, kept: &mut VecDeque<(EntityId, Had)>, sights: &mut Sights) {
+    let Glimpse { entity, had, .. } = glimpse;
+    let Some(had) = had else { return };
+    sights.items.push(ViewItem::Leave { entity });
+    kept.push_back((entity, had));
+    if kept.len() > MAX_KEPT {
+        kept.pop_front();
+    }
+}
+
+/// Tells that somebody is back of whom the client still has something.
+fn take_back(
+    kept: &mut VecDeque<(EntityId, Had)>,
+    entity: EntityId,
+    (scene, actor): (&Scene<'_>, &Actor<'_>),
+    sights: &mut Sights,
+) -> Option<Had> {
+    let at = kept.iter().position(|(known, _)| *known == entity)?;
+    let (_, had) = kept.remove(at)?;
+    let place = actor.whereabouts.place;
+    sights.items.push(ViewItem::Return {
+        entity,
+        position: place.position,
+        direction: place.direction,
+    });
+    let told = Some(scene.sampling.beat());
+    Some(Had { told, ..had })
 }

@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use annals_event::{Body, ClientLink, Place};
-use annals_ids::{EntityId, HistoryNumber, OwnerId, Part, Position, SessionId};
+use annals_ids::{EntityId, OwnerId, Part, Position, SessionId};
 use annals_node::{Desk, time::Mono};
 use annals_space::{Interest, Observer, Spot};
 use annals_wire::{
     bus::{Message, ViewMessage},
-    client::{ToClient, ViewItem},
+    client::{Known, ToClient, ViewItem},
 };
 
 use crate::{
@@ -34,7 +34,7 @@ pub(crate) struct Witness {
     budget: Budget,
     view: Option<View>,
     /// What the client said it has, to begin a view with at the next tick.
-    stamps: Option<Stamps>,
+    said: Option<Said>,
     /// When to ask for that.
     ask: Mono,
     /// The newest of the client's movements.
@@ -47,10 +47,11 @@ pub(crate) struct Witness {
     is_put_here: bool,
 }
 
+/// What a client said it has, and the number of the view that it begins with it.
 #[derive(Debug)]
-struct Stamps {
+struct Said {
     view: u64,
-    known: Vec<(EntityId, HistoryNumber)>,
+    known: Known,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +74,7 @@ impl Witness {
             client,
             budget,
             view: None,
-            stamps: None,
+            said: None,
             ask: now,
             moved: 0,
             agreed: place,
@@ -101,13 +102,13 @@ impl Witness {
         self.ask = Mono(0);
     }
 
-    fn take_stamps(&mut self, view: u64, known: Vec<(EntityId, HistoryNumber)>) {
+    fn take_stamps(&mut self, view: u64, known: Known) {
         let newest = [
             self.view.as_ref().map(View::number),
-            self.stamps.as_ref().map(|stamps| stamps.view),
+            self.said.as_ref().map(|said| said.view),
         ];
         if newest.into_iter().flatten().all(|newest| newest < view) {
-            self.stamps = Some(Stamps { view, known });
+            self.said = Some(Said { view, known });
         }
     }
 
@@ -120,10 +121,10 @@ impl Witness {
         entity: EntityId,
     ) -> Letters {
         let now = scene.desk.now().mono;
-        if let Some(Stamps { view, known }) = self.stamps.take() {
+        if let Some(Said { view, known }) = self.said.take() {
             // Whoever was put here from another space has left those behind whom its client knows.
             let begun = if self.is_put_here { Mono(0) } else { now };
-            self.view = Some(View::begin(view, entity, &known, begun));
+            self.view = Some(View::begin(view, entity, known, begun));
         }
         let own = self.own(scene, entity);
         let Some(view) = &mut self.view else {
@@ -258,13 +259,7 @@ impl CellRole {
     }
 
     /// A client says what it has; a view begins with it at the next tick.
-    pub(crate) fn stamps(
-        &mut self,
-        client: ClientLink,
-        entity: EntityId,
-        view: u64,
-        known: Vec<(EntityId, HistoryNumber)>,
-    ) {
+    pub(crate) fn stamps(&mut self, client: ClientLink, entity: EntityId, view: u64, known: Known) {
         if let Some(witness) = self.witnesses.get_mut(&entity).filter(|found| found.client == client) {
             witness.take_stamps(view, known);
         }
@@ -342,6 +337,7 @@ impl CellRole {
             ghosts: &self.ghosts,
             news: &self.news,
             sampling: &self.sampling,
+            stamps: &self.stamps,
         };
         let mut letters = Vec::new();
         if !self.witnesses.is_empty() {
@@ -362,6 +358,7 @@ impl CellRole {
             ghosts: &self.ghosts,
             news: &self.news,
             sampling: &self.sampling,
+            stamps: &self.stamps,
         };
         let witness = self.witnesses.get_mut(&entity);
         if let Some(letters) = witness.and_then(|witness| witness.show_own(&scene, entity)) {

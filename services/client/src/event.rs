@@ -134,7 +134,8 @@ pub enum Event {
         /// Which entity.
         entity: EntityId,
     },
-    /// All that can be seen of an entity was told anew.
+    /// Properties of an entity were told as they are: all that can be seen of it, or those that have changed since it was last
+    /// seen in such detail.
     Refreshed {
         /// Which view.
         part: Part,

@@ -8,8 +8,8 @@ use std::{
 use annals_def::{Change, DataType, EntityType, Schema, Value, apply};
 use annals_ids::{Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, SpaceId, Tick, TypeId};
 use annals_wire::client::{
-    ClientMember, MAX_STAMPS, Moves, Shown, ShownReader, Stamps, ViewFrame, ViewItem, args_hash, change_hash,
-    property_hash, read_properties,
+    ClientMember, Known, MAX_KEPT, MAX_STAMPS, Moves, Shown, ShownReader, Stamp, Stamps, ViewFrame, ViewItem,
+    args_hash, change_hash, property_hash, read_properties,
 };
 
 use crate::event::{Event, Millis, Showing, What};
@@ -33,6 +33,8 @@ pub struct View {
     number: u64,
     phase: Phase,
     entities: BTreeMap<EntityId, Seen>,
+    /// Entities that have left, as they were then, in that order; at most [`MAX_KEPT`]. The witness knows of each.
+    kept: VecDeque<(EntityId, Seen)>,
 }
 
 /// Both views.
@@ -99,6 +101,9 @@ pub struct Seen {
     pub space: Option<SpaceId>,
     /// The history number up to which it was shown.
     pub upto: HistoryNumber,
+    /// For each level of detail finer than the one on which it is shown, the nearest first, the history number for which its
+    /// properties of that level stand.
+    finer: Vec<HistoryNumber>,
     /// By client number, all properties that any client sees of the type; those that this view does not show hold their
     /// defaults.
     properties: Vec<Value>,
@@ -112,9 +117,22 @@ impl Seen {
             place,
             space: None,
             upto: HistoryNumber(0),
+            finer: Vec::new(),
             properties: defaults(entity_type),
             placed_at: tick,
         }
+    }
+
+    /// The level of detail on which it is shown, 0 for the finest. Properties of finer ones are as they were when it was
+    /// last shown on those.
+    #[must_use]
+    pub fn level(&self) -> usize {
+        self.finer.len()
+    }
+
+    fn stamp(&self, entity: EntityId) -> Stamp {
+        let (upto, finer) = (self.upto, self.finer.clone());
+        Stamp { entity, upto, finer }
     }
 
     /// The property with this client number.
@@ -144,6 +162,7 @@ impl View {
             number: 0,
             phase: Phase::Idle,
             entities: BTreeMap::new(),
+            kept: VecDeque::new(),
         }
     }
 
@@ -166,11 +185,11 @@ impl View {
             again_at: now.after(wait),
             wait,
         };
-        let known = self
-            .entities
-            .iter()
-            .map(|(&entity, seen)| (entity, seen.upto))
-            .collect();
+        let stamp = |(entity, seen): (&EntityId, &Seen)| seen.stamp(*entity);
+        let known = Known {
+            seen: self.entities.iter().map(stamp).collect(),
+            kept: self.kept.iter().map(|(entity, seen)| seen.stamp(*entity)).collect(),
+        };
         Stamps {
             source: self.source,
             view: self.number,
@@ -185,6 +204,7 @@ impl View {
 
     /// Forgets every entity.
     pub(crate) fn clear(&mut self, events: &mut VecDeque<Event>) {
+        self.kept.clear();
         for &entity in std::mem::take(&mut self.entities).keys() {
             events.push_back(Event::Left {
                 part: self.source,
@@ -264,15 +284,24 @@ impl View {
             ViewItem::Enter { entity, type_id, place } => {
                 let entity_type = schema.entity_type(type_id).ok_or(Hole)?;
                 self.leave(entity, events);
+                self.kept.retain(|(known, _)| *known != entity);
                 self.entities.insert(entity, Seen::new(entity_type, place, tick));
                 let part = self.source;
                 events.push_back(Event::Entered { part, entity, type_id });
                 Ok(())
             }
             ViewItem::Leave { entity } => {
-                self.leave(entity, events);
+                let seen = self.leave(entity, events);
+                if let Some(seen) = seen.filter(|_| self.source == Part::Cell) {
+                    self.keep(entity, seen);
+                }
                 Ok(())
             }
+            ViewItem::Return {
+                entity,
+                position,
+                direction,
+            } => self.take_back(entity, (position, direction), tick, events),
             ViewItem::Placed {
                 entity,
                 position,
@@ -298,21 +327,24 @@ impl View {
             ViewItem::Refresh {
                 entity,
                 upto,
+                level,
                 properties,
             } => {
                 let (seen, entity_type) = self.seen(schema, entity)?;
-                let Ok(refreshment) = seen.refresh(entity_type, upto, &properties) else {
-                    return self.give_up(entity, events);
-                };
-                let part = self.source;
-                events.push_back(Event::Refreshed {
-                    part,
-                    entity,
-                    upto,
-                    properties: refreshment.hashes,
-                    replaced: refreshment.replaced,
-                });
-                Ok(())
+                let refreshed = seen.refresh(entity_type, (upto, level), &properties);
+                self.refreshed(entity, refreshed, events)
+            }
+            ViewItem::Level {
+                entity,
+                level,
+                properties,
+            } => {
+                let (seen, entity_type) = self.seen(schema, entity)?;
+                let refreshed = seen.change_level(entity_type, level, &properties);
+                if properties.is_empty() {
+                    return Ok(());
+                }
+                self.refreshed(entity, refreshed, events)
             }
             ViewItem::Update {
                 entity,
@@ -321,6 +353,53 @@ impl View {
                 events: shown,
             } => self.update(schema, entity, from..=upto, &shown, events),
         }
+    }
+
+    /// Tells what properties an entity was told to have.
+    fn refreshed(
+        &mut self,
+        entity: EntityId,
+        refreshed: Result<Refreshment, Hole>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), Hole> {
+        let Ok(Refreshment { hashes, replaced }) = refreshed else {
+            return self.give_up(entity, events);
+        };
+        let seen = self.entities.get(&entity).ok_or(Hole)?;
+        events.push_back(Event::Refreshed {
+            part: self.source,
+            entity,
+            upto: seen.upto,
+            properties: hashes,
+            replaced,
+        });
+        Ok(())
+    }
+
+    /// Keeps what is known of an entity that has left.
+    fn keep(&mut self, entity: EntityId, seen: Seen) {
+        self.kept.push_back((entity, seen));
+        if self.kept.len() > MAX_KEPT {
+            self.kept.pop_front();
+        }
+    }
+
+    /// An entity of which something was kept is back.
+    fn take_back(
+        &mut self,
+        entity: EntityId,
+        place: (Position, Direction),
+        tick: Tick,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), Hole> {
+        let at = self.kept.iter().position(|(known, _)| *known == entity).ok_or(Hole)?;
+        let (_, mut seen) = self.kept.remove(at).ok_or(Hole)?;
+        (seen.place, seen.placed_at) = (Some(place), tick);
+        let (part, type_id) = (self.source, seen.type_id);
+        self.leave(entity, events);
+        self.entities.insert(entity, seen);
+        events.push_back(Event::Entered { part, entity, type_id });
+        Ok(())
     }
 
     /// Applies what happened to an entity after the start of `span`, to its end included.
@@ -359,11 +438,11 @@ impl View {
         ))
     }
 
-    fn leave(&mut self, entity: EntityId, events: &mut VecDeque<Event>) {
-        if self.entities.remove(&entity).is_some() {
-            let part = self.source;
-            events.push_back(Event::Left { part, entity });
-        }
+    fn leave(&mut self, entity: EntityId, events: &mut VecDeque<Event>) -> Option<Seen> {
+        let seen = self.entities.remove(&entity)?;
+        let part = self.source;
+        events.push_back(Event::Left { part, entity });
+        Some(seen)
     }
 
     /// What was told of the entity does not fit it: it is to be shown as if it had never been.
@@ -372,11 +451,15 @@ impl View {
         Err(Hole)
     }
 
-    /// Forgets all but the `limit` entities that are nearest.
+    /// Forgets whoever has left and all but the nearest entities, if there are more than `limit` stamps of all.
     fn forget_beyond(&mut self, limit: usize, near: Position, events: &mut VecDeque<Event>) {
-        if self.entities.len() <= limit {
+        let numbers = |seen: &Seen| 1 + seen.finer.len();
+        let kept: usize = self.kept.iter().map(|(_, seen)| numbers(seen)).sum();
+        let all: usize = self.entities.values().map(numbers).sum();
+        if all + kept <= limit {
             return;
         }
+        self.kept.clear();
         let distance = |seen: &Seen| {
             let (position, _) = seen.place.unwrap_or_default();
             (position.x - near.x).abs().max((position.z - near.z).abs())
@@ -387,19 +470,24 @@ impl View {
             .map(|(&entity, seen)| (distance(seen), entity))
             .collect();
         by_distance.sort_by(|(a, x), (b, y)| a.total_cmp(b).then(x.cmp(y)));
-        for (_, entity) in by_distance.split_off(limit) {
-            self.entities.remove(&entity);
-            events.push_back(Event::Left {
-                part: self.source,
-                entity,
-            });
+        let mut all = 0;
+        for (_, entity) in by_distance {
+            all += self.entities.get(&entity).map_or(0, numbers);
+            if all > limit {
+                self.leave(entity, events);
+            }
         }
     }
 }
 
 impl Seen {
     /// Takes over the whole state and says what it told. Of an entity that was shown before also what it replaced.
-    fn refresh(&mut self, entity_type: &EntityType, upto: HistoryNumber, told: &[u8]) -> Result<Refreshment, Hole> {
+    fn refresh(
+        &mut self,
+        entity_type: &EntityType,
+        (upto, level): (HistoryNumber, u8),
+        told: &[u8],
+    ) -> Result<Refreshment, Hole> {
         let mut properties = defaults(entity_type);
         let mut hashes = Vec::new();
         for (member, value) in read_properties(entity_type, told).map_err(|_| Hole)? {
@@ -413,6 +501,22 @@ impl Seen {
         let replaced = pairs.filter(|((_, old), new)| !is_new && old != *new);
         let replaced = replaced.map(|((index, old), _)| (*index, old)).collect();
         self.upto = upto;
+        self.finer = vec![HistoryNumber(0); level.into()];
+        Ok(Refreshment { hashes, replaced })
+    }
+
+    /// Goes over to another level of detail, and says what was told of it.
+    fn change_level(&mut self, entity_type: &EntityType, level: u8, told: &[u8]) -> Result<Refreshment, Hole> {
+        let (mut hashes, mut replaced) = (Vec::new(), Vec::new());
+        for (member, value) in read_properties(entity_type, told).map_err(|_| Hole)? {
+            let (index, data_type) = property(entity_type, member).ok_or(Hole)?;
+            hashes.push((index, property_hash(data_type, &value).ok_or(Hole)?));
+            let old = std::mem::replace(&mut self.properties[usize::from(member.0)], value);
+            if self.properties[usize::from(member.0)] != old {
+                replaced.push((index, old));
+            }
+        }
+        self.finer.resize(level.into(), self.upto);
         Ok(Refreshment { hashes, replaced })
     }
 

@@ -136,6 +136,7 @@ impl Table {
         ViewItem::Refresh {
             entity: SEAT,
             upto: self.upto,
+            level: 0,
             properties: writer.finish(),
         }
     }

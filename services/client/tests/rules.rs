@@ -281,6 +281,7 @@ fn refresh(entity: EntityId, upto: u64, health: i32) -> ViewItem {
     ViewItem::Refresh {
         entity,
         upto: HistoryNumber(upto),
+        level: 0,
         properties,
     }
 }
@@ -365,6 +366,7 @@ fn what_does_not_decode_takes_its_entity_out_and_begins_the_view_anew() {
         ViewItem::Refresh {
             entity: OTHER,
             upto,
+            level: 0,
             properties: vec![99],
         },
     ];
@@ -422,8 +424,11 @@ fn too_many_entities_are_forgotten_from_far_away() {
     let [ToServer::Stamps(stamps)] = &frames[..] else {
         panic!("stamps are sent: {frames:?}");
     };
-    assert_eq!(stamps.known.len(), MAX_STAMPS);
-    assert_eq!(stamps.known.last().unwrap().0, EntityId(OWN.0 + MAX_STAMPS as u64 - 1));
+    assert_eq!(stamps.known.seen.len(), MAX_STAMPS);
+    assert_eq!(
+        stamps.known.seen.last().unwrap().entity,
+        EntityId(OWN.0 + MAX_STAMPS as u64 - 1)
+    );
     assert_eq!(table.events().len(), 5, "the game is told");
 }
 

@@ -40,6 +40,8 @@ pub struct Showing<'a> {
     eyes: Eyes,
     /// Metres.
     distance: f32,
+    /// The level of detail: what is of a finer one is not told of.
+    level: u8,
 }
 
 impl<'a> Showing<'a> {
@@ -52,6 +54,7 @@ impl<'a> Showing<'a> {
             entity,
             eyes,
             distance: 0.0,
+            level: 0,
         })
     }
 
@@ -59,6 +62,12 @@ impl<'a> Showing<'a> {
     #[must_use]
     pub fn from_afar(self, distance: f32) -> Self {
         Self { distance, ..self }
+    }
+
+    /// The same, seen on a level of detail: 0 is the finest.
+    #[must_use]
+    pub fn on_level(self, level: u8) -> Self {
+        Self { level, ..self }
     }
 
     /// Which entity.
@@ -76,6 +85,31 @@ impl<'a> Showing<'a> {
     /// The properties that these eyes see, but for those that have their defaults, as a refresh tells them.
     #[must_use]
     pub fn properties<'v>(&self, held: impl IntoIterator<Item = (&'v MemberId, &'v Value)>) -> Vec<u8> {
+        self.write(held, |_, known, value| *value != known.default)
+    }
+
+    /// Of the properties that these eyes see those of levels finer than `from`, and among them those that `is_news`, as a
+    /// change to this level tells them.
+    #[must_use]
+    pub fn details<'v>(
+        &self,
+        held: impl IntoIterator<Item = (&'v MemberId, &'v Value)>,
+        from: u8,
+        is_news: impl Fn(MemberId, u8) -> bool,
+    ) -> Vec<u8> {
+        self.write(held, |property, _, _| {
+            let level = property.detail_level.filter(|level| *level < from);
+            level.is_some_and(|level| is_news(property.index, level))
+        })
+    }
+
+    /// Writes those properties that these eyes see and that are `meant`: as the entity's type has them, as the client's has
+    /// them, and what they hold.
+    fn write<'v>(
+        &self,
+        held: impl IntoIterator<Item = (&'v MemberId, &'v Value)>,
+        meant: impl Fn(&Property, &Property, &Value) -> bool,
+    ) -> Vec<u8> {
         let mut properties = Vec::new();
         for (member, value) in held {
             let Some(property) = self.seen_property(*member) else {
@@ -83,7 +117,7 @@ impl<'a> Showing<'a> {
             };
             if let Some(known) = self.known_property(property)
                 && let Some(id) = known.client_id
-                && *value != known.default
+                && meant(property, known, value)
             {
                 properties.push((ClientMember(id), value));
             }
@@ -106,6 +140,7 @@ impl<'a> Showing<'a> {
         ViewItem::Refresh {
             entity: self.entity,
             upto,
+            level: self.level,
             properties: self.properties(held),
         }
     }
@@ -229,7 +264,10 @@ impl<'a> Showing<'a> {
     fn sees(&self, property: &Property) -> bool {
         match self.eyes {
             Eyes::Own => property.distribution.to_own_client(),
-            Eyes::Others => property.distribution.to_other_clients(),
+            Eyes::Others => {
+                let is_near = property.detail_level.is_none_or(|level| level >= self.level);
+                property.distribution.to_other_clients() && is_near
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use annals_ids::{Address, CallNumber, EntityId, Epoch, HistoryNumber, OwnerId, S
 use prost::Message as _;
 use thiserror::Error;
 
-use crate::client::CallRefusal;
+use crate::client::{CallRefusal, Known};
 
 use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown, ViewMessage};
 
@@ -186,8 +186,8 @@ struct WireStamps {
     entity: u64,
     #[prost(uint64, tag = "3")]
     view: u64,
-    #[prost(message, optional, tag = "4")]
-    known: Option<WireNumbers>,
+    #[prost(bytes = "vec", tag = "4")]
+    known: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -326,7 +326,7 @@ fn view_to_wire(message: &ViewMessage) -> WireMessage {
             session: session.0,
             entity: entity.0,
             view: *view,
-            known: Some(numbers(known)),
+            known: written(|out| known.write(out)),
         }),
         ViewMessage::Moved {
             session,
@@ -399,7 +399,7 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
             session: SessionId(wire.session),
             entity: EntityId(wire.entity),
             view: wire.view,
-            known: take_numbers(&wire.known.unwrap_or_default())?,
+            known: whole(&wire.known, Known::read)?,
         }),
         WireMessage::ViewMoved(wire) => Message::View(ViewMessage::Moved {
             session: SessionId(wire.session),
@@ -524,9 +524,21 @@ mod tests {
     use annals_ids::{MemberId, Part, Position, SpaceId};
 
     use super::*;
+    use crate::client::Stamp;
 
     const ENTITY: EntityId = EntityId(u64::MAX);
     const SESSION: SessionId = SessionId(4);
+
+    fn known(upto: HistoryNumber) -> Known {
+        Known {
+            seen: vec![Stamp::new(ENTITY, upto)],
+            kept: vec![Stamp {
+                entity: EntityId(1),
+                upto: HistoryNumber(9),
+                finer: vec![HistoryNumber(0), upto],
+            }],
+        }
+    }
 
     fn every_message() -> Vec<Message> {
         let ghosts = every_ghost_message().into_iter().map(Message::Ghost);
@@ -640,7 +652,7 @@ mod tests {
                 session: SESSION,
                 entity: ENTITY,
                 view: 2,
-                known: vec![(ENTITY, HistoryNumber(3))],
+                known: known(HistoryNumber(3)),
             },
             ViewMessage::Moved {
                 session: SESSION,
@@ -684,7 +696,7 @@ mod tests {
                 session: SESSION,
                 entity: ENTITY,
                 view: 2,
-                known: vec![(ENTITY, history)],
+                known: known(history),
             };
             let taken = CallMessage {
                 link,

@@ -31,7 +31,7 @@ pub use login::{
     Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, Password, Ticket,
 };
 pub use shown::{ShowError, Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};
-pub use upstream::{Call, Moved, Stamps, ToServer, ToServerDatagram};
+pub use upstream::{Call, Known, Moved, Stamp, Stamps, ToServer, ToServerDatagram};
 pub use view::{Move, Moves, ToClientDatagram, ViewFrame, ViewItem};
 
 /// ALPN of a log-in connection.
@@ -53,8 +53,12 @@ const _: () = assert!(MAX_DOWNSTREAM_FRAME >= annals_def::MAX_LENGTH + (1 << 20)
 /// Most bytes of a datagram: what passes every path that QUIC itself accepts (1,200 bytes), its headers taken off.
 pub const MAX_DATAGRAM: usize = 1_100;
 
-/// Most entities that one [`Stamps`] names. Each takes at most 20 bytes, so that all of them fit a frame.
+/// Most history numbers that one [`Stamps`] names. Each takes at most 20 bytes with what stands around it, so that all of
+/// them fit a frame.
 pub const MAX_STAMPS: usize = 3_000;
+
+/// Entities that have left the cell's view and that a client still has, in case they come back: so many, the newest.
+pub const MAX_KEPT: usize = 64;
 const _: () = assert!(MAX_STAMPS * 20 + 32 <= MAX_UPSTREAM_FRAME);
 
 /// Names this version of the protocol: SHA-256 of [`GRAMMAR`].

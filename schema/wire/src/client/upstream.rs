@@ -4,7 +4,7 @@ use annals_event::{Malformed, Reader, put_number};
 use annals_ids::{Address, CallNumber, Direction, EntityId, HistoryNumber, Part, Position};
 
 use super::{
-    MAX_STAMPS,
+    MAX_KEPT, MAX_STAMPS,
     fields::{
         put_direction, put_entity, put_part, put_position, take_direction, take_entity, take_part, take_position,
     },
@@ -51,9 +51,110 @@ pub struct Stamps {
     /// The number of the view that begins: above all that the session has used for this source. From now on the client
     /// ignores every frame that carries another.
     pub view: u64,
-    /// All the entities that the client has of it, ascending, with the history number up to which it was shown them. At most
-    /// [`MAX_STAMPS`].
-    pub known: Vec<(EntityId, HistoryNumber)>,
+    /// What the client has of it.
+    pub known: Known,
+}
+
+/// What a client has of a view: history numbers of at most [`MAX_STAMPS`] in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The entities that are in view, ascending.
+    pub seen: Vec<Stamp>,
+    /// Entities that have left and that it still has, in the order in which they left; at most [`MAX_KEPT`], none of them in
+    /// view.
+    pub kept: Vec<Stamp>,
+}
+
+/// What a client has of one entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Which entity.
+    pub entity: EntityId,
+    /// The history number up to which it was shown it.
+    pub upto: HistoryNumber,
+    /// For each level of detail that is finer than the one on which it is shown the entity, the nearest first, the history
+    /// number for which it has the properties of that level.
+    pub finer: Vec<HistoryNumber>,
+}
+
+impl Stamp {
+    /// Of an entity that is shown in every detail.
+    #[must_use]
+    pub fn new(entity: EntityId, upto: HistoryNumber) -> Self {
+        let finer = Vec::new();
+        Self { entity, upto, finer }
+    }
+
+    /// How many history numbers it takes.
+    #[must_use]
+    pub fn numbers(&self) -> usize {
+        1 + self.finer.len()
+    }
+}
+
+impl FromIterator<(EntityId, HistoryNumber)> for Known {
+    /// Entities in view, in every detail.
+    fn from_iter<I: IntoIterator<Item = (EntityId, HistoryNumber)>>(known: I) -> Self {
+        let stamps = known.into_iter().map(|(entity, upto)| Stamp::new(entity, upto));
+        Self {
+            seen: stamps.collect(),
+            kept: Vec::new(),
+        }
+    }
+}
+
+impl Known {
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for stamps in [&self.seen, &self.kept] {
+            put_number(out, stamps.len() as u64);
+            for Stamp { entity, upto, finer } in stamps {
+                put_entity(out, *entity);
+                put_number(out, upto.0);
+                out.push(u8::try_from(finer.len()).expect("invariant: a type has less than 256 levels of detail"));
+                finer.iter().for_each(|stamp| put_number(out, stamp.0));
+            }
+        }
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding, is too much, or what is in view does not ascend.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let wrong = reader.malformed("stamps");
+        let mut left = MAX_STAMPS;
+        let known = Self {
+            seen: take_stamps(reader, &mut left)?,
+            kept: take_stamps(reader, &mut left)?,
+        };
+        let is_ordered = known.seen.is_sorted_by(|one, next| one.entity < next.entity);
+        if is_ordered && known.kept.len() <= MAX_KEPT {
+            Ok(known)
+        } else {
+            Err(wrong)
+        }
+    }
+}
+
+/// Reads stamps of at most so many history numbers as are left.
+fn take_stamps(reader: &mut Reader<'_>, left: &mut usize) -> Result<Vec<Stamp>, Malformed> {
+    let wrong = reader.malformed("stamps");
+    let count = reader.count(3, "stamps")?;
+    if count > *left {
+        return Err(wrong);
+    }
+    let mut stamps = Vec::with_capacity(count);
+    for _ in 0..count {
+        let entity = take_entity(reader)?;
+        let upto = HistoryNumber(reader.ordinal("history number")?);
+        let level = reader.byte("level of detail")?;
+        *left = left.checked_sub(1 + usize::from(level)).ok_or(wrong)?;
+        let finer = (0..level).map(|_| reader.ordinal("history number").map(HistoryNumber));
+        let finer = finer.collect::<Result<_, _>>()?;
+        stamps.push(Stamp { entity, upto, finer });
+    }
+    Ok(stamps)
 }
 
 /// A datagram from a client.
@@ -89,11 +190,7 @@ impl ToServer {
                 out.push(2);
                 put_part(out, stamps.source);
                 put_number(out, stamps.view);
-                put_number(out, stamps.known.len() as u64);
-                for (entity, history) in &stamps.known {
-                    put_entity(out, *entity);
-                    put_number(out, history.0);
-                }
+                stamps.known.write(out);
             }
             ToServer::Bye => out.push(3),
         }
@@ -108,7 +205,11 @@ impl ToServer {
         let wrong = reader.malformed("client frame");
         let frame = match reader.byte("client frame")? {
             1 => ToServer::Call(take_call(reader)?),
-            2 => ToServer::Stamps(take_stamps(reader)?),
+            2 => ToServer::Stamps(Stamps {
+                source: take_part(reader)?,
+                view: reader.number("view")?,
+                known: Known::read(reader)?,
+            }),
             3 => ToServer::Bye,
             _ => return Err(wrong),
         };
@@ -132,25 +233,6 @@ fn take_call(reader: &mut Reader<'_>) -> Result<Call, Malformed> {
         number,
         message,
     })
-}
-
-fn take_stamps(reader: &mut Reader<'_>) -> Result<Stamps, Malformed> {
-    let source = take_part(reader)?;
-    let view = reader.number("view")?;
-    let wrong = reader.malformed("stamps");
-    let count = reader.count(2, "stamps")?;
-    if count > MAX_STAMPS {
-        return Err(wrong);
-    }
-    let mut known: Vec<(EntityId, HistoryNumber)> = Vec::with_capacity(count);
-    for _ in 0..count {
-        let entity = take_entity(reader)?;
-        if known.last().is_some_and(|&(before, _)| before >= entity) {
-            return Err(wrong);
-        }
-        known.push((entity, HistoryNumber(reader.ordinal("history number")?)));
-    }
-    Ok(Stamps { source, view, known })
 }
 
 impl ToServerDatagram {

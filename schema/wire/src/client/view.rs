@@ -55,6 +55,8 @@ pub enum ViewItem {
         entity: EntityId,
         /// The history number for which this stands.
         upto: HistoryNumber,
+        /// The level of detail on which it is shown from now on; properties of finer levels are not listed.
+        level: u8,
         /// Properties as [`ShownWriter::property`](super::ShownWriter::property) writes them, ascending by client number.
         properties: Vec<u8>,
     },
@@ -69,6 +71,25 @@ pub enum ViewItem {
         /// Events as [`ShownWriter`](super::ShownWriter) writes them, above `from` and up to `upto`. Numbers that are missing
         /// concern others.
         events: Vec<u8>,
+    },
+    /// It is shown on another level of detail from now on. What it holds of the levels finer than that, the client keeps as of
+    /// now. If it is a finer one, properties of the levels between that have changed since the client had them are listed.
+    Level {
+        /// Which entity.
+        entity: EntityId,
+        /// The level.
+        level: u8,
+        /// Properties as in [`ViewItem::Refresh`].
+        properties: Vec<u8>,
+    },
+    /// It comes into view again. The client has it as it was when it left.
+    Return {
+        /// Which entity.
+        entity: EntityId,
+        /// Where.
+        position: Position,
+        /// Looking where.
+        direction: Direction,
     },
     /// The client's own entity is in this space, and so is whoever is in the view.
     Space {
@@ -159,7 +180,9 @@ impl ViewItem {
             | ViewItem::Refresh { entity, .. }
             | ViewItem::Update { entity, .. }
             | ViewItem::Placed { entity, .. }
-            | ViewItem::Space { entity, .. } => *entity,
+            | ViewItem::Space { entity, .. }
+            | ViewItem::Level { entity, .. }
+            | ViewItem::Return { entity, .. } => *entity,
         }
     }
 
@@ -167,10 +190,12 @@ impl ViewItem {
     #[must_use]
     pub fn about_bytes(&self) -> usize {
         match self {
-            ViewItem::Refresh { properties: bytes, .. } | ViewItem::Update { events: bytes, .. } => 12 + bytes.len(),
+            ViewItem::Refresh { properties: bytes, .. }
+            | ViewItem::Level { properties: bytes, .. }
+            | ViewItem::Update { events: bytes, .. } => 12 + bytes.len(),
             ViewItem::Enter { .. } => 36,
             ViewItem::Leave { .. } | ViewItem::Space { .. } => 6,
-            ViewItem::Placed { .. } => 30,
+            ViewItem::Placed { .. } | ViewItem::Return { .. } => 30,
         }
     }
 
@@ -182,6 +207,8 @@ impl ViewItem {
             ViewItem::Update { .. } => 4,
             ViewItem::Placed { .. } => 5,
             ViewItem::Space { .. } => 6,
+            ViewItem::Level { .. } => 7,
+            ViewItem::Return { .. } => 8,
         });
         put_entity(out, self.entity());
         match self {
@@ -192,8 +219,14 @@ impl ViewItem {
                 });
             }
             ViewItem::Leave { .. } => {}
-            ViewItem::Refresh { upto, properties, .. } => {
+            ViewItem::Refresh {
+                upto,
+                level,
+                properties,
+                ..
+            } => {
                 put_number(out, upto.0);
+                out.push(*level);
                 put_bytes(out, properties);
             }
             ViewItem::Update { from, upto, events, .. } => {
@@ -203,8 +236,15 @@ impl ViewItem {
             }
             ViewItem::Placed {
                 position, direction, ..
+            }
+            | ViewItem::Return {
+                position, direction, ..
             } => put_place(out, *position, *direction),
             ViewItem::Space { space, .. } => put_number(out, u64::from(space.0)),
+            ViewItem::Level { level, properties, .. } => {
+                out.push(*level);
+                put_bytes(out, properties);
+            }
         }
     }
 
@@ -222,12 +262,26 @@ impl ViewItem {
             3 => Ok(ViewItem::Refresh {
                 entity,
                 upto: HistoryNumber(reader.ordinal("history number")?),
+                level: reader.byte("level of detail")?,
                 properties: reader.bytes("properties")?.to_vec(),
             }),
             4 => take_update(reader, entity),
             5 => {
                 let (position, direction) = take_place(reader)?;
                 Ok(ViewItem::Placed {
+                    entity,
+                    position,
+                    direction,
+                })
+            }
+            7 => Ok(ViewItem::Level {
+                entity,
+                level: reader.byte("level of detail")?,
+                properties: reader.bytes("properties")?.to_vec(),
+            }),
+            8 => {
+                let (position, direction) = take_place(reader)?;
+                Ok(ViewItem::Return {
                     entity,
                     position,
                     direction,

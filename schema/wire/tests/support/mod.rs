@@ -10,8 +10,8 @@ use annals_ids::{
     TypeId,
 };
 use annals_wire::client::{
-    Call, CallRefusal, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved, Moves,
-    Password, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToClientDatagram, ToServer, ToServerDatagram,
+    Call, CallRefusal, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved, Moves,
+    Password, Proof, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram, ToServer, ToServerDatagram,
     ViewFrame, ViewItem, Welcome,
 };
 
@@ -267,19 +267,30 @@ fn to_server(dice: &mut Dice<'_>) -> ToServer {
             message: bytes(dice),
         }),
         2 | 3 => {
-            let mut known: Vec<_> = (0..dice() % 6)
-                .map(|_| (entity(dice), HistoryNumber(ordinal(dice))))
-                .collect();
-            known.sort();
-            known.dedup_by_key(|(entity, _)| *entity);
+            let mut seen = stamps(dice);
+            seen.sort_by_key(|stamp| stamp.entity);
+            seen.dedup_by_key(|stamp| stamp.entity);
+            let kept = stamps(dice);
             ToServer::Stamps(Stamps {
                 source: part(dice),
                 view: number(dice),
-                known,
+                known: Known { seen, kept },
             })
         }
         _ => ToServer::Bye,
     }
+}
+
+fn stamps(dice: &mut Dice<'_>) -> Vec<Stamp> {
+    let count = dice() % 6;
+    let mut history = || HistoryNumber(ordinal(dice));
+    (0..count)
+        .map(|at| Stamp {
+            entity: EntityId(history().0),
+            upto: history(),
+            finer: (0..at % 3).map(|_| history()).collect(),
+        })
+        .collect()
 }
 
 fn to_client(dice: &mut Dice<'_>) -> ToClient {
@@ -324,7 +335,7 @@ fn view_frame(dice: &mut Dice<'_>) -> ViewFrame {
 
 fn view_item(dice: &mut Dice<'_>) -> ViewItem {
     let entity = entity(dice);
-    match dice() % 7 {
+    match dice() % 9 {
         0 => ViewItem::Enter {
             entity,
             type_id: TypeId(small(dice)),
@@ -334,7 +345,18 @@ fn view_item(dice: &mut Dice<'_>) -> ViewItem {
         2 => ViewItem::Refresh {
             entity,
             upto: HistoryNumber(ordinal(dice)),
+            level: small(dice) as u8,
             properties: bytes(dice),
+        },
+        5 => ViewItem::Level {
+            entity,
+            level: small(dice) as u8,
+            properties: bytes(dice),
+        },
+        6 => ViewItem::Return {
+            entity,
+            position: position(dice),
+            direction: direction(dice),
         },
         4 => ViewItem::Space {
             entity,

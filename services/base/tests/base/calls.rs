@@ -264,7 +264,7 @@ fn nonsense_is_survived() {
             ToServer::Stamps(Stamps {
                 source: part,
                 view: number(),
-                known: vec![(EntityId(number()), HistoryNumber(number()))],
+                known: [(EntityId(number()), HistoryNumber(number()))].into_iter().collect(),
             })
         };
         player.send(&mut host, &frame);

@@ -6,7 +6,7 @@ use annals_event::{Body, Call};
 use annals_ids::{EntityId, OwnerId, Part};
 use annals_wire::{
     bus::{Message, ViewMessage},
-    client::{CloseReason, Moved, Stamps, ToServer, ToServerDatagram},
+    client::{CloseReason, Known, Moved, Stamps, ToServer, ToServerDatagram},
 };
 
 use crate::{
@@ -293,7 +293,7 @@ fn only_the_present_witness_reaches_the_client() {
 fn movement_and_stamps_reach_the_witness() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let (player, avatar) = avatar(&mut host, &mut cell);
-    let known = vec![(avatar, annals_ids::HistoryNumber(4))];
+    let known: Known = [(avatar, annals_ids::HistoryNumber(4))].into_iter().collect();
     let stamps = Stamps {
         source: Part::Cell,
         view: 3,

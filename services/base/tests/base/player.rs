@@ -262,8 +262,10 @@ impl Player {
             ViewItem::Refresh {
                 entity,
                 upto,
+                level,
                 properties,
             } => {
+                assert_eq!(level, 0, "a base part is shown in every detail");
                 let values = read_properties(self.own_type(), &properties)
                     .unwrap()
                     .into_iter()
@@ -288,7 +290,9 @@ impl Player {
                 }
                 self.has.as_mut().expect("it was entered").1 = upto;
             }
-            ViewItem::Placed { .. } | ViewItem::Space { .. } => panic!("a base part stands nowhere"),
+            ViewItem::Placed { .. } | ViewItem::Space { .. } | ViewItem::Level { .. } | ViewItem::Return { .. } => {
+                panic!("a base part stands nowhere")
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use annals_def::Value;
 use annals_ids::{EntityId, HistoryNumber, Part};
-use annals_wire::client::{Stamps, ToServer};
+use annals_wire::client::{Known, Stamps, ToServer};
 
 use crate::{
     game::text,
@@ -99,11 +99,13 @@ fn stamps_that_make_no_sense_end_in_the_truth() {
     host.settle();
     player.listen(&mut host);
     let (entity, ..) = *player.has.as_ref().unwrap();
-    let strange = vec![
+    let strange: Known = [
         (EntityId(3), HistoryNumber(9)),
         (entity, HistoryNumber(u64::MAX)),
         (EntityId(u64::MAX), HistoryNumber(0)),
-    ];
+    ]
+    .into_iter()
+    .collect();
     player.has.as_mut().unwrap().1 = HistoryNumber(0);
     player.begin_view(&mut host);
     // The same number again begins nothing.

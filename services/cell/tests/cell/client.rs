@@ -1,12 +1,15 @@
 //! A client that holds the realm to `docs/client-protocol.md`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use annals_def::{EntityType, Schema, Value, apply};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, Tick, TypeId};
 use annals_node::time::Mono;
 use annals_wire::client::{
-    ClientMember, Shown, ShownReader, ToClient, ToClientDatagram, ViewFrame, ViewItem, read_properties,
+    Known, MAX_KEPT, Shown, ShownReader, Stamp, ToClient, ToClientDatagram, ViewFrame, ViewItem, read_properties,
 };
 
 /// How long a client waits for the first frame of a view before it begins it anew.
@@ -22,12 +25,16 @@ pub(crate) struct Client {
     /// When the view was begun.
     begun: Mono,
     pub(crate) known: BTreeMap<EntityId, Seen>,
+    /// What it has of those that left, in that order.
+    kept: VecDeque<(EntityId, Seen)>,
     /// Everything it was ever shown, for comparison with the log.
     pub(crate) shown: Vec<(EntityId, HistoryNumber, Shown)>,
     /// Every item of every frame that it took, in order.
     pub(crate) items: Vec<ViewItem>,
     /// How often it was shown a whole entity.
     pub(crate) refreshes: usize,
+    /// How many properties it was told because it came closer.
+    pub(crate) detailed: usize,
     /// Bytes of all frames and datagrams, and of the largest.
     pub(crate) bytes: usize,
     pub(crate) largest: usize,
@@ -44,6 +51,8 @@ pub(crate) struct Client {
 pub(crate) struct Seen {
     pub(crate) type_id: TypeId,
     pub(crate) history: HistoryNumber,
+    /// For each level of detail finer than that on which it is shown, for which history number it has its properties.
+    pub(crate) finer: Vec<HistoryNumber>,
     pub(crate) properties: BTreeMap<MemberId, Value>,
     pub(crate) position: Position,
     tick: Tick,
@@ -59,9 +68,11 @@ impl Client {
             sequence: 0,
             begun: Mono(0),
             known: BTreeMap::new(),
+            kept: VecDeque::new(),
             shown: Vec::new(),
             items: Vec::new(),
             refreshes: 0,
+            detailed: 0,
             bytes: 0,
             largest: 0,
             moves: BTreeMap::new(),
@@ -71,13 +82,18 @@ impl Client {
     }
 
     /// Begins the view anew: what it says it has.
-    pub(crate) fn begin(&mut self, now: Mono) -> Vec<(EntityId, HistoryNumber)> {
+    pub(crate) fn begin(&mut self, now: Mono) -> Known {
         self.view += 1;
         (self.sequence, self.begun) = (0, now);
-        self.known
-            .iter()
-            .map(|(entity, seen)| (*entity, seen.history))
-            .collect()
+        let stamp = |entity: EntityId, seen: &Seen| Stamp {
+            entity,
+            upto: seen.history,
+            finer: seen.finer.clone(),
+        };
+        Known {
+            seen: self.known.iter().map(|(entity, seen)| stamp(*entity, seen)).collect(),
+            kept: self.kept.iter().map(|(entity, seen)| stamp(*entity, seen)).collect(),
+        }
     }
 
     /// Whether it has waited for a view for too long.
@@ -122,27 +138,52 @@ impl Client {
                 let seen = Seen {
                     type_id,
                     history,
+                    finer: Vec::new(),
                     properties,
                     position,
                     tick,
                 };
+                assert!(self.kept.iter().all(|(kept, _)| *kept != entity), "it returns");
                 self.known.insert(entity, seen);
             }
             ViewItem::Leave { entity } => {
-                self.known.remove(&entity).expect("only what is there leaves");
+                let seen = self.known.remove(&entity).expect("only what is there leaves");
+                self.kept.push_back((entity, seen));
+                if self.kept.len() > MAX_KEPT {
+                    self.kept.pop_front();
+                }
+            }
+            ViewItem::Return { entity, position, .. } => {
+                let at = self.kept.iter().position(|(kept, _)| *kept == entity);
+                let (_, seen) = self
+                    .kept
+                    .remove(at.expect("only what was kept returns"))
+                    .expect("it is there");
+                self.known.insert(entity, Seen { position, tick, ..seen });
+            }
+            ViewItem::Level {
+                entity,
+                level,
+                properties,
+            } => {
+                let entity_type = self.type_of(entity).clone();
+                let seen = self.known.get_mut(&entity).expect("what changes its level is there");
+                assert_ne!(usize::from(level), seen.finer.len(), "it changes");
+                seen.finer.resize(level.into(), seen.history);
+                self.detailed += seen.tell(&entity_type, &properties);
             }
             ViewItem::Refresh {
                 entity,
                 upto,
+                level,
                 properties,
             } => {
                 self.refreshes += 1;
                 let entity_type = self.type_of(entity).clone();
                 let seen = self.known.get_mut(&entity).expect("what is refreshed is there");
-                seen.history = upto;
-                let told = read_properties(&entity_type, &properties).expect("properties have their encoding");
-                let member = |id: ClientMember| entity_type.client_properties()[usize::from(id.0)];
-                seen.properties = told.into_iter().map(|(id, value)| (member(id), value)).collect();
+                (seen.history, seen.finer) = (upto, vec![HistoryNumber(0); level.into()]);
+                seen.properties.clear();
+                seen.tell(&entity_type, &properties);
             }
             ViewItem::Update {
                 entity,
@@ -206,6 +247,17 @@ impl Seen {
     pub(crate) fn property(&self, entity_type: &EntityType, member: MemberId) -> Value {
         let default = || entity_type.property(member).expect("it exists").default.clone();
         self.properties.get(&member).cloned().unwrap_or_else(default)
+    }
+
+    /// Takes properties as they are told, and says how many.
+    fn tell(&mut self, entity_type: &EntityType, properties: &[u8]) -> usize {
+        let told = read_properties(entity_type, properties).expect("properties have their encoding");
+        let count = told.len();
+        for (id, value) in told {
+            self.properties
+                .insert(entity_type.client_properties()[usize::from(id.0)], value);
+        }
+        count
     }
 
     /// By client number, as its reader needs them.

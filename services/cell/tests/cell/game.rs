@@ -8,8 +8,8 @@ use std::sync::{
 };
 
 use annals_def::{
-    Argument, DataType, Distribution, EntityType, Method, Parts, Path, Property, Reach, Replaced, Schema, Sequence,
-    Value, Volatile, generate_change,
+    Argument, DataType, Distribution, EntityType, LodLevel, Method, Parts, Path, Property, Reach, Replaced, Schema,
+    Sequence, Value, Volatile, generate_change,
 };
 use annals_event::{Audience, Place};
 use annals_ids::{ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
@@ -55,6 +55,24 @@ pub(crate) fn schema_with(more: &[Property]) -> Arc<Schema> {
         Vec::new(),
         Vec::new(),
     ))
+}
+
+/// Avatars have two more properties, which others are told of within 5 and 15 m only.
+pub(crate) fn detailed_schema() -> Arc<Schema> {
+    let of_level = |name: &str, level| Property {
+        detail_level: Some(level),
+        ..Property::new(name, DataType::Int32, Distribution::OtherClients)
+    };
+    let mut types = schema_with(&[of_level("scar", 0), of_level("badge", 1)])
+        .types()
+        .to_vec();
+    let level = |label: &str, radius, hysteresis| LodLevel {
+        label: label.to_owned(),
+        radius,
+        hysteresis,
+    };
+    types[0].lod_levels = vec![level("NEAR", 5.0, 2.0), level("MEDIUM", 15.0, 3.0)];
+    Arc::new(Schema::new(types, Vec::new(), Vec::new()))
 }
 
 fn being(name: &str, reach: Reach) -> EntityType {

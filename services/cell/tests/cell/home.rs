@@ -2,12 +2,12 @@
 
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Event, Place, Subject};
-use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, OwnerKind, Part, SessionId, Tick, TypeId};
+use annals_ids::{Address, EntityId, MemberId, OwnerId, OwnerKind, Part, SessionId, Tick, TypeId};
 use annals_node::{Caller, ClientNews, ConnectionId, Desk, Output, Request, Role, time::Mono};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, Message, ViewMessage},
-    client::ToClient,
+    client::{Known, ToClient},
 };
 
 /// What it is told.
@@ -35,7 +35,7 @@ pub(crate) enum HomeInput {
         session: SessionId,
         entity: EntityId,
         view: u64,
-        known: Vec<(EntityId, HistoryNumber)>,
+        known: Known,
     },
     /// From a client.
     Moved {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{Schema, Value};
+use annals_def::{EntityType, Schema, Value};
 use annals_event::{Body, Call, Event, Image, OwnerState, Place, Subject};
 use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, WorldTime};
 use annals_node::{Eyes, Showing};
@@ -180,13 +180,24 @@ pub(crate) fn check_view(world: &World, client: &Client) {
             .type_of(image.type_id)
             .expect("it exists")
             .clone();
+        if !own {
+            check_level(
+                &entity_type,
+                seen.finer.len(),
+                place.position.distance(reals[&client.entity].1.position),
+            );
+        }
         for property in &entity_type.properties {
             let held = if own {
                 property.distribution.to_own_client()
             } else {
                 property.distribution.to_other_clients()
             };
-            if held {
+            let is_near = own
+                || property
+                    .detail_level
+                    .is_none_or(|level| usize::from(level) >= seen.finer.len());
+            if held && is_near {
                 let shown = seen.property(&entity_type, property.index);
                 let (name, session) = (&property.name, client.session);
                 assert_eq!(
@@ -221,6 +232,16 @@ fn apart(one: &Place, other: &Place) -> f32 {
         true => dx.abs().max(dz.abs()),
         false => f32::INFINITY,
     }
+}
+
+/// Something is shown on the level of detail of its distance, or on a finer one within its hysteresis.
+fn check_level(entity_type: &EntityType, level: usize, metres: f32) {
+    let levels = &entity_type.lod_levels;
+    let is_beyond = level == 0 || metres >= levels[level - 1].radius;
+    let is_within = levels
+        .get(level)
+        .is_none_or(|found| metres <= found.radius + found.hysteresis);
+    assert!(is_beyond && is_within, "on level {level} {metres} m away");
 }
 
 /// Everything that a client was ever shown is in a log, and is what stands there.

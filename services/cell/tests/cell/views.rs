@@ -2,10 +2,10 @@
 
 use annals_def::Value;
 use annals_ids::{EntityId, SessionId};
-use annals_wire::client::{Shown, ViewItem};
+use annals_wire::client::{Known, Shown, Stamp, ViewItem};
 
 use crate::{
-    game::{ACT, AVATAR, CHATTER, STATUE},
+    game::{ACT, ALTER, AVATAR, CHATTER, ERRAND, STATUE, detailed_schema},
     home::HomeInput,
     oracle::{check_shown, check_view},
     world::{MIDDLE, WEST, World, place},
@@ -29,6 +29,8 @@ fn told(world: &World, session: u64, entity: EntityId) -> Vec<&'static str> {
             ViewItem::Refresh { .. } => "refresh",
             ViewItem::Update { .. } => "update",
             ViewItem::Placed { .. } => "placed",
+            ViewItem::Level { .. } => "level",
+            ViewItem::Return { .. } => "return",
             ViewItem::Space { .. } => "space",
         })
         .collect()
@@ -376,7 +378,10 @@ fn stamps_of_somebody_else_or_of_an_earlier_view_begin_nothing() {
             session: SessionId(session),
             entity,
             view,
-            known: vec![(EntityId(999), annals_ids::HistoryNumber(3))],
+            known: Known {
+                seen: vec![Stamp::new(EntityId(999), annals_ids::HistoryNumber(3))],
+                kept: Vec::new(),
+            },
         });
         world.run(500);
     }
@@ -431,4 +436,137 @@ fn a_client_is_shown_no_more_than_its_line_carries_the_nearest_first_and_in_the_
     world.set_lively(false);
     world.run(15_000);
     check(&world);
+}
+
+/// Has an entity change a property that others see only from near by.
+fn set(world: &mut World, entity: EntityId, property: &'static str, value: i64) {
+    let errand: crate::game::Errand = Box::new(move |context| {
+        context.set(property, Value::Int(value)).expect("it has it");
+    });
+    *world.game.errand.lock().expect("no test panics with it") = Some(errand);
+    act(world, entity, ERRAND);
+    world.run(300);
+}
+
+#[test]
+fn details_are_told_from_near_by_and_who_comes_closer_is_told_what_has_changed() {
+    let mut world = World::of(47, detailed_schema());
+    world.spawn(AVATAR, -40.0, Some(1));
+    let other = world.spawn(AVATAR, -15.0, Some(2));
+    world.run(500);
+    let has = |world: &World| {
+        let client = world.client(1);
+        let entity_type = world.desk(WEST).type_of(AVATAR).expect("it is there").clone();
+        let held = |name| {
+            let property = entity_type.property_named(name).expect("it is there").index;
+            client.known[&other].property(&entity_type, property)
+        };
+        (
+            held("badge"),
+            held("scar"),
+            client.known[&other].finer.len(),
+            client.detailed,
+        )
+    };
+    let int = Value::Int;
+    set(&mut world, other, "badge", 1);
+    set(&mut world, other, "scar", 2);
+    assert_eq!(has(&world), (int(0), int(0), 2, 0));
+    for (x, expected) in [
+        (-25.1, (int(1), int(0), 1, 1)),
+        (-35.1, (int(1), int(2), 0, 2)),
+        // Within the hysteresis of the nearest level, then beyond it and back: nothing has changed.
+        (-33.5, (int(1), int(2), 0, 2)),
+        (-32.5, (int(1), int(2), 1, 2)),
+        (-36.0, (int(1), int(2), 0, 2)),
+        (-32.0, (int(1), int(2), 1, 2)),
+    ] {
+        world.walk(2, x, 0.0);
+        world.run(500);
+        assert_eq!(has(&world), expected, "at {x}");
+        check(&world);
+    }
+    set(&mut world, other, "scar", 3);
+    set(&mut world, other, "badge", 4);
+    assert_eq!(has(&world), (int(4), int(2), 1, 2));
+    // A new view begins with what the client says it has.
+    world.begin_view(SessionId(1));
+    world.run(500);
+    assert_eq!(has(&world), (int(4), int(2), 1, 2));
+    world.walk(2, -39.0, 0.0);
+    world.run(500);
+    assert_eq!(has(&world), (int(4), int(3), 0, 3));
+    // Far away at once, and back: of what changed meanwhile it is told, and of nothing else.
+    world.walk(2, -10.0, 0.0);
+    world.run(500);
+    set(&mut world, other, "scar", 5);
+    world.walk(2, -39.0, 0.0);
+    world.run(500);
+    assert_eq!(has(&world), (int(4), int(5), 0, 4));
+    assert_eq!(world.client(1).refreshes, 1);
+    check(&world);
+}
+
+#[test]
+fn who_comes_back_is_shown_only_what_has_happened_meanwhile() {
+    let mut world = World::of(48, detailed_schema());
+    world.spawn(AVATAR, -80.0, Some(1));
+    let other = world.spawn(AVATAR, -78.0, Some(2));
+    world.run(500);
+    set(&mut world, other, "scar", 1);
+    let away = |world: &mut World, meanwhile: i64| {
+        world.walk(2, -20.0, 0.0);
+        world.run(500);
+        assert!(!world.client(1).known.contains_key(&other));
+        set(world, other, "badge", meanwhile);
+        world.begin_view(SessionId(1));
+        world.run(300);
+        world.walk(2, -78.0, 0.0);
+        world.run(500);
+        check(world);
+    };
+    for meanwhile in 1..4 {
+        away(&mut world, meanwhile);
+    }
+    let told = told(&world, 1, other);
+    assert_eq!(told.iter().filter(|told| **told == "enter").count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|told| **told == "return").count(), 3, "{told:?}");
+    assert!(!told.contains(&"refresh"), "{told:?}");
+}
+
+#[test]
+fn details_are_right_while_everybody_walks_about_and_cells_die() {
+    let mut world = World::of(49, detailed_schema());
+    let count = 12u8;
+    let all: Vec<EntityId> = (0..count)
+        .map(|at| world.spawn(AVATAR, -30.0 + 5.0 * f32::from(at), Some(u64::from(at) + 1)))
+        .collect();
+    world.run(500);
+    for round in 0..12 {
+        world.set_lively(true);
+        for step in 0..10 {
+            for session in 1..=u64::from(count) {
+                let (x, z) = (world.roll(90) as f32 - 40.0, world.roll(30) as f32);
+                world.walk(session, x, z);
+            }
+            let entity = all[world.roll(all.len() as u64) as usize];
+            act(&mut world, entity, ALTER);
+            if step == 5 && round % 4 == 3 {
+                world.crash(WEST);
+                world.run(1_000);
+                world.start(WEST);
+            }
+            world.run(150);
+        }
+        world.set_lively(false);
+        world.run(8_000);
+        check(&world);
+    }
+    let detailed: usize = world.clients.values().map(|client| client.detailed).sum();
+    let items = world.clients.values().flat_map(|client| &client.items);
+    let returned = items.filter(|item| matches!(item, ViewItem::Return { .. })).count();
+    assert!(
+        detailed > 50 && returned > 20,
+        "{detailed} details, {returned} came back"
+    );
 }

@@ -373,7 +373,12 @@ impl Server {
         if witness.view.as_ref().is_some_and(|(view, ..)| *view >= stamps.view) {
             return;
         }
-        let known = stamps.known.iter().map(|(entity, upto)| (*entity, upto.0)).collect();
+        let known = stamps
+            .known
+            .seen
+            .iter()
+            .map(|stamp| (stamp.entity, stamp.upto.0))
+            .collect();
         witness.view = Some((stamps.view, 0, known));
         // The first frame may be empty, but it has to come.
         self.frame(stamps.source, world);

@@ -156,6 +156,7 @@ impl World {
         ViewItem::Refresh {
             entity,
             upto: HistoryNumber(real.history.len() as u64),
+            level: 0,
             properties: writer.finish(),
         }
     }

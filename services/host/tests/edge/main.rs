@@ -9,7 +9,7 @@ mod realm;
 use annals_client::{Client, EndReason, Event, Trust, What, client_endpoint};
 use annals_def::{Edit, Value};
 use annals_ids::{Direction, HistoryNumber, Part, Position};
-use annals_wire::client::{LoginRefusal, Rejection, ToClient};
+use annals_wire::client::{Known, LoginRefusal, Rejection, ToClient};
 
 use realm::{AVATAR, Realm, SESSION, drive, loopback, schema, until_event};
 
@@ -169,10 +169,10 @@ fn check_resumed(realm: &Realm, events: &[Event]) {
         .cloned()
         .collect();
     let known: Vec<_> = stamps.iter().map(|stamps| stamps.known.clone()).collect();
-    let at = |number| vec![(AVATAR, HistoryNumber(number))];
+    let at = |number| [(AVATAR, HistoryNumber(number))].into_iter().collect();
     assert_eq!(
         known,
-        [vec![], at(1), at(3), at(5)],
+        [Known::default(), at(1), at(3), at(5)],
         "each resumption names what is known"
     );
     assert!(stamps.is_sorted_by(|a, b| a.view < b.view));

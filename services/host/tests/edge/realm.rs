@@ -346,9 +346,10 @@ impl World {
         }
         let known = stamps
             .known
+            .seen
             .iter()
-            .find(|(entity, _)| *entity == AVATAR)
-            .map(|(_, upto)| upto.0);
+            .find(|stamp| stamp.entity == AVATAR)
+            .map(|stamp| stamp.upto.0);
         self.view = (view, 0, known.unwrap_or(0));
         let place = Some((Position::default(), Direction::default()));
         let enter = ViewItem::Enter {

@@ -17,7 +17,7 @@ use annals_node::{
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message, ViewMessage},
-    client::ToClientDatagram,
+    client::{Known, ToClientDatagram},
 };
 
 /// How long a tick period is.
@@ -234,7 +234,7 @@ impl Crowd {
                 session: SessionId(entity.0),
                 entity,
                 view: 1,
-                known: Vec::new(),
+                known: Known::default(),
             });
         }
     }
