@@ -57,15 +57,20 @@ pub(crate) fn schema_with(more: &[Property]) -> Arc<Schema> {
     ))
 }
 
-/// Avatars have two more properties, which others are told of within 5 and 15 m only.
+/// Avatars have more properties, which others are told of within 5 and 15 m only.
 pub(crate) fn detailed_schema() -> Arc<Schema> {
-    let of_level = |name: &str, level| Property {
+    let of_level = |name: &str, data_type, level| Property {
         detail_level: Some(level),
-        ..Property::new(name, DataType::Int32, Distribution::OtherClients)
+        ..Property::new(name, data_type, Distribution::OtherClients)
     };
-    let mut types = schema_with(&[of_level("scar", 0), of_level("badge", 1)])
-        .types()
-        .to_vec();
+    let wounds = DataType::Array(std::sync::Arc::new(Sequence::of(DataType::Int16)));
+    let more = [
+        of_level("scar", DataType::Int32, 0),
+        of_level("badge", DataType::Int32, 1),
+        of_level("wounds", wounds.clone(), 0),
+        of_level("bruises", wounds, 1),
+    ];
+    let mut types = schema_with(&more).types().to_vec();
     let level = |label: &str, radius, hysteresis| LodLevel {
         label: label.to_owned(),
         radius,
