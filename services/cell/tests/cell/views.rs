@@ -1,11 +1,12 @@
 //! What clients are shown.
 
-use annals_def::Value;
+use annals_def::{Path, Value};
 use annals_ids::{EntityId, SessionId};
+use annals_node::Context;
 use annals_wire::client::{Known, Shown, Stamp, ViewItem};
 
 use crate::{
-    game::{ACT, ALTER, AVATAR, CHATTER, ERRAND, STATUE, detailed_schema},
+    game::{ACT, ALTER, AVATAR, CHATTER, ERRAND, Errand, STATUE, detailed_schema},
     home::HomeInput,
     oracle::{check_shown, check_view},
     world::{MIDDLE, WEST, World, place},
@@ -440,9 +441,20 @@ fn a_client_is_shown_no_more_than_its_line_carries_the_nearest_first_and_in_the_
 
 /// Has an entity change a property that others see only from near by.
 fn set(world: &mut World, entity: EntityId, property: &'static str, value: i64) {
-    let errand: crate::game::Errand = Box::new(move |context| {
-        context.set(property, Value::Int(value)).expect("it has it");
-    });
+    let errand = move |context: &mut Context<'_>| context.set(property, Value::Int(value)).expect("it has it");
+    run(world, entity, Box::new(errand));
+}
+
+/// The same of an array.
+fn append(world: &mut World, entity: EntityId, property: &'static str, value: i64) {
+    let errand = move |context: &mut Context<'_>| {
+        let appended = context.append(property, &Path::default(), Value::Int(value));
+        appended.expect("it has it");
+    };
+    run(world, entity, Box::new(errand));
+}
+
+fn run(world: &mut World, entity: EntityId, errand: Errand) {
     *world.game.errand.lock().expect("no test panics with it") = Some(errand);
     act(world, entity, ERRAND);
     world.run(300);
@@ -505,6 +517,23 @@ fn details_are_told_from_near_by_and_who_comes_closer_is_told_what_has_changed()
     assert_eq!(has(&world), (int(4), int(5), 0, 4));
     assert_eq!(world.client(1).refreshes, 1);
     check(&world);
+}
+
+#[test]
+fn what_happened_to_a_detail_before_it_was_told_is_not_told_after_it() {
+    let mut world = World::of(50, detailed_schema());
+    world.spawn(AVATAR, -40.0, Some(1));
+    let other = world.spawn(AVATAR, -30.0, Some(2));
+    world.run(500);
+    for round in 0..3 {
+        append(&mut world, other, "wounds", round);
+        world.walk(2, -38.0, 0.0);
+        world.run(500);
+        append(&mut world, other, "wounds", 10 + round);
+        check(&world);
+        world.walk(2, -30.0, 0.0);
+        world.run(500);
+    }
 }
 
 #[test]
