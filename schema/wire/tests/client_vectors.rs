@@ -189,7 +189,7 @@ fn to_client() -> Vec<(&'static str, ToClient)> {
         ),
         ("rate warned", ToClient::RateWarned),
     ];
-    for (name, item) in view_items() {
+    for (name, item) in view_items().into_iter().chain(placing_items()) {
         let frame = ViewFrame {
             source: part,
             view: 2,
@@ -212,7 +212,6 @@ fn to_client() -> Vec<(&'static str, ToClient)> {
 
 fn view_items() -> Vec<(&'static str, ViewItem)> {
     let entity = ENTITY;
-    let (position, direction) = PLACE;
     vec![
         (
             "view: enter",
@@ -249,6 +248,14 @@ fn view_items() -> Vec<(&'static str, ViewItem)> {
                 events: vec![3, 1, 2, 10, 4, 2, b'h', b'i'],
             },
         ),
+    ]
+}
+
+/// Those about where an entity is, and how much of it is seen.
+fn placing_items() -> Vec<(&'static str, ViewItem)> {
+    let entity = ENTITY;
+    let (position, direction) = PLACE;
+    vec![
         (
             "view: placed",
             ViewItem::Placed {

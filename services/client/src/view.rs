@@ -283,16 +283,12 @@ impl View {
         match item {
             ViewItem::Enter { entity, type_id, place } => {
                 let entity_type = schema.entity_type(type_id).ok_or(Hole)?;
-                self.leave(entity, events);
                 self.kept.retain(|(known, _)| *known != entity);
-                self.entities.insert(entity, Seen::new(entity_type, place, tick));
-                let part = self.source;
-                events.push_back(Event::Entered { part, entity, type_id });
+                self.enter(entity, Seen::new(entity_type, place, tick), events);
                 Ok(())
             }
             ViewItem::Leave { entity } => {
-                let seen = self.leave(entity, events);
-                if let Some(seen) = seen.filter(|_| self.source == Part::Cell) {
+                if let Some(seen) = self.leave(entity, events) {
                     self.keep(entity, seen);
                 }
                 Ok(())
@@ -308,8 +304,7 @@ impl View {
                 direction,
             } => {
                 let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
-                seen.place = Some((position, direction));
-                seen.placed_at = tick;
+                (seen.place, seen.placed_at) = (Some((position, direction)), tick);
                 events.push_back(Event::Placed {
                     entity,
                     position,
@@ -330,21 +325,16 @@ impl View {
                 level,
                 properties,
             } => {
-                let (seen, entity_type) = self.seen(schema, entity)?;
-                let refreshed = seen.refresh(entity_type, (upto, level), &properties);
-                self.refreshed(entity, refreshed, events)
+                let refresh = |seen: &mut Seen, of: &EntityType| seen.refresh(of, (upto, level), &properties).map(Some);
+                self.refresh(schema, entity, refresh, events)
             }
             ViewItem::Level {
                 entity,
                 level,
                 properties,
             } => {
-                let (seen, entity_type) = self.seen(schema, entity)?;
-                let refreshed = seen.change_level(entity_type, level, &properties);
-                if properties.is_empty() {
-                    return Ok(());
-                }
-                self.refreshed(entity, refreshed, events)
+                let change = |seen: &mut Seen, of: &EntityType| seen.change_level(of, level, &properties);
+                self.refresh(schema, entity, change, events)
             }
             ViewItem::Update {
                 entity,
@@ -355,29 +345,42 @@ impl View {
         }
     }
 
-    /// Tells what properties an entity was told to have.
-    fn refreshed(
+    /// Has an entity take over properties as they are, and tells which, if it was any.
+    fn refresh(
         &mut self,
+        schema: &Schema,
         entity: EntityId,
-        refreshed: Result<Refreshment, Hole>,
+        take_over: impl FnOnce(&mut Seen, &EntityType) -> Result<Option<Refreshment>, Hole>,
         events: &mut VecDeque<Event>,
     ) -> Result<(), Hole> {
-        let Ok(Refreshment { hashes, replaced }) = refreshed else {
+        let part = self.source;
+        let (seen, entity_type) = self.seen(schema, entity)?;
+        let Ok(refreshment) = take_over(seen, entity_type) else {
             return self.give_up(entity, events);
         };
-        let seen = self.entities.get(&entity).ok_or(Hole)?;
-        events.push_back(Event::Refreshed {
-            part: self.source,
+        let upto = seen.upto;
+        events.extend(refreshment.map(|Refreshment { hashes, replaced }| Event::Refreshed {
+            part,
             entity,
-            upto: seen.upto,
+            upto,
             properties: hashes,
             replaced,
-        });
+        }));
         Ok(())
     }
 
-    /// Keeps what is known of an entity that has left.
+    fn enter(&mut self, entity: EntityId, seen: Seen, events: &mut VecDeque<Event>) {
+        self.leave(entity, events);
+        let (part, type_id) = (self.source, seen.type_id);
+        self.entities.insert(entity, seen);
+        events.push_back(Event::Entered { part, entity, type_id });
+    }
+
+    /// Keeps what is known of an entity that has left the cell's view.
     fn keep(&mut self, entity: EntityId, seen: Seen) {
+        if self.source == Part::Base {
+            return;
+        }
         self.kept.push_back((entity, seen));
         if self.kept.len() > MAX_KEPT {
             self.kept.pop_front();
@@ -395,10 +398,7 @@ impl View {
         let at = self.kept.iter().position(|(known, _)| *known == entity).ok_or(Hole)?;
         let (_, mut seen) = self.kept.remove(at).ok_or(Hole)?;
         (seen.place, seen.placed_at) = (Some(place), tick);
-        let (part, type_id) = (self.source, seen.type_id);
-        self.leave(entity, events);
-        self.entities.insert(entity, seen);
-        events.push_back(Event::Entered { part, entity, type_id });
+        self.enter(entity, seen, events);
         Ok(())
     }
 
@@ -505,8 +505,8 @@ impl Seen {
         Ok(Refreshment { hashes, replaced })
     }
 
-    /// Goes over to another level of detail, and says what was told of it.
-    fn change_level(&mut self, entity_type: &EntityType, level: u8, told: &[u8]) -> Result<Refreshment, Hole> {
+    /// Goes over to another level of detail, and says what was told of it, if it was anything.
+    fn change_level(&mut self, entity_type: &EntityType, level: u8, told: &[u8]) -> Result<Option<Refreshment>, Hole> {
         let (mut hashes, mut replaced) = (Vec::new(), Vec::new());
         for (member, value) in read_properties(entity_type, told).map_err(|_| Hole)? {
             let (index, data_type) = property(entity_type, member).ok_or(Hole)?;
@@ -517,7 +517,7 @@ impl Seen {
             }
         }
         self.finer.resize(level.into(), self.upto);
-        Ok(Refreshment { hashes, replaced })
+        Ok((!hashes.is_empty()).then_some(Refreshment { hashes, replaced }))
     }
 
     /// Applies what happened in the order of its numbers; on a hole, what came before it.

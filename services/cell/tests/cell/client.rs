@@ -146,6 +146,15 @@ impl Client {
                 assert!(self.kept.iter().all(|(kept, _)| *kept != entity), "it returns");
                 self.known.insert(entity, seen);
             }
+            ViewItem::Space { entity, space } => {
+                assert_eq!(entity, self.entity, "only of its own entity a client is told the space");
+                assert!(self.known.contains_key(&entity), "it is there");
+                self.space = Some(space);
+            }
+            ViewItem::Placed { entity, position, .. } => {
+                let seen = self.known.get_mut(&entity).expect("what is placed is there");
+                (seen.position, seen.tick) = (position, tick);
+            }
             ViewItem::Leave { entity } => {
                 let seen = self.known.remove(&entity).expect("only what is there leaves");
                 self.kept.push_back((entity, seen));
@@ -161,6 +170,13 @@ impl Client {
                     .expect("it is there");
                 self.known.insert(entity, Seen { position, tick, ..seen });
             }
+            held => self.held_item(held),
+        }
+    }
+
+    /// What an entity holds.
+    fn held_item(&mut self, item: ViewItem) {
+        match item {
             ViewItem::Level {
                 entity,
                 level,
@@ -201,15 +217,7 @@ impl Client {
                     self.shown.push((entity, number, event));
                 }
             }
-            ViewItem::Space { entity, space } => {
-                assert_eq!(entity, self.entity, "only of its own entity a client is told the space");
-                assert!(self.known.contains_key(&entity), "it is there");
-                self.space = Some(space);
-            }
-            ViewItem::Placed { entity, position, .. } => {
-                let seen = self.known.get_mut(&entity).expect("what is placed is there");
-                (seen.position, seen.tick) = (position, tick);
-            }
+            other => panic!("{other:?} says nothing of that"),
         }
     }
 

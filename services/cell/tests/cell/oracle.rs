@@ -9,7 +9,7 @@ use annals_node::{Eyes, Showing};
 use annals_wire::client::{ClientMember, Shown};
 
 use crate::{
-    client::Client,
+    client::{Client, Seen},
     game::NOTE,
     world::{HYSTERESIS, RADIUS, SPACE, World},
 };
@@ -174,38 +174,8 @@ pub(crate) fn check_view(world: &World, client: &Client) {
             seen.history,
             image.history
         );
+        check_properties(world, client, (*entity, seen), own.position.distance(place.position));
         let own = *entity == client.entity;
-        let entity_type = world
-            .desk(world.holders(*entity)[0])
-            .type_of(image.type_id)
-            .expect("it exists")
-            .clone();
-        if !own {
-            check_level(
-                &entity_type,
-                seen.finer.len(),
-                place.position.distance(reals[&client.entity].1.position),
-            );
-        }
-        for property in &entity_type.properties {
-            let held = if own {
-                property.distribution.to_own_client()
-            } else {
-                property.distribution.to_other_clients()
-            };
-            let is_near = own
-                || property
-                    .detail_level
-                    .is_none_or(|level| usize::from(level) >= seen.finer.len());
-            if held && is_near {
-                let shown = seen.property(&entity_type, property.index);
-                let (name, session) = (&property.name, client.session);
-                assert_eq!(
-                    shown, image.properties[&property.index],
-                    "client {session}: {entity}.{name}"
-                );
-            }
-        }
         if !own {
             let at = (seen.position.x, seen.position.z);
             assert_eq!(
@@ -231,6 +201,34 @@ fn apart(one: &Place, other: &Place) -> f32 {
     match one.space == other.space {
         true => dx.abs().max(dz.abs()),
         false => f32::INFINITY,
+    }
+}
+
+/// What a client has of an entity, so many metres away, is what it may have of it.
+fn check_properties(world: &World, client: &Client, (entity, seen): (EntityId, &Seen), metres: f32) {
+    let (image, session) = (world.real(entity), client.session);
+    let found = world.desk(world.holders(entity)[0]).type_of(image.type_id);
+    let entity_type = found.expect("it exists");
+    let own = entity == client.entity;
+    let level = seen.finer.len();
+    if !own {
+        check_level(entity_type, level, metres);
+    }
+    for property in &entity_type.properties {
+        let is_near = property.detail_level.is_none_or(|finest| usize::from(finest) >= level);
+        let held = if own {
+            property.distribution.to_own_client()
+        } else {
+            property.distribution.to_other_clients() && is_near
+        };
+        if held {
+            let shown = seen.property(entity_type, property.index);
+            let name = &property.name;
+            assert_eq!(
+                shown, image.properties[&property.index],
+                "client {session}: {entity}.{name}"
+            );
+        }
     }
 }
 
