@@ -288,9 +288,8 @@ impl View {
                 Ok(())
             }
             ViewItem::Leave { entity } => {
-                if let Some(seen) = self.leave(entity, events) {
-                    self.keep(entity, seen);
-                }
+                let seen = self.leave(entity, events);
+                seen.into_iter().for_each(|seen| self.keep(entity, seen));
                 Ok(())
             }
             ViewItem::Return {
