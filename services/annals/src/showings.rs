@@ -114,7 +114,9 @@ impl Line {
                 upto: *upto,
                 properties: properties.clone(),
             },
-            &Event::Entered { part, entity, type_id } => Line::Entered { entity, part, type_id },
+            &Event::Entered {
+                part, entity, type_id, ..
+            } => Line::Entered { entity, part, type_id },
             &Event::Left { part, entity } => Line::Left { entity, part },
             &Event::Connected { entity, type_id, .. } | &Event::Controls { entity, type_id } => {
                 Line::Connected { entity, type_id }

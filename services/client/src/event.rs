@@ -126,6 +126,9 @@ pub enum Event {
         entity: EntityId,
         /// Its type.
         type_id: TypeId,
+        /// The history number for which the view holds it: 0 for one that is new, and what it was when it left for one that comes
+        /// back and that the view still had.
+        upto: HistoryNumber,
     },
     /// An entity is out of a view.
     Left {

@@ -107,7 +107,9 @@ pub fn arguments<const N: usize>(args: &[Value]) -> Result<&[Value; N], Mismatch
 #[must_use]
 pub fn news<'e>(core: &ClientCore, event: &'e Event) -> Vec<(TypeId, EntityId, News<'e>)> {
     match event {
-        Event::Entered { part, entity, type_id } => vec![(*type_id, *entity, News::Entered { part: *part })],
+        Event::Entered {
+            part, entity, type_id, ..
+        } => vec![(*type_id, *entity, News::Entered { part: *part })],
         Event::Shown(Showing { entity, what, .. }) => {
             let found =
                 type_of(core, *entity).and_then(|type_id| Some((type_id, *entity, shown(core, type_id, what)?)));

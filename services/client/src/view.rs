@@ -370,9 +370,14 @@ impl View {
 
     fn enter(&mut self, entity: EntityId, seen: Seen, events: &mut VecDeque<Event>) {
         self.leave(entity, events);
-        let (part, type_id) = (self.source, seen.type_id);
+        let (part, type_id, upto) = (self.source, seen.type_id, seen.upto);
         self.entities.insert(entity, seen);
-        events.push_back(Event::Entered { part, entity, type_id });
+        events.push_back(Event::Entered {
+            part,
+            entity,
+            type_id,
+            upto,
+        });
     }
 
     /// Keeps what is known of an entity that has left the cell's view.

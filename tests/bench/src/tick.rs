@@ -218,6 +218,8 @@ fn index(axis: f32) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use annals_space::PriorityQueue;
+
     use super::*;
 
     #[test]
@@ -228,12 +230,34 @@ mod tests {
             crowd.tick();
         }
         crowd.forget();
-        crowd.tick();
+        let ticks = 20;
+        (0..ticks).for_each(|_| crowd.tick());
         let spent = crowd.spent();
         let (_, bare) = bare(size);
-        let seen = spent.moves as f64 / (size / WITNESS_EVERY) as f64;
+        let clients = (size / WITNESS_EVERY) as f64;
+        let (seen, expected) = (spent.moves as f64 / ticks as f64 / clients, turns(size) / clients);
         assert!(bare > 40.0, "{bare} in view");
-        assert!((seen / bare - 1.0).abs() < 0.2, "{seen} are shown and {bare} in view");
+        assert!(
+            (seen / expected - 1.0).abs() < 0.2,
+            "{seen} are shown, {expected} have a turn, {bare} are in view"
+        );
         assert!(spent.logged > 0 && spent.sent > 0);
+    }
+
+    /// How many of those in view have a turn in a tick, as long as nobody's bytes run out: one in as many ticks as the cap
+    /// goes into the delta. Over all clients.
+    fn turns(size: usize) -> f64 {
+        let Layout { homes, clients, .. } = Layout::of(size);
+        let turn = |own: &[f32; 3], other: &[f32; 3]| {
+            let (dx, dz) = ((own[0] - other[0]).abs(), (own[1] - other[1]).abs());
+            let delta = f64::from(dx.hypot(dz)) * 0.2 + 1.0;
+            if dx.max(dz) <= SIGHT {
+                (PriorityQueue::CAP / delta).min(1.0)
+            } else {
+                0.0
+            }
+        };
+        let of = |own: &usize| -> f64 { homes.iter().map(|other| turn(&homes[*own], other)).sum::<f64>() - 1.0 };
+        clients.iter().map(of).sum()
     }
 }

@@ -9,7 +9,8 @@ use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInpu
 use annals_def::{Schema, Value};
 use annals_event::{Batch, Call, FrozenBatch, Imprint, Link, Outcome, OwnerState};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, OwnerKind, Part, SessionId, TypeId, WallTime, WorldTime,
+    Address, CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, SessionId, TypeId,
+    WallTime, WorldTime,
 };
 use annals_node::{
     Beginning, Behaviour, ConnectionId, Input, NotOpened, Output, Owner, Role,
@@ -181,6 +182,13 @@ impl Stage {
         let called = self.players[player].core.call(now, entity, part, method, args);
         self.drain(player);
         called.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// A client puts its entity somewhere.
+    pub(crate) fn stand(&mut self, player: usize, position: Position) {
+        let moved = self.players[player].core.move_to(position, Direction::default());
+        assert!(moved, "player {player} is playing");
+        self.drain(player);
     }
 
     /// Loses a process that holds this owner, and has another take it over.

@@ -3,7 +3,7 @@
 //!
 //! Event for event: the histories of the archive are those that one cell would have made, as each event of an entity has one
 //! number in all logs. What a client is told of an entity goes along its history. It begins with the whole state at some
-//! number, every value as it was there; then each event that these eyes may see follows in its order, none is left out, none
+//! number, every value as it was there, or, of an entity that comes back, where it ended when that left; then each event that these eyes may see follows in its order, none is left out, none
 //! comes twice. It may be given the whole state anew, as of a later number (rule V3), never of an earlier one. At rest it has
 //! been told everything. Who is in view at rest, and who was all the time, the [parade](crate::world) finds out.
 
@@ -38,6 +38,8 @@ struct Follower<'a> {
     own: Option<EntityId>,
     /// The history number up to which it was told each entity in its view.
     upto: BTreeMap<EntityId, HistoryNumber>,
+    /// The same of those that have left it, then.
+    left: BTreeMap<EntityId, HistoryNumber>,
     wrong: Vec<String>,
 }
 
@@ -47,6 +49,7 @@ fn follow(world: &World, archive: &Archive, client: &SimClient) -> Vec<String> {
         archive,
         own: None,
         upto: BTreeMap::new(),
+        left: BTreeMap::new(),
         wrong: Vec::new(),
     };
     client.told.iter().for_each(|event| follower.hear(event));
@@ -64,19 +67,33 @@ impl Follower<'_> {
             Event::Connected { entity, .. } | Event::Controls { entity, .. } => {
                 self.own = Some(*entity);
                 self.upto.clear();
+                self.left.clear();
             }
             Event::Entered {
                 part: Part::Cell,
                 entity,
+                upto,
                 ..
             } => {
-                self.upto.insert(*entity, HistoryNumber(0));
+                let left = self.left.remove(entity).filter(|_| *upto != HistoryNumber(0));
+                match left {
+                    // What lies in between concerned others.
+                    Some(left) if left <= *upto => {
+                        self.expect_nothing(*entity, left.0 + 1..upto.0 + 1, "before it left");
+                    }
+                    None if *upto == HistoryNumber(0) => {}
+                    _ => self.wrong.push(format!(
+                        "has entity {entity} back as of {upto}, and left it as of {left:?}"
+                    )),
+                }
+                self.upto.insert(*entity, *upto);
             }
             Event::Left {
                 part: Part::Cell,
                 entity,
             } => {
-                self.upto.remove(entity);
+                let upto = self.upto.remove(entity);
+                self.left.extend(upto.map(|upto| (*entity, upto)));
             }
             Event::Refreshed {
                 part: Part::Cell,
