@@ -2,7 +2,7 @@
 //! dimensions, so that entities change hands even where they stand; and another space goes from owner to owner.
 
 use annals_ids::OwnerId;
-use annals_wire::{CellArea, Space};
+use annals_wire::{CellArea, Space, SpaceMap};
 
 use super::World;
 use crate::{
@@ -18,8 +18,8 @@ const LEAST_SHARE: f32 = 0.1;
 pub(super) struct Borders {
     /// Per place in the tree of cuts, at which share of what it divides.
     cuts: Vec<f32>,
-    /// The version of the map as it was cut last: another one was drawn by the director.
-    version: u64,
+    /// The map as it was cut last: another one was drawn by the director, or read by one that does not know of this.
+    map: SpaceMap,
     /// When they move again.
     due: u64,
 }
@@ -29,7 +29,7 @@ impl World {
     pub(super) fn move_borders(&mut self) {
         let Some(crossing) = self.plan.crossing else { return };
         let is_due = self.is_playing() && self.now >= self.borders.due;
-        if is_due || self.map.version != self.borders.version {
+        if is_due || self.map != self.borders.map {
             self.cut_plane(crossing, if is_due { crossing.stride } else { 0.0 });
             self.borders.due = self.now + crossing.pause_ms * 1_000;
         }
@@ -72,8 +72,9 @@ impl World {
             };
             space.cells = cells;
             self.map.spaces.insert(ARENA, arena);
-            self.map.version += 1;
-            self.borders.version = self.map.version;
+            // A director that takes the lead goes on from the map that is stored, which is older than what was cut.
+            self.map.version = self.map.version.max(self.borders.map.version) + 1;
+            self.borders.map = self.map.clone();
         }
     }
 }
