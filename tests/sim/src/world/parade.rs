@@ -20,9 +20,9 @@ const ROUNDS: u64 = 6;
 /// In which of them a cell process dies.
 const DEADLY: u64 = 3;
 
-/// How long a round takes, milliseconds: until what was in view before the last of its hand-overs has left it, 3 s; and
+/// How long a round takes, milliseconds: until what was in view before the last of several hand-overs has left it, 3 s; and
 /// where a process dies, until it is taken for dead, what it held is taken over, and views have settled.
-const ROUND_MS: u64 = 6_000;
+const ROUND_MS: u64 = 9_000;
 const DEADLY_ROUND_MS: u64 = 18_000;
 
 /// How long all of it takes.
