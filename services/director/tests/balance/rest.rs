@@ -8,6 +8,19 @@ const SEEDS: u64 = 5;
 const SETTLES: u64 = 180;
 const LOOKS: u64 = 300;
 
+/// What moves once a realm has settled: boundaries, and entities from cell to cell.
+fn settled(realm: &mut Realm, seed: u64) -> (u64, u64) {
+    realm.run(SETTLES);
+    let (moves, handed) = (realm.moves, realm.handed);
+    realm.run(LOOKS);
+    let (moves, handed) = (realm.moves - moves, realm.handed - handed);
+    println!(
+        "seed {seed}: {moves} moves, {handed} handed over, worst {:.3}",
+        realm.worst()
+    );
+    (moves, handed)
+}
+
 #[test]
 fn while_nobody_moves_boundaries_and_entities_stay_where_they_are() {
     for seed in 0..SEEDS {
@@ -21,14 +34,7 @@ fn while_nobody_moves_boundaries_and_entities_stay_where_they_are() {
             ..Shape::default()
         };
         let mut realm = Realm::new(shape);
-        realm.run(SETTLES);
-        let (moves, handed) = (realm.moves, realm.handed);
-        realm.run(LOOKS);
-        let (moves, handed) = (realm.moves - moves, realm.handed - handed);
-        println!(
-            "seed {seed}: {moves} moves, {handed} handed over, worst {:.3}",
-            realm.worst()
-        );
+        let (moves, handed) = settled(&mut realm, seed);
         assert!(moves <= 4, "seed {seed}: {moves} moves in {LOOKS} s");
         assert!(
             handed <= 40,
@@ -50,14 +56,7 @@ fn while_everybody_walks_about_little_more_is_handed_over_than_walks_across() {
             ..Shape::default()
         };
         let mut realm = Realm::new(shape);
-        realm.run(SETTLES);
-        let (moves, handed) = (realm.moves, realm.handed);
-        realm.run(LOOKS);
-        let (moves, handed) = (realm.moves - moves, realm.handed - handed);
-        println!(
-            "seed {seed}: {moves} moves, {handed} handed over, worst {:.3}",
-            realm.worst()
-        );
+        let (moves, _) = settled(&mut realm, seed);
         // Seven boundaries, five minutes.
         assert!(moves <= 40, "seed {seed}: {moves} moves in {LOOKS} s");
         assert!(realm.worst() < 0.1, "seed {seed}: worst {}", realm.worst());
