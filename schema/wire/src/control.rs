@@ -42,7 +42,7 @@ pub enum ControlError {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DirectorRequest {
     /// The request.
-    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8")]
+    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8, 9")]
     pub ask: Option<DirectorAsk>,
 }
 
@@ -67,7 +67,14 @@ pub enum DirectorAsk {
     /// An operator stops the realm, or asks how far that is. Answer: [`StopStage`].
     #[prost(message, tag = "8")]
     Stop(StopRealm),
+    /// An operator asks how spaces are divided. Answer: [`crate::cells::WireCellList`].
+    #[prost(message, tag = "9")]
+    Cells(ListCells),
 }
+
+/// See [`DirectorAsk::Cells`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ListCells {}
 
 /// See [`DirectorAsk::Stop`].
 #[derive(Clone, PartialEq, prost::Message)]
@@ -333,7 +340,7 @@ pub struct WireSpace {
 }
 
 /// A cell.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct WireCell {
     /// Who is responsible.
     #[prost(uint32, tag = "1")]
@@ -600,19 +607,12 @@ impl CursorMoved {
 
 impl From<&SpaceMap> for WireMap {
     fn from(map: &SpaceMap) -> Self {
-        let cell = |cell: &CellArea| WireCell {
-            owner: cell.owner.0,
-            west: cell.west,
-            east: cell.east,
-            south: cell.south,
-            north: cell.north,
-        };
         let spaces = map.spaces.iter().map(|(id, space)| WireSpace {
             space: id.0,
             aoi_radius: space.aoi_radius,
             aoi_hysteresis: space.aoi_hysteresis,
             ghost_distance: space.ghost_distance,
-            cells: space.cells.iter().map(cell).collect(),
+            cells: space.cells.iter().map(WireCell::from).collect(),
         });
         WireMap {
             version: map.version,
@@ -646,14 +646,8 @@ impl WireSpace {
                 .then_some(metres)
                 .ok_or(ControlError::Distance { space, what, metres })
         };
-        let area = |cell: &WireCell| {
-            cell.area().ok_or(ControlError::Area {
-                space: id,
-                owner: OwnerId(cell.owner),
-            })
-        };
         let space = Space {
-            cells: self.cells.iter().map(area).collect::<Result<_, _>>()?,
+            cells: self.cells.iter().map(|cell| cell.read(id)).collect::<Result<_, _>>()?,
             aoi_radius: distance(self.aoi_radius, "radius of interest")?,
             aoi_hysteresis: distance(self.aoi_hysteresis, "hysteresis of interest")?,
             ghost_distance: distance(self.ghost_distance, "ghost distance")?,
@@ -662,9 +656,21 @@ impl WireSpace {
     }
 }
 
+impl From<&CellArea> for WireCell {
+    fn from(area: &CellArea) -> Self {
+        Self {
+            owner: area.owner.0,
+            west: area.west,
+            east: area.east,
+            south: area.south,
+            north: area.north,
+        }
+    }
+}
+
 impl WireCell {
-    /// `None` unless it holds a place: comparing with an edge that is no number finds none.
-    fn area(&self) -> Option<CellArea> {
+    /// An area of this space. It has to hold a place: comparing with an edge that is no number finds none.
+    pub(crate) fn read(&self, space: SpaceId) -> Result<CellArea, ControlError> {
         let area = CellArea {
             owner: OwnerId(self.owner),
             west: self.west,
@@ -672,6 +678,10 @@ impl WireCell {
             south: self.south,
             north: self.north,
         };
-        (area.west < area.east && area.south < area.north).then_some(area)
+        let holds = area.west < area.east && area.south < area.north;
+        holds.then_some(area).ok_or(ControlError::Area {
+            space,
+            owner: area.owner,
+        })
     }
 }

@@ -4,6 +4,7 @@
 //! Not responsible for: sending it, or what has to be in the log before it may be sent.
 
 pub mod bus;
+pub mod cells;
 pub mod client;
 pub mod control;
 pub mod load;

@@ -250,7 +250,7 @@ impl WireSpaceLoad {
     }
 }
 
-fn amount(given: f64) -> Result<f64, ControlError> {
+pub(crate) fn amount(given: f64) -> Result<f64, ControlError> {
     let is_one = given.is_finite() && given >= 0.0;
     is_one.then_some(given).ok_or(ControlError::Load("how much it is"))
 }

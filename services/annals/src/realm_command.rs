@@ -1,6 +1,7 @@
-//! `annals realm`: look into a realm's database, whether the realm runs or not, stop one, and migrate one. One file per command.
+//! `annals realm`: look into a realm, whether it runs or not, stop one, and migrate one. One file per command.
 
 mod audit_ledger;
+mod cells;
 mod migrate;
 mod query;
 mod stop;
@@ -13,7 +14,7 @@ use thiserror::Error;
 
 use crate::source::{KeptRealm, SourceError};
 
-/// Look into a realm's database, stop a realm, or migrate one to other definitions.
+/// Look into a realm, stop one, or migrate one to other definitions.
 #[derive(Debug, clap::Args)]
 pub struct Realm {
     #[command(subcommand)]
@@ -33,6 +34,8 @@ enum Commands {
     /// Check every invariant of the ledger, or say where assets come from; exit code 1 names what is wrong, 2 is that nothing
     /// can be said
     AuditLedger(audit_ledger::AuditLedger),
+    /// Say how the spaces of a realm that runs are divided: whose each cell is, where, and how much is on it
+    Cells(cells::Cells),
     /// Migrate a realm that is stopped to other definitions; exit code 1 says what stands against it
     Migrate(migrate::Migrate),
     /// Find stored entities by their type and what they hold; changes nothing
@@ -50,6 +53,8 @@ enum RealmError {
     Store(#[from] StoreError),
     #[error("nothing was looked for")]
     Query(#[from] query::QueryFailed),
+    #[error("the cells are not known")]
+    Cells(#[from] cells::CellsUnknown),
     #[error("nobody takes what is printed")]
     Print(#[from] io::Error),
 }
@@ -67,6 +72,7 @@ impl Realm {
         let done = async {
             match self.command {
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
+                Commands::Cells(cells) => cells.run(&self.kept, &settings).await,
                 Commands::Migrate(migrate) => Ok(migrate.run(&self.kept, &settings).await),
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use annals_ids::{OwnerId, SpaceId};
 use annals_wire::{
-    CellArea, HANDOVER_DEPTH, Space, SpaceMap,
+    HANDOVER_DEPTH, Space, SpaceMap,
+    cells::CellReport,
     control::{WireMap, WireTree},
     load::{Load, SpaceSurvey},
 };
@@ -40,28 +41,13 @@ pub struct SpacePlan {
     pub cells: usize,
 }
 
-/// A cell, for an operator.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CellReport {
-    /// In which space.
-    pub space: SpaceId,
-    /// Whose, and where.
-    pub area: CellArea,
-    /// The load of its owner, in all spaces: 1 is all that a core can do.
-    pub load: f64,
-    /// Real entities.
-    pub entities: u64,
-    /// Those of them that are a client's.
-    pub witnesses: u64,
-    /// Whether it is being given up.
-    pub retires: bool,
-}
-
 #[derive(Clone, Debug)]
 struct Divided {
     division: Division,
     momenta: BTreeMap<CutId, Momentum>,
     staff: Staff,
+    /// When the area of a cell was changed, if that was since this director leads.
+    moved: BTreeMap<OwnerId, Duration>,
 }
 
 /// See the module.
@@ -170,6 +156,7 @@ impl Balance {
             return None;
         }
         map.version += 1;
+        self.note_moves(now, before, &map);
         Some(map)
     }
 
@@ -192,13 +179,14 @@ impl Balance {
         self.spaces.get(&space).map(|divided| &divided.division)
     }
 
-    /// All cells.
+    /// All cells as they are at `now`, for an operator.
     #[must_use]
-    pub fn report(&self) -> Vec<CellReport> {
+    pub fn report(&self, now: Duration) -> Vec<CellReport> {
         let mut cells = Vec::new();
         for (id, divided) in &self.spaces {
             for area in divided.division.areas() {
                 let survey = self.loads.survey(area.owner, *id);
+                let moved = divided.moved.get(&area.owner);
                 cells.push(CellReport {
                     space: *id,
                     area,
@@ -206,10 +194,24 @@ impl Balance {
                     entities: survey.map_or(0, |survey: &SpaceSurvey| survey.entities),
                     witnesses: survey.map_or(0, |survey| survey.witnesses),
                     retires: divided.staff.retiring == Some(area.owner),
+                    unmoved: moved.map(|moved| now.saturating_sub(*moved)),
                 });
             }
         }
         cells
+    }
+
+    /// Notes whose areas another map changes.
+    fn note_moves(&mut self, now: Duration, before: &SpaceMap, map: &SpaceMap) {
+        for (id, divided) in &mut self.spaces {
+            let areas = |map: &'_ SpaceMap| map.spaces.get(id).map_or_else(Vec::new, |space| space.cells.clone());
+            let (old, new) = (areas(before), areas(map));
+            divided
+                .moved
+                .retain(|owner, _| new.iter().any(|area| area.owner == *owner));
+            let changed = new.iter().filter(|area| !old.contains(area));
+            divided.moved.extend(changed.map(|area| (area.owner, now)));
+        }
     }
 
     /// Divides the spaces that are not divided yet, each evenly among those who have the fewest cells.
@@ -273,6 +275,7 @@ impl Divided {
             division,
             momenta: BTreeMap::new(),
             staff: Staff::new(now),
+            moved: BTreeMap::new(),
         }
     }
 }

@@ -14,7 +14,7 @@ mod roster;
 mod settling;
 mod staffing;
 
-pub use balance::{Balance, CellReport, MAP_PERIOD, SpacePlan};
+pub use balance::{Balance, MAP_PERIOD, SpacePlan};
 pub use course::{Course, Desired, MOST_DELAY, Progress, STAGE_PATIENCE, Stage, Waiting};
 pub use grants::{Grant, GrantError, Grants, ID_BLOCK, read_owners};
 pub use loads::NOMINAL_RATE;

@@ -13,6 +13,7 @@ use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId};
 use annals_store::{Store, layout::director::Realm};
 use annals_wire::{
     SpaceMap, Subjects,
+    cells::{CellList, WireCellList},
     control::{
         self, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, Holding, IdBlock, Orders, Place, ProcessBeat,
         Register, Registered, StopRealm, StopStage, WireMap,
@@ -343,6 +344,14 @@ impl Leader {
         }
     }
 
+    /// How spaces are divided, for an operator.
+    fn cells(&self) -> WireCellList {
+        WireCellList::from(&CellList {
+            map: self.map.version,
+            cells: self.balance.report(monotonic()),
+        })
+    }
+
     /// Founds and grants what the roster says.
     async fn decide(&mut self) -> Result<(), GrantError> {
         for decision in self.roster.decide(monotonic()) {
@@ -451,6 +460,7 @@ impl Leader {
             }
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
             Some(DirectorAsk::Stop(ask)) => Some(control::encode(&self.stop(&ask))),
+            Some(DirectorAsk::Cells(_)) => Some(control::encode(&self.cells())),
             None => {
                 tracing::warn!("a request of a newer kind was not answered: upgrade the director first");
                 None

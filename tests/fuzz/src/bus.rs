@@ -3,6 +3,7 @@
 use annals_wire::{
     SpaceMap,
     bus::Envelope,
+    cells::{CellList, WireCellList},
     control::{
         self, DbRequest, DirectorRequest, Holding, Inspected, Orders, Place, ProcessBeat, Registered, Want, WireMap,
     },
@@ -23,7 +24,7 @@ pub(crate) fn control_message(bytes: &[u8]) {
     let Some((&kind, message)) = bytes.split_first() else {
         return;
     };
-    match kind % 10 {
+    match kind % 11 {
         0 => same::<DirectorRequest>(message),
         1 => same::<Registered>(message),
         2 => same::<ProcessBeat>(message),
@@ -33,6 +34,14 @@ pub(crate) fn control_message(bytes: &[u8]) {
         6 => same::<DbRequest>(message),
         7 => same::<Inspected>(message),
         8 => same::<Want>(message),
+        9 => {
+            same::<WireCellList>(message);
+            let list = control::decode::<WireCellList>(message).and_then(|list| CellList::try_from(&list));
+            if let Ok(list) = list {
+                let again = CellList::try_from(&WireCellList::from(&list)).expect("a list that is one");
+                assert_eq!(again, list);
+            }
+        }
         _ => {
             same::<WireMap>(message);
             let map = control::decode::<WireMap>(message).and_then(|map| SpaceMap::try_from(&map));

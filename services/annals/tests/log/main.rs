@@ -1,8 +1,10 @@
-//! `annals log` and `annals realm query` on generated realms: whole ones, and ones that somebody or something has damaged.
+//! `annals log`, `annals realm query` and `annals realm cells` on generated realms: whole ones, and ones that somebody or something
+//! has damaged.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
 mod carrier;
+mod cells;
 mod directory;
 mod live;
 mod query;

@@ -82,6 +82,8 @@ struct Told {
     /// When this director drew a map last.
     drawn: Option<Duration>,
     ever: BTreeMap<(SpaceId, CutId), Axis>,
+    /// When this director changed the area of a cell last.
+    moved: BTreeMap<(SpaceId, OwnerId), Duration>,
 }
 
 impl Told {
@@ -107,8 +109,27 @@ impl Told {
                 assert_eq!(first, axis, "{what}: {id:?} is another cut now");
             }
             self.check_owners(space, &map, what);
+            let old = self.map.spaces.get(&space).map_or(&[][..], |space| &space.cells);
+            let changed = cells.iter().filter(|area| !old.contains(area));
+            self.moved.extend(changed.map(|area| ((space, area.owner), self.now)));
         }
         (self.map, self.drawn) = (map, Some(self.now));
+    }
+
+    /// What an operator is told is what the map says, with when that came to be so.
+    fn check_report(&self, what: &str) {
+        let report = self.balance.report(self.now);
+        let told = report.iter().map(|cell| (cell.space, cell.area, cell.unmoved));
+        let areas = self
+            .map
+            .spaces
+            .iter()
+            .flat_map(|(id, space)| space.cells.iter().map(|area| (*id, *area)));
+        let known = areas.map(|(space, area)| {
+            let moved = self.moved.get(&(space, area.owner));
+            (space, area, moved.map(|moved| self.now - *moved))
+        });
+        assert!(told.eq(known), "{what}: {report:?}");
     }
 
     /// Whoever had a cell has it still, unless it gave it up in order; whoever has a new one is said to have it.
@@ -148,6 +169,7 @@ fn whatever_is_reported_every_map_covers_the_plane_and_cuts_and_owners_stay_them
             now: Duration::ZERO,
             drawn: None,
             ever: BTreeMap::new(),
+            moved: BTreeMap::new(),
         };
         let mut heavy = 1.0;
         for step in 0..STEPS {
@@ -162,6 +184,7 @@ fn whatever_is_reported_every_map_covers_the_plane_and_cuts_and_owners_stay_them
                     ..WireMap::from(&told.map)
                 };
                 (told.balance, told.drawn) = (Balance::new(plans(), pace()), None);
+                told.moved.clear();
                 told.balance
                     .resume(told.now, &stored, &told.map)
                     .expect("what was stored");
@@ -173,6 +196,7 @@ fn whatever_is_reported_every_map_covers_the_plane_and_cuts_and_owners_stay_them
             }
             let before: Vec<_> = SPACES.map(|space| told.balance.division(space).map(cuts)).into();
             told.draw(&live, &mut dice, &what);
+            told.check_report(&what);
             for (space, before) in SPACES.iter().zip(before) {
                 let after = told.balance.division(*space).map(cuts).unwrap_or_default();
                 let is_moved = |(id, cut): (CutId, (Axis, f32))| after.get(&id).is_some_and(|now| *now != cut);

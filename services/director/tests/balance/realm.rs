@@ -263,7 +263,7 @@ impl Realm {
         }
     }
 
-    fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         Duration::from_millis(100 * self.tick)
     }
 

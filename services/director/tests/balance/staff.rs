@@ -45,7 +45,7 @@ fn a_cell_is_kept_after_all_when_the_load_comes_back() {
     realm.run(120);
     realm.cost(2e-4);
     let mut seconds = 0;
-    while realm.balance.report().iter().all(|cell| !cell.retires) {
+    while realm.balance.report(realm.now()).iter().all(|cell| !cell.retires) {
         realm.run(1);
         seconds += 1;
         assert!(seconds < 300, "nobody is to give its cell up");
