@@ -98,6 +98,12 @@ impl Subjects {
         format!("{}.health.{instance}", self.prefix)
     }
 
+    /// Where an instance of a service says what members of entity types have cost there.
+    #[must_use]
+    pub fn costs(&self, instance: &str) -> String {
+        format!("{}.costs.{instance}", self.prefix)
+    }
+
     /// Requests to a service: `director`, `db`, `store`.
     #[must_use]
     pub fn service(&self, service: &str) -> String {

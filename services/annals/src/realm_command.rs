@@ -2,6 +2,7 @@
 
 mod audit_ledger;
 mod cells;
+mod costs;
 mod migrate;
 mod query;
 mod stop;
@@ -36,6 +37,8 @@ enum Commands {
     AuditLedger(audit_ledger::AuditLedger),
     /// Say how the spaces of a realm that runs are divided: whose each cell is, where, and how much is on it
     Cells(cells::Cells),
+    /// Say which properties and methods of a realm that runs cost the most bytes, and where those go
+    Costs(costs::Costs),
     /// Migrate a realm that is stopped to other definitions; exit code 1 says what stands against it
     Migrate(migrate::Migrate),
     /// Find stored entities by their type and what they hold; changes nothing
@@ -55,6 +58,8 @@ enum RealmError {
     Query(#[from] query::QueryFailed),
     #[error("the cells are not known")]
     Cells(#[from] cells::CellsUnknown),
+    #[error("it is not known what members cost")]
+    Costs(#[from] costs::CostsUnknown),
     #[error("nobody takes what is printed")]
     Print(#[from] io::Error),
 }
@@ -73,6 +78,7 @@ impl Realm {
             match self.command {
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
                 Commands::Cells(cells) => cells.run(&self.kept, &settings).await,
+                Commands::Costs(costs) => costs.run(&self.kept, &settings).await,
                 Commands::Migrate(migrate) => Ok(migrate.run(&self.kept, &settings).await),
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),

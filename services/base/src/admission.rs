@@ -104,7 +104,9 @@ impl BaseRole {
     ) {
         let id = hello.session;
         let schema = std::sync::Arc::clone(desk.schema());
-        let shown = desk.image(entity).and_then(|image| Seen::new(&schema, entity, image));
+        let shown = desk
+            .image(entity)
+            .and_then(|image| Seen::new(&schema, desk.tally(), entity, image));
         let (Some(shown), Some(session)) = (shown, self.sessions.get_mut(id)) else {
             return;
         };

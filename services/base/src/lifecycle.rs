@@ -176,7 +176,9 @@ impl BaseRole {
         desk.record_for(to, false, Body::TokenSet(secret));
         self.set_client(desk, to, Some(id));
         let schema = std::sync::Arc::clone(desk.schema());
-        let seen = desk.image(to).and_then(|image| Seen::new(&schema, to, image));
+        let seen = desk
+            .image(to)
+            .and_then(|image| Seen::new(&schema, desk.tally(), to, image));
         let (Some(seen), Some(session)) = (seen, self.sessions.get_mut(id)) else {
             return;
         };

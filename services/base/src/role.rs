@@ -264,7 +264,10 @@ impl BaseRole {
             return;
         };
         let schema = std::sync::Arc::clone(desk.schema());
-        let Some(seen) = desk.image(entity).and_then(|image| Seen::new(&schema, entity, image)) else {
+        let Some(seen) = desk
+            .image(entity)
+            .and_then(|image| Seen::new(&schema, desk.tally(), entity, image))
+        else {
             return;
         };
         let frames = view.follow(&seen, recorded.iter().filter(|event| subject(event) == Some(entity)));

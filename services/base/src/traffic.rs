@@ -150,7 +150,7 @@ impl BaseRole {
         (session.last_view, session.begun) = (stamps.view, Some(now));
         let schema = std::sync::Arc::clone(desk.schema());
         let image = desk.image(session.entity);
-        let Some(seen) = image.and_then(|image| Seen::new(&schema, session.entity, image)) else {
+        let Some(seen) = image.and_then(|image| Seen::new(&schema, desk.tally(), session.entity, image)) else {
             return;
         };
         let (view, frames) = View::begin(&seen, stamps, session.beginning.take());

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use annals_def::{EntityType, Located, Schema, Value};
 use annals_event::{Body, Event, Image};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
-use annals_node::{Eyes, Frames, Showing, shown_upto};
+use annals_node::{Eyes, Frames, Showing, Tally, shown_upto};
 use annals_wire::client::{Stamps, ViewItem};
 
 /// A view that a client has begun.
@@ -21,7 +21,7 @@ pub(crate) struct View {
 #[derive(Debug)]
 pub(crate) struct Beginning {
     upto: HistoryNumber,
-    properties: Vec<u8>,
+    held: Vec<(MemberId, Value)>,
 }
 
 /// An event as a client is told it, or hidden from it, with its number.
@@ -35,10 +35,10 @@ pub(crate) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// `None` if the schema has no such type.
-    pub(crate) fn new(schema: &'a Schema, entity: EntityId, image: &'a Image) -> Option<Self> {
+    /// `None` if the schema has no such type. What it takes to show it is counted by the tally.
+    pub(crate) fn new(schema: &'a Schema, tally: &'a Tally, entity: EntityId, image: &'a Image) -> Option<Self> {
         Some(Self {
-            showing: Showing::new(schema, entity, image.type_id, Eyes::Own)?,
+            showing: Showing::new(schema, entity, image.type_id, Eyes::Own)?.counted_by(tally),
             entity_type: schema.entity_type(image.type_id)?,
             image,
         })
@@ -53,17 +53,25 @@ impl<'a> Seen<'a> {
     pub(crate) fn beginning(&self) -> Beginning {
         Beginning {
             upto: self.image.history,
-            properties: self.properties(),
+            held: self
+                .held()
+                .filter(|(member, _)| self.showing.sees(*member))
+                .map(|(member, value)| (member, value.into_owned()))
+                .collect(),
         }
+    }
+
+    /// What the entity holds.
+    fn held(&self) -> impl Iterator<Item = (MemberId, Cow<'a, Value>)> {
+        let properties = self.entity_type.properties.iter();
+        properties.filter_map(|property| Some((property.index, self.image.value(property)?)))
     }
 
     /// The properties that the client sees, as a refresh tells them.
     fn properties(&self) -> Vec<u8> {
-        let properties = self.entity_type.properties.iter();
-        let values = properties.filter_map(|property| Some((&property.index, self.image.value(property)?)));
-        let values: Vec<(&MemberId, Cow<'_, Value>)> = values.collect();
+        let values: Vec<(MemberId, Cow<'_, Value>)> = self.held().collect();
         self.showing
-            .properties(values.iter().map(|(member, value)| (*member, value.as_ref())))
+            .properties(values.iter().map(|(member, value)| (member, value.as_ref())))
     }
 
     /// Events of the history as the client is told them, with their numbers. Where the view of an account has changed, it
@@ -116,7 +124,10 @@ impl<'a> Seen<'a> {
                 type_id: self.client_type(),
                 place: None,
             });
-            start = beginning.map(|Beginning { upto, properties }| {
+            start = beginning.map(|Beginning { upto, held }| {
+                let properties = self
+                    .showing
+                    .properties(held.iter().map(|(member, value)| (member, value)));
                 items.push(ViewItem::Refresh {
                     entity,
                     upto,

@@ -99,7 +99,7 @@ pub(crate) fn show(
     };
     let (beat, place) = (scene.sampling.beat(), actor.whereabouts.place);
     let away = distance(own.position, place.position);
-    let showing = showing.from_afar(away);
+    let showing = showing.from_afar(away).counted_by(scene.desk.tally());
     let levels = match eyes {
         Eyes::Own => &[][..],
         Eyes::Others => &actor.entity_type.lod_levels,

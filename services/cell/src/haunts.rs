@@ -252,19 +252,29 @@ fn missing(
         Some((after, events)) => {
             let told = events.into_iter().filter(|event| event.history <= Some(newest));
             let events: Vec<Shown> = told.map(|event| as_ghosts_see(entity_type, event)).collect();
+            for shown in &events {
+                if let Shown::Event(event) = shown {
+                    desk.tally().add_ghost_event(image.type_id, event);
+                }
+            }
             GhostMessage::Events { entity, after, events }
         }
-        None => GhostMessage::Image {
-            entity,
-            image: Box::new(GhostImage {
-                type_id: image.type_id,
-                home: image.home,
-                session: image.client.map(|client| client.session),
-                history: newest,
-                place: desk.place(entity).or(image.cell().map(|cell| cell.place))?,
-                properties: ghost_properties(entity_type, image).into_iter().collect(),
-            }),
-        },
+        None => {
+            let place = desk.place(entity).or(image.cell().map(|cell| cell.place))?;
+            let properties: Vec<_> = ghost_properties(entity_type, image).into_iter().collect();
+            desk.tally().add_ghost_properties(image.type_id, &properties);
+            GhostMessage::Image {
+                entity,
+                image: Box::new(GhostImage {
+                    type_id: image.type_id,
+                    home: image.home,
+                    session: image.client.map(|client| client.session),
+                    history: newest,
+                    place,
+                    properties,
+                }),
+            }
+        }
     };
     Some((message, newest))
 }

@@ -16,13 +16,16 @@ use tokio::task::JoinHandle;
 
 use crate::config::Realm;
 use crate::nats::Bus;
-use crate::telemetry::{Metrics, Snapshot};
+use crate::telemetry::{MemberCost, Metrics, Snapshot};
 
 /// Every service of ours is called `annals-` and its name.
 const PREFIX: &str = "annals-";
 
 /// The endpoint that every instance has.
 const ENDPOINT: &str = "health";
+
+/// The endpoint that says what members of entity types have cost.
+const COSTS: &str = "costs";
 
 /// Most answers that one question takes: more instances than a realm has.
 const MOST_INSTANCES: usize = 4096;
@@ -116,10 +119,11 @@ impl Announcement {
         readiness: watch::Receiver<Readiness>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, DiscoveryError> {
+        let figures = Arc::clone(&metrics);
         let report = move || Report {
             ready: *readiness.borrow() == Readiness::Ready,
             readiness: readiness.borrow().clone(),
-            metrics: metrics.snapshot(),
+            metrics: figures.snapshot(),
         };
         let data = report.clone();
         let metadata = [
@@ -136,7 +140,10 @@ impl Announcement {
                     .into_iter()
                     .collect::<HashMap<_, _>>(),
             )
-            .stats_handler(move |_, _| json(&data()))
+            .stats_handler(move |endpoint, _| match endpoint.as_str() {
+                ENDPOINT => json(&data()),
+                _ => serde_json::Value::Null,
+            })
             .start(format!("{PREFIX}{service}"), env!("CARGO_PKG_VERSION"))
             .await
             .map_err(DiscoveryError::of("announcing the service"))?;
@@ -144,7 +151,16 @@ impl Announcement {
         let subject = Subjects::new(realm.as_str()).health(&id);
         let requests = service.endpoint_builder().name(ENDPOINT).add(subject).await;
         let requests = requests.map_err(DiscoveryError::of("announcing the endpoint"))?;
-        let answers = tokio::spawn(answer(requests, report));
+        let subject = Subjects::new(realm.as_str()).costs(&id);
+        let questions = service.endpoint_builder().name(COSTS).add(subject).await;
+        let questions = questions.map_err(DiscoveryError::of("announcing the endpoint"))?;
+        let answers = tokio::spawn(async move {
+            let health = answer(requests, || json(&report()));
+            let costs = answer(questions, || {
+                serde_json::to_value(metrics.costs.all()).expect("invariant: costs are plain data")
+            });
+            tokio::join!(health, costs);
+        });
         Ok(Self {
             service: Some(service),
             id,
@@ -178,17 +194,35 @@ impl Drop for Announcement {
     }
 }
 
-async fn answer(mut requests: endpoint::Endpoint, report: impl Fn() -> Report) {
+async fn answer(mut requests: endpoint::Endpoint, says: impl Fn() -> serde_json::Value) {
     while let Some(request) = requests.next().await {
-        let body = json(&report()).to_string();
+        let body = says().to_string();
         if let Err(error) = request.respond(Ok(body.into())).await {
-            tracing::debug!(%error, "a question about health could not be answered");
+            tracing::debug!(%error, "a question could not be answered");
         }
     }
 }
 
 fn json(report: &Report) -> serde_json::Value {
     serde_json::to_value(report).expect("invariant: a report is plain data")
+}
+
+/// What members of entity types have cost at an instance that was discovered, the dearest first.
+///
+/// # Errors
+/// When it does not answer within `patience`, or says something else.
+pub async fn costs(
+    bus: &Bus,
+    realm: &Realm,
+    instance: &Instance,
+    patience: Duration,
+) -> Result<Vec<MemberCost>, DiscoveryError> {
+    let subject = Subjects::new(realm.as_str()).costs(&instance.id);
+    const DOING: &str = "asking what members have cost";
+    let answer = tokio::time::timeout(patience, bus.client().request(subject, "".into())).await;
+    let answer = answer.map_err(DiscoveryError::of(DOING))?;
+    let answer = answer.map_err(DiscoveryError::of(DOING))?;
+    serde_json::from_slice(&answer.payload).map_err(DiscoveryError::of(DOING))
 }
 
 /// Asks all processes of a realm how they are, and returns once `enough` says so of the answers so far, or after `patience`. The

@@ -192,7 +192,19 @@ impl<R: Role> LogCore for Held<R> {
     }
 }
 
+impl<R: Role> Drop for Held<R> {
+    fn drop(&mut self) {
+        self.collect();
+    }
+}
+
 impl<R: Role> Held<R> {
+    /// Takes what members of entity types have cost over into the process's figures.
+    fn collect(&self) {
+        let desk = self.owner.desk();
+        self.metrics.costs.collect(desk.schema(), desk.tally());
+    }
+
     /// Gives the core an input, and measures how long it takes.
     fn handle(&mut self, input: Input<R::Input>) {
         let is_time = matches!(input, Input::Time);
@@ -281,6 +293,7 @@ fn report<R: Role>(driver: &Driver<Held<R>>, gauge: &mut Gauge, wires: &Wires<R:
         .store(owner.state().entities.len() as u64, Ordering::Relaxed);
     wires.moments.store(owner.moments(), Ordering::Relaxed);
     if let Some(busy) = gauge.read() {
+        driver.core().collect();
         let survey = owner.survey();
         wires.load.send_replace(survey.map(|survey| Load { busy, survey }));
     }

@@ -1,6 +1,7 @@
 //! What a process says about itself: its log, the traces that run through it, and its figures. How others ask for it is in
 //! [`crate::health`].
 
+mod costs;
 mod metrics;
 mod trace;
 
@@ -8,6 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::io::{IsTerminal, stderr};
 
+pub use costs::{Costs, MemberCost};
 pub use metrics::{Counter, Gauge, Histogram, Metrics, Snapshot, Summary};
 pub use trace::{NotATraceparent, TraceContext};
 

@@ -22,6 +22,7 @@ use crate::{
     output::{Output, Request},
     routes::Routes,
     schedule::{Due, Schedule},
+    tally::{Member, Tally, Way},
     time::Now,
     trouble::{Trouble, Troubles},
 };
@@ -62,6 +63,7 @@ pub struct Desk {
     /// The newest acknowledged batch, as of the present input.
     pub(crate) acknowledged: BatchNumber,
     pub(crate) troubles: Troubles,
+    tally: Tally,
     /// Where the real cell parts are now; the state holds where they were when last logged.
     places: BTreeMap<EntityId, Place>,
 }
@@ -78,6 +80,7 @@ pub(crate) struct DeskParts {
 impl Desk {
     pub(crate) fn new(parts: DeskParts) -> Self {
         let mut desk = Self {
+            tally: Tally::new(&parts.schema),
             now: Now::default(),
             schema: parts.schema,
             behaviour: parts.behaviour,
@@ -209,7 +212,14 @@ impl Desk {
         if let (Some(entity), Body::Placed(None)) = (entity, &body) {
             self.routes.forget(entity);
         }
-        self.journal.record(subject, shown, body);
+        let counted = entity.zip(Member::changed_by(&body));
+        let bytes = self.journal.record(subject, shown, body);
+        if let Some((entity, member)) = counted
+            && let Some(image) = self.image(entity)
+        {
+            self.tally.add(image.type_id, member, Way::Changes, 1);
+            self.tally.add(image.type_id, member, Way::Log, bytes);
+        }
         if let (Some(entity), true) = (entity, placed) {
             self.follow(entity);
         }
@@ -281,6 +291,12 @@ impl Desk {
     #[must_use]
     pub fn troubles(&self) -> u64 {
         self.troubles.count()
+    }
+
+    /// What members of types have cost since the take-over.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Whether the present input has nothing left to do: no call within the owner and no request waits. Only then may an

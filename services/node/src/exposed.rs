@@ -37,6 +37,11 @@ pub(crate) fn read(
     }
 }
 
+/// The method that a client means, whether or not it may call it.
+pub(crate) fn method(schema: &Schema, entity_type: &EntityType, part: Part, message: &[u8]) -> Option<MemberId> {
+    find(schema, entity_type, part, message).map(|(method, _)| method.index)
+}
+
 /// The method that a client means which knows the entity as its `client_type`, and the bytes of its arguments.
 fn find<'a, 'm>(
     schema: &'a Schema,

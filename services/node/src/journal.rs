@@ -148,11 +148,12 @@ impl Journal {
         self.cause = Cause(self.gathering.consumed());
     }
 
-    /// Records an event. `shown` gives it the next number in the subject's history.
+    /// Records an event, and returns how many bytes it takes in the log. `shown` gives it the next number in the subject's
+    /// history.
     ///
     /// # Panics
     /// When the event cannot happen in this state: the caller checks that.
-    pub fn record(&mut self, subject: Subject, shown: bool, body: Body) {
+    pub fn record(&mut self, subject: Subject, shown: bool, body: Body) -> usize {
         let history = if shown { self.next_history(subject) } else { None };
         let event = Event {
             subject,
@@ -164,8 +165,10 @@ impl Journal {
         self.state
             .apply(&event)
             .unwrap_or_else(|impossible| panic!("invariant: {impossible}"));
+        let before = self.gathering.length();
         self.gathering.record(&event);
         self.recorded.push(event);
+        self.gathering.length() - before
     }
 
     /// What was recorded since this was last asked, for whoever shows it to others.

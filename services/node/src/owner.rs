@@ -28,6 +28,7 @@ use crate::{
     moments::{Moment, Moments},
     output::{Output, Request},
     schedule::Due,
+    tally::{Member, Way},
     teleport::LOCATED,
     time::{Mono, Now},
     trouble::Trouble,
@@ -515,6 +516,7 @@ impl<R: Role> Owner<R> {
         let Arrival::Taken(caller) = self.desk.arrive(sender, &message) else {
             return;
         };
+        self.count_call(sender, &message.call, &caller);
         match (message.call, caller.link.to.entity()) {
             (Call::Method { method, args, .. }, Some((entity, _))) => self.run_method(entity, method, &args, &caller),
             (Call::Exposed { message }, Some((entity, _))) => self.run_exposed(sender, entity, &message, &caller),
@@ -526,6 +528,32 @@ impl<R: Role> Owner<R> {
                 self.desk.reply(&caller, outcome);
             }
             (call, _) => self.role.take(&mut self.desk, &caller, call),
+        }
+    }
+
+    /// Counts a call of a method, and what it took to bring it here.
+    fn count_call(&self, sender: OwnerId, call: &Call, caller: &Caller) {
+        let Some((entity, part)) = caller.link.to.entity() else {
+            return;
+        };
+        let Some(entity_type) = self.desk.entity_type(entity) else {
+            return;
+        };
+        let method = match call {
+            Call::Method { method, .. } => Some(*method),
+            Call::Exposed { message } => exposed::method(self.desk.schema(), entity_type, part, message),
+            _ => None,
+        };
+        let Some(method) = method else { return };
+        let member = match part {
+            Part::Base => Member::BaseMethod(method),
+            Part::Cell => Member::CellMethod(method),
+        };
+        let tally = self.desk.tally();
+        tally.add(entity_type.id, member, Way::Changes, 1);
+        if sender != self.desk.owner() {
+            let bytes = tally.weigh(|scale| call.write(scale));
+            tally.add(entity_type.id, member, Way::Part, bytes);
         }
     }
 

@@ -8,6 +8,8 @@ use annals_event::{Audience, Body, Event};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
 use annals_wire::client::{ClientMember, ShownWriter, ToClient, ViewFrame, ViewItem};
 
+use crate::tally::{Member, Tally, Way};
+
 /// Bytes of values after which a frame is closed and another begun, so that one frame stays far below what a client takes.
 const FRAME_BYTES: usize = 256 << 10;
 
@@ -42,6 +44,8 @@ pub struct Showing<'a> {
     distance: f32,
     /// The level of detail: what is of a finer one is not told of.
     level: u8,
+    /// Where what it takes to tell of a member is counted.
+    tally: Option<&'a Tally>,
 }
 
 impl<'a> Showing<'a> {
@@ -55,6 +59,7 @@ impl<'a> Showing<'a> {
             eyes,
             distance: 0.0,
             level: 0,
+            tally: None,
         })
     }
 
@@ -70,6 +75,15 @@ impl<'a> Showing<'a> {
         Self { level, ..self }
     }
 
+    /// The same, and what is written is counted.
+    #[must_use]
+    pub fn counted_by(self, tally: &'a Tally) -> Self {
+        Self {
+            tally: Some(tally),
+            ..self
+        }
+    }
+
     /// Which entity.
     #[must_use]
     pub fn entity(&self) -> EntityId {
@@ -80,6 +94,12 @@ impl<'a> Showing<'a> {
     #[must_use]
     pub fn client_type(&self) -> TypeId {
         self.entity_type.client_type.unwrap_or(self.entity_type.id)
+    }
+
+    /// Whether these eyes see a property.
+    #[must_use]
+    pub fn sees(&self, property: MemberId) -> bool {
+        self.seen_property(property).is_some()
     }
 
     /// The properties that these eyes see, but for those that have their defaults, as a refresh tells them.
@@ -119,13 +139,15 @@ impl<'a> Showing<'a> {
                 && let Some(id) = known.client_id
                 && meant(property, known, value)
             {
-                properties.push((ClientMember(id), value));
+                properties.push((ClientMember(id), *member, value));
             }
         }
-        properties.sort_by_key(|(id, _)| *id);
+        properties.sort_by_key(|(id, ..)| *id);
         let mut writer = ShownWriter::new(self.seen_as(), HistoryNumber(0));
-        for (id, value) in properties {
+        for (id, member, value) in properties {
+            let before = writer.len();
             writer.property(id, value).expect(FITS);
+            self.count(Member::Property(member), writer.len() - before);
         }
         writer.finish()
     }
@@ -214,6 +236,7 @@ impl<'a> Showing<'a> {
 
     /// Writes what these eyes see of an event, if anything.
     fn show(&self, writer: &mut ShownWriter<'_>, number: HistoryNumber, event: &Event) -> Option<()> {
+        let before = writer.len();
         match &event.body {
             Body::Changed { member, change } => {
                 let property = self.seen_property(*member)?;
@@ -225,9 +248,21 @@ impl<'a> Showing<'a> {
                 let member = ClientMember(self.known_method(method)?.client_id?);
                 writer.method(number, member, args).expect(FITS);
             }
-            _ => {}
+            _ => return None,
         }
+        self.count(Member::changed_by(&event.body)?, writer.len() - before);
         Some(())
+    }
+
+    /// Counts what was written of a member.
+    fn count(&self, member: Member, bytes: usize) {
+        if let Some(tally) = self.tally {
+            let way = match self.eyes {
+                Eyes::Own => Way::Own,
+                Eyes::Others => Way::Others,
+            };
+            tally.add(self.entity_type.id, member, way, bytes);
+        }
     }
 
     /// A property as the client's type has it. One of another type there would be misread.
@@ -246,7 +281,7 @@ impl<'a> Showing<'a> {
 
     fn seen_property(&self, member: MemberId) -> Option<&'a Property> {
         let property = self.entity_type.property(member);
-        property.filter(|property| self.sees(property))
+        property.filter(|property| self.is_seen(property))
     }
 
     fn seen_method(&self, method: MemberId, audience: Audience) -> Option<&'a Method> {
@@ -261,7 +296,7 @@ impl<'a> Showing<'a> {
         is_meant.then_some(method)
     }
 
-    fn sees(&self, property: &Property) -> bool {
+    fn is_seen(&self, property: &Property) -> bool {
         match self.eyes {
             Eyes::Own => property.distribution.to_own_client(),
             Eyes::Others => {

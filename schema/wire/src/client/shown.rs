@@ -234,6 +234,12 @@ impl<'a> ShownReader<'a> {
         }
     }
 
+    /// How many bytes are not read yet.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.reader.remaining()
+    }
+
     /// The next event with its number; `None` behind the last. `held` are the client's values by client number, in which all
     /// changes before were made.
     ///

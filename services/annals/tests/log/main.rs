@@ -1,10 +1,11 @@
-//! `annals log`, `annals realm query` and `annals realm cells` on generated realms: whole ones, and ones that somebody or something
+//! `annals log`, `annals realm query`, `cells` and `costs` on generated realms: whole ones, and ones that somebody or something
 //! has damaged.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
 mod carrier;
 mod cells;
+mod costs;
 mod directory;
 mod live;
 mod query;

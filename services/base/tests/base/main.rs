@@ -7,6 +7,7 @@ mod admission;
 mod bootstrap;
 mod calls;
 mod cell;
+mod costs;
 mod faults;
 mod game;
 mod host;

@@ -45,6 +45,8 @@ pub(crate) struct Player {
     /// Every method call it was shown, by history number.
     pub(crate) told: Vec<(HistoryNumber, String)>,
     pub(crate) frames: usize,
+    /// Bytes of its views that tell of properties and methods.
+    pub(crate) weighed: usize,
     pub(crate) stamps_wanted: usize,
 }
 
@@ -66,6 +68,7 @@ impl Player {
             has: None,
             told: Vec::new(),
             frames: 0,
+            weighed: 0,
             stamps_wanted: 0,
         }
     }
@@ -265,6 +268,7 @@ impl Player {
                 level,
                 properties,
             } => {
+                self.weighed += properties.len();
                 assert_eq!(level, 0, "a base part is shown in every detail");
                 let values = read_properties(self.own_type(), &properties)
                     .unwrap()
@@ -283,6 +287,7 @@ impl Player {
             } => {
                 let (known, has, _) = self.has.as_ref().expect("it was entered");
                 assert_eq!((*known, *has), (entity, from), "a hole or a repetition");
+                self.weighed += events.len();
                 let own = self.own_type().clone();
                 let mut reader = ShownReader::new(&own, (from, upto), &events);
                 while let Some((number, event)) = reader.next_event(&self.held()).unwrap() {

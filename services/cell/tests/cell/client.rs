@@ -7,9 +7,10 @@ use std::{
 
 use annals_def::{EntityType, Schema, Value, apply};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, Tick, TypeId};
-use annals_node::time::Mono;
+use annals_node::{Member, time::Mono};
 use annals_wire::client::{
-    Known, MAX_KEPT, Shown, ShownReader, Stamp, ToClient, ToClientDatagram, ViewFrame, ViewItem, read_properties,
+    ClientMember, Known, MAX_KEPT, Shown, ShownReader, ShownWriter, Stamp, ToClient, ToClientDatagram, ViewFrame,
+    ViewItem, read_properties,
 };
 
 /// How long a client waits for the first frame of a view before it begins it anew.
@@ -38,6 +39,10 @@ pub(crate) struct Client {
     /// Bytes of all frames and datagrams, and of the largest.
     pub(crate) bytes: usize,
     pub(crate) largest: usize,
+    /// Bytes in what it took that tell of a member, of its own entity and of others.
+    pub(crate) costs: BTreeMap<(bool, TypeId, Member), usize>,
+    /// Frames that it did not take.
+    pub(crate) dropped: usize,
     /// How often it was told that somebody moved.
     pub(crate) moves: BTreeMap<EntityId, usize>,
     /// Counts its movements.
@@ -75,6 +80,8 @@ impl Client {
             detailed: 0,
             bytes: 0,
             largest: 0,
+            costs: BTreeMap::new(),
+            dropped: 0,
             moves: BTreeMap::new(),
             moved: 0,
             space: None,
@@ -115,9 +122,11 @@ impl Client {
         assert_eq!(frame.source, Part::Cell);
         // One after a gap is dropped: the view is to begin anew.
         if frame.view != self.view || self.sequence == u64::MAX {
+            self.dropped += 1;
             return false;
         }
         if frame.sequence != self.sequence + 1 {
+            self.dropped += 1;
             self.sequence = u64::MAX;
             return true;
         }
@@ -183,6 +192,7 @@ impl Client {
                 properties,
             } => {
                 let entity_type = self.type_of(entity).clone();
+                self.weigh_properties(entity, &entity_type, &properties);
                 let seen = self.known.get_mut(&entity).expect("what changes its level is there");
                 assert_ne!(usize::from(level), seen.finer.len(), "it changes");
                 seen.finer.resize(level.into(), seen.history);
@@ -196,6 +206,7 @@ impl Client {
             } => {
                 self.refreshes += 1;
                 let entity_type = self.type_of(entity).clone();
+                self.weigh_properties(entity, &entity_type, &properties);
                 let seen = self.known.get_mut(&entity).expect("what is refreshed is there");
                 (seen.history, seen.finer) = (upto, vec![HistoryNumber(0); level.into()]);
                 seen.properties.clear();
@@ -212,13 +223,32 @@ impl Client {
                 assert_eq!(seen.history, from, "entity {entity}: ranges are contiguous");
                 seen.history = upto;
                 let mut reader = ShownReader::new(&entity_type, (from, upto), &events);
+                let mut before = reader.remaining();
                 while let Some((number, event)) = reader.next_event(&seen.held(&entity_type)).expect("it can be read") {
                     seen.change(&entity_type, &event);
+                    let member = member_of(&entity_type, &event);
+                    let cost = (entity == self.entity, entity_type.id, member);
+                    *self.costs.entry(cost).or_default() += before - reader.remaining();
+                    before = reader.remaining();
                     self.shown.push((entity, number, event));
                 }
             }
             other => panic!("{other:?} says nothing of that"),
         }
+    }
+
+    /// Notes what each of these properties takes.
+    fn weigh_properties(&mut self, entity: EntityId, entity_type: &EntityType, properties: &[u8]) {
+        let mut all = 0;
+        for (id, value) in read_properties(entity_type, properties).expect("properties have their encoding") {
+            let mut writer = ShownWriter::new(entity_type, HistoryNumber(0));
+            writer.property(id, &value).expect("it was written before");
+            let member = Member::Property(entity_type.client_properties()[usize::from(id.0)]);
+            let cost = (entity == self.entity, entity_type.id, member);
+            *self.costs.entry(cost).or_default() += writer.len();
+            all += writer.len();
+        }
+        assert_eq!(all, properties.len(), "there is nothing else");
     }
 
     fn weigh(&mut self, bytes: &[u8]) {
@@ -247,6 +277,23 @@ impl Client {
     fn type_of(&self, entity: EntityId) -> &EntityType {
         let type_id = self.known[&entity].type_id;
         self.schema.entity_type(type_id).expect("the schema has it")
+    }
+}
+
+/// Of which member an event tells.
+fn member_of(entity_type: &EntityType, event: &Shown) -> Member {
+    match event {
+        Shown::Property { member, .. } => Member::Property(entity_type.client_properties()[usize::from(member.0)]),
+        Shown::Method {
+            member: ClientMember(id),
+            ..
+        } => {
+            let method = entity_type
+                .client_methods
+                .iter()
+                .find(|method| method.client_id == Some(*id));
+            Member::ClientMethod(method.expect("it was read").index)
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 mod changes;
 mod client;
 mod controllers;
+mod costs;
 mod existence;
 mod faults;
 mod forwarding;

@@ -72,6 +72,8 @@ pub(crate) struct World {
     bus: BTreeMap<(Mono, u64), (OwnerId, Vec<u8>)>,
     /// Messages so far.
     pub(crate) posted: u64,
+    /// All that owners have sent, whether or not it got lost, if that is to be kept.
+    pub(crate) sent: Option<Vec<Envelope>>,
     dice: Box<dyn FnMut() -> u64>,
     /// Messages to this owner are lost.
     pub(crate) cut_off: Option<OwnerId>,
@@ -105,6 +107,7 @@ impl World {
             context,
             bus: BTreeMap::new(),
             posted: 0,
+            sent: None,
             dice: Box::new(annals_def::split_mix(seed)),
             cut_off: None,
             downstream: None,
@@ -268,6 +271,9 @@ impl World {
 
     fn send(&mut self, to: OwnerId, envelope: &Envelope) {
         let bytes = envelope.encode();
+        if let Some(sent) = &mut self.sent {
+            sent.push(Envelope::decode(&bytes).expect("what was written can be read"));
+        }
         let copies = 1 + u64::from(self.roll(100) < self.faults.repeated);
         for _ in 0..copies {
             if self.roll(100) < self.faults.lost || self.cut_off == Some(to) {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::costs::Costs;
+
 /// The longest duration that is told apart from longer ones, in microseconds.
 const LONGEST: u64 = 60_000_000;
 
@@ -39,6 +41,8 @@ pub struct Metrics {
     pub ledger_audits: Counter,
     /// At db, what those found that must not be: any is an alarm.
     pub ledger_findings: Counter,
+    /// At base and cell, what members of entity types have cost. Told apart from the rest, and only to who asks for it.
+    pub costs: Costs,
 }
 
 /// All figures at one moment, as they are sent to whoever asks. Durations are in microseconds.

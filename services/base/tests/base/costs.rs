@@ -1,0 +1,67 @@
+//! What is counted of members is what the client of a base part was told of them.
+
+use annals_def::{Value, split_mix};
+use annals_ids::{MemberId, Part};
+use annals_node::{Member, Way};
+
+use crate::{game::ACCOUNT, host::Host, player::log_in};
+
+const KEEP: MemberId = MemberId(8);
+
+#[test]
+fn what_is_counted_is_what_the_client_was_told() {
+    for seed in 0..10 {
+        let mut roll = split_mix(seed);
+        let mut host = Host::new();
+        let mut player = log_in(&mut host, 5, 1);
+        let mut said = 1;
+        for round in 0..40 {
+            match roll() % 4 {
+                // It is told what it has missed, or all there is.
+                0 => {
+                    player.connect(&mut host, 2 + round);
+                    player.listen(&mut host);
+                    player.begin_view(&mut host);
+                }
+                _ => {
+                    let text = "x".repeat((roll() % 200) as usize);
+                    player.call(&mut host, Part::Base, "say", &[Value::Unicode(text)]);
+                    said += 1;
+                }
+            }
+            host.pass(200);
+            host.settle();
+            player.listen(&mut host);
+        }
+        let entity = player.entity.unwrap().0;
+        host.call(entity, KEEP);
+        host.settle();
+        let costs: Vec<_> = host.owner.desk().tally().take().collect();
+        assert!(costs.iter().all(|(type_id, ..)| *type_id == ACCOUNT), "{costs:?}");
+        let sum = |way: Way| costs.iter().map(|(.., cost)| cost.of(way)).sum::<u64>();
+        assert_eq!(sum(Way::Own), player.weighed as u64, "seed {seed}: {costs:?}");
+        assert_eq!((sum(Way::Others), sum(Way::Ghosts)), (0, 0));
+        let of = |member: Member, way: Way| {
+            costs
+                .iter()
+                .find(|cost| cost.1 == member)
+                .map_or(0, |cost| cost.2.of(way))
+        };
+        // Welcomed once, and told back what it said.
+        assert_eq!(of(Member::ClientMethod(MemberId(0)), Way::Changes), said);
+        assert_eq!(of(Member::BaseMethod(MemberId(1)), Way::Changes), said - 1);
+        assert_eq!(
+            of(Member::BaseMethod(MemberId(1)), Way::Part),
+            0,
+            "nothing of it came over the bus"
+        );
+        // A kind, the method, and that there are no arguments.
+        assert_eq!(
+            (
+                of(Member::BaseMethod(KEEP), Way::Changes),
+                of(Member::BaseMethod(KEEP), Way::Part)
+            ),
+            (1, 3)
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! What is counted of members is what stands in the log and in the messages that were made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_event::{Body, Call, Event, Subject, latest::call::put_properties};
+use annals_ids::{EntityId, TypeId};
+use annals_node::{Member, Way};
+use annals_wire::bus::{GhostMessage, Message, Shown};
+
+use crate::{
+    game::{ACT, ALTER, AVATAR, NOTE, STATUE},
+    world::World,
+};
+
+/// By member and way.
+type Costs = BTreeMap<(TypeId, Member, u8), u64>;
+
+fn note(costs: &mut Costs, (type_id, member): (TypeId, Member), way: Way, amount: usize) {
+    if amount > 0 {
+        *costs.entry((type_id, member, way as u8)).or_default() += amount as u64;
+    }
+}
+
+/// What an event takes.
+fn weigh(event: &Event) -> usize {
+    let mut bytes = Vec::new();
+    event.write(&mut bytes);
+    bytes.len()
+}
+
+/// Of which type everybody is who was ever made.
+fn types(world: &World) -> BTreeMap<EntityId, TypeId> {
+    let events = world.cells.values().flat_map(|cell| cell.events());
+    let made = events.filter_map(|event| match (event.subject, &event.body) {
+        (Subject::Entity(entity, _), Body::CellCreated(creation)) => Some((entity, creation.type_id)),
+        _ => None,
+    });
+    made.collect()
+}
+
+/// What the logs hold.
+fn logged(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
+    for event in world.cells.values().flat_map(|cell| cell.events()) {
+        let Subject::Entity(entity, _) = event.subject else {
+            continue;
+        };
+        let member = match &event.body {
+            Body::Changed { member, .. } => Member::Property(*member),
+            Body::Invoked { method, .. } => Member::ClientMethod(*method),
+            _ => continue,
+        };
+        let bytes = weigh(&event);
+        assert!(bytes < 1 << 14, "its length takes one byte or two");
+        let member = (types[&entity], member);
+        note(costs, member, Way::Changes, 1);
+        note(costs, member, Way::Log, bytes + if bytes < 128 { 1 } else { 2 });
+    }
+}
+
+/// What clients took.
+fn shown(world: &World, costs: &mut Costs) {
+    for client in world.clients.values() {
+        assert_eq!(client.dropped, 0, "in a calm nothing is shown in vain");
+        for (&(own, type_id, member), bytes) in &client.costs {
+            let way = if own { Way::Own } else { Way::Others };
+            note(costs, (type_id, member), way, *bytes);
+        }
+    }
+}
+
+/// What owners said to each other.
+fn sent(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
+    let mut called = BTreeSet::new();
+    for envelope in world.sent.iter().flatten() {
+        match &envelope.message {
+            Message::Ghost(GhostMessage::Events { entity, events, .. }) => {
+                for event in events {
+                    let Shown::Event(event) = event else { continue };
+                    let member = match &event.body {
+                        Body::Changed { member, .. } => Member::Property(*member),
+                        Body::Invoked { method, .. } => Member::ClientMethod(*method),
+                        _ => continue,
+                    };
+                    note(costs, (types[entity], member), Way::Ghosts, weigh(event));
+                }
+            }
+            Message::Ghost(GhostMessage::Image { image, .. }) => {
+                let mut bytes = Vec::new();
+                put_properties(&mut bytes, &image.properties);
+                for nth in 0..image.properties.len() {
+                    // What it takes more than those before it.
+                    let upto = |count: usize| {
+                        let mut bytes = Vec::new();
+                        put_properties(&mut bytes, &image.properties[..count]);
+                        bytes.len()
+                    };
+                    let member = (image.type_id, Member::Property(image.properties[nth].0));
+                    note(costs, member, Way::Ghosts, upto(nth + 1) - upto(nth));
+                }
+            }
+            Message::Call(message) if called.insert((message.link, message.number)) => {
+                if let (Call::Method { method, .. }, Some((entity, _))) = (&message.call, message.link.to.entity()) {
+                    let mut bytes = Vec::new();
+                    message.call.write(&mut bytes);
+                    let member = (types[&entity], Member::CellMethod(*method));
+                    note(costs, member, Way::Changes, 1);
+                    note(costs, member, Way::Part, bytes.len());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What was counted.
+fn counted(world: &World) -> Costs {
+    const WAYS: [Way; 6] = [Way::Changes, Way::Log, Way::Own, Way::Others, Way::Ghosts, Way::Part];
+    let mut costs = Costs::new();
+    for id in world.cells.keys() {
+        for (type_id, member, cost) in world.desk(*id).tally().take() {
+            for way in WAYS {
+                note(&mut costs, (type_id, member), way, cost.of(way) as usize);
+            }
+        }
+    }
+    costs
+}
+
+#[test]
+fn what_is_counted_stands_in_the_log_and_in_the_messages() {
+    for seed in 0..6 {
+        let mut world = World::new(700 + seed);
+        world.sent = Some(Vec::new());
+        let mut beings: Vec<EntityId> = Vec::new();
+        for (nth, x) in [-50.0, -20.0, -5.0, 10.0, 30.0, 70.0].into_iter().enumerate() {
+            let type_id = if nth == 2 { STATUE } else { AVATAR };
+            // Clients stay clear of boundaries: whose entity is handed over begins its view anew, and takes no frames of
+            // the old one.
+            let session = matches!(nth, 0 | 4 | 5).then_some(nth as u64 + 1);
+            beings.push(world.spawn(type_id, x, session));
+            world.run(200);
+        }
+        for round in 0..60 {
+            let entity = beings[world.roll(beings.len() as u64) as usize];
+            match world.roll(4) {
+                0 => world.call(entity, NOTE, vec![annals_def::Value::Int(round)]),
+                1 => world.call(entity, ACT, vec![annals_def::Value::UInt(ALTER)]),
+                _ => {
+                    let what = world.roll(10);
+                    world.call(entity, ACT, vec![annals_def::Value::UInt(what)]);
+                }
+            }
+            world.run(40);
+        }
+        world.run(2_000);
+        let types = types(&world);
+        let mut expected = Costs::new();
+        logged(&world, &types, &mut expected);
+        shown(&world, &mut expected);
+        sent(&world, &types, &mut expected);
+        let counted = self::counted(&world);
+        for way in [Way::Log, Way::Own, Way::Others, Way::Ghosts, Way::Part] {
+            let members = counted.keys().filter(|(.., counted)| *counted == way as u8).count();
+            assert!(members > 0, "seed {seed}: nothing was made of {way:?}");
+        }
+        assert_eq!(counted, expected, "seed {seed}");
+        assert!(self::counted(&world).is_empty(), "what is taken is taken");
+    }
+}
