@@ -97,8 +97,15 @@ async fn an_instance_can_be_asked_directly_and_is_known_to_the_standard_tools() 
     assert_eq!(pong["metadata"]["realm"], "aldmoor");
     let answer = bus.client().request("$SRV.STATS.annals-cell", "".into()).await.unwrap();
     let stats: serde_json::Value = serde_json::from_slice(&answer.payload).unwrap();
-    assert_eq!(stats["endpoints"][0]["data"]["ready"], true);
-    assert_eq!(stats["endpoints"][0]["data"]["state"], "ready");
+    let endpoints = stats["endpoints"].as_array().unwrap();
+    let named = |name: &str| endpoints.iter().find(|endpoint| endpoint["name"] == name).unwrap();
+    assert_eq!(named("health")["data"]["ready"], true);
+    assert_eq!(named("health")["data"]["state"], "ready");
+    assert_eq!(
+        named("costs")["data"],
+        serde_json::Value::Null,
+        "they are told only to who asks"
+    );
 }
 
 #[tokio::test]

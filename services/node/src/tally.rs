@@ -51,7 +51,7 @@ pub struct Cost([u64; WAYS]);
 /// See the module.
 #[derive(Debug)]
 pub struct Tally {
-    /// Where the members of each type begin among the costs, by kind; in the end, where the last type's end.
+    /// Where the members of each type begin among the costs, by kind.
     starts: Vec<[usize; 4]>,
     members: Vec<(TypeId, Member)>,
     costs: Vec<[Cell<u64>; WAYS]>,
@@ -81,18 +81,18 @@ impl Tally {
         let mut members = Vec::new();
         let mut starts = Vec::new();
         for entity_type in schema.types() {
-            let kinds: [(usize, fn(MemberId) -> Member); 4] = [
-                (entity_type.properties.len(), Member::Property),
-                (entity_type.client_methods.len(), Member::ClientMethod),
-                (entity_type.base_methods.len(), Member::BaseMethod),
-                (entity_type.cell_methods.len(), Member::CellMethod),
-            ];
-            starts.push(kinds.map(|(count, member)| {
+            let mut add = |count: usize, member: fn(MemberId) -> Member| {
                 let start = members.len();
                 let ids = (0..count).filter_map(|nth| u16::try_from(nth).ok()).map(MemberId);
                 members.extend(ids.map(|id| (entity_type.id, member(id))));
                 start
-            }));
+            };
+            starts.push([
+                add(entity_type.properties.len(), Member::Property),
+                add(entity_type.client_methods.len(), Member::ClientMethod),
+                add(entity_type.base_methods.len(), Member::BaseMethod),
+                add(entity_type.cell_methods.len(), Member::CellMethod),
+            ]);
         }
         Self {
             starts,

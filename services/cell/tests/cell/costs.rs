@@ -152,6 +152,8 @@ fn what_is_counted_stands_in_the_log_and_in_the_messages() {
             }
             world.run(40);
         }
+        // Who comes late is told what everybody holds.
+        world.spawn(AVATAR, -25.0, Some(9));
         world.run(2_000);
         let types = types(&world);
         let mut expected = Costs::new();

@@ -1,0 +1,162 @@
+//! A crowd that gathers on one side of a boundary: the boundary goes into it, entities change hands, and the load is shared.
+
+use std::time::{Duration, Instant};
+
+use annals_host::nats::ServerCount;
+use annals_ids::{Direction, EntityId, Position};
+use futures::future::join_all;
+use serde_json::Value;
+
+use crate::{
+    bad_input::annals,
+    hands::Hand,
+    played::{Played, are_built, run},
+};
+
+/// Players of the crowd, beside the bots that walk about: they stand in rows, each two metres from the next.
+const CROWD: usize = 24;
+const ROW: usize = 6;
+
+/// Where they gather, metres: all of it east of where the space is divided at first.
+const GATHERS_AT: [f32; 2] = [25.0, -5.0];
+
+/// How far somebody goes in a step, metres, and how often: faster than on foot, slower than a horse.
+const STEP: f32 = 1.0;
+const STEPS_EVERY: Duration = Duration::from_millis(100);
+
+/// How long they may take to gather, and the director to divide them.
+const GATHERED: Duration = Duration::from_secs(20);
+const DIVIDED: Duration = Duration::from_secs(30);
+
+/// A cell, as `annals realm cells` tells of it.
+#[derive(Debug)]
+struct Cell {
+    west: Option<f64>,
+    east: Option<f64>,
+    load: f64,
+    clients: u64,
+    moved: Option<f64>,
+}
+
+/// All cells, from west to east.
+async fn cells(realm: &Played) -> Vec<Cell> {
+    let mut command = annals(realm, "annals");
+    let (status, said) = run(command.args(["realm", "cells", "--format", "json"])).await;
+    assert!(status.success(), "{said}");
+    let said: Value = serde_json::from_str(&said).expect("json");
+    let cell = |cell: &Value| Cell {
+        west: cell["west"].as_f64(),
+        east: cell["east"].as_f64(),
+        load: cell["load"].as_f64().expect("a load"),
+        clients: cell["clients"].as_u64().expect("a number"),
+        moved: cell["movedSecondsAgo"].as_f64(),
+    };
+    said["cells"].as_array().expect("a list").iter().map(cell).collect()
+}
+
+/// Where the boundary of the two cells is.
+fn boundary(cells: &[Cell]) -> f64 {
+    let [west, east] = cells else {
+        panic!("two cells: {cells:?}")
+    };
+    assert_eq!((west.west, east.east), (None, None), "side by side: {cells:?}");
+    assert_eq!(west.east, east.west, "{cells:?}");
+    west.east.expect("there is one")
+}
+
+/// Where somebody stands in the crowd.
+fn place(nth: usize) -> [f32; 2] {
+    let (row, column) = (nth / ROW, nth % ROW);
+    [
+        GATHERS_AT[0] + 2.0 * (row * ROW + column) as f32,
+        GATHERS_AT[1] + 2.0 * column as f32,
+    ]
+}
+
+/// Takes a step towards a place, and says whether this is it.
+fn step(hand: &Hand, to: [f32; 2]) -> bool {
+    let mut player = hand.look();
+    let (entity, _) = player.avatar.expect("it is in the world");
+    let seen = player.client.core().entity(entity);
+    let Some((at, _)) = seen.and_then(|seen| seen.place) else {
+        return false;
+    };
+    let way = [to[0] - at.x, to[1] - at.z];
+    let left = way[0].hypot(way[1]);
+    let part = (STEP / left.max(STEP)).min(1.0);
+    let next = Position {
+        x: at.x + way[0] * part,
+        z: at.z + way[1] * part,
+        ..at
+    };
+    player.client.move_to(next, Direction::default());
+    left < STEP
+}
+
+/// All go where they stand in the crowd.
+async fn gather(crowd: &[Hand]) {
+    let began = Instant::now();
+    loop {
+        let arrived = crowd.iter().enumerate().filter(|(nth, hand)| step(hand, place(*nth)));
+        if arrived.count() == crowd.len() {
+            return println!("gathered after {:.1} s", began.elapsed().as_secs_f32());
+        }
+        assert!(began.elapsed() < GATHERED, "they do not come where they are to be");
+        tokio::time::sleep(STEPS_EVERY).await;
+    }
+}
+
+/// Waits until the boundary has gone into the crowd, and either cell has a share of it.
+async fn divided(realm: &Played, before: f64) -> Vec<Cell> {
+    let began = Instant::now();
+    loop {
+        let cells = cells(realm).await;
+        let has_moved = boundary(&cells) > before + f64::from(annals_wire::HANDOVER_DEPTH);
+        if has_moved && cells.iter().all(|cell| cell.clients >= CROWD as u64 / 4) {
+            println!("divided {:.1} s after that: {cells:?}", began.elapsed().as_secs_f32());
+            return cells;
+        }
+        assert!(began.elapsed() < DIVIDED, "the crowd is not divided: {cells:?}");
+        tokio::time::sleep(STEPS_EVERY).await;
+    }
+}
+
+/// How often somebody of these was handed over.
+async fn hand_overs(realm: &Played, of: &[EntityId]) -> usize {
+    let mut command = annals(realm, "annals");
+    let (status, said) = run(command.args(["log", "tail", "-n", "100000"])).await;
+    assert!(status.success(), "{said}");
+    let names: Vec<String> = of
+        .iter()
+        .map(|entity| format!("Avatar {entity} cell: handed over"))
+        .collect();
+    let is_one = |line: &&str| names.iter().any(|name| line.contains(name));
+    said.lines().filter(is_one).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_in_one_place_is_divided_and_nothing_is_lost() {
+    if !are_built() {
+        return;
+    }
+    let realm = Played::start_alone(ServerCount::One, &[]).await;
+    let names = (0..CROWD).map(|nth| &*format!("guest{nth}").leak());
+    let crowd = join_all(names.map(|name| Hand::come(&realm, name))).await;
+    let before = boundary(&cells(&realm).await);
+    println!("{CROWD} guests are there; the boundary is at {before} m");
+    gather(&crowd).await;
+    let cells = divided(&realm, before.max(0.0)).await;
+    assert!(
+        cells.iter().all(|cell| cell.load > 0.0 && cell.moved.is_some()),
+        "{cells:?}"
+    );
+    let entities: Vec<EntityId> = crowd.iter().filter_map(|hand| Some(hand.look().avatar?.0)).collect();
+    let handed = hand_overs(&realm, &entities).await;
+    println!("{handed} hand-overs of the crowd");
+    assert!(handed > 0, "nobody changed hands");
+    for hand in crowd {
+        assert!(hand.look().client.core().is_playing(), "it plays on");
+        hand.leave().await;
+    }
+    realm.prove().await;
+}
