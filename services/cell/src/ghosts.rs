@@ -126,6 +126,11 @@ impl Ghost {
         self.whereabouts
     }
 
+    /// Whether its holder has not yet spoken of it since it left for there.
+    pub(crate) fn is_unheard_of(&self) -> bool {
+        self.named == self.held
+    }
+
     /// What happened after `known`, `None` for an event of which there is no copy here. Nothing if `known` is more than is
     /// known here: the client was shown it by somebody who knew more.
     pub(crate) fn since(&self, known: HistoryNumber) -> Option<Vec<(HistoryNumber, Option<&Event>)>> {

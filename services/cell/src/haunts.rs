@@ -14,6 +14,7 @@ use annals_node::{Desk, time::Mono};
 use annals_wire::bus::{GhostImage, GhostMessage, GhostMove, Message, Shown};
 
 use crate::{
+    ghosts::{Ghost, Ghosts},
     news::News,
     presence::{as_ghosts_see, ghost_properties, real_since},
     sampling::{SECOND, Sampling},
@@ -28,8 +29,8 @@ const MOVES: usize = 1_000;
 /// these messages may be lost.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// How long an owner still names what it has handed over, unless it went far away: until then the next holder has spoken
-/// up, and nobody need lose and regain a ghost.
+/// How long an owner still names what it has handed over, unless it went far away, after the next holder has spoken of it:
+/// until then others have heard that too, and nobody need lose and regain a ghost.
 const LINGERING: Duration = Duration::from_secs(3);
 
 /// The beat of the second at which everything is named; movements are repeated at another.
@@ -76,8 +77,14 @@ impl Haunts {
 
     /// Finds out who is to be haunted by what. New ones are told how far the history is, and who has a ghost too many is
     /// told at once.
-    pub(crate) fn settle(&mut self, desk: &mut Desk, territory: &Territory) {
+    pub(crate) fn settle(&mut self, desk: &mut Desk, territory: &Territory, ghosts: &Ghosts) {
         let now = desk.now().mono;
+        for (entity, lingering) in &mut self.lingering {
+            // The next holder may have died before it spoke up; whoever takes over from it will.
+            if ghosts.get(*entity).is_some_and(Ghost::is_unheard_of) {
+                lingering.until = now.after(LINGERING);
+            }
+        }
         self.lingering
             .retain(|entity, lingering| lingering.until > now && presented(desk, *entity).is_none());
         let mut there: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>> = BTreeMap::new();

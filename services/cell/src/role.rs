@@ -321,7 +321,7 @@ impl Role for CellRole {
         let may_show = self.territory.is_known() && desk.waiting() <= BACKLOG;
         self.look(desk);
         if may_show {
-            self.haunts.settle(desk, &self.territory);
+            self.haunts.settle(desk, &self.territory, &self.ghosts);
             self.haunts.follow(desk, &self.news);
             self.haunts.locate(desk, &self.sampling);
             self.haunts.name(desk, &self.territory, self.sampling.beat());

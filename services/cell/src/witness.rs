@@ -123,7 +123,11 @@ impl Witness {
         let now = scene.desk.now().mono;
         if let Some(Said { view, known }) = self.said.take() {
             // Whoever was put here from another space has left those behind whom its client knows.
-            let begun = if self.is_put_here { Mono(0) } else { now };
+            let begun = if std::mem::take(&mut self.is_put_here) {
+                Mono(0)
+            } else {
+                now
+            };
             self.view = Some(View::begin(view, entity, known, begun));
         }
         let own = self.own(scene, entity);

@@ -148,11 +148,8 @@ fn ghosts_converge_on_a_rough_bus() {
     }
 }
 
-#[test]
-fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
-    let mut world = World::new(27);
-    let (walker, watcher) = (world.spawn(AVATAR, -3.0, Some(1)), world.spawn(AVATAR, 36.0, Some(2)));
-    // Both the sender and the receiver are within ghost distance of the third.
+/// Makes the ghost distance such that both West and Middle are within it of East.
+fn see_far(world: &mut World) {
     let mut map = world.map.clone();
     map.version += 1;
     map.spaces
@@ -163,6 +160,13 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
         world.tell_cell(id, annals_cell::CellInput::Map(map.clone()));
     }
     world.map = map;
+}
+
+#[test]
+fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
+    let mut world = World::new(27);
+    let (walker, watcher) = (world.spawn(AVATAR, -3.0, Some(1)), world.spawn(AVATAR, 36.0, Some(2)));
+    see_far(&mut world);
     world.run(500);
     world.walk(2, 66.0, 0.0);
     world.run(1_500);
@@ -185,6 +189,34 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
     world.walk(1, 30.0, 0.0);
     world.run(1_500);
     assert!(world.client(2).known.contains_key(&walker));
+}
+
+#[test]
+fn a_third_owner_keeps_its_ghost_of_an_entity_whose_new_holder_dies_before_it_speaks_up() {
+    for phase in 0..12 {
+        let mut world = World::new(28);
+        let walker = world.spawn(AVATAR, -3.0, Some(1));
+        see_far(&mut world);
+        world.run(1_500 + 9 * phase);
+        assert!(has_ghost(&world, EAST, walker));
+        world.walk(1, 30.0, 0.0);
+        for _ in 0..2_000 {
+            world.run(1);
+            if world.holders(walker) == [MIDDLE] && world.desk(WEST).state().departing.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(world.holders(walker), [MIDDLE]);
+        world.crash(MIDDLE);
+        for _ in 0..80 {
+            world.run(100);
+            assert!(has_ghost(&world, EAST, walker), "phase {phase}: it never goes");
+        }
+        world.start(MIDDLE);
+        world.run(4_000);
+        assert!(has_ghost(&world, EAST, walker), "phase {phase}: it never goes");
+        check_ghosts(&world);
+    }
 }
 
 /// What `from` says to `to`, with nothing in between.
