@@ -27,6 +27,7 @@ use tokio::{process::Command, sync::watch};
 
 use crate::{
     bots::{self, BotPlan, BotsError, BotsReport, Recovery, TradeEnd},
+    bots_command::{PASSWORD, print_ends, print_play},
     progress::{Progress, ProgressView},
     replay::owners,
     tamper::{Removed, TamperError, remove_one_event},
@@ -194,7 +195,7 @@ impl Demo {
         let plan = BotPlan {
             login: address,
             trust: Trust::Pinned(certificate),
-            password: "a password for bots".to_owned(),
+            password: PASSWORD.to_owned(),
             schema: Arc::clone(schema),
             bots: self.bots,
             until,
@@ -274,17 +275,9 @@ impl Demo {
         }
         let checked = self.check(&realm.nats(), files).await?;
         let balanced = audit_ledger(&store, report).await?;
-        let played = report.total(|bot| bot.log_ins) >= self.bots as u64
-            && report.total(|bot| bot.malformed + bot.rate_warnings) == 0
-            && report.bots.iter().all(|bot| bot.ended.is_empty());
+        let played = report.has_played();
         if !played {
-            for bot in report.bots.iter().filter(|bot| !bot.ended.is_empty()) {
-                println!(
-                    "  {} ended: {}",
-                    bot.name,
-                    bot.ended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-                );
-            }
+            print_ends(report);
         }
         // Our own world has a game, which does as it likes; puppets leave nothing out.
         let driven = self.world.is_none() || report.undriven(schema).is_empty();
@@ -376,49 +369,6 @@ async fn inspect(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<Vec<(L
         ));
     }
     Ok(live)
-}
-
-fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
-    let total = |figure: fn(&bots::BotReport) -> u64| report.total(figure);
-    println!(
-        "  log-ins {} of {bots}; calls {} ({} taken, {} refused); property changes shown {}, client methods {}",
-        total(|bot| bot.log_ins),
-        total(|bot| bot.calls),
-        total(|bot| bot.confirmed),
-        total(|bot| bot.refused),
-        total(|bot| bot.changes),
-        total(|bot| bot.invocations)
-    );
-    println!(
-        "  {:.0} bytes/s per client; sessions resumed {}; views begun anew {}",
-        report.bytes_per_second(),
-        total(|bot| bot.resumed),
-        total(|bot| bot.holes)
-    );
-    let trips = report.round_trips();
-    if !trips.is_empty() {
-        let ms = |quantile| trips.value_at_quantile(quantile) as f64 / 1_000.0;
-        println!(
-            "  round trip bot → base → cell → bot: p50 {:.1} ms, p99 {:.1} ms",
-            ms(0.5),
-            ms(0.99)
-        );
-    }
-    let exposed: usize = schema
-        .types()
-        .iter()
-        .map(|found| found.exposed_base_methods().len() + found.exposed_cell_methods().len())
-        .sum();
-    let undriven = report.undriven(schema);
-    let missing = if undriven.is_empty() {
-        String::new()
-    } else {
-        format!("; nobody called {}", undriven.join(", "))
-    };
-    println!(
-        "  exposed methods driven {} of {exposed}{missing}",
-        report.driven().len()
-    );
 }
 
 /// Audits the ledger: what there is of each kind is what was made, every item is in one place, and nobody knows anything else.

@@ -8,6 +8,7 @@ pub mod archive;
 pub mod backup;
 pub mod backup_command;
 pub mod bots;
+pub mod bots_command;
 pub mod check_command;
 pub mod checker;
 pub mod data_command;

@@ -16,6 +16,8 @@ struct CommandLine {
 enum Commands {
     /// Run a whole realm on this machine: one process per service and a private nats-server
     Up(annals::up_command::Up),
+    /// Let bots play in a realm that runs
+    Bots(annals::bots_command::Bots),
     /// Run a realm with bots, kill two processes under them, and check that nothing shown was lost
     Demo(annals::demo_command::Demo),
     /// Compare what bots were shown with a realm's archive
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     runtime.block_on(async {
         match line.command {
             Commands::Up(up) => up.run().await,
+            Commands::Bots(bots) => bots.run().await,
             Commands::Demo(demo) => demo.run().await,
             Commands::Check(check) => check.run().await,
             Commands::Defs(defs) => defs.run(),

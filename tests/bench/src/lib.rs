@@ -13,7 +13,9 @@ pub mod balance;
 pub mod definitions;
 pub mod interest;
 pub mod log;
+mod realm;
 pub mod round_trip;
+pub mod scale;
 pub mod store;
 pub mod tick;
 pub mod trade;
@@ -114,6 +116,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("volatile", volatile::run),
     ("tick", tick::run),
     ("round_trip", round_trip::run),
+    ("scale", scale::run),
 ];
 
 /// Figures as lines of a table.

@@ -2,10 +2,8 @@
 //! the same bus.
 
 use std::{
-    fs::{self, File},
     net::SocketAddr,
-    path::{Path, PathBuf},
-    process::Stdio,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -13,11 +11,7 @@ use std::{
 use annals_client::{Client, Config, Event, Trust, What, client_endpoint};
 use annals_def::{Schema, Value, check_dir};
 use annals_event::{Call, Link};
-use annals_host::{
-    child::{self, Child},
-    log::History,
-    nats::Bus,
-};
+use annals_host::{log::History, nats::Bus};
 use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, MemberId, OwnerId, Part, Shard};
 use annals_node::writer::PACE;
 use annals_wire::{
@@ -26,13 +20,12 @@ use annals_wire::{
 };
 use bytes::Bytes;
 use futures::StreamExt;
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{timeout, timeout_at};
 
-use crate::{Figure, Percentiles};
-
-/// The world, from the root of the repository: the sample's, whose avatars echo a number over base and cell.
-const WORLD: &str = "defs";
+use crate::{
+    Figure, Percentiles,
+    realm::{PATIENCE, Realm, Shape, WORLD},
+};
 
 /// Bots that measure at the same time, each with one call in flight.
 const BOTS: u64 = 8;
@@ -43,9 +36,6 @@ const MEASURED: u64 = 300;
 
 /// How long a bot waits between two round trips; a prime, so that it keeps no step with ticks.
 const PAUSE: Duration = Duration::from_millis(17);
-
-/// How long anything may take before there is nothing to measure.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the bare requests go.
 const ECHO: &str = "bench.echo";
@@ -59,7 +49,7 @@ pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let realm = Realm::start(directory.path()).await;
+        let realm = Realm::start(directory.path(), &Shape::default()).await;
         let times = measure(&realm).await;
         realm.stop().await;
         figures(&times)
@@ -270,88 +260,4 @@ fn request() -> Bytes {
         }),
     };
     envelope.encode().into()
-}
-
-/// A realm of one process per service, as `annals up` runs it.
-struct Realm {
-    up: Child,
-    login: (SocketAddr, Hash),
-    nats: String,
-}
-
-impl Realm {
-    async fn start(directory: &Path) -> Self {
-        let said = directory.join("said");
-        let file = File::create(&said).expect("a file is made");
-        let program = beside("annals");
-        let mut command = child::command(&program);
-        command
-            .args(["up", "--realm", "bench", "--world", WORLD, "--listen", "127.0.0.1:0"])
-            .arg("--data")
-            .arg(directory.join("realm"))
-            .stdin(Stdio::null())
-            .stderr(file.try_clone().expect("a file can be had twice"))
-            .stdout(file);
-        let mut up = Child::spawn(command).unwrap_or_else(|error| {
-            panic!(
-                "{} cannot be started ({error}); `make bench` builds it",
-                program.display()
-            )
-        });
-        let patience = Instant::now() + PATIENCE;
-        loop {
-            let text = fs::read_to_string(&said).expect("what it said can be read");
-            if let Some((login, nats)) = addresses(&text) {
-                return Self { up, login, nats };
-            }
-            let ended = up.ended().expect("it can be looked at");
-            assert!(
-                ended.is_none() && Instant::now() < patience,
-                "the realm did not come up:\n{text}"
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    async fn stop(mut self) {
-        let process = i32::try_from(self.up.id()).ok().and_then(Pid::from_raw);
-        kill_process(process.expect("a process has an id"), Signal::INT).expect("it runs");
-        let patience = Instant::now() + PATIENCE;
-        while self.up.ended().expect("it can be looked at").is_none() {
-            assert!(Instant::now() < patience, "the realm did not stop");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-}
-
-/// Where to log in, whose certificate is met there, and where the nats-server is, from what `annals up` says.
-fn addresses(said: &str) -> Option<((SocketAddr, Hash), String)> {
-    let (_, login) = said.split_once("log in at ")?;
-    let (address, certificate) = login.lines().next()?.split_once(", certificate ")?;
-    let (_, nats) = said.split_once("\nnats ")?;
-    let (nats, _) = nats.split_once(", data in ")?;
-    Some(((address.parse().ok()?, certificate.parse().ok()?), nats.to_owned()))
-}
-
-fn beside(name: &str) -> PathBuf {
-    let own = std::env::current_exe().expect("a program knows where it is");
-    own.with_file_name(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_read_once_all_of_them_are_there() {
-        let hash = Hash([7; 32]);
-        let said = format!("realm bench is up: log in at 127.0.0.1:7, certificate {hash}\nnats nats://127.0.0.1:4222");
-        assert_eq!(addresses(&said), None);
-        let said = format!("{said}, data in x\n");
-        let expected = (
-            ("127.0.0.1:7".parse().unwrap(), hash),
-            "nats://127.0.0.1:4222".to_owned(),
-        );
-        assert_eq!(addresses(&said), Some(expected));
-    }
 }

@@ -102,6 +102,10 @@ pub struct BotReport {
     pub heard: u64,
     /// Their bytes.
     pub heard_bytes: u64,
+    /// How often it looked round, once a second, and how many others it had in view then, all in all.
+    pub looks: u64,
+    /// See `looks`.
+    pub in_view: u64,
     /// Views begun anew because something was missing in them.
     pub holes: u64,
     /// Frames and datagrams that could not be read: must be 0.
@@ -168,6 +172,8 @@ impl BotReport {
             methods_seen: BTreeSet::new(),
             heard: 0,
             heard_bytes: 0,
+            looks: 0,
+            in_view: 0,
             holes: 0,
             malformed: 0,
             resent: 0,
@@ -223,6 +229,20 @@ impl BotsReport {
         let played: f64 = self.bots.iter().map(|bot| bot.played.as_secs_f64()).sum();
         let bytes = self.total(|bot| bot.heard_bytes) as f64;
         if played > 0.0 { bytes / played } else { 0.0 }
+    }
+
+    /// How many others a bot had in view, on average.
+    #[must_use]
+    pub fn in_view(&self) -> f64 {
+        self.total(|bot| bot.in_view) as f64 / self.total(|bot| bot.looks).max(1) as f64
+    }
+
+    /// Whether each bot could log in and was not sent away, and none was told what it could not read or sent too much.
+    #[must_use]
+    pub fn has_played(&self) -> bool {
+        self.bots
+            .iter()
+            .all(|bot| bot.log_ins > 0 && bot.ended.is_empty() && bot.malformed == 0 && bot.rate_warnings == 0)
     }
 
     /// The round trips of all bots, microseconds.

@@ -388,6 +388,9 @@ impl<'b, 'p> Session<'b, 'p> {
         if now >= self.next_echo {
             self.next_echo = now + ECHO_EVERY;
             self.ask_for_echo(now);
+            let around = self.client.core().view(Part::Cell).entities().len();
+            self.bot.report.looks += 1;
+            self.bot.report.in_view += around.saturating_sub(1) as u64;
         }
     }
 

@@ -21,4 +21,5 @@ mod played;
 mod retention;
 mod stopping;
 mod strangers;
+mod strolling;
 mod trading;

@@ -1,0 +1,211 @@
+//! `annals bots`: players without people in a realm that runs already.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals_client::Trust;
+use annals_def::Schema;
+use annals_host::{
+    telemetry::Chain,
+    world::{WorldError, compile},
+};
+use annals_ids::Hash;
+use serde::Serialize;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::{
+    bots::{self, BotPlan, BotsError, BotsReport},
+    progress::{Progress, ProgressView},
+};
+
+/// The password of the accounts under which bots play.
+pub(crate) const PASSWORD: &str = "a password for bots";
+
+/// Who plays, where, and for how long.
+#[derive(Debug, clap::Args)]
+pub struct Bots {
+    /// Where the realm's login service listens
+    #[arg(long, default_value = "127.0.0.1:7700")]
+    login: SocketAddr,
+    /// SHA-256 fingerprint of its certificate, as `annals up` prints it
+    #[arg(long)]
+    certificate: Hash,
+    /// Folder of the definitions that the realm runs with
+    #[arg(long, default_value = "defs")]
+    world: PathBuf,
+    /// Bots, as accounts bot0, bot1 and so on
+    #[arg(long, default_value_t = 100)]
+    bots: usize,
+    /// Seconds that they play
+    #[arg(long, default_value_t = 30)]
+    duration: u64,
+    /// Makes them do the same again
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder for what they were shown, which `annals check` compares with the archive; made if it is not there
+    #[arg(long, default_value = "target/bots")]
+    files: PathBuf,
+    /// Tell the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is told as JSON.
+#[derive(Debug, Serialize)]
+struct Summary {
+    bots: usize,
+    has_played: bool,
+    calls: u64,
+    in_view: f64,
+    bytes_per_second: f64,
+    round_trip_p50_us: u64,
+    round_trip_p99_us: u64,
+}
+
+/// Why there is nothing to report.
+#[derive(Debug, Error)]
+enum BotsCommandError {
+    #[error(transparent)]
+    World(#[from] WorldError),
+    #[error("{path} cannot be made", path = path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("the bots could not play")]
+    Bots(#[from] BotsError),
+    #[error("the report cannot be told as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Bots {
+    /// Lets them play. The exit code is 0 if all of them could log in and none was sent away.
+    pub async fn run(self) -> ExitCode {
+        match self.play().await {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("bots: {}", Chain(&error));
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    async fn play(self) -> Result<bool, BotsCommandError> {
+        let schema = compile(&self.world)?;
+        fs::create_dir_all(&self.files).map_err(|source| BotsCommandError::Folder {
+            path: self.files.clone(),
+            source,
+        })?;
+        let duration = Duration::from_secs(self.duration);
+        let (_until, until) = watch::channel(Instant::now() + duration);
+        let (_resting, resting) = watch::channel(false);
+        let plan = BotPlan {
+            login: self.login,
+            trust: Trust::Pinned(self.certificate),
+            password: PASSWORD.to_owned(),
+            schema: Arc::clone(&schema),
+            bots: self.bots,
+            until,
+            resting,
+            seed: self.seed,
+            files: self.files,
+        };
+        let (sender, progress) = watch::channel(Progress::default());
+        let view = ProgressView::new(duration);
+        let (report, ()) = tokio::join!(bots::run(plan, sender), view.follow(progress));
+        let report = report?;
+        if self.json {
+            println!("{}", serde_json::to_string(&summary(&report))?);
+        } else {
+            print_play(&report, &schema, self.bots);
+            print_ends(&report);
+        }
+        let outside = report.total(|bot| u64::from(bot.log_ins == 0));
+        if outside > 0 {
+            eprintln!(
+                "bots: {outside} bots never got in; does a realm of this world listen at {}, and is the certificate the one that it \
+                 prints?",
+                self.login
+            );
+        }
+        Ok(report.has_played())
+    }
+}
+
+fn summary(report: &BotsReport) -> Summary {
+    let trips = report.round_trips();
+    let at = |quantile| {
+        if trips.is_empty() {
+            0
+        } else {
+            trips.value_at_quantile(quantile)
+        }
+    };
+    Summary {
+        bots: report.bots.len(),
+        has_played: report.has_played(),
+        calls: report.total(|bot| bot.calls),
+        in_view: report.in_view(),
+        bytes_per_second: report.bytes_per_second(),
+        round_trip_p50_us: at(0.5),
+        round_trip_p99_us: at(0.99),
+    }
+}
+
+/// Prints what bots did and saw.
+pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
+    let total = |figure: fn(&bots::BotReport) -> u64| report.total(figure);
+    println!(
+        "  log-ins {} of {bots}; calls {} ({} taken, {} refused); property changes shown {}, client methods {}",
+        total(|bot| bot.log_ins),
+        total(|bot| bot.calls),
+        total(|bot| bot.confirmed),
+        total(|bot| bot.refused),
+        total(|bot| bot.changes),
+        total(|bot| bot.invocations)
+    );
+    println!(
+        "  {:.0} others in view; {:.0} bytes/s per client; sessions resumed {}; views begun anew {}",
+        report.in_view(),
+        report.bytes_per_second(),
+        total(|bot| bot.resumed),
+        total(|bot| bot.holes)
+    );
+    let trips = report.round_trips();
+    if !trips.is_empty() {
+        let ms = |quantile| trips.value_at_quantile(quantile) as f64 / 1_000.0;
+        println!(
+            "  round trip bot → base → cell → bot: p50 {:.1} ms, p99 {:.1} ms",
+            ms(0.5),
+            ms(0.99)
+        );
+    }
+    let exposed: usize = schema
+        .types()
+        .iter()
+        .map(|found| found.exposed_base_methods().len() + found.exposed_cell_methods().len())
+        .sum();
+    let undriven = report.undriven(schema);
+    let missing = if undriven.is_empty() {
+        String::new()
+    } else {
+        format!("; nobody called {}", undriven.join(", "))
+    };
+    println!(
+        "  exposed methods driven {} of {exposed}{missing}",
+        report.driven().len()
+    );
+}
+
+/// Prints whose sessions ended before they wanted it, and why.
+pub(crate) fn print_ends(report: &BotsReport) {
+    for bot in report.bots.iter().filter(|bot| !bot.ended.is_empty()) {
+        let ends: Vec<String> = bot.ended.iter().map(ToString::to_string).collect();
+        println!("  {} ended: {}", bot.name, ends.join(", "));
+    }
+}

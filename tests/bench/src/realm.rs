@@ -1,0 +1,147 @@
+//! A realm that is measured from outside.
+
+use std::{
+    fs::{self, File},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use annals_host::child::{self, Child};
+use annals_ids::Hash;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Its name.
+pub(crate) const REALM: &str = "bench";
+
+/// The world, from the root of the repository: the sample's, whose avatars echo a number over base and cell.
+pub(crate) const WORLD: &str = "defs";
+
+/// How long anything may take before there is nothing to measure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What differs from the default.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    /// Base processes, and as many cell processes.
+    pub(crate) each: usize,
+    /// The only core on which it runs.
+    pub(crate) core: Option<usize>,
+    /// Settings, as in the environment.
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            each: 2,
+            core: None,
+            settings: Vec::new(),
+        }
+    }
+}
+
+/// A realm of separate processes, as `annals up` runs it.
+pub(crate) struct Realm {
+    up: Child,
+    /// Where to log in, and whose certificate is met there.
+    pub(crate) login: (SocketAddr, Hash),
+    pub(crate) nats: String,
+}
+
+impl Realm {
+    /// Starts it, with its data in that folder.
+    pub(crate) async fn start(directory: &Path, shape: &Shape) -> Self {
+        let said = directory.join("said");
+        let file = File::create(&said).expect("a file is made");
+        let program = beside("annals");
+        let mut command = on_core(shape.core, &program);
+        command
+            .args(["up", "--realm", REALM, "--world", WORLD, "--listen", "127.0.0.1:0"])
+            .args(["--bases", &shape.each.to_string(), "--cells", &shape.each.to_string()])
+            .envs(shape.settings.iter().map(|(name, value)| (name, value)))
+            .arg("--data")
+            .arg(directory.join("realm"))
+            .stdin(Stdio::null())
+            .stderr(file.try_clone().expect("a file can be had twice"))
+            .stdout(file);
+        let mut up = Child::spawn(command).unwrap_or_else(|error| {
+            panic!(
+                "{} cannot be started ({error}); `make bench` builds it",
+                program.display()
+            )
+        });
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            let text = fs::read_to_string(&said).expect("what it said can be read");
+            if let Some((login, nats)) = addresses(&text) {
+                return Self { up, login, nats };
+            }
+            let ended = up.ended().expect("it can be looked at");
+            assert!(
+                ended.is_none() && Instant::now() < patience,
+                "the realm did not come up:\n{text}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The process id of `annals up`.
+    pub(crate) fn id(&self) -> u32 {
+        self.up.id()
+    }
+
+    pub(crate) async fn stop(mut self) {
+        let process = i32::try_from(self.up.id()).ok().and_then(Pid::from_raw);
+        kill_process(process.expect("a process has an id"), Signal::INT).expect("it runs");
+        let patience = Instant::now() + PATIENCE;
+        while self.up.ended().expect("it can be looked at").is_none() {
+            assert!(Instant::now() < patience, "the realm did not stop");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// Where to log in, whose certificate is met there, and where the nats-server is, from what `annals up` says.
+fn addresses(said: &str) -> Option<((SocketAddr, Hash), String)> {
+    let (_, login) = said.split_once("log in at ")?;
+    let (address, certificate) = login.lines().next()?.split_once(", certificate ")?;
+    let (_, nats) = said.split_once("\nnats ")?;
+    let (nats, _) = nats.split_once(", data in ")?;
+    Some(((address.parse().ok()?, certificate.parse().ok()?), nats.to_owned()))
+}
+
+/// A program of the same build.
+pub(crate) fn beside(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("a program knows where it is");
+    own.with_file_name(name)
+}
+
+/// A program that runs on one core only, and all that it starts.
+pub(crate) fn on_core(core: Option<usize>, program: &Path) -> Command {
+    let Some(core) = core else {
+        return child::command(program);
+    };
+    let mut command = child::command(Path::new("taskset"));
+    command.args(["--cpu-list", &core.to_string()]).arg(program);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_once_all_of_them_are_there() {
+        let hash = Hash([7; 32]);
+        let said = format!("realm bench is up: log in at 127.0.0.1:7, certificate {hash}\nnats nats://127.0.0.1:4222");
+        assert_eq!(addresses(&said), None);
+        let said = format!("{said}, data in x\n");
+        let expected = (
+            ("127.0.0.1:7".parse().unwrap(), hash),
+            "nats://127.0.0.1:4222".to_owned(),
+        );
+        assert_eq!(addresses(&said), Some(expected));
+    }
+}

@@ -1,0 +1,273 @@
+//! How many bots one core serves: a whole realm with one cell and one base on one core, the bots on the other.
+//!
+//! Every bot has some 60 others in view, moves ten times a second, and is shown 20 kbit/s at most. It is enough if 99 of 100
+//! ticks of the cell are done within half a tick period. The size is found by doubling and halving; each attempt is a new
+//! realm. Ticks are those of the whole attempt, the time in which bots log in included.
+
+mod processes;
+
+use std::{
+    fs,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use annals_host::{child::Child, health::discover, nats::Bus, telemetry::Snapshot};
+use serde::Deserialize;
+use tokio::time::sleep;
+
+use crate::{
+    Figure,
+    realm::{REALM, Realm, Shape, WORLD, beside, on_core},
+};
+use processes::{Load, Process};
+
+/// What each bot has in view, and how much of it is let pass for the same.
+const NEIGHBOURS: f64 = 60.0;
+const TOLERANCE: f64 = 0.15;
+
+/// Bits per second that each is shown at most.
+const BANDWIDTH: u32 = 20_000;
+
+/// What 99 of 100 ticks are to stay within, microseconds.
+const WITHIN: u64 = 50_000;
+
+/// The core of the realm, and that of the bots.
+const OURS: usize = 0;
+const THEIRS: usize = 1;
+
+/// The first size that is tried, how far sizes are told apart, and how many are tried at most.
+const FIRST: usize = 100;
+const STEP: usize = 20;
+const ATTEMPTS: usize = 9;
+
+/// Bots that log in per second, as `annals bots` has it.
+const LOG_INS: usize = 30;
+
+/// How long it takes until those who have logged in are where they walk, how long is measured then, and what is left of the
+/// bots' time after that.
+const SETTLING: Duration = Duration::from_secs(8);
+const MEASURED: Duration = Duration::from_secs(20);
+const REST: Duration = Duration::from_secs(2);
+
+/// How long a bots' report may be waited for.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How far a bot sees, metres, at the first attempt; then it is known better.
+const RADIUS: f64 = 80.0;
+
+/// Finds the size.
+///
+/// # Panics
+/// When the realm's binaries are not built beside this one, the machine has one core only, or a realm does not come up.
+#[must_use]
+pub fn run() -> Vec<Figure> {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (mut best, mut worst): (Option<Attempt>, Option<Attempt>) = (None, None);
+    let mut plan = Plan {
+        bots: FIRST,
+        radius: RADIUS,
+    };
+    for _ in 0..ATTEMPTS {
+        let attempt = runtime.block_on(attempt(plan));
+        eprintln!("  {attempt}");
+        let seen = attempt.told.in_view.max(1.0);
+        let is_like_asked = (seen / NEIGHBOURS - 1.0).abs() <= TOLERANCE;
+        plan.radius *= (NEIGHBOURS / seen).sqrt();
+        if !is_like_asked {
+            continue;
+        }
+        let done = if attempt.is_served() { &mut best } else { &mut worst };
+        *done = Some(attempt);
+        let (served, not) = (size(best.as_ref()), size(worst.as_ref()));
+        let next = match (served, not) {
+            (Some(served), None) => served * 2,
+            (served, Some(not)) => usize::midpoint(served.unwrap_or(0), not) / STEP * STEP,
+            (None, None) => break,
+        };
+        if Some(next) == served || next == 0 {
+            break;
+        }
+        plan.radius *= (plan.bots as f64 / next as f64).sqrt();
+        plan.bots = next;
+    }
+    best.iter().flat_map(Attempt::figures).collect()
+}
+
+fn size(attempt: Option<&Attempt>) -> Option<usize> {
+    attempt.map(|attempt| attempt.bots)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    bots: usize,
+    radius: f64,
+}
+
+/// What `annals bots --json` tells.
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct Told {
+    has_played: bool,
+    in_view: f64,
+    bytes_per_second: f64,
+    round_trip_p50_us: f64,
+    round_trip_p99_us: f64,
+}
+
+/// What came of one size.
+#[derive(Clone, Debug)]
+struct Attempt {
+    bots: usize,
+    told: Told,
+    cell: Snapshot,
+    /// Cores that each took.
+    loads: Vec<(Process, Load)>,
+}
+
+impl Attempt {
+    fn is_served(&self) -> bool {
+        self.told.has_played && self.cell.tick.p99 <= WITHIN
+    }
+
+    /// What all of a realm's processes of that name took; of all processes if there is none.
+    fn load(&self, name: &str) -> Load {
+        let of_it = self.loads.iter().filter(|(process, _)| process.name.contains(name));
+        of_it.map(|(_, load)| *load).sum()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let cell = self.load("annals-cell");
+        let note = format!(
+            "connected bots, {:.0} others in view of each, 10 Hz, at most {} kbit/s ({:.0} bytes/s came); whole realm on one core, \
+             bots on the other; ticks p50 {:.1} ms, p99 {:.1} ms; the cell waited for the core {:.1} ms of each second; round trip \
+             p50 {:.0} ms, p99 {:.0} ms",
+            self.told.in_view,
+            BANDWIDTH / 1_000,
+            self.told.bytes_per_second,
+            self.cell.tick.p50 as f64 * 1e-3,
+            self.cell.tick.p99 as f64 * 1e-3,
+            cell.waited * 1e3,
+            self.told.round_trip_p50_us * 1e-3,
+            self.told.round_trip_p99_us * 1e-3,
+        );
+        let mut figures = vec![Figure::alone("scale_bots_per_core", self.bots as f64, "bots", note)];
+        for (name, of) in [
+            ("cell", "annals-cell"),
+            ("base", "annals-base"),
+            ("nats", "nats-server"),
+            ("realm", ""),
+        ] {
+            figures.push(Figure::against(
+                &format!("scale_core_share_{name}"),
+                self.load(of).busy / self.bots as f64 * 1e6,
+                1e6 / self.bots as f64,
+                "us/bot/s",
+                "processor time for each bot and second; baseline: the core's".to_owned(),
+            ));
+        }
+        figures
+    }
+}
+
+impl std::fmt::Display for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verdict = if self.is_served() { "served" } else { "NOT served" };
+        write!(
+            f,
+            "{} bots, {:.0} in view: {verdict}; tick p50 {} us, p99 {} us; cores: cell {:.2} (waited {:.2}), base {:.2}, nats {:.2}, \
+             all {:.2}, bots {:.2}; {:.0} bytes/s each",
+            self.bots,
+            self.told.in_view,
+            self.cell.tick.p50,
+            self.cell.tick.p99,
+            self.load("annals-cell").busy,
+            self.load("annals-cell").waited,
+            self.load("annals-base").busy,
+            self.load("nats-server").busy,
+            self.load("").busy - self.load("bots").busy,
+            self.load("bots").busy,
+            self.told.bytes_per_second
+        )
+    }
+}
+
+async fn attempt(plan: Plan) -> Attempt {
+    let directory = crate::scratch();
+    let shape = Shape {
+        each: 1,
+        core: Some(OURS),
+        settings: vec![
+            (
+                "ANNALS_SPACES".to_owned(),
+                format!("1 radius={:.1} cells=1", plan.radius),
+            ),
+            ("ANNALS_CLIENT_BANDWIDTH".to_owned(), BANDWIDTH.to_string()),
+        ],
+    };
+    let realm = Realm::start(directory.path(), &shape).await;
+    let bus = Bus::connect(&realm.nats, "bench").await.expect("the bus answers");
+    let (mut bots, said) = start_bots(&realm, plan.bots, directory.path());
+    sleep(logging_in(plan.bots) + SETTLING).await;
+    let mut processes = processes::below(realm.id());
+    let mut generator = processes::below(bots.id());
+    generator
+        .iter_mut()
+        .for_each(|process| process.name = "bots".to_owned());
+    processes.extend(generator);
+    let before: Vec<Load> = processes.iter().map(Process::load).collect();
+    let began = Instant::now();
+    sleep(MEASURED).await;
+    let seconds = began.elapsed().as_secs_f64();
+    let loads = processes.into_iter().zip(before).map(|(process, before)| {
+        let load = process.load().since(before, seconds);
+        (process, load)
+    });
+    let loads = loads.collect();
+    let name = REALM.parse().expect("the realm's name is one");
+    let found = discover(&bus, &name, Duration::from_secs(1), |_| false)
+        .await
+        .expect("services answer");
+    let cell = found.iter().find(|found| found.service == "cell");
+    let cell = cell.expect("the cell answers").report.metrics.clone();
+    let told = report(&mut bots, &said).await;
+    realm.stop().await;
+    Attempt {
+        bots: plan.bots,
+        told,
+        cell,
+        loads,
+    }
+}
+
+fn logging_in(bots: usize) -> Duration {
+    Duration::from_secs(bots.div_ceil(LOG_INS) as u64)
+}
+
+fn start_bots(realm: &Realm, bots: usize, directory: &Path) -> (Child, std::path::PathBuf) {
+    let said = directory.join("bots");
+    let file = fs::File::create(&said).expect("a file is made");
+    let plays = logging_in(bots) + SETTLING + MEASURED + REST;
+    let mut command = on_core(Some(THEIRS), &beside("annals"));
+    command
+        .args(["bots", "--json", "--world", WORLD])
+        .args(["--bots", &bots.to_string(), "--duration", &plays.as_secs().to_string()])
+        .args(["--login", &realm.login.0.to_string()])
+        .args(["--certificate", &realm.login.1.to_string()])
+        .arg("--files")
+        .arg(directory.join("shown"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .stdout(file);
+    (Child::spawn(command).expect("bots can be started"), said)
+}
+
+async fn report(bots: &mut Child, said: &Path) -> Told {
+    let patience = Instant::now() + PATIENCE;
+    while bots.ended().expect("it can be looked at").is_none() {
+        assert!(Instant::now() < patience, "the bots did not end");
+        sleep(Duration::from_millis(50)).await;
+    }
+    let said = fs::read_to_string(said).expect("what they said can be read");
+    serde_json::from_str(&said).unwrap_or_else(|error| panic!("the bots said no report ({error}): {said}"))
+}

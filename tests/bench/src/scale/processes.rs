@@ -1,0 +1,101 @@
+//! What processes take of the machine, as Linux tells it.
+
+use std::{collections::BTreeMap, fs, iter::Sum};
+
+/// Ticks per second in which Linux tells processor time.
+const TICKS: f64 = 100.0;
+
+/// A process that runs.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    id: u32,
+    pub(super) name: String,
+}
+
+/// Seconds, since it began or per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Load {
+    /// On a core.
+    pub(super) busy: f64,
+    /// Ready, and waiting for a core.
+    pub(super) waited: f64,
+}
+
+/// A process and all that it has started, and they.
+pub(super) fn below(id: u32) -> Vec<Process> {
+    let mut children: BTreeMap<u32, Vec<Process>> = BTreeMap::new();
+    let mut found = Vec::new();
+    let entries = fs::read_dir("/proc").expect("Linux tells of processes");
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    for (process, parent) in ids.filter_map(read) {
+        if process.id == id {
+            found.push(process);
+        } else {
+            children.entry(parent).or_default().push(process);
+        }
+    }
+    let mut looked = 0;
+    while let Some(Process { id, .. }) = found.get(looked) {
+        let below = children.remove(id).unwrap_or_default();
+        found.extend(below);
+        looked += 1;
+    }
+    found
+}
+
+/// A process, and whose child it is.
+fn read(id: u32) -> Option<(Process, u32)> {
+    let (name, rest) = stat(id)?;
+    let parent = rest.get(1)?.parse().ok()?;
+    Some((Process { id, name }, parent))
+}
+
+/// Its name, and what follows the name in its `stat`.
+fn stat(id: u32) -> Option<(String, Vec<String>)> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (head, rest) = text.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    Some((name.to_owned(), rest.split_whitespace().map(str::to_owned).collect()))
+}
+
+impl Process {
+    /// What it has taken since it began; nothing if it has ended.
+    pub(super) fn load(&self) -> Load {
+        let ticks = stat(self.id).map_or(0.0, |(_, rest)| {
+            let of = |at: usize| rest.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+            of(11) + of(12)
+        });
+        Load {
+            busy: ticks / TICKS,
+            waited: self.waited().unwrap_or(0.0),
+        }
+    }
+
+    fn waited(&self) -> Option<f64> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.id)).ok()?;
+        let waits = threads.filter_map(|thread| {
+            let text = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            text.split_whitespace().nth(1)?.parse::<f64>().ok()
+        });
+        Some(waits.sum::<f64>() * 1e-9)
+    }
+}
+
+impl Load {
+    /// Per second of those that have passed since it was `before`.
+    pub(super) fn since(self, before: Self, seconds: f64) -> Self {
+        Self {
+            busy: (self.busy - before.busy).max(0.0) / seconds,
+            waited: (self.waited - before.waited).max(0.0) / seconds,
+        }
+    }
+}
+
+impl Sum for Load {
+    fn sum<I: Iterator<Item = Self>>(loads: I) -> Self {
+        loads.fold(Self::default(), |all, load| Self {
+            busy: all.busy + load.busy,
+            waited: all.waited + load.waited,
+        })
+    }
+}
