@@ -146,7 +146,7 @@ impl Settling<'_> {
         let most: f64 = givers.all.iter().map(|giver| giver.most()).sum();
         let want = wish.load.min(most);
         let far = givers.far(self.least)?;
-        let improves = |given: f64| given > 0.0 && given <= wish.whole * EXCESS;
+        let improves = |given: f64| given <= wish.whole * EXCESS;
         let at = if givers.given(far) <= want {
             far
         } else {

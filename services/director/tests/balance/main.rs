@@ -6,6 +6,7 @@ mod dice;
 mod judgement;
 mod realm;
 mod rest;
+mod rules;
 mod staff;
 mod tree;
 
