@@ -51,6 +51,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("One owner's log", crate::log::exhibits::exhibits()),
         ("Calls", crate::calls::exhibits::exhibits()),
         ("Hand-over", crate::handover::exhibits::exhibits()),
+        ("Teleports", crate::teleport::exhibits::exhibits()),
         ("What others see", crate::view::exhibits::exhibits()),
         ("The order of the archive", crate::order::exhibits::exhibits()),
         ("The ledger", crate::ledger::exhibits::exhibits()),

@@ -17,6 +17,8 @@ pub enum Invariant {
     CallsTakeEffectOnce,
     /// Each entity is real on one owner, or under way to one.
     OneReal,
+    /// Each real entity stands in a space for which its owner is responsible.
+    HeldWhereItStands,
     /// The archive, up to any place, has what its batches consumed from.
     ArchiveIsACut,
     /// Each transfer moves its unit at most once, so each unit has one owner.
@@ -52,6 +54,7 @@ impl fmt::Display for Invariant {
             Self::ReplacedAppendsNothing => "a replaced process appends nothing",
             Self::CallsTakeEffectOnce => "each call takes effect once, in order",
             Self::OneReal => "each entity is real once, or under way",
+            Self::HeldWhereItStands => "who is real stands where its owner is responsible",
             Self::ArchiveIsACut => "the archive up to any place is a consistent cut",
             Self::UnitsHaveOneOwner => "each unit has one owner: each transfer moves it once",
             Self::LedgerSaysOnce => "the log ledger says once what each transfer did",

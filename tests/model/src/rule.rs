@@ -102,6 +102,14 @@ pub enum Rule {
     H4OnlyRefused,
     /// H6: the home hears of places by calls of the entity's own link.
     H6Ordered,
+    /// H9: the wish to be put somewhere and the leaving are one input.
+    H9OneInput,
+    /// H9: the old place is kept until the new one is taken.
+    H9OldPlace,
+    /// H9: that a call puts the entity somewhere is a wait in its state.
+    H9Wait,
+    /// H9: the wait ends, and behaviour is told, in the input that ends the hand-over.
+    H9EndsWait,
     /// F1: db reads the stream in order.
     F1InOrder,
     /// F1: a fold is conditional on what it read.
@@ -183,7 +191,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
-const STATED: [(Rule, &str, &str); 88] = [
+const STATED: [(Rule, &str, &str); 92] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append in flight"),
     (Rule::L3Frozen, "L3", "what is sent again is the same bytes"),
@@ -316,6 +324,26 @@ const STATED: [(Rule, &str, &str); 88] = [
         Rule::H6Ordered,
         "H6",
         "the home hears of places by calls of the entity's own link",
+    ),
+    (
+        Rule::H9OneInput,
+        "H9",
+        "the wish to be put somewhere and the leaving are one input",
+    ),
+    (
+        Rule::H9OldPlace,
+        "H9",
+        "the old place is kept until the new one is taken",
+    ),
+    (
+        Rule::H9Wait,
+        "H9",
+        "that a call puts the entity somewhere is a wait in its state",
+    ),
+    (
+        Rule::H9EndsWait,
+        "H9",
+        "the wait ends, and behaviour is told, in the input that ends the hand-over",
     ),
     (Rule::F1InOrder, "F1", "db reads the stream in order"),
     (Rule::F1Conditional, "F1", "a fold is conditional on what it read"),

@@ -1,0 +1,321 @@
+//! An entity that is put into a space of another owner.
+//!
+//! X holds the entity in its space, Y is responsible for another one. Behaviour wishes the entity to be there: X hands it
+//! over, Y takes or refuses it, and behaviour is told what came of it. Owners are as in the model of calls: a log and a memory
+//! ahead of it, which a crash brings back to the log. Calls and answers leave once they are logged, are taken in order, once,
+//! and come again until they are (C1 to C4, which have a model of their own; so have hand-overs among more owners). The rule
+//! is H9.
+
+pub mod exhibits;
+
+use crate::explorer::Model;
+use crate::faults::{Faults, spend};
+use crate::invariant::Invariant;
+use crate::rule::{Rule, Rules};
+
+/// Most wishes within the bounds.
+const MOST_WISHES: usize = 2;
+
+/// How far a schedule may go.
+#[derive(Debug, Clone, Copy)]
+pub struct TeleportBounds {
+    /// How often behaviour wishes the entity to be elsewhere: at most 2.
+    pub wishes: u8,
+    /// Hand-overs refused.
+    pub refusals: u8,
+    /// Faults; crashes count here.
+    pub faults: Faults,
+}
+
+/// The model of teleports.
+#[derive(Debug, Clone, Copy)]
+pub struct TeleportModel {
+    /// The rules in force.
+    pub rules: Rules,
+    /// How far a schedule may go.
+    pub bounds: TeleportBounds,
+}
+
+/// The entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Being {
+    /// Whether it stands in Y's space.
+    is_there: bool,
+    /// Whether it waits for what comes of the call that puts it there.
+    waits: bool,
+    /// How often behaviour has wished, as it remembers, and how often it was told what came of it.
+    wished: u8,
+    told: u8,
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Answer {
+    Arrived,
+    Refused,
+}
+
+/// What an owner forgets when it crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Soft {
+    /// Without one input: the entity is still to leave.
+    asked: bool,
+    /// Without the wait: that its last call is to put the entity somewhere.
+    puts: bool,
+    /// Without the wait's end in the same input: behaviour is still to be told.
+    owes: bool,
+}
+
+/// An owner, in memory or as its log has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Owner {
+    real: Option<Being>,
+    departing: Option<Being>,
+    /// X's calls, each with the image that it carries; Y's answers.
+    calls: [Option<Being>; MOST_WISHES],
+    answers: [Option<Answer>; MOST_WISHES],
+    /// How many of the other's were taken.
+    taken: usize,
+    soft: Soft,
+}
+
+/// Everything that decides what happens next: X and Y.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TeleportState {
+    memory: [Owner; 2],
+    log: [Owner; 2],
+    wishes: u8,
+    refusals: u8,
+    left: Faults,
+}
+
+/// One thing that happens. Owners are named by index.
+#[derive(Debug, Clone, Copy)]
+pub enum TeleportStep {
+    /// Behaviour wishes the entity to be in Y's space.
+    Wish,
+    /// Without one input: it leaves.
+    Leave,
+    /// Y gets the next call and takes the entity.
+    Take,
+    /// Y gets it and refuses.
+    Refuse,
+    /// X gets the next answer.
+    Hear,
+    /// Without the wait's end in the same input: behaviour is told.
+    Tell(usize),
+    /// What the owner has in memory is acknowledged by its log.
+    Log(usize),
+    /// The owner's process is gone; the next one goes on from its log.
+    Crash(usize),
+}
+
+const X: usize = 0;
+const Y: usize = 1;
+
+impl Model for TeleportModel {
+    type State = TeleportState;
+    type Step = TeleportStep;
+
+    fn start(&self) -> TeleportState {
+        let mut owners = [Owner::default(); 2];
+        owners[X].real = Some(Being::default());
+        TeleportState {
+            memory: owners,
+            log: owners,
+            wishes: self.bounds.wishes,
+            refusals: self.bounds.refusals,
+            left: self.bounds.faults,
+        }
+    }
+
+    fn steps(&self, state: &TeleportState, steps: &mut Vec<TeleportStep>) {
+        let [x, y] = &state.memory;
+        let called = state.log[X].calls.get(y.taken).copied().flatten().is_some();
+        let ways = [
+            (
+                state.wishes > 0 && x.real.is_some() && !x.soft.asked && !x.soft.owes,
+                TeleportStep::Wish,
+            ),
+            (x.soft.asked, TeleportStep::Leave),
+            (called, TeleportStep::Take),
+            (called && state.refusals > 0, TeleportStep::Refuse),
+            (state.next_answer().is_some(), TeleportStep::Hear),
+        ];
+        steps.extend(ways.into_iter().filter(|(is_open, _)| *is_open).map(|(_, step)| step));
+        for owner in [X, Y] {
+            if state.memory[owner].soft.owes {
+                steps.push(TeleportStep::Tell(owner));
+            }
+            if state.memory[owner] != state.log[owner] {
+                steps.push(TeleportStep::Log(owner));
+                if state.left.crashes > 0 {
+                    steps.push(TeleportStep::Crash(owner));
+                }
+            }
+        }
+    }
+
+    fn take(&self, state: &TeleportState, step: TeleportStep) -> TeleportState {
+        let mut after = *state;
+        self.happen(&mut after, step);
+        after
+    }
+
+    fn broken(&self, state: &TeleportState) -> Option<Invariant> {
+        let real = state.log.iter().filter(|owner| owner.real.is_some()).count();
+        if real > 1 || (real == 0 && state.log[X].departing.is_none()) {
+            return Some(Invariant::OneReal);
+        }
+        let stands_at = |owner: usize, is_there: bool| {
+            let real = state.log[owner].real;
+            real.is_none_or(|being| being.is_there == is_there)
+        };
+        (!stands_at(X, false) || !stands_at(Y, true)).then_some(Invariant::HeldWhereItStands)
+    }
+
+    fn words(&self, state: &TeleportState, step: TeleportStep, after: &TeleportState) -> String {
+        let name = |owner: usize| if owner == X { "X" } else { "Y" };
+        let told = |owner: usize| {
+            let count = |state: &TeleportState| state.memory[owner].real.map(|being| being.told);
+            let before = count(state).or(state.memory[owner].departing.map(|being| being.told));
+            if count(after) > Some(before.unwrap_or_default()) {
+                "behaviour is told"
+            } else {
+                "behaviour is told nothing"
+            }
+        };
+        match step {
+            TeleportStep::Wish if after.memory[X].soft.asked => "behaviour wishes the entity to be in Y's space".into(),
+            TeleportStep::Wish => "behaviour wishes the entity to be in Y's space, and X hands it over".into(),
+            TeleportStep::Leave => "X hands the entity over".into(),
+            TeleportStep::Take => format!("Y gets the call and takes the entity; {}", told(Y)),
+            TeleportStep::Refuse => "Y gets the call, and refuses".into(),
+            TeleportStep::Hear if after.memory[X].real.is_some() => {
+                format!(
+                    "X hears that it was refused: the entity is real there again; {}",
+                    told(X)
+                )
+            }
+            TeleportStep::Hear => "X hears that the entity has arrived".into(),
+            TeleportStep::Tell(owner) => format!("{} tells behaviour what came of it", name(owner)),
+            TeleportStep::Log(owner) => format!("{}'s log has everything", name(owner)),
+            TeleportStep::Crash(owner) => format!("{} crashes; its successor goes on from the log", name(owner)),
+        }
+    }
+
+    /// The entity is real, nothing is under way, and behaviour was told what came of each of its wishes.
+    fn settled(&self, state: &TeleportState) -> bool {
+        let [x, y] = &state.log;
+        let made = x.calls.iter().flatten().count();
+        let quiet = state.log == state.memory && x.departing.is_none() && (x.taken, y.taken) == (made, made);
+        let real = x.real.or(y.real);
+        quiet && real.is_some_and(|being| being.told == being.wished && !being.waits)
+    }
+
+    fn is_fault(&self, step: TeleportStep) -> bool {
+        matches!(step, TeleportStep::Wish | TeleportStep::Refuse | TeleportStep::Crash(_))
+    }
+}
+
+impl TeleportModel {
+    fn happen(&self, state: &mut TeleportState, step: TeleportStep) {
+        match step {
+            TeleportStep::Wish => {
+                state.wishes -= 1;
+                let x = &mut state.memory[X];
+                if let Some(being) = &mut x.real {
+                    being.wished += 1;
+                }
+                if self.rules.has(Rule::H9OneInput) {
+                    self.leave(x);
+                } else {
+                    x.soft.asked = true;
+                }
+            }
+            TeleportStep::Leave => self.leave(&mut state.memory[X]),
+            TeleportStep::Take => {
+                let call = state.log[X].calls[state.memory[Y].taken];
+                let y = &mut state.memory[Y];
+                y.real = call;
+                // That it was put there is what the call says, if the image does not.
+                let was_put = call.is_some_and(|being| being.waits) || !self.rules.has(Rule::H9Wait);
+                self.end_wait(y, was_put);
+                y.answer(Answer::Arrived);
+            }
+            TeleportStep::Refuse => {
+                state.refusals -= 1;
+                state.memory[Y].answer(Answer::Refused);
+            }
+            TeleportStep::Hear => {
+                let Some(answer) = state.next_answer() else { return };
+                let x = &mut state.memory[X];
+                x.taken += 1;
+                let departed = x.departing.take();
+                if answer == Answer::Refused {
+                    x.real = departed;
+                    let was_put = departed.is_some_and(|being| being.waits) || std::mem::take(&mut x.soft.puts);
+                    self.end_wait(x, was_put);
+                }
+            }
+            TeleportStep::Tell(owner) => state.memory[owner].tell(),
+            TeleportStep::Log(owner) => state.log[owner] = state.memory[owner],
+            TeleportStep::Crash(owner) => {
+                spend(&mut state.left.crashes);
+                state.log[owner].soft = Soft::default();
+                state.memory[owner] = state.log[owner];
+            }
+        }
+    }
+
+    /// What travels stands in the new place, what is kept in the old one, and both wait.
+    fn leave(&self, x: &mut Owner) {
+        x.soft.asked = false;
+        let Some(mut being) = x.real.take() else { return };
+        if self.rules.has(Rule::H9Wait) {
+            being.waits = true;
+        } else {
+            x.soft.puts = true;
+        }
+        being.is_there = !self.rules.has(Rule::H9OldPlace);
+        x.departing = Some(being);
+        let image = Being {
+            is_there: true,
+            ..being
+        };
+        if let Some(free) = x.calls.iter_mut().find(|call| call.is_none()) {
+            *free = Some(image);
+        }
+    }
+
+    /// The hand-over is over: so is the wait, and behaviour is told.
+    fn end_wait(&self, owner: &mut Owner, was_put: bool) {
+        if was_put && self.rules.has(Rule::H9EndsWait) {
+            owner.tell();
+        } else {
+            owner.soft.owes = was_put;
+        }
+    }
+}
+
+impl TeleportState {
+    /// The next answer that Y's log has and X has not heard.
+    fn next_answer(&self) -> Option<Answer> {
+        self.log[Y].answers.get(self.memory[X].taken).copied().flatten()
+    }
+}
+
+impl Owner {
+    fn answer(&mut self, answer: Answer) {
+        self.answers[self.taken] = Some(answer);
+        self.taken += 1;
+    }
+
+    fn tell(&mut self) {
+        self.soft.owes = false;
+        if let Some(being) = &mut self.real {
+            being.waits = false;
+            being.told += 1;
+        }
+    }
+}
