@@ -21,6 +21,9 @@ const WARM_UP: usize = 40;
 /// Entities times ticks that are measured at each size, so that each takes about as long.
 const MEASURED: usize = 400_000;
 
+/// As many where memory that was asked for is counted, which is the same each time.
+const COUNTED: usize = 40_000;
+
 /// Ticks of the bare loop, of which the shortest counts.
 const BARE_TICKS: usize = 50;
 
@@ -68,7 +71,7 @@ struct Cost {
 }
 
 fn measure(size: usize) -> Cost {
-    let mut crowd = Crowd::new(&Layout::of(size));
+    let mut crowd = Crowd::new(&Layout::of(size), || 0);
     for _ in 0..WARM_UP {
         crowd.tick();
     }
@@ -86,6 +89,21 @@ fn measure(size: usize) -> Cost {
         logged: spent.logged as f64 / per_tick,
         seen: spent.moves as f64 / per_tick / (size / WITNESS_EVERY) as f64,
     }
+}
+
+/// How many pieces of memory the core asks for per entity and tick in a crowd of that size, by a counter of all that were.
+#[must_use]
+pub fn allocations(size: usize, counter: fn() -> usize) -> f64 {
+    let mut crowd = Crowd::new(&Layout::of(size), counter);
+    for _ in 0..WARM_UP {
+        crowd.tick();
+    }
+    crowd.forget();
+    let ticks = COUNTED / size;
+    for _ in 0..ticks {
+        crowd.tick();
+    }
+    crowd.spent().allocations as f64 / ticks as f64 / size as f64
 }
 
 fn row(size: usize, cost: &Cost, first: f64) -> Figure {
@@ -225,7 +243,7 @@ mod tests {
     #[test]
     fn the_crowd_is_shown_what_the_bare_loop_sees() {
         let size = 500;
-        let mut crowd = Crowd::new(&Layout::of(size));
+        let mut crowd = Crowd::new(&Layout::of(size), || 0);
         for _ in 0..WARM_UP {
             crowd.tick();
         }

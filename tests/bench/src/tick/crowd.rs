@@ -118,6 +118,8 @@ pub(super) struct Spent {
     pub(super) logged: usize,
     /// Movements that clients were told of.
     pub(super) moves: usize,
+    /// Pieces of memory that the core asked for.
+    pub(super) allocations: usize,
 }
 
 /// What is kept of the log.
@@ -138,10 +140,13 @@ pub(super) struct Crowd {
     players: Vec<(EntityId, [f32; 3])>,
     moves: u64,
     spent: Spent,
+    /// How many pieces of memory were asked for so far.
+    allocated: fn() -> usize,
 }
 
 impl Crowd {
-    pub(super) fn new(layout: &Layout) -> Self {
+    /// With a counter of the pieces of memory that were asked for, where there is one.
+    pub(super) fn new(layout: &Layout, allocated: fn() -> usize) -> Self {
         let now = Mono(1_000_000);
         let state = OwnerState::new(CELL, Part::Cell);
         let role = CellRole::take_over(&state, now);
@@ -168,6 +173,7 @@ impl Crowd {
             players: Vec::new(),
             moves: 0,
             spent: Spent::default(),
+            allocated,
         };
         crowd.give(Input::Role(CellInput::Map(map())));
         crowd.populate(layout);
@@ -280,8 +286,9 @@ impl Crowd {
     fn give(&mut self, input: Input<CellInput>) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
-            let began = crate::busy();
+            let (began, allocated) = (crate::busy(), (self.allocated)());
             let outputs = self.handle(input);
+            self.spent.allocations += (self.allocated)() - allocated;
             let took = crate::busy().saturating_sub(began);
             self.spent.all += took;
             self.spent.longest = self.spent.longest.max(took);

@@ -1,0 +1,26 @@
+//! What a tick asks of the allocator: bounded for each entity, and no more for each where there are many.
+
+use std::alloc::System;
+
+use annals_bench::tick::allocations;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Pieces of memory per entity and tick, at most.
+const MOST: f64 = 5.0;
+
+fn counted() -> usize {
+    let so_far = GLOBAL.stats();
+    so_far.allocations + so_far.reallocations
+}
+
+#[test]
+fn a_tick_asks_for_little_memory_and_no_more_of_it_for_each_where_there_are_many() {
+    let (few, many) = (allocations(1_000, counted), allocations(4_000, counted));
+    println!("pieces of memory per entity and tick: {few:.2} of 1,000, {many:.2} of 4,000");
+    assert!(few > 0.0, "it is counted");
+    assert!(few < MOST && many < MOST, "{few:.2}, {many:.2}");
+    assert!(many < few * 1.2, "{few:.2}, {many:.2}");
+}
