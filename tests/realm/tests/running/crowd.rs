@@ -1,4 +1,5 @@
 //! A crowd that gathers on one side of a boundary: the boundary goes into it, entities change hands, and the load is shared.
+//! An operator sees all of that.
 
 use std::time::{Duration, Instant};
 
@@ -134,6 +135,23 @@ async fn hand_overs(realm: &Played, of: &[EntityId]) -> usize {
     said.lines().filter(is_one).count()
 }
 
+/// Sees that every base and every cell tells what properties and methods have cost there, and that bytes went everywhere.
+async fn costs_are_told(realm: &Played) {
+    let mut command = annals(realm, "annals");
+    let (status, said) = run(command.args(["realm", "costs", "--limit", "1000", "--format", "json"])).await;
+    assert!(status.success(), "{said}");
+    let told: Value = serde_json::from_str(&said).expect("json");
+    let plan = realm.realm.plan();
+    assert_eq!(told["processes"], plan.bases + plan.cells, "{said}");
+    let members = told["members"].as_array().expect("a list");
+    for way in ["changes", "log", "own", "others", "ghosts", "part"] {
+        let dearest = members.iter().max_by_key(|member| member[way].as_u64());
+        let dearest = dearest.unwrap_or_else(|| panic!("nothing is told: {said}"));
+        println!("{way}: {}.{} {}", dearest["type"], dearest["member"], dearest[way]);
+        assert!(dearest[way].as_u64() > Some(0), "{way}: {said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_in_one_place_is_divided_and_nothing_is_lost() {
     if !are_built() {
@@ -154,6 +172,7 @@ async fn a_crowd_in_one_place_is_divided_and_nothing_is_lost() {
     let handed = hand_overs(&realm, &entities).await;
     println!("{handed} hand-overs of the crowd");
     assert!(handed > 0, "nobody changed hands");
+    costs_are_told(&realm).await;
     for hand in crowd {
         assert!(hand.look().client.core().is_playing(), "it plays on");
         hand.leave().await;
