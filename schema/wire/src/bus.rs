@@ -8,7 +8,7 @@ use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, 
 
 use annals_def::Value;
 
-use crate::client::{CallRefusal, Known};
+use crate::client::{CallRefusal, Known, Movements, volatile::Heard};
 
 pub use codec::EnvelopeError;
 
@@ -183,6 +183,8 @@ pub enum ViewMessage {
         view: u64,
         /// What it has.
         known: Known,
+        /// How it is told of movements.
+        movements: Movements,
     },
     /// The client moved the entity it controls; volatile.
     Moved {
@@ -194,5 +196,16 @@ pub enum ViewMessage {
         sequence: u64,
         /// Where to.
         place: Place,
+    },
+    /// The client says what it has read of movements; volatile.
+    Heard {
+        /// Which client.
+        session: SessionId,
+        /// The entity whose witness is meant.
+        entity: EntityId,
+        /// Of which view.
+        view: u64,
+        /// What it has read.
+        heard: Heard,
     },
 }

@@ -14,8 +14,9 @@ use annals_ids::{
 };
 use annals_wire::client::{
     Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal,
-    LoginRequest, Move, Moved, Moves, Password, Proof, Rejection, Secret, Stamp, Stamps, Ticket, ToClient,
-    ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
+    LoginRequest, Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket,
+    ToClient, ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
+    volatile::Heard,
 };
 
 use support::{Any, KINDS};
@@ -96,6 +97,7 @@ fn hellos() -> Vec<(&'static str, Hello)> {
         epoch: Epoch(2),
         session: SessionId(300),
         proof: Proof::Ticket(Secret([0x11; 32])),
+        reads: Reads::Plain,
     };
     vec![
         ("with a ticket", hello.clone()),
@@ -103,6 +105,7 @@ fn hellos() -> Vec<(&'static str, Hello)> {
             "resumed",
             Hello {
                 proof: Proof::Resume(Secret([0x22; 32])),
+                reads: Reads::Predicted,
                 ..hello
             },
         ),
@@ -116,9 +119,15 @@ fn hello_answers() -> Vec<(&'static str, HelloAnswer)> {
         entity: ENTITY,
         type_id: TypeId(4),
         token: Secret([0x22; 32]),
+        movements: Movements::Plain,
+    };
+    let predicted = Welcome {
+        movements: Movements::with_scale(0.25).unwrap(),
+        ..welcome.clone()
     };
     vec![
         ("welcome", HelloAnswer::Welcome(welcome)),
+        ("welcome: movements are predicted", HelloAnswer::Welcome(predicted)),
         ("rejected: elsewhere", HelloAnswer::Rejected(Rejection::Elsewhere)),
     ]
 }
@@ -292,14 +301,26 @@ fn placing_items() -> Vec<(&'static str, ViewItem)> {
 
 fn to_server_datagrams() -> Vec<(&'static str, ToServerDatagram)> {
     let (position, direction) = PLACE;
-    vec![(
-        "moved",
-        ToServerDatagram::Moved(Moved {
-            sequence: 1_000,
-            position,
-            direction,
-        }),
-    )]
+    vec![
+        (
+            "moved",
+            ToServerDatagram::Moved(Moved {
+                sequence: 1_000,
+                position,
+                direction,
+            }),
+        ),
+        (
+            "heard",
+            ToServerDatagram::Heard {
+                view: 2,
+                heard: Heard {
+                    tick: 600,
+                    before: 0b1011,
+                },
+            },
+        ),
+    ]
 }
 
 fn to_client_datagrams() -> Vec<(&'static str, ToClientDatagram)> {

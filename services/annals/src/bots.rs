@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use annals_client::walk::REACH;
+pub use annals_client::{Reads, walk::REACH};
 use annals_client::{Trust, client_endpoint};
 use annals_def::Schema;
 use thiserror::Error;
@@ -61,6 +61,8 @@ pub struct BotPlan {
     pub seed: u64,
     /// The folder for what they were shown; it must be there.
     pub files: PathBuf,
+    /// Which ways of telling movements they read.
+    pub reads: Reads,
 }
 
 /// Why a run of bots was broken off.

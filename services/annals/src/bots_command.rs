@@ -21,7 +21,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
-    bots::{self, BotPlan, BotsError, BotsReport},
+    bots::{self, BotPlan, BotsError, BotsReport, Reads},
     progress::{Progress, ProgressView},
 };
 
@@ -52,6 +52,9 @@ pub struct Bots {
     /// Folder for what they were shown, which `annals check` compares with the archive; made if it is not there
     #[arg(long, default_value = "target/bots")]
     files: PathBuf,
+    /// Read plain movements only, to compare bytes
+    #[arg(long)]
+    plain_movements: bool,
     /// Tell the report as JSON
     #[arg(long)]
     json: bool,
@@ -65,6 +68,7 @@ struct Summary {
     calls: u64,
     in_view: f64,
     bytes_per_second: f64,
+    moves_bytes_per_second: f64,
     round_trip_p50_us: u64,
     round_trip_p99_us: u64,
 }
@@ -114,6 +118,11 @@ impl Bots {
             resting,
             seed: self.seed,
             files: self.files,
+            reads: if self.plain_movements {
+                Reads::Plain
+            } else {
+                Reads::Predicted
+            },
         };
         let (sender, progress) = watch::channel(Progress::default());
         let view = ProgressView::new(duration);
@@ -138,6 +147,7 @@ impl Bots {
 }
 
 fn summary(report: &BotsReport) -> Summary {
+    let (bytes_per_second, moves_bytes_per_second) = report.bytes_per_second();
     let trips = report.round_trips();
     let at = |quantile| {
         if trips.is_empty() {
@@ -151,7 +161,8 @@ fn summary(report: &BotsReport) -> Summary {
         has_played: report.has_played(),
         calls: report.total(|bot| bot.calls),
         in_view: report.in_view(),
-        bytes_per_second: report.bytes_per_second(),
+        bytes_per_second,
+        moves_bytes_per_second,
         round_trip_p50_us: at(0.5),
         round_trip_p99_us: at(0.99),
     }
@@ -169,10 +180,11 @@ pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
         total(|bot| bot.changes),
         total(|bot| bot.invocations)
     );
+    let (bytes, moves) = report.bytes_per_second();
     println!(
-        "  {:.0} others in view; {:.0} bytes/s per client; sessions resumed {}; views begun anew {}",
+        "  {:.0} others in view; {bytes:.0} bytes/s per client, {moves:.0} of them of movements; sessions resumed {}; views begun \
+         anew {}",
         report.in_view(),
-        report.bytes_per_second(),
         total(|bot| bot.resumed),
         total(|bot| bot.holes)
     );

@@ -26,7 +26,7 @@ use thiserror::Error;
 use tokio::{process::Command, sync::watch};
 
 use crate::{
-    bots::{self, BotPlan, BotsError, BotsReport, Recovery, TradeEnd},
+    bots::{self, BotPlan, BotsError, BotsReport, Reads, Recovery, TradeEnd},
     bots_command::{PASSWORD, print_ends, print_play},
     progress::{Progress, ProgressView},
     replay::owners,
@@ -202,6 +202,7 @@ impl Demo {
             resting: watch::channel(false).1,
             seed: self.seed,
             files: files.to_owned(),
+            reads: Reads::Predicted,
         };
         let (sender, progress) = watch::channel(Progress::default());
         let view = ProgressView::new(duration);

@@ -35,6 +35,7 @@ fn plan(files: &Path) -> (BotPlan, UdpSocket) {
         resting: watch::channel(false).1,
         seed: 1,
         files: files.to_owned(),
+        reads: annals::bots::Reads::Predicted,
     };
     (plan, silent)
 }
@@ -48,7 +49,7 @@ async fn bots_that_cannot_log_in_end_in_time_and_say_so() {
     assert_eq!((report.bots.len(), report.total(|bot| bot.log_ins)), (3, 0));
     assert_eq!((told.borrow().bots, told.borrow().connected), (3, 0));
     assert!(report.elapsed < Duration::from_secs(5), "{:?}", report.elapsed);
-    assert_eq!(report.bytes_per_second(), 0.0);
+    assert_eq!(report.bytes_per_second(), (0.0, 0.0));
     assert!(report.bots.iter().all(|bot| bot.gap_after(Instant::now()) == Gap::None));
     for bot in &report.bots {
         assert_eq!(fs::read_to_string(&bot.file).unwrap(), "");

@@ -3,7 +3,9 @@
 use annals_event::{Body, ClientLink};
 use annals_ids::{EntityId, SessionId};
 use annals_node::{ConnectionId, Desk, NotOpened, Output};
-use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Welcome, protocol_hash};
+use annals_wire::client::{
+    CloseReason, Hello, HelloAnswer, Movements, Proof, Rejection, Secret, Welcome, protocol_hash,
+};
 
 use crate::{
     input::{MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
@@ -12,6 +14,9 @@ use crate::{
     session::{Phase, Session},
     view::Seen,
 };
+
+/// How far observers are taken to see where there is no map yet, metres: as is usual in worlds of this kind.
+const USUAL_VIEW: f32 = 500.0;
 
 impl BaseRole {
     pub(crate) fn open_session(&mut self, desk: &mut Desk, wanted: &OpenSession) {
@@ -103,6 +108,7 @@ impl BaseRole {
         fresh_token: Secret,
     ) {
         let id = hello.session;
+        let movements = Movements::choose(hello.reads, self.widest_view());
         let schema = std::sync::Arc::clone(desk.schema());
         let shown = desk
             .image(entity)
@@ -116,6 +122,7 @@ impl BaseRole {
             Proof::Ticket(_) => None,
             Proof::Resume(token) => Some(token.digest().0),
         };
+        session.movements = movements;
         session.end_view(comes_first.then(|| shown.beginning()));
         let type_id = shown.client_type();
         desk.record_for(entity, false, Body::TokenSet(fresh_token.digest().0));
@@ -130,11 +137,21 @@ impl BaseRole {
             entity,
             type_id,
             token: fresh_token,
+            movements,
         };
         answer(desk, connection, &HelloAnswer::Welcome(welcome));
         if comes_first {
             desk.run(entity, |behaviour, context| behaviour.client_attached(context));
         }
+    }
+
+    /// How far observers see at most, metres.
+    fn widest_view(&self) -> f32 {
+        let spaces = self.map.iter().flat_map(|map| map.spaces.values());
+        spaces
+            .map(|space| space.aoi_radius + space.aoi_hysteresis)
+            .max_by(f32::total_cmp)
+            .unwrap_or(USUAL_VIEW)
     }
 
     pub(crate) fn closed(&mut self, desk: &mut Desk, connection: ConnectionId) {

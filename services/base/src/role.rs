@@ -195,7 +195,7 @@ impl Role for BaseRole {
                 }
             }
             // Those are for witnesses.
-            ViewMessage::Stamps { .. } | ViewMessage::Moved { .. } => {}
+            ViewMessage::Stamps { .. } | ViewMessage::Moved { .. } | ViewMessage::Heard { .. } => {}
         }
     }
 

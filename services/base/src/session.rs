@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{CallNumber, EntityId, OwnerId, SessionId};
 use annals_node::{ConnectionId, time::Mono};
+use annals_wire::client::Movements;
 
 use crate::view::{Beginning, View};
 
@@ -23,6 +24,8 @@ pub(crate) struct Session {
     /// The digest of the token before the newest. It is good until the client was heard under the new one, because the
     /// frame with the new one may have been lost.
     pub(crate) former_token: Option<[u8; 32]>,
+    /// How the client is told of movements over its newest connection.
+    pub(crate) movements: Movements,
     /// The highest view number that the client used for the base's view.
     pub(crate) last_view: u64,
     /// The base's view, once the client has begun it on this connection.
@@ -86,6 +89,7 @@ impl Session {
             phase,
             ticket,
             former_token: None,
+            movements: Movements::Plain,
             last_view: 0,
             view: None,
             begun: None,

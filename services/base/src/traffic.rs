@@ -7,7 +7,7 @@ use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, SpaceId};
 use annals_node::{ClientNews, ConnectionId, Desk, Output};
 use annals_wire::{
     bus::{CallMessage, Message, ViewMessage},
-    client::{Call, CloseReason, Moved, Stamps, ToClient, ToServer, ToServerDatagram},
+    client::{Call, CloseReason, Moved, Movements, Stamps, ToClient, ToServer, ToServerDatagram},
 };
 
 use crate::{
@@ -46,24 +46,30 @@ impl BaseRole {
         let Some((entity, to)) = self.witness(desk, session) else {
             return;
         };
-        let ToServerDatagram::Moved(Moved {
-            sequence,
-            position,
-            direction,
-        }) = datagram;
-        // In which space it stands only the cell knows; a client cannot change that.
-        let place = Place {
-            space: SpaceId::default(),
-            position,
-            direction,
+        let message = match datagram {
+            ToServerDatagram::Moved(Moved {
+                sequence,
+                position,
+                direction,
+            }) => ViewMessage::Moved {
+                session,
+                entity,
+                sequence,
+                // In which space it stands only the cell knows; a client cannot change that.
+                place: Place {
+                    space: SpaceId::default(),
+                    position,
+                    direction,
+                },
+            },
+            ToServerDatagram::Heard { view, heard } => ViewMessage::Heard {
+                session,
+                entity,
+                view,
+                heard,
+            },
         };
-        let moved = ViewMessage::Moved {
-            session,
-            entity,
-            sequence,
-            place,
-        };
-        desk.tell_volatile(entity, to, Message::View(moved));
+        desk.tell_volatile(entity, to, Message::View(message));
     }
 
     /// The entity that a session controls and the owner that holds its cell part: where its witness is.
@@ -164,14 +170,23 @@ impl BaseRole {
     fn pass_stamps(&mut self, desk: &mut Desk, session: SessionId, stamps: Stamps) {
         if let Some((entity, to)) = self.witness(desk, session) {
             let Stamps { view, known, .. } = stamps;
+            let movements = self.movements(session);
             let stamps = ViewMessage::Stamps {
                 session,
                 entity,
                 view,
                 known,
+                movements,
             };
             desk.tell(to, Message::View(stamps));
         }
+    }
+
+    /// How a session's client is told of movements over its present connection.
+    fn movements(&self, session: SessionId) -> Movements {
+        self.sessions
+            .get(session)
+            .map_or(Movements::Plain, |session| session.movements)
     }
 
     pub(crate) fn pass_news(&mut self, desk: &mut Desk, news: ClientNews) {

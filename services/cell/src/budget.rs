@@ -46,6 +46,14 @@ impl Budget {
         self.tick.is_none() || self.balance > i64::try_from(spent).unwrap_or(i64::MAX)
     }
 
+    /// How many bytes may still be shown.
+    pub(crate) fn left(&self) -> usize {
+        match self.tick {
+            Some(_) => usize::try_from(self.balance).unwrap_or(0),
+            None => usize::MAX,
+        }
+    }
+
     /// So many bytes were shown.
     pub(crate) fn spend(&mut self, bytes: usize) {
         if let Some(tick) = self.tick {

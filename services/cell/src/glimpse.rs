@@ -2,14 +2,17 @@
 
 use std::cmp::Ordering;
 
-use annals_def::{LodLevel, Volatile};
+use annals_def::LodLevel;
 use annals_event::Body;
 use annals_ids::{EntityId, HistoryNumber, Position};
 use annals_node::{Eyes, Showing, shown_upto};
 use annals_space::Priority;
 use annals_wire::client::{Move, ViewItem};
 
-use crate::presence::{Actor, Scene};
+use crate::{
+    presence::{Actor, Scene},
+    telling::{Parts, Sighting},
+};
 
 /// A client that has seen nothing of an entity for so many history numbers, because all concerned others, is told that
 /// time has passed, so that its stamp does not fall out of the history that is kept. Half of that history.
@@ -70,18 +73,13 @@ pub(crate) struct Sights {
     /// What must arrive.
     pub(crate) items: Vec<ViewItem>,
     /// What is only worth having now.
-    pub(crate) moves: Vec<Move>,
+    pub(crate) moves: Vec<Sighting>,
 }
 
 impl Sights {
-    /// About how many bytes they take, without the first `items` items and `moves` movements.
-    pub(crate) fn bytes_after(&self, (items, moves): (usize, usize)) -> usize {
-        let items = self.items[items..].iter().map(ViewItem::about_bytes).sum::<usize>();
-        items + (self.moves.len() - moves) * Move::ABOUT_BYTES
-    }
-
-    pub(crate) fn len(&self) -> (usize, usize) {
-        (self.items.len(), self.moves.len())
+    /// About how many bytes the items take, without so many of the first.
+    pub(crate) fn bytes_after(&self, items: usize) -> usize {
+        self.items[items..].iter().map(ViewItem::about_bytes).sum()
     }
 }
 
@@ -134,13 +132,20 @@ pub(crate) fn show(
     }
     if moved || had.told.is_none() {
         had.told = Some(beat);
-    } else if eyes == Eyes::Others && news && actor.is_acknowledged && covers(&actor.entity_type.volatile, away) {
+    } else if eyes == Eyes::Others
+        && news
+        && actor.is_acknowledged
+        && let Some(parts) = Parts::due(&actor.entity_type.volatile, away)
+        && place.position.is_finite()
+        && place.direction.is_finite()
+    {
         had.told = Some(beat);
-        sights.moves.push(Move {
+        let movement = Move {
             entity,
             position: place.position,
             direction: place.direction,
-        });
+        };
+        sights.moves.push(Sighting { movement, parts });
     }
 }
 
@@ -252,13 +257,6 @@ fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had, items: &mut
         items.extend(pass_over(&showing, actor, had));
     }
     jumped
-}
-
-/// Whether movements are told to somebody so far away: all of it as soon as any part of it is.
-fn covers(volatile: &Volatile, distance: f32) -> bool {
-    [volatile.position, volatile.yaw, volatile.pitch, volatile.roll]
-        .iter()
-        .any(|reach| reach.covers(distance))
 }
 
 /// How far away something is seen, metres: nothing, from nowhere.

@@ -25,6 +25,7 @@ mod sampling;
 mod stamps;
 mod survey;
 mod teleport;
+mod telling;
 mod territory;
 mod view;
 mod witness;

@@ -284,7 +284,14 @@ impl Role for CellRole {
                 entity,
                 view,
                 known,
-            } => self.stamps(client(session, from), entity, view, known),
+                movements,
+            } => self.stamps(client(session, from), entity, (view, known), movements),
+            ViewMessage::Heard {
+                session,
+                entity,
+                view,
+                heard,
+            } => self.client_heard(client(session, from), entity, view, heard),
             ViewMessage::Moved {
                 session,
                 entity,

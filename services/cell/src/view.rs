@@ -2,15 +2,16 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use annals_ids::{EntityId, Part, SpaceId, Tick};
+use annals_ids::{EntityId, Part, Position, SpaceId, Tick};
 use annals_node::{Frames, time::Mono};
-use annals_space::PriorityQueue;
-use annals_wire::client::{Known, MAX_KEPT, Move, Moves, Stamp, ViewItem};
+use annals_space::{Priority, PriorityQueue};
+use annals_wire::client::{Known, MAX_KEPT, Movements, Stamp, ViewItem, volatile::Heard};
 
 use crate::{
     budget::Budget,
     glimpse::{self, Glimpse, Had, Own, Sights, distance},
     presence::{Actor, Cast, Scene},
+    telling::{Sighting, Telling},
 };
 
 /// How long entities that a client knows, and this owner does not yet, stay in a view that has just begun: after a
@@ -34,6 +35,8 @@ pub(crate) struct View {
     /// Who has left and the client still has, in that order; at most [`MAX_KEPT`]. The client keeps the same.
     kept: VecDeque<(EntityId, Had)>,
     queue: PriorityQueue,
+    /// How movements are told.
+    telling: Telling,
     /// The space that the client was told its entity is in.
     space: Option<SpaceId>,
     begun: Mono,
@@ -42,6 +45,10 @@ pub(crate) struct View {
     /// Empty between ticks: the vectors in which the next `glimpses` and the order of turns are made.
     spare: Vec<Glimpse>,
     due: Vec<Due>,
+    /// Whose movements are to be told at this tick, in the order of their turns.
+    told: Vec<Told>,
+    /// Whether somebody whose turn it is has none at this tick.
+    is_short: bool,
 }
 
 /// Somebody whose turn it is.
@@ -54,9 +61,19 @@ struct Due {
     at: usize,
 }
 
+/// Somebody whose movement is to be told, and how it was before its turn: if there is no room for it after all, it has had
+/// none.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    /// Its place among the glimpses.
+    at: usize,
+    priority: Priority,
+    told: Option<u64>,
+}
+
 impl View {
-    /// Begins a view of the client of `own`, who has what `known` says.
-    pub(crate) fn begin(number: u64, own: EntityId, mut known: Known, now: Mono) -> Self {
+    /// Begins a view of the client of `own`, who has what `known` says and is told of movements in this way.
+    pub(crate) fn begin(number: u64, own: EntityId, mut known: Known, movements: Movements, now: Mono) -> Self {
         let queue = PriorityQueue::default();
         let is_own = known.seen.binary_search_by_key(&own, |stamp| stamp.entity);
         let known_own = is_own.ok().map(|at| known.seen.remove(at));
@@ -73,11 +90,14 @@ impl View {
             glimpses: known.seen.into_iter().map(glimpse).collect(),
             kept: known.kept.into_iter().map(kept).collect(),
             queue,
+            telling: Telling::begin(number, movements),
             space: None,
             begun: now,
             spoke: now,
             spare: Vec::new(),
             due: Vec::new(),
+            told: Vec::new(),
+            is_short: false,
         }
     }
 
@@ -97,8 +117,13 @@ impl View {
         known.map(|glimpse| glimpse.entity)
     }
 
+    /// The client has read so much of the movements of this view.
+    pub(crate) fn heard(&mut self, heard: Heard) {
+        self.telling.heard(heard);
+    }
+
     /// What the client is to be told at a tick, given who is around its entity, ascending: of its own entity, of who has
-    /// left, and of the others as far as the budget goes, each when its turn comes.
+    /// left, and of the others as far as the budget goes, each when its turn comes. [`View::tell`] ends the tick.
     pub(crate) fn show(
         &mut self,
         scene: &Scene<'_>,
@@ -196,14 +221,17 @@ impl View {
                 .then(one.away.total_cmp(&other.away))
                 .then(one.at.cmp(&other.at))
         });
-        let mut left = false;
-        let (mut counted, mut bytes) = (sights.len(), sights.bytes_after((0, 0)));
+        self.is_short = false;
+        let (mut counted, mut items) = (sights.items.len(), sights.bytes_after(0));
         for due in self.due.drain(..) {
-            left = !budget.allows(bytes);
-            if left {
+            self.is_short = !budget.allows(items + self.telling.about_bytes(sights.moves.len()));
+            if self.is_short {
                 break;
             }
             let glimpse = &mut self.glimpses[due.at];
+            let (at, priority) = (due.at, glimpse.priority);
+            let told = glimpse.had.as_ref().and_then(|had| had.told);
+            let moves = sights.moves.len();
             if let Some(actor) = cast.get(glimpse.entity) {
                 if glimpse.had.is_none() {
                     glimpse.had = take_back(&mut self.kept, glimpse.entity, (scene, actor), sights);
@@ -211,17 +239,30 @@ impl View {
                 glimpse::show(&mut glimpse.had, scene, own, (glimpse.entity, actor), sights);
             }
             self.queue.turn(&mut glimpse.priority, due.away);
-            bytes += sights.bytes_after(counted);
-            counted = sights.len();
+            if sights.moves.len() > moves {
+                self.told.push(Told { at, priority, told });
+            }
+            items += sights.bytes_after(counted);
+            counted = sights.items.len();
         }
-        let priorities = self.glimpses.iter().map(|glimpse| glimpse.priority.value());
-        self.queue.end_tick(priorities.min_by(f64::total_cmp), left);
     }
 
-    /// Puts movements into datagrams.
-    pub(crate) fn datagrams(&self, tick: Tick, moves: Vec<Move>) -> Vec<Vec<u8>> {
-        let view = self.frames.view();
-        Moves { view, tick, moves }.datagrams()
+    /// Puts movements into datagrams, as many as fit into `left` bytes and into what they were expected to take, and ends the
+    /// tick. Who did not fit stays due.
+    pub(crate) fn tell(&mut self, tick: Tick, observer: Position, moves: &[Sighting], left: usize) -> Vec<Vec<u8>> {
+        let limit = left.max(self.telling.about_bytes(moves.len()));
+        let (datagrams, fit) = self.telling.tell(tick, observer, moves, limit);
+        self.is_short |= fit < moves.len();
+        for Told { at, priority, told } in self.told.drain(..).skip(fit) {
+            let glimpse = &mut self.glimpses[at];
+            glimpse.priority = priority;
+            if let Some(had) = &mut glimpse.had {
+                had.told = told;
+            }
+        }
+        let priorities = self.glimpses.iter().map(|glimpse| glimpse.priority.value());
+        self.queue.end_tick(priorities.min_by(f64::total_cmp), self.is_short);
+        datagrams
     }
 
     /// Puts items into frames. The first frame of a view may be empty, for it says that the view has begun; and one is sent
@@ -231,6 +272,11 @@ impl View {
             let due = !self.is_open || now.since(self.spoke) >= EMPTY_FRAME_AFTER;
             if !due {
                 return Vec::new();
+            }
+        }
+        for item in &items {
+            if let ViewItem::Leave { entity } = item {
+                self.telling.forget(*entity);
             }
         }
         self.spoke = now;

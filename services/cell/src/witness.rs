@@ -10,7 +10,7 @@ use annals_node::{Desk, time::Mono};
 use annals_space::{Interest, Observer, Spot};
 use annals_wire::{
     bus::{Message, ViewMessage},
-    client::{Known, ToClient, ViewItem},
+    client::{Known, Movements, ToClient, ViewItem, volatile::Heard},
 };
 
 use crate::{
@@ -47,11 +47,12 @@ pub(crate) struct Witness {
     is_put_here: bool,
 }
 
-/// What a client said it has, and the number of the view that it begins with it.
+/// What a client said it has, the number of the view that it begins with it, and how it is told of movements in it.
 #[derive(Debug)]
 struct Said {
     view: u64,
     known: Known,
+    movements: Movements,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,13 +103,13 @@ impl Witness {
         self.ask = Mono(0);
     }
 
-    fn take_stamps(&mut self, view: u64, known: Known) {
+    fn take_stamps(&mut self, said: Said) {
         let newest = [
             self.view.as_ref().map(View::number),
             self.said.as_ref().map(|said| said.view),
         ];
-        if newest.into_iter().flatten().all(|newest| newest < view) {
-            self.said = Some(Said { view, known });
+        if newest.into_iter().flatten().all(|newest| newest < said.view) {
+            self.said = Some(said);
         }
     }
 
@@ -121,14 +122,14 @@ impl Witness {
         entity: EntityId,
     ) -> Letters {
         let now = scene.desk.now().mono;
-        if let Some(Said { view, known }) = self.said.take() {
+        if let Some(said) = self.said.take() {
             // Whoever was put here from another space has left those behind whom its client knows.
             let begun = if std::mem::take(&mut self.is_put_here) {
                 Mono(0)
             } else {
                 now
             };
-            self.view = Some(View::begin(view, entity, known, begun));
+            self.view = Some(View::begin(said.view, entity, said.known, said.movements, begun));
         }
         let own = self.own(scene, entity);
         let Some(view) = &mut self.view else {
@@ -143,10 +144,10 @@ impl Witness {
         self.budget.refill();
         let Sights { items, moves } = view.show(scene, cast, own, interest.seen(entity), &self.budget);
         let mut letters = self.letters(scene, entity, items);
-        letters.datagrams = self
-            .view
-            .as_ref()
-            .map_or_else(Vec::new, |view| view.datagrams(scene.sampling.tick(), moves));
+        if let Some(view) = &mut self.view {
+            let observer = own.position.unwrap_or_default();
+            letters.datagrams = view.tell(scene.sampling.tick(), observer, &moves, self.budget.left());
+        }
         self.budget.spend(letters.datagrams.iter().map(Vec::len).sum());
         letters
     }
@@ -263,9 +264,24 @@ impl CellRole {
     }
 
     /// A client says what it has; a view begins with it at the next tick.
-    pub(crate) fn stamps(&mut self, client: ClientLink, entity: EntityId, view: u64, known: Known) {
+    pub(crate) fn stamps(
+        &mut self,
+        client: ClientLink,
+        entity: EntityId,
+        (view, known): (u64, Known),
+        movements: Movements,
+    ) {
         if let Some(witness) = self.witnesses.get_mut(&entity).filter(|found| found.client == client) {
-            witness.take_stamps(view, known);
+            witness.take_stamps(Said { view, known, movements });
+        }
+    }
+
+    /// A client says what it has read of the movements of a view.
+    pub(crate) fn client_heard(&mut self, client: ClientLink, entity: EntityId, view: u64, heard: Heard) {
+        let witness = self.witnesses.get_mut(&entity).filter(|found| found.client == client);
+        let found = witness.and_then(|witness| witness.view.as_mut());
+        if let Some(found) = found.filter(|found| found.number() == view) {
+            found.heard(heard);
         }
     }
 

@@ -255,6 +255,8 @@ pub struct Counters {
     pub heard: u64,
     /// Their bytes, without the lengths of frames.
     pub heard_bytes: u64,
+    /// Those of datagrams: of movements.
+    pub moves_bytes: u64,
     /// Views begun anew because something was missing in them.
     pub holes: u64,
     /// Frames and datagrams of views that had ended.

@@ -17,6 +17,7 @@ pub mod typed;
 mod view;
 pub mod walk;
 
+pub use annals_wire::client::Reads;
 pub use callbacks::{Callbacks, Changed, NoSuchProperty};
 pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};
 pub use event::{Attempt, Counters, EndReason, Event, Input, Millis, Output, Showing, What};

@@ -1,7 +1,10 @@
 //! What happens while a session plays.
 
 use annals_ids::{EntityId, Part, TypeId};
-use annals_wire::client::{CloseReason, ToClient, ToClientDatagram, ToServer, ViewFrame};
+use annals_wire::client::{
+    CloseReason, ToClient, ToClientDatagram, ToServer, ToServerDatagram, ViewFrame,
+    volatile::{Heard, KIND},
+};
 
 use crate::{
     event::{EndReason, Event, Millis, Output},
@@ -100,16 +103,34 @@ impl ClientCore {
 
     pub(crate) fn take_datagram(&mut self, now: Millis, bytes: &[u8]) {
         self.count(bytes);
+        self.counters.moves_bytes += bytes.len() as u64;
         let Some((own, _)) = self.controls() else {
             return;
         };
-        match ToClientDatagram::read(bytes) {
-            Ok(ToClientDatagram::Moves(moves)) => match self.views.cell.apply_moves(&moves, own) {
-                Taken::Applied => self.hearing.heard(now),
-                Taken::Stale => self.counters.stale += 1,
-            },
-            Err(_) => self.counters.malformed += 1,
+        let taken = if bytes.first() == Some(&KIND) {
+            let taken = self.views.cell.apply_predicted(bytes, own);
+            taken.ok().map(|(taken, heard)| {
+                heard.into_iter().for_each(|heard| self.say_heard(heard));
+                taken
+            })
+        } else {
+            let read = ToClientDatagram::read(bytes);
+            read.ok()
+                .map(|ToClientDatagram::Moves(moves)| self.views.cell.apply_moves(&moves, own))
+        };
+        match taken {
+            Some(Taken::Applied) => self.hearing.heard(now),
+            Some(Taken::Stale) => self.counters.stale += 1,
+            None => self.counters.malformed += 1,
         }
+    }
+
+    /// Says what was read of movements, so that less has to be told.
+    fn say_heard(&mut self, heard: Heard) {
+        let view = self.views.cell.number();
+        let mut bytes = Vec::new();
+        ToServerDatagram::Heard { view, heard }.write(&mut bytes);
+        self.outputs.push_back(Output::Datagram(bytes));
     }
 
     fn count(&mut self, bytes: &[u8]) {

@@ -6,7 +6,7 @@ use annals_def::{MessageRange, Schema, Value};
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
     ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Moved, Password,
-    Proof, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
+    Proof, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
 };
 
 use crate::{
@@ -57,6 +57,8 @@ pub struct Credentials {
 pub struct ClientCore {
     pub(crate) schema: Arc<Schema>,
     credentials: Credentials,
+    /// Which ways of telling movements it says it reads.
+    reads: Reads,
     phase: Phase,
     pub(crate) session: Option<Session>,
     attempts: u64,
@@ -120,6 +122,7 @@ impl ClientCore {
         Self {
             schema,
             credentials,
+            reads: Reads::Predicted,
             phase: Phase::New,
             session: None,
             attempts: 0,
@@ -133,6 +136,13 @@ impl ClientCore {
             outputs: VecDeque::new(),
             events: VecDeque::new(),
         }
+    }
+
+    /// The same client, that says it reads no more than these ways of telling movements.
+    #[must_use]
+    pub fn reading(mut self, reads: Reads) -> Self {
+        self.reads = reads;
+        self
     }
 
     /// Logs in. Does nothing when called again.
@@ -497,6 +507,7 @@ impl ClientCore {
             epoch: session.epoch,
             session: session.id,
             proof: session.proof.clone(),
+            reads: self.reads,
         };
         let mut body = Vec::new();
         hello.write(&mut body);
@@ -541,6 +552,7 @@ impl ClientCore {
             entity,
             type_id,
             token,
+            movements,
         } = welcome;
         let Some(session) = self
             .session
@@ -554,6 +566,7 @@ impl ClientCore {
         session.epoch = epoch;
         session.proof = Proof::Resume(token);
         let before = session.controls.replace((entity, type_id));
+        self.views.cell.tell_movements(movements);
         self.phase = Phase::Playing { attempt };
         self.failures = 0;
         if before.is_some() {

@@ -9,7 +9,7 @@ use std::{
 
 use annals_def::{Schema, Value};
 use annals_ids::{CallNumber, Direction, EntityId, Part, Position};
-use annals_wire::client::{CloseReason, LOGIN_ALPN, PLAY_ALPN, Password};
+use annals_wire::client::{CloseReason, LOGIN_ALPN, PLAY_ALPN, Password, Reads};
 use tokio::{
     sync::mpsc,
     task::AbortHandle,
@@ -45,6 +45,8 @@ pub struct Config {
     pub schema: Arc<Schema>,
     /// Spreads the retries of many clients; any number, different for each.
     pub seed: u64,
+    /// Which ways of telling movements it says it reads; the client library reads all.
+    pub reads: Reads,
 }
 
 /// A client that logs in, plays and resumes by itself, as long as [`Client::next`] is awaited.
@@ -93,6 +95,7 @@ impl Client {
             password,
             schema,
             seed,
+            reads,
         } = config;
         let (told, inputs) = mpsc::channel(MAX_WAITING_INPUTS);
         let credentials = Credentials {
@@ -100,7 +103,7 @@ impl Client {
             password: Password(password),
         };
         let mut client = Self {
-            core: ClientCore::new(schema, credentials, seed),
+            core: ClientCore::new(schema, credentials, seed).reading(reads),
             endpoint,
             login,
             trust,

@@ -8,8 +8,9 @@ use std::{
 use annals_def::{Change, DataType, EntityType, Schema, Value, apply};
 use annals_ids::{Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, SpaceId, Tick, TypeId};
 use annals_wire::client::{
-    ClientMember, Known, MAX_KEPT, MAX_STAMPS, Moves, Shown, ShownReader, Stamp, Stamps, ViewFrame, ViewItem,
-    args_hash, change_hash, property_hash, read_properties,
+    ClientMember, Known, MAX_KEPT, MAX_STAMPS, Movements, Moves, Shown, ShownReader, Stamp, Stamps, ViewFrame,
+    ViewItem, args_hash, change_hash, property_hash, read_properties,
+    volatile::{Facing, Heard, Motion, Placing, Unreadable, VolatileReader},
 };
 
 use crate::event::{Event, Millis, Showing, What};
@@ -31,6 +32,10 @@ pub struct View {
     source: Part,
     /// The number of the view that was begun last; 0 before the first.
     number: u64,
+    /// How it is told of movements from the next beginning on.
+    movements: Movements,
+    /// Reads movements of this view that are predicted.
+    reader: Option<VolatileReader>,
     phase: Phase,
     entities: BTreeMap<EntityId, Seen>,
     /// Entities that have left, as they were then, in that order; at most [`MAX_KEPT`]. The witness knows of each.
@@ -86,8 +91,12 @@ enum Phase {
     Idle,
     /// It was begun; the first frame has not come.
     Begun { again_at: Millis, wait: u64 },
-    /// Frames come; the next has this number.
-    Following { next: u64, quiet_at: Option<Millis> },
+    /// Frames come; the next has this number, and the last one was of this tick.
+    Following {
+        next: u64,
+        quiet_at: Option<Millis>,
+        tick: Tick,
+    },
 }
 
 /// An entity as one view shows it.
@@ -160,10 +169,17 @@ impl View {
         Self {
             source,
             number: 0,
+            movements: Movements::Plain,
+            reader: None,
             phase: Phase::Idle,
             entities: BTreeMap::new(),
             kept: VecDeque::new(),
         }
+    }
+
+    /// The number of the view that was begun last.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The entities in view.
@@ -181,6 +197,10 @@ impl View {
         };
         self.forget_beyond(MAX_STAMPS, near, events);
         self.number += 1;
+        self.reader = match self.movements {
+            Movements::Plain => None,
+            Movements::Predicted(packing) => Some(VolatileReader::new(self.number, packing)),
+        };
         self.phase = Phase::Begun {
             again_at: now.after(wait),
             wait,
@@ -195,6 +215,11 @@ impl View {
             view: self.number,
             known,
         }
+    }
+
+    /// Views that are begun from now on are told of movements in this way.
+    pub(crate) fn tell_movements(&mut self, movements: Movements) {
+        self.movements = movements;
     }
 
     /// The connection is no more.
@@ -243,7 +268,8 @@ impl View {
         }
         let next = next.checked_add(1).ok_or(Hole)?;
         let quiet_at = (self.source == Part::Cell).then(|| now.after(QUIET_AFTER));
-        self.phase = Phase::Following { next, quiet_at };
+        let tick = frame.tick;
+        self.phase = Phase::Following { next, quiet_at, tick };
         for item in frame.items {
             self.apply_item(schema, item, frame.tick, events)?;
         }
@@ -255,15 +281,52 @@ impl View {
         if moves.view != self.number || !matches!(self.phase, Phase::Following { .. }) {
             return Taken::Stale;
         }
-        for movement in moves.moves.iter().filter(|movement| movement.entity != own) {
-            if let Some(seen) = self.entities.get_mut(&movement.entity)
-                && moves.tick > seen.placed_at
-            {
-                seen.place = Some((movement.position, movement.direction));
-                seen.placed_at = moves.tick;
-            }
+        for movement in &moves.moves {
+            let place = |_| (movement.position, movement.direction);
+            self.follow(movement.entity, own, moves.tick, place);
         }
         Taken::Applied
+    }
+
+    /// Applies movements that only this view's reader understands. Says what to tell the server that was read of them.
+    pub(crate) fn apply_predicted(
+        &mut self,
+        bytes: &[u8],
+        own: EntityId,
+    ) -> Result<(Taken, Option<Heard>), Unreadable> {
+        let Phase::Following { tick, .. } = self.phase else {
+            return Ok((Taken::Stale, None));
+        };
+        let Some(reader) = &mut self.reader else {
+            return Ok((Taken::Stale, None));
+        };
+        let update = match reader.read(bytes, tick) {
+            Ok(update) => update,
+            Err(Unreadable::OtherView | Unreadable::Late) => return Ok((Taken::Stale, None)),
+            Err(error) => return Err(error),
+        };
+        let heard = reader.heard();
+        for motion in &update.motions {
+            self.follow(motion.entity, own, update.tick, |place| moved(place, motion));
+        }
+        Ok((Taken::Applied, heard))
+    }
+
+    /// Moves an entity to where it was at a tick, unless it is known where it was later. The client's own one is moved by the
+    /// client itself.
+    fn follow(
+        &mut self,
+        entity: EntityId,
+        own: EntityId,
+        tick: Tick,
+        to: impl FnOnce((Position, Direction)) -> (Position, Direction),
+    ) {
+        if let Some(seen) = self.entities.get_mut(&entity).filter(|_| entity != own)
+            && tick > seen.placed_at
+        {
+            seen.place = Some(to(seen.place.unwrap_or_default()));
+            seen.placed_at = tick;
+        }
     }
 
     /// The client has moved its own entity.
@@ -563,6 +626,27 @@ impl Seen {
 struct Refreshment {
     hashes: Vec<(MemberId, Hash)>,
     replaced: Vec<(MemberId, Value)>,
+}
+
+/// Where something is that was at `place` and moved: what was not told of it stays. The height of what stands on the ground
+/// is left to whoever knows the ground.
+fn moved((position, direction): (Position, Direction), motion: &Motion) -> (Position, Direction) {
+    let position = match motion.placing {
+        Placing::Full(at) | Placing::Exact(at) => at,
+        Placing::Ground(at) => Position { y: position.y, ..at },
+        Placing::Unsaid => position,
+    };
+    let direction = match motion.facing {
+        Facing::YawPitchRoll(yaw, pitch, roll) => Direction { yaw, pitch, roll },
+        Facing::YawPitch(yaw, pitch) => Direction {
+            yaw,
+            pitch,
+            ..direction
+        },
+        Facing::Yaw(yaw) => Direction { yaw, ..direction },
+        Facing::Unsaid => direction,
+    };
+    (position, direction)
 }
 
 fn property(entity_type: &EntityType, member: ClientMember) -> Option<(MemberId, &DataType)> {

@@ -12,8 +12,8 @@ use annals_def::{
 };
 use annals_ids::{EntityId, Epoch, HistoryNumber, OwnerId, Part, SessionId, Tick, TypeId};
 use annals_wire::client::{
-    ClientMember, HelloAnswer, Located as At, LoginAnswer, Password, Secret, ShownWriter, Ticket, ToClient, ViewFrame,
-    ViewItem, Welcome,
+    ClientMember, HelloAnswer, Located as At, LoginAnswer, Movements, Password, Secret, ShownWriter, Ticket, ToClient,
+    ViewFrame, ViewItem, Welcome,
 };
 
 const SEAT: EntityId = EntityId(7);
@@ -98,6 +98,7 @@ impl Table {
             entity: SEAT,
             type_id: TypeId(0),
             token: Secret([1; 32]),
+            movements: Movements::Plain,
         });
         let mut body = Vec::new();
         welcome.write(&mut body);

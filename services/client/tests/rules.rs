@@ -11,9 +11,9 @@ use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
 };
 use annals_wire::client::{
-    Call, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_STAMPS, Move, Moves,
-    Password, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToServer, ToServerDatagram, ViewFrame, ViewItem,
-    Welcome,
+    Call, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_STAMPS, Move,
+    Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamps, Ticket, ToClient, ToServer, ToServerDatagram,
+    ViewFrame, ViewItem, Welcome,
 };
 
 const OWN: EntityId = EntityId(7);
@@ -55,6 +55,11 @@ fn located(epoch: u64) -> Located {
 }
 
 fn welcome(epoch: u64, token: u8) -> HelloAnswer {
+    told(epoch, token, Movements::Plain)
+}
+
+/// A welcome that says how movements are told.
+fn told(epoch: u64, token: u8, movements: Movements) -> HelloAnswer {
     let (session, token) = (SessionId(5), Secret([token; 32]));
     HelloAnswer::Welcome(Welcome {
         session,
@@ -62,6 +67,7 @@ fn welcome(epoch: u64, token: u8) -> HelloAnswer {
         entity: OWN,
         type_id: TypeId(0),
         token,
+        movements,
     })
 }
 

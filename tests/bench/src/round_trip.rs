@@ -147,6 +147,7 @@ async fn play(means: Means, number: u64) -> Times {
         password: "a password for benches".to_owned(),
         schema: Arc::clone(&means.schema),
         seed: number,
+        reads: annals_client::Reads::Predicted,
     };
     let mut client = Client::start(means.endpoint.clone(), config);
     let (avatar, echoes) = timeout(PATIENCE, enter(&mut client, &means.schema))

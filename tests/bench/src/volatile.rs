@@ -7,6 +7,7 @@
 //! says takes 100 to 200 ms.
 
 mod link;
+mod pace;
 
 use annals_client::walk::{Gait, Walk};
 use annals_def::split_mix;
@@ -15,6 +16,7 @@ use annals_wire::client::volatile::{Facing, Motion, Packing, Placing};
 
 use crate::Figure;
 use link::{Link, Scale};
+use pace::{Pace, Recording};
 
 /// How many others are seen.
 const NEIGHBOURS: usize = 60;
@@ -101,6 +103,7 @@ pub fn run() -> Vec<Figure> {
         let cost = total(None, parts, radius, 0);
         figures.extend(told(&format!("volatile_{name}_loss0"), cost));
     }
+    figures.extend(paces());
     let note = format!("ground and yaw, all kinds of walk, 0 and 5 % lost; target {TARGET:.2}");
     let (ours, packed) = (per_update(overall.ours, overall), per_update(overall.packed, overall));
     figures.push(Figure::against(
@@ -111,6 +114,36 @@ pub fn run() -> Vec<Figure> {
         note,
     ));
     figures
+}
+
+/// What telling takes: everybody does everything in turn, as the realm tells it, with height, yaw and pitch.
+fn paces() -> Vec<Figure> {
+    let (mut total, mut updates) = (Pace::default(), 0);
+    for seed in MEASURED {
+        let mut crowd = Crowd::new(None, seed);
+        let recording: Recording = (0..TICKS)
+            .map(|_| {
+                crowd.step();
+                let due = crowd.due(RADIUS).map(|body| body.motion(Parts::Flying));
+                (crowd.observer(), due.collect())
+            })
+            .collect();
+        updates += recording.iter().map(|(_, due)| due.len()).sum::<usize>();
+        let pace = Pace::of(&recording, Packing::for_radius(RADIUS));
+        total.written += pace.written;
+        total.read += pace.read;
+        total.packed += pace.packed;
+        total.unpacked += pace.unpacked;
+    }
+    let each = |spent: std::time::Duration| spent.as_secs_f64() * 1e9 / updates as f64;
+    let figure = |name, ours, theirs, what: &str| {
+        let note = format!("processor time {what} a movement with height, yaw and pitch");
+        Figure::against(name, each(ours), each(theirs), "ns/update", note)
+    };
+    vec![
+        figure("volatile_write_time", total.written, total.packed, "to write"),
+        figure("volatile_read_time", total.read, total.unpacked, "to read"),
+    ]
 }
 
 fn told(name: &str, cost: Cost) -> Vec<Figure> {

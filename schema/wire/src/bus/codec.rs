@@ -12,7 +12,7 @@ use annals_ids::{Address, CallNumber, EntityId, Epoch, HistoryNumber, OwnerId, S
 use prost::Message as _;
 use thiserror::Error;
 
-use crate::client::{CallRefusal, Known};
+use crate::client::{CallRefusal, Known, Movements, volatile::Heard};
 
 use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown, ViewMessage};
 
@@ -39,7 +39,10 @@ struct WireEnvelope {
     from: u32,
     #[prost(uint64, tag = "2")]
     epoch: u64,
-    #[prost(oneof = "WireMessage", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17")]
+    #[prost(
+        oneof = "WireMessage",
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18"
+    )]
     message: Option<WireMessage>,
 }
 
@@ -75,6 +78,8 @@ enum WireMessage {
     ViewMoved(WireViewMoved),
     #[prost(message, tag = "17")]
     Refused(WireRefused),
+    #[prost(message, tag = "18")]
+    ViewHeard(WireViewHeard),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -188,6 +193,22 @@ struct WireStamps {
     view: u64,
     #[prost(bytes = "vec", tag = "4")]
     known: Vec<u8>,
+    #[prost(float, tag = "5")]
+    scale: f32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireViewHeard {
+    #[prost(uint64, tag = "1")]
+    session: u64,
+    #[prost(uint64, tag = "2")]
+    entity: u64,
+    #[prost(uint64, tag = "3")]
+    view: u64,
+    #[prost(uint32, tag = "4")]
+    tick: u32,
+    #[prost(uint32, tag = "5")]
+    before: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -322,11 +343,13 @@ fn view_to_wire(message: &ViewMessage) -> WireMessage {
             entity,
             view,
             known,
+            movements,
         } => WireMessage::ViewStamps(WireStamps {
             session: session.0,
             entity: entity.0,
             view: *view,
             known: written(|out| known.write(out)),
+            scale: movements.scale(),
         }),
         ViewMessage::Moved {
             session,
@@ -338,6 +361,18 @@ fn view_to_wire(message: &ViewMessage) -> WireMessage {
             entity: entity.0,
             sequence: *sequence,
             place: place_bytes(place),
+        }),
+        ViewMessage::Heard {
+            session,
+            entity,
+            view,
+            heard,
+        } => WireMessage::ViewHeard(WireViewHeard {
+            session: session.0,
+            entity: entity.0,
+            view: *view,
+            tick: heard.tick.into(),
+            before: heard.before.into(),
         }),
     }
 }
@@ -395,19 +430,39 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
                 .next()
                 .ok_or(EnvelopeError::Missing("datagram"))?,
         }),
-        WireMessage::ViewStamps(wire) => Message::View(ViewMessage::Stamps {
-            session: SessionId(wire.session),
-            entity: EntityId(wire.entity),
-            view: wire.view,
-            known: whole(&wire.known, Known::read)?,
-        }),
+        WireMessage::ViewStamps(wire) => stamps_from_wire(&wire)?,
         WireMessage::ViewMoved(wire) => Message::View(ViewMessage::Moved {
             session: SessionId(wire.session),
             entity: EntityId(wire.entity),
             sequence: wire.sequence,
             place: whole(&wire.place, take_place)?,
         }),
+        WireMessage::ViewHeard(wire) => heard_from_wire(&wire)?,
     })
+}
+
+fn stamps_from_wire(wire: &WireStamps) -> Result<Message, EnvelopeError> {
+    let movements = Movements::with_scale(wire.scale);
+    Ok(Message::View(ViewMessage::Stamps {
+        session: SessionId(wire.session),
+        entity: EntityId(wire.entity),
+        view: wire.view,
+        known: whole(&wire.known, Known::read)?,
+        movements: movements.ok_or(EnvelopeError::Missing("sound scale of movements"))?,
+    }))
+}
+
+fn heard_from_wire(wire: &WireViewHeard) -> Result<Message, EnvelopeError> {
+    let half = |wire: u32| u16::try_from(wire).map_err(|_| EnvelopeError::Endless(wire.into()));
+    Ok(Message::View(ViewMessage::Heard {
+        session: SessionId(wire.session),
+        entity: EntityId(wire.entity),
+        view: wire.view,
+        heard: Heard {
+            tick: half(wire.tick)?,
+            before: half(wire.before)?,
+        },
+    }))
 }
 
 fn refused_from_wire(wire: &WireRefused) -> Result<Message, EnvelopeError> {
@@ -653,6 +708,23 @@ mod tests {
                 entity: ENTITY,
                 view: 2,
                 known: known(HistoryNumber(3)),
+                movements: Movements::Plain,
+            },
+            ViewMessage::Stamps {
+                session: SESSION,
+                entity: ENTITY,
+                view: 3,
+                known: known(HistoryNumber(3)),
+                movements: Movements::with_scale(0.5).expect("a scale"),
+            },
+            ViewMessage::Heard {
+                session: SESSION,
+                entity: ENTITY,
+                view: 3,
+                heard: Heard {
+                    tick: u16::MAX,
+                    before: 5,
+                },
             },
             ViewMessage::Moved {
                 session: SESSION,
@@ -697,6 +769,7 @@ mod tests {
                 entity: ENTITY,
                 view: 2,
                 known: known(history),
+                movements: Movements::Plain,
             };
             let taken = CallMessage {
                 link,

@@ -5,7 +5,7 @@ use annals_ids::{EntityId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use thiserror::Error;
 
 use super::{
-    Secret,
+    Movements, Reads, Secret,
     fields::{put_entity, put_type, take_entity, take_reason, take_secret, take_type},
 };
 
@@ -24,6 +24,8 @@ pub struct Hello {
     pub session: SessionId,
     /// What shows that it is the client's own.
     pub proof: Proof,
+    /// Which ways of telling movements the client reads.
+    pub reads: Reads,
 }
 
 /// What shows that a session is the client's own.
@@ -58,6 +60,8 @@ pub struct Welcome {
     pub type_id: TypeId,
     /// With this the session can be resumed.
     pub token: Secret,
+    /// How movements are told over this connection.
+    pub movements: Movements,
 }
 
 /// Why a base does not take a client.
@@ -119,6 +123,7 @@ impl Hello {
         };
         out.push(kind);
         out.extend(secret.0);
+        self.reads.write(out);
     }
 
     /// Reads a body that fills `bytes`.
@@ -134,6 +139,7 @@ impl Hello {
             epoch: Epoch(reader.number("epoch")?),
             session: SessionId(reader.number("session")?),
             proof: take_proof(reader)?,
+            reads: Reads::read(reader)?,
         };
         reader.finish("end of hello")?;
         Ok(hello)
@@ -160,6 +166,7 @@ impl HelloAnswer {
                 put_entity(out, welcome.entity);
                 put_type(out, welcome.type_id);
                 out.extend(welcome.token.0);
+                welcome.movements.write(out);
             }
             HelloAnswer::Rejected(reason) => out.extend([2, reason.code()]),
         }
@@ -179,6 +186,7 @@ impl HelloAnswer {
                 entity: take_entity(reader)?,
                 type_id: take_type(reader)?,
                 token: take_secret(reader)?,
+                movements: Movements::read(reader)?,
             }),
             2 => HelloAnswer::Rejected(take_reason(reader, Rejection::from_code)?),
             _ => return Err(wrong),

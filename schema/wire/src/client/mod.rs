@@ -15,6 +15,7 @@ mod fields;
 mod framing;
 mod hello;
 mod login;
+mod movements;
 mod shown;
 mod upstream;
 mod view;
@@ -30,6 +31,7 @@ pub use hello::{Hello, HelloAnswer, Proof, Rejection, Welcome};
 pub use login::{
     Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, Password, Ticket,
 };
+pub use movements::{Movements, Reads};
 pub use shown::{ShowError, Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};
 pub use upstream::{Call, Known, Moved, Stamp, Stamps, ToServer, ToServerDatagram};
 pub use view::{Move, Moves, ToClientDatagram, ViewFrame, ViewItem};

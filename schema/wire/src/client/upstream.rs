@@ -8,6 +8,7 @@ use super::{
     fields::{
         put_direction, put_entity, put_part, put_position, take_direction, take_entity, take_part, take_position,
     },
+    volatile::Heard,
 };
 
 /// A frame from a client.
@@ -162,6 +163,13 @@ fn take_stamps(reader: &mut Reader<'_>, left: &mut usize) -> Result<Vec<Stamp>, 
 pub enum ToServerDatagram {
     /// The client moved the entity that it controls.
     Moved(Moved),
+    /// What the client has read of the movements that it is told; all of it may be lost.
+    Heard {
+        /// Of which view.
+        view: u64,
+        /// What it has read.
+        heard: Heard,
+    },
 }
 
 /// Where the client has moved its entity; newest wins.
@@ -238,11 +246,21 @@ fn take_call(reader: &mut Reader<'_>) -> Result<Call, Malformed> {
 impl ToServerDatagram {
     /// Appends the datagram.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let ToServerDatagram::Moved(moved) = self;
-        out.push(1);
-        put_number(out, moved.sequence);
-        put_position(out, moved.position);
-        put_direction(out, moved.direction);
+        match self {
+            ToServerDatagram::Moved(moved) => {
+                out.push(1);
+                put_number(out, moved.sequence);
+                put_position(out, moved.position);
+                put_direction(out, moved.direction);
+            }
+            ToServerDatagram::Heard { view, heard } => {
+                out.push(2);
+                put_number(out, *view);
+                [heard.tick, heard.before]
+                    .iter()
+                    .for_each(|half| out.extend(half.to_le_bytes()));
+            }
+        }
     }
 
     /// Reads a datagram.
@@ -252,15 +270,22 @@ impl ToServerDatagram {
     pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(bytes);
         let wrong = reader.malformed("client datagram");
-        if reader.byte("client datagram")? != 1 {
-            return Err(wrong);
-        }
-        let moved = Moved {
-            sequence: reader.number("sequence")?,
-            position: take_position(reader)?,
-            direction: take_direction(reader)?,
+        let datagram = match reader.byte("client datagram")? {
+            1 => ToServerDatagram::Moved(Moved {
+                sequence: reader.number("sequence")?,
+                position: take_position(reader)?,
+                direction: take_direction(reader)?,
+            }),
+            2 => ToServerDatagram::Heard {
+                view: reader.number("view")?,
+                heard: Heard {
+                    tick: u16::from_le_bytes(reader.array("tick")?),
+                    before: u16::from_le_bytes(reader.array("ticks before")?),
+                },
+            },
+            _ => return Err(wrong),
         };
         reader.finish("end of client datagram")?;
-        Ok(ToServerDatagram::Moved(moved))
+        Ok(datagram)
     }
 }

@@ -109,7 +109,8 @@ pub enum ViewItem {
     },
 }
 
-/// A datagram to a client.
+/// A datagram to a client that can be read by itself. One that begins with [`super::volatile::KIND`] is for the
+/// [`super::volatile::VolatileReader`] of its view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToClientDatagram {
     /// Entities of the cell's view moved.

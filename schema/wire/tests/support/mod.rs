@@ -10,9 +10,9 @@ use annals_ids::{
     TypeId,
 };
 use annals_wire::client::{
-    Call, CallRefusal, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved, Moves,
-    Password, Proof, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram, ToServer, ToServerDatagram,
-    ViewFrame, ViewItem, Welcome,
+    Call, CallRefusal, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
+    Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
+    ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, volatile::Heard,
 };
 
 /// Any frame or datagram, so that one test serves all.
@@ -81,11 +81,7 @@ impl Any {
             "hello_answer" => Any::HelloAnswer(hello_answer(dice)),
             "to_server" => Any::ToServer(to_server(dice)),
             "to_client" => Any::ToClient(to_client(dice)),
-            "to_server_datagram" => Any::ToServerDatagram(ToServerDatagram::Moved(Moved {
-                sequence: number(dice),
-                position: position(dice),
-                direction: direction(dice),
-            })),
+            "to_server_datagram" => Any::ToServerDatagram(to_server_datagram(dice)),
             "to_client_datagram" => Any::ToClientDatagram(ToClientDatagram::Moves(Moves {
                 view: number(dice),
                 tick: Tick(number(dice)),
@@ -242,6 +238,7 @@ fn hello(dice: &mut Dice<'_>) -> Hello {
         } else {
             Proof::Resume(secret(dice))
         },
+        reads: pick(&[Reads::Plain, Reads::Predicted], dice),
     }
 }
 
@@ -255,6 +252,24 @@ fn hello_answer(dice: &mut Dice<'_>) -> HelloAnswer {
         entity: entity(dice),
         type_id: TypeId(small(dice)),
         token: secret(dice),
+        movements: Movements::with_scale(float(dice)).unwrap_or_default(),
+    })
+}
+
+fn to_server_datagram(dice: &mut Dice<'_>) -> ToServerDatagram {
+    if dice().is_multiple_of(2) {
+        return ToServerDatagram::Heard {
+            view: number(dice),
+            heard: Heard {
+                tick: small(dice),
+                before: small(dice),
+            },
+        };
+    }
+    ToServerDatagram::Moved(Moved {
+        sequence: number(dice),
+        position: position(dice),
+        direction: direction(dice),
     })
 }
 

@@ -46,6 +46,7 @@ pub(super) async fn play(
         password: plan.password.clone(),
         schema: plan.schema.clone(),
         seed,
+        reads: plan.reads,
     };
     let mut bot = Bot {
         schema: &plan.schema,

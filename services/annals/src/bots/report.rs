@@ -102,6 +102,8 @@ pub struct BotReport {
     pub heard: u64,
     /// Their bytes.
     pub heard_bytes: u64,
+    /// Those of datagrams: of movements.
+    pub moves_bytes: u64,
     /// How often it looked round, once a second, and how many others it had in view then, all in all.
     pub looks: u64,
     /// See `looks`.
@@ -172,6 +174,7 @@ impl BotReport {
             methods_seen: BTreeSet::new(),
             heard: 0,
             heard_bytes: 0,
+            moves_bytes: 0,
             looks: 0,
             in_view: 0,
             holes: 0,
@@ -223,12 +226,15 @@ impl BotsReport {
         self.bots.iter().map(figure).sum()
     }
 
-    /// Bytes per second that a client was sent, on average over those that played.
+    /// Bytes per second that a client was sent, on average over those that played: all, and those of movements.
     #[must_use]
-    pub fn bytes_per_second(&self) -> f64 {
+    pub fn bytes_per_second(&self) -> (f64, f64) {
         let played: f64 = self.bots.iter().map(|bot| bot.played.as_secs_f64()).sum();
-        let bytes = self.total(|bot| bot.heard_bytes) as f64;
-        if played > 0.0 { bytes / played } else { 0.0 }
+        let rate = |bytes: u64| if played > 0.0 { bytes as f64 / played } else { 0.0 };
+        (
+            rate(self.total(|bot| bot.heard_bytes)),
+            rate(self.total(|bot| bot.moves_bytes)),
+        )
     }
 
     /// How many others a bot had in view, on average.
@@ -330,13 +336,15 @@ impl fmt::Display for BotsReport {
             self.driven().len(),
             total(|bot| bot.moves)
         )?;
+        let (bytes, moves) = self.bytes_per_second();
         writeln!(
             f,
-            "shown: {} changes, {} client calls, {} whole states; {:.0} bytes/s per client; {} views begun anew, {} unreadable",
+            "shown: {} changes, {} client calls, {} whole states; {:.0} bytes/s per client, {:.0} of them of movements; {} views begun anew, {} unreadable",
             total(|bot| bot.changes),
             total(|bot| bot.invocations),
             total(|bot| bot.refreshes),
-            self.bytes_per_second(),
+            bytes,
+            moves,
             total(|bot| bot.holes),
             total(|bot| bot.malformed)
         )?;

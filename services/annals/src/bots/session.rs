@@ -207,6 +207,7 @@ impl<'b, 'p> Session<'b, 'p> {
         let report = &mut self.bot.report;
         report.heard += counters.heard;
         report.heard_bytes += counters.heard_bytes;
+        report.moves_bytes += counters.moves_bytes;
         report.holes += counters.holes;
         report.malformed += counters.malformed;
         report.resent += counters.resent;

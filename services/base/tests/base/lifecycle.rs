@@ -6,7 +6,7 @@ use annals_event::{Body, Call};
 use annals_ids::{EntityId, OwnerId, Part};
 use annals_wire::{
     bus::{Message, ViewMessage},
-    client::{CloseReason, Known, Moved, Stamps, ToServer, ToServerDatagram},
+    client::{CloseReason, Known, Moved, Movements, Reads, Stamps, ToServer, ToServerDatagram, volatile::Heard},
 };
 
 use crate::{
@@ -328,10 +328,61 @@ fn movement_and_stamps_reach_the_witness() {
             entity: avatar,
             view: 3,
             known,
+            movements: Movements::Plain,
         },
     ];
     for view in expected {
         assert!(cell.views.contains(&view), "{view:?} in {:?}", cell.views);
+    }
+}
+
+#[test]
+fn how_movements_are_told_is_agreed_anew_over_each_connection() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (mut player, avatar) = avatar(&mut host, &mut cell);
+    assert_eq!(player.movements, Movements::Plain, "it reads no others");
+    // Observers see 100 m, and 5 m farther who was near.
+    let predicted = Movements::choose(Reads::Predicted, 105.0);
+    for (connection, reads, expected) in [
+        (21, Reads::Predicted, predicted),
+        (22, Reads::Plain, Movements::Plain),
+        (23, Reads::Predicted, predicted),
+    ] {
+        player.reads = reads;
+        player.connect(&mut host, connection);
+        player.listen(&mut host);
+        assert_eq!(player.movements, expected);
+        let stamps = Stamps {
+            source: Part::Cell,
+            view: connection,
+            known: Known::default(),
+        };
+        player.send(&mut host, &ToServer::Stamps(stamps));
+        let (view, heard) = (connection, Heard { tick: 5, before: 1 });
+        let (connection, session) = (player.connection, player.session);
+        let datagram = ToServerDatagram::Heard { view, heard };
+        host.role(BaseInput::Datagram { connection, datagram });
+        host.settle();
+        cell.work(&mut host);
+        let entity = avatar;
+        let stamps = ViewMessage::Stamps {
+            session,
+            entity,
+            view,
+            known: Known::default(),
+            movements: expected,
+        };
+        let heard = ViewMessage::Heard {
+            session,
+            entity,
+            view,
+            heard,
+        };
+        assert!(
+            cell.views.contains(&stamps) && cell.views.contains(&heard),
+            "{:?}",
+            cell.views
+        );
     }
 }
 

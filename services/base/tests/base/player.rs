@@ -8,8 +8,8 @@ use std::{
 use annals_def::{Argument, EntityType, Form, MessageRange, Schema, Value, apply, encode};
 use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, TypeId};
 use annals_wire::client::{
-    Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret, Shown, ShownReader,
-    Stamps, ToClient, ToServer, ViewFrame, ViewItem, protocol_hash, read_properties,
+    Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, Movements, Proof, Reads, Rejection, Secret,
+    Shown, ShownReader, Stamps, ToClient, ToServer, ViewFrame, ViewItem, protocol_hash, read_properties,
 };
 
 use crate::host::{BASE, Host, Out};
@@ -48,6 +48,9 @@ pub(crate) struct Player {
     /// Bytes of its views that tell of properties and methods.
     pub(crate) weighed: usize,
     pub(crate) stamps_wanted: usize,
+    /// Which movements it says it reads, and how it is then told of them.
+    pub(crate) reads: Reads,
+    pub(crate) movements: Movements,
 }
 
 impl Player {
@@ -70,6 +73,8 @@ impl Player {
             frames: 0,
             weighed: 0,
             stamps_wanted: 0,
+            reads: Reads::Plain,
+            movements: Movements::Plain,
         }
     }
 
@@ -95,6 +100,7 @@ impl Player {
             epoch,
             session: self.session,
             proof: self.proof.clone(),
+            reads: self.reads,
         }
     }
 
@@ -199,6 +205,7 @@ impl Player {
                 if self.has.as_ref().is_some_and(|(entity, ..)| *entity != welcome.entity) {
                     self.has = None;
                 }
+                self.movements = welcome.movements;
                 self.proof = Proof::Resume(welcome.token);
             }
             HelloAnswer::Rejected(rejection) => self.entrance = Entrance::Rejected(rejection),

@@ -9,8 +9,9 @@ use annals_def::{EntityType, Schema, Value, apply};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, Tick, TypeId};
 use annals_node::{Member, time::Mono};
 use annals_wire::client::{
-    ClientMember, Known, MAX_KEPT, Shown, ShownReader, ShownWriter, Stamp, ToClient, ToClientDatagram, ViewFrame,
-    ViewItem, read_properties,
+    ClientMember, Known, MAX_KEPT, Movements, Shown, ShownReader, ShownWriter, Stamp, ToClient, ToClientDatagram,
+    ViewFrame, ViewItem, read_properties,
+    volatile::{Heard, KIND, Motion, Placing, Unreadable, VolatileReader},
 };
 
 /// How long a client waits for the first frame of a view before it begins it anew.
@@ -45,6 +46,14 @@ pub(crate) struct Client {
     pub(crate) dropped: usize,
     /// How often it was told that somebody moved.
     pub(crate) moves: BTreeMap<EntityId, usize>,
+    /// Reads movements that are predicted.
+    reader: Option<VolatileReader>,
+    /// The tick of the newest frame.
+    tick: Tick,
+    /// What it was told of movements that are predicted, and when it was so.
+    pub(crate) motions: Vec<(Tick, Motion)>,
+    /// Bytes of datagrams.
+    pub(crate) datagram_bytes: usize,
     /// Counts its movements.
     pub(crate) moved: u64,
     /// In which space its entity is, as it was told.
@@ -83,14 +92,22 @@ impl Client {
             costs: BTreeMap::new(),
             dropped: 0,
             moves: BTreeMap::new(),
+            reader: None,
+            tick: Tick(0),
+            motions: Vec::new(),
+            datagram_bytes: 0,
             moved: 0,
             space: None,
         }
     }
 
-    /// Begins the view anew: what it says it has.
-    pub(crate) fn begin(&mut self, now: Mono) -> Known {
+    /// Begins the view anew, and is told of movements in this way: what it says it has.
+    pub(crate) fn begin(&mut self, now: Mono, movements: Movements) -> Known {
         self.view += 1;
+        self.reader = match movements {
+            Movements::Plain => None,
+            Movements::Predicted(packing) => Some(VolatileReader::new(self.view, packing)),
+        };
         (self.sequence, self.begun) = (0, now);
         let stamp = |entity: EntityId, seen: &Seen| Stamp {
             entity,
@@ -130,7 +147,7 @@ impl Client {
             self.sequence = u64::MAX;
             return true;
         }
-        self.sequence = frame.sequence;
+        (self.sequence, self.tick) = (frame.sequence, frame.tick);
         for item in frame.items {
             self.items.push(item.clone());
             self.item(frame.tick, item);
@@ -256,10 +273,45 @@ impl Client {
         self.largest = self.largest.max(bytes.len());
     }
 
-    /// Takes a datagram.
-    pub(crate) fn datagram(&mut self, bytes: &[u8]) {
+    /// Takes a datagram, and says what it has read.
+    pub(crate) fn datagram(&mut self, bytes: &[u8]) -> Option<Heard> {
         self.weigh(bytes);
+        self.datagram_bytes += bytes.len();
         assert!(bytes.len() <= annals_wire::client::MAX_DATAGRAM);
+        if bytes[0] == KIND {
+            return self.predicted(bytes);
+        }
+        self.plain(bytes);
+        None
+    }
+
+    fn predicted(&mut self, bytes: &[u8]) -> Option<Heard> {
+        if self.sequence == 0 || self.sequence == u64::MAX {
+            return None;
+        }
+        // It says it reads them, or it would not be told so.
+        let reader = self.reader.as_mut()?;
+        let update = match reader.read(bytes, self.tick) {
+            Ok(update) => update,
+            Err(Unreadable::Malformed(error)) => panic!("client {}: {error}", self.session),
+            Err(Unreadable::OtherView | Unreadable::Late) => return None,
+        };
+        for motion in update.motions {
+            self.motions.push((update.tick, motion));
+            *self.moves.entry(motion.entity).or_default() += 1;
+            let (Placing::Full(position) | Placing::Exact(position)) = motion.placing else {
+                continue;
+            };
+            if let Some(seen) = self.known.get_mut(&motion.entity)
+                && seen.tick < update.tick
+            {
+                (seen.position, seen.tick) = (position, update.tick);
+            }
+        }
+        self.reader.as_ref()?.heard()
+    }
+
+    fn plain(&mut self, bytes: &[u8]) {
         let ToClientDatagram::Moves(moves) = ToClientDatagram::read(bytes).expect("datagrams have their encoding");
         if moves.view != self.view {
             return;

@@ -7,7 +7,7 @@ use annals_node::{Caller, ClientNews, ConnectionId, Desk, Output, Request, Role,
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, Message, ViewMessage},
-    client::{Known, ToClient},
+    client::{Known, Movements, ToClient, volatile::Heard},
 };
 
 /// What it is told.
@@ -36,6 +36,14 @@ pub(crate) enum HomeInput {
         entity: EntityId,
         view: u64,
         known: Known,
+        movements: Movements,
+    },
+    /// From a client.
+    Heard {
+        session: SessionId,
+        entity: EntityId,
+        view: u64,
+        heard: Heard,
     },
     /// From a client.
     Moved {
@@ -134,7 +142,7 @@ impl Home {
 
     fn pass_on(desk: &mut Desk, entity: EntityId, message: ViewMessage) {
         let Some(to) = Self::cell(desk, entity) else { return };
-        if matches!(message, ViewMessage::Moved { .. }) {
+        if matches!(message, ViewMessage::Moved { .. } | ViewMessage::Heard { .. }) {
             desk.tell_volatile(entity, to, Message::View(message));
         } else {
             desk.tell(to, Message::View(message));
@@ -175,14 +183,30 @@ impl Role for Home {
                 entity,
                 view,
                 known,
+                movements,
             } => {
                 let stamps = ViewMessage::Stamps {
                     session,
                     entity,
                     view,
                     known,
+                    movements,
                 };
                 Self::pass_on(desk, entity, stamps);
+            }
+            HomeInput::Heard {
+                session,
+                entity,
+                view,
+                heard,
+            } => {
+                let said = ViewMessage::Heard {
+                    session,
+                    entity,
+                    view,
+                    heard,
+                };
+                Self::pass_on(desk, entity, said);
             }
             HomeInput::Moved {
                 session,

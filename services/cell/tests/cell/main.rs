@@ -16,6 +16,7 @@ mod ghosts;
 mod handover;
 mod home;
 mod interleavings;
+mod movements;
 mod oracle;
 mod outage;
 mod physics;

@@ -3,7 +3,7 @@
 use annals_def::{Path, Value};
 use annals_ids::{EntityId, SessionId};
 use annals_node::Context;
-use annals_wire::client::{Known, Shown, Stamp, ViewItem};
+use annals_wire::client::{Known, Movements, Shown, Stamp, ViewItem};
 
 use crate::{
     game::{ACT, ALTER, AVATAR, CHATTER, ERRAND, Errand, STATUE, detailed_schema},
@@ -383,6 +383,7 @@ fn stamps_of_somebody_else_or_of_an_earlier_view_begin_nothing() {
                 seen: vec![Stamp::new(EntityId(999), annals_ids::HistoryNumber(3))],
                 kept: Vec::new(),
             },
+            movements: world.movements,
         });
         world.run(500);
     }
@@ -392,18 +393,29 @@ fn stamps_of_somebody_else_or_of_an_earlier_view_begin_nothing() {
     check(&world);
 }
 
+/// 20,000 bit/s leave 222 bytes of a tick for anything but headers.
 #[test]
 fn a_client_is_shown_no_more_than_its_line_carries_the_nearest_first_and_in_the_end_all() {
-    const BITS: u32 = 20_000;
-    // What 20,000 bit/s leave of a tick for anything but headers.
-    const BYTES: usize = 222;
+    fill_lines(Movements::Plain, 20_000, 222);
+}
+
+/// 4,800 bit/s leave 32 bytes, which is too little for the movements of 60 even in few bytes.
+#[test]
+fn the_same_holds_where_movements_take_few_bytes() {
+    let predicted = World::new(1).movements;
+    fill_lines(predicted, 4_800, 32);
+}
+
+/// Sixty move about and change before a client whose line carries so much.
+fn fill_lines(movements: Movements, bits: u32, per_tick: usize) {
     let mut world = World::new(46);
-    world.limit(BITS);
+    world.movements = movements;
+    world.limit(bits);
     world.spawn(AVATAR, -20.0, Some(1));
     let others: Vec<EntityId> = (0..60u8)
         .map(|at| world.spawn(AVATAR, -20.0 + 0.6 * f32::from(at), Some(u64::from(at) + 2)))
         .collect();
-    world.run(6_000);
+    world.run(30_000);
     world.clients.values_mut().for_each(|client| client.moves.clear());
     let before = world.client(1).bytes;
     let ticks = 150;
@@ -420,11 +432,11 @@ fn a_client_is_shown_no_more_than_its_line_carries_the_nearest_first_and_in_the_
     let client = world.client(1);
     let shown = client.bytes - before;
     assert!(
-        shown <= (ticks + 3) * BYTES + client.largest,
+        shown <= (ticks + 3) * per_tick + client.largest,
         "{shown} bytes in {ticks} ticks"
     );
     assert!(
-        shown > ticks * BYTES * 9 / 10,
+        shown > ticks * per_tick * 9 / 10,
         "{shown} bytes in {ticks} ticks: there was more to show"
     );
     let told = |at: std::ops::Range<usize>| -> usize { others[at].iter().map(|other| client.moves[other]).sum() };
@@ -435,7 +447,7 @@ fn a_client_is_shown_no_more_than_its_line_carries_the_nearest_first_and_in_the_
         "somebody is starved"
     );
     world.set_lively(false);
-    world.run(15_000);
+    world.run(60_000);
     check(&world);
 }
 

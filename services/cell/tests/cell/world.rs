@@ -17,6 +17,7 @@ use annals_node::{
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{Envelope, Message, ViewMessage},
+    client::{Movements, Reads},
 };
 
 use crate::{
@@ -81,6 +82,14 @@ pub(crate) struct World {
     pub(crate) downstream: Option<NonZeroU32>,
     /// This owner hears what it is told, and does not notice that time passes.
     pub(crate) drowsy: Option<OwnerId>,
+    /// How clients are told of movements that begin a view from now on.
+    pub(crate) movements: Movements,
+    /// Whether clients never say what they have read of movements.
+    pub(crate) silent: bool,
+    /// How many datagrams of 100 overtake the one before.
+    pub(crate) overtaking: u64,
+    /// A datagram that is overtaken.
+    overtaken: BTreeMap<SessionId, Vec<u8>>,
 }
 
 impl World {
@@ -112,6 +121,10 @@ impl World {
             cut_off: None,
             downstream: None,
             drowsy: None,
+            movements: Movements::choose(Reads::Predicted, RADIUS + HYSTERESIS),
+            silent: false,
+            overtaking: 0,
+            overtaken: BTreeMap::new(),
         };
         for id in [WEST, MIDDLE, EAST] {
             world.start(id);
@@ -258,13 +271,35 @@ impl World {
                     }
                 }
                 Output::Datagram { connection, bytes } => {
-                    let lost = self.roll(100) < self.faults.lost;
-                    if let Some(client) = self.clients.get_mut(&SessionId(connection.0)).filter(|_| !lost) {
-                        client.datagram(&bytes);
+                    if self.roll(100) >= self.faults.lost {
+                        self.datagram(SessionId(connection.0), bytes);
                     }
                 }
                 Output::WantIds => {}
                 other => panic!("nobody asked for {other:?}"),
+            }
+        }
+    }
+
+    /// A datagram comes to a client, or waits for the next one to overtake it. The client says what it has read.
+    fn datagram(&mut self, session: SessionId, bytes: Vec<u8>) {
+        if self.overtaking > 0 && self.roll(100) < self.overtaking && !self.overtaken.contains_key(&session) {
+            self.overtaken.insert(session, bytes);
+            return;
+        }
+        let before = self.overtaken.remove(&session);
+        for bytes in std::iter::once(bytes).chain(before) {
+            let Some(client) = self.clients.get_mut(&session) else {
+                return;
+            };
+            let (entity, view) = (client.entity, client.view);
+            if let Some(heard) = client.datagram(&bytes).filter(|_| !self.silent) {
+                self.tell_home(HomeInput::Heard {
+                    session,
+                    entity,
+                    view,
+                    heard,
+                });
             }
         }
     }
@@ -299,13 +334,15 @@ impl World {
         let Some(client) = self.clients.get_mut(&session) else {
             return;
         };
-        let (entity, known) = (client.entity, client.begin(now));
+        let movements = self.movements;
+        let (entity, known) = (client.entity, client.begin(now, movements));
         let view = client.view;
         self.tell_home(HomeInput::Stamps {
             session,
             entity,
             view,
             known,
+            movements,
         });
     }
 
@@ -359,6 +396,11 @@ impl World {
 
     /// A client walks to where `x` is.
     pub(crate) fn walk(&mut self, session: u64, x: f32, z: f32) {
+        self.look(session, place(x, z));
+    }
+
+    /// A client goes somewhere and looks somewhere.
+    pub(crate) fn look(&mut self, session: u64, place: Place) {
         let session = SessionId(session);
         let client = self.clients.get_mut(&session).expect("there is such a client");
         client.moved += 1;
@@ -367,7 +409,7 @@ impl World {
             session,
             entity,
             sequence,
-            place: place(x, z),
+            place,
         });
     }
 

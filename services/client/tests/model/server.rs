@@ -10,8 +10,8 @@ use annals_client::{Attempt, Input};
 use annals_def::Dice;
 use annals_ids::{CallNumber, EntityId, Epoch, OwnerId, Part, SessionId, Tick, TypeId};
 use annals_wire::client::{
-    Call, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Proof, Rejection, Secret,
-    Stamps, Ticket, ToClient, ToServer, ViewFrame, ViewItem, Welcome,
+    Call, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Movements, Proof,
+    Rejection, Secret, Stamps, Ticket, ToClient, ToServer, ViewFrame, ViewItem, Welcome,
 };
 
 use crate::world::{OWN, World};
@@ -296,6 +296,7 @@ impl Server {
             entity,
             type_id,
             token,
+            movements: Movements::Plain,
         })
     }
 

@@ -7,7 +7,7 @@ use annals_event::put_number;
 use annals_host::edge::EdgeCommand;
 use annals_ids::{CallNumber, Hash, Part, SessionId};
 use annals_wire::client::{
-    Call, CloseReason, Hello, LOGIN_ALPN, MAX_UPSTREAM_FRAME, PLAY_ALPN, Proof, Secret, ToServer, protocol_hash,
+    Call, CloseReason, Hello, LOGIN_ALPN, MAX_UPSTREAM_FRAME, PLAY_ALPN, Proof, Reads, Secret, ToServer, protocol_hash,
     put_frame,
 };
 
@@ -30,6 +30,7 @@ fn hello() -> Vec<u8> {
         epoch: annals_ids::Epoch(1),
         session: SESSION,
         proof: Proof::Ticket(Secret([1; 32])),
+        reads: Reads::Plain,
     };
     let mut body = Vec::new();
     hello.write(&mut body);
@@ -281,6 +282,7 @@ async fn a_stranger_is_rejected() {
         epoch: annals_ids::Epoch(1),
         session: SessionId(1),
         proof: Proof::Resume(Secret([9; 32])),
+        reads: Reads::Predicted,
     };
     let mut body = Vec::new();
     hello.write(&mut body);

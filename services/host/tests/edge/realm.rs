@@ -15,8 +15,8 @@ use annals_ids::{
 use annals_node::ConnectionId;
 use annals_wire::client::{
     Call, ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
-    Moves, Proof, Rejection, Secret, ShownWriter, Stamps, Ticket, ToClient, ToServer, ToServerDatagram, ViewFrame,
-    ViewItem, Welcome,
+    Movements, Moves, Proof, Rejection, Secret, ShownWriter, Stamps, Ticket, ToClient, ToServer, ToServerDatagram,
+    ViewFrame, ViewItem, Welcome,
 };
 use tokio::sync::mpsc;
 
@@ -248,6 +248,7 @@ async fn serve_sessions(
             Arrival::Hello(hello) => world.greet(&edge, connection, epoch, &hello),
             Arrival::Frame(frame) => world.take(frame),
             Arrival::Datagram(ToServerDatagram::Moved(moved)) => world.follow(moved),
+            Arrival::Datagram(ToServerDatagram::Heard { .. }) => panic!("nothing is told that it could have heard"),
             Arrival::Closed(reason) => {
                 world.closed.push(reason);
                 if world
@@ -279,6 +280,7 @@ impl World {
                 entity,
                 type_id,
                 token,
+                movements: Movements::Plain,
             })
         };
         let mut body = Vec::new();

@@ -17,7 +17,7 @@ use annals_node::{
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message, ViewMessage},
-    client::{Known, ToClientDatagram},
+    client::{Known, Movements, ToClientDatagram},
 };
 
 /// How long a tick period is.
@@ -241,6 +241,7 @@ impl Crowd {
                 entity,
                 view: 1,
                 known: Known::default(),
+                movements: Movements::Plain,
             });
         }
     }

@@ -138,6 +138,7 @@ impl Age {
             resting: seen_resting,
             seed: setting.seed,
             files: files.clone(),
+            reads: annals::bots::Reads::Predicted,
         };
         let (told, progress) = watch::channel(Progress::default());
         let playing = tokio::spawn(bots::run(bots, told));

@@ -114,6 +114,7 @@ async fn goes_on(folder: &Path, name: &str, schema: &Arc<Schema>) {
             resting: watch::channel(false).1,
             seed: 1,
             files: files.clone(),
+            reads: annals::bots::Reads::Predicted,
         },
         told,
     ));

@@ -16,7 +16,7 @@ use annals_ids::{CallNumber, EntityId, OwnerKind, Part};
 use annals_wire::{
     client::{
         Call, CallRefusal, CloseReason, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal, LoginRequest,
-        MAX_UPSTREAM_FRAME, PLAY_ALPN, Password, Proof, ToClient, ToServer, protocol_hash,
+        MAX_UPSTREAM_FRAME, PLAY_ALPN, Password, Proof, Reads, ToClient, ToServer, protocol_hash,
     },
     control::{DirectorAsk, DirectorRequest, Locate, Place},
 };
@@ -450,6 +450,7 @@ async fn play(realm: &Played, name: &str) -> (Stranger, EntityId) {
         epoch: ticket.base.epoch,
         session: ticket.session,
         proof: Proof::Ticket(ticket.secret),
+        reads: Reads::Plain,
     };
     hello.write(&mut body);
     let mut stranger = Stranger::sending(ticket.base.address, &realm.data(), PLAY_ALPN, &framed(&body)).await;

@@ -71,6 +71,7 @@ async fn who_comes_before_there_is_a_world_waits_and_then_gets_into_it() {
             password: "the password".to_owned(),
             schema: compile(&repository().join("defs")).expect("the sample compiles"),
             seed: 7,
+            reads: annals_client::Reads::Predicted,
         },
     );
     let early = tokio::time::timeout(WAITS, client.next()).await;

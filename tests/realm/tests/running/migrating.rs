@@ -191,6 +191,7 @@ async fn log_in(realm: &Realm, schema: &Arc<Schema>, name: &str) {
             password: "the password".to_owned(),
             schema: Arc::clone(schema),
             seed: 7,
+            reads: annals_client::Reads::Predicted,
         },
     );
     until_event(&mut client, name, |event| matches!(event, Event::Connected { .. })).await;

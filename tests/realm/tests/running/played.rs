@@ -188,6 +188,7 @@ impl Played {
             resting: watch::channel(false).1,
             seed: 1,
             files,
+            reads: annals::bots::Reads::Predicted,
         };
         let (told, progress) = watch::channel(Progress::default());
         let playing = tokio::spawn(bots::run(plan, told));
@@ -336,6 +337,7 @@ impl Played {
                 password: password.to_owned(),
                 schema: Arc::clone(&self.schema),
                 seed: 7,
+                reads: annals_client::Reads::Predicted,
             },
         )
     }

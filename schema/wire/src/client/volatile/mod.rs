@@ -18,7 +18,7 @@ use annals_ids::{EntityId, Position};
 
 pub use packed::{PACKED_ALIASES, Packing, Reference};
 pub use reader::{Heard, Unreadable, VolatileReader, VolatileUpdate};
-pub use writer::{Sent, VolatileWriter};
+pub use writer::{KIND, MAX_SLOTS, Sent, VolatileWriter};
 
 /// What an observer is told of an entity's movement.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -80,6 +80,9 @@ pub struct Packing {
     scale: f32,
 }
 
+/// A scale equals itself: it is a number.
+impl Eq for Packing {}
+
 impl Packing {
     /// Fits observers that see so far, metres.
     ///
@@ -87,7 +90,13 @@ impl Packing {
     /// When that is no positive number.
     #[must_use]
     pub fn for_radius(radius: f32) -> Self {
-        Self::with_scale(radius / GROUND.limit().floor())
+        Self::fitting(radius).unwrap_or_else(|| panic!("a radius of {radius}"))
+    }
+
+    /// Fits observers that see so far, metres, if that is a positive number.
+    #[must_use]
+    pub fn fitting(radius: f32) -> Option<Self> {
+        Self::scaled(radius / GROUND.limit().floor())
     }
 
     /// With this many metres for a unit of the small floats.
@@ -96,8 +105,13 @@ impl Packing {
     /// When that is no positive number.
     #[must_use]
     pub fn with_scale(scale: f32) -> Self {
-        assert!(scale.is_normal() && scale > 0.0, "a scale of {scale}");
-        Self { scale }
+        Self::scaled(scale).unwrap_or_else(|| panic!("a scale of {scale}"))
+    }
+
+    /// With this many metres for a unit of the small floats, if that is a positive number.
+    #[must_use]
+    pub fn scaled(scale: f32) -> Option<Self> {
+        (scale.is_normal() && scale > 0.0).then_some(Self { scale })
     }
 
     /// Metres for a unit of the small floats.

@@ -17,7 +17,7 @@ use crate::client::MAX_DATAGRAM;
 
 /// Entities that a client is told of under a short number at a time. One more takes the number of the one of which nothing
 /// was told for longest.
-pub(super) const MAX_SLOTS: usize = 1_024;
+pub const MAX_SLOTS: usize = 1_024;
 
 /// What was told of an entity and not heard of is kept so often. What the client had before is then taken to be forgotten,
 /// and so it may forget what is older.
@@ -30,7 +30,7 @@ pub(super) const HEARD_BITS: u64 = 16;
 const SENT_KEPT: usize = 128;
 
 /// The first byte of such a datagram.
-pub(super) const KIND: u8 = 2;
+pub const KIND: u8 = 2;
 
 /// Tells a client where entities are.
 ///

@@ -1,0 +1,255 @@
+//! Movements that a client can predict are told in few bytes, and no less exactly.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use annals_def::{Reach, Schema, Volatile};
+use annals_ids::{EntityId, Position, SessionId, Tick};
+use annals_node::Role as _;
+use annals_wire::client::{
+    Movements,
+    volatile::{Facing, Heard, Motion, Packing, Placing},
+};
+
+use crate::{
+    game::{AVATAR, schema},
+    home::HomeInput,
+    oracle::check_view,
+    world::{CALM, ROUGH, WEST, World, place},
+};
+
+/// Where everybody was at each tick: at the end of it and a millisecond before, as a cell looks somewhere between.
+type Trail = BTreeMap<(Tick, EntityId), [Position; 2]>;
+
+fn packing(world: &World) -> Packing {
+    match world.movements {
+        Movements::Predicted(packing) => packing,
+        Movements::Plain => panic!("movements are plain"),
+    }
+}
+
+fn positions(world: &World) -> BTreeMap<EntityId, Position> {
+    let places = world.desk(WEST).places();
+    places.map(|(entity, place)| (entity, place.position)).collect()
+}
+
+/// Lets time pass and notes where everybody on the western cell is at each tick.
+fn follow(world: &mut World, milliseconds: u64, trail: &mut Trail) {
+    for _ in 0..milliseconds {
+        let (tick, before) = (world.role(WEST).ticks(), positions(world));
+        world.run(1);
+        let now = world.role(WEST).ticks();
+        if now > tick {
+            for (entity, position) in positions(world) {
+                let before = before.get(&entity).copied().unwrap_or(position);
+                trail.insert((now, entity), [before, position]);
+            }
+        }
+    }
+}
+
+/// Half a step of the packing so far away, and what is lost in turning numbers into floats.
+fn bound(packing: Packing, away: f32) -> f32 {
+    let exponent = (away.abs() / packing.scale() + 2.0).log2().floor() - 1.0;
+    packing.scale() * exponent.exp2() / 256.0 + 1e-4
+}
+
+/// Every movement that a client was told was so at that tick, within the bound of the packing.
+fn check_told(world: &World, session: u64, trail: &Trail) -> usize {
+    let client = world.client(session);
+    for (tick, motion) in &client.motions {
+        let (Placing::Full(found) | Placing::Exact(found)) = motion.placing else {
+            panic!("{motion:?} at {tick:?}");
+        };
+        let (Some(meant), Some(own)) = (trail.get(&(*tick, motion.entity)), trail.get(&(*tick, client.entity))) else {
+            panic!("{} was nowhere at {tick:?}", motion.entity);
+        };
+        let near = |axis: fn(&Position) -> f32| {
+            meant.iter().any(|meant| {
+                let away = own.iter().map(|own| (axis(meant) - axis(own).round()).abs());
+                (axis(meant) - axis(&found)).abs() <= bound(packing(world), away.fold(0.0, f32::max))
+            })
+        };
+        assert!(
+            near(|at| at.x) && near(|at| at.z),
+            "{} at {tick:?}: {found:?}, not {meant:?}",
+            motion.entity
+        );
+    }
+    client.motions.len()
+}
+
+/// Avatars that walk to and fro in the west, each by itself; who walks on, and where to, is rolled.
+fn walk_about(world: &mut World, count: u64, rounds: u32, mut each: impl FnMut(&mut World)) {
+    let mut stand: Vec<(f32, f32)> = (0..count).map(|at| (-20.0 - at as f32, 0.0)).collect();
+    let mut step = vec![(0.0, 0.0); stand.len()];
+    for _ in 0..rounds {
+        for (session, (at, step)) in (1..).zip(stand.iter_mut().zip(&mut step)) {
+            if world.roll(8) == 0 {
+                let mut stride = || world.roll(13) as f32 / 10.0 - 0.6;
+                *step = (stride(), stride());
+            }
+            *at = ((at.0 + step.0).clamp(-55.0, -2.0), (at.1 + step.1).clamp(-20.0, 20.0));
+            world.walk(session, at.0, at.1);
+        }
+        each(world);
+    }
+}
+
+fn crowd(world: &mut World, count: u64) {
+    for session in 1..=count {
+        world.spawn(AVATAR, -20.0 - session as f32, Some(session));
+    }
+    world.run(500);
+}
+
+#[test]
+fn what_a_client_reads_is_what_the_cell_had_whatever_is_lost_or_comes_late() {
+    for seed in 200..204 {
+        let mut world = World::new(seed);
+        let mut trail = Trail::new();
+        follow(&mut world, 1, &mut trail);
+        for session in 1..=6 {
+            world.spawn(AVATAR, -20.0 - session as f32, Some(session));
+        }
+        follow(&mut world, 500, &mut trail);
+        (world.faults, world.overtaking) = (ROUGH, 10);
+        walk_about(&mut world, 6, 120, |world| follow(world, 100, &mut trail));
+        (world.faults, world.overtaking) = (CALM, 0);
+        follow(&mut world, 8_000, &mut trail);
+        for session in 1..=6 {
+            let told = check_told(&world, session, &trail);
+            assert!(told > 200, "seed {seed}: client {session} was told {told} movements");
+            check_view(&world, world.client(session));
+        }
+    }
+}
+
+/// Bytes of datagrams to the first of 20 clients who walk about for ten seconds.
+fn bytes(movements: Movements, change: impl FnOnce(&mut World)) -> usize {
+    let mut world = World::new(210);
+    world.movements = movements;
+    change(&mut world);
+    crowd(&mut world, 20);
+    let before = world.client(1).datagram_bytes;
+    walk_about(&mut world, 20, 100, |world| world.run(100));
+    let client = world.client(1);
+    assert!(client.moves.values().sum::<usize>() > 1_000);
+    client.datagram_bytes - before
+}
+
+#[test]
+fn a_client_that_reads_predictions_is_told_in_a_fraction_of_the_bytes() {
+    let predicted = World::new(1).movements;
+    let (plain, ours) = (bytes(Movements::Plain, |_| ()), bytes(predicted, |_| ()));
+    println!("{plain} bytes plain, {ours} predicted");
+    assert!(ours * 5 < plain, "{ours} bytes instead of {plain}");
+    // One that never says what it has read is told more, but not wrongly.
+    let silent = bytes(predicted, |world| world.silent = true);
+    assert!(
+        silent > 2 * ours && silent * 2 < plain,
+        "{silent} bytes where {ours} would do"
+    );
+}
+
+#[test]
+fn what_nobody_can_have_heard_changes_nothing() {
+    let mut world = World::new(211);
+    crowd(&mut world, 3);
+    walk_about(&mut world, 3, 20, |world| {
+        world.run(100);
+        let (entity, view) = (world.client(1).entity, world.client(1).view);
+        let other = world.client(2).entity;
+        for (session, entity, view) in [
+            (1, entity, view),
+            (1, entity, view + 1),
+            (1, other, view),
+            (9, entity, view),
+        ] {
+            let (tick, before) = (world.roll(1 << 16) as u16, world.roll(1 << 16) as u16);
+            world.tell_home(HomeInput::Heard {
+                session: SessionId(session),
+                entity,
+                view,
+                heard: Heard { tick, before },
+            });
+        }
+    });
+    world.run(4_000);
+    for session in 1..=3 {
+        check_view(&world, world.client(session));
+        assert!(world.client(session).moves.values().sum::<usize>() > 20);
+    }
+}
+
+/// The game's definitions, with movements of avatars told in this way.
+fn told_like(volatile: Volatile) -> Arc<Schema> {
+    let mut types = schema().types().to_vec();
+    types[usize::from(AVATAR.0)].volatile = volatile;
+    Arc::new(Schema::new(types, Vec::new(), Vec::new()))
+}
+
+#[test]
+fn only_what_is_due_at_a_distance_is_told() {
+    let volatile = Volatile {
+        position: Reach::Within(20.0),
+        yaw: Reach::Always,
+        pitch: Reach::Within(10.0),
+        ..Volatile::default()
+    };
+    let mut world = World::of(212, told_like(volatile));
+    let sees = world.spawn(AVATAR, -50.0, Some(1));
+    for (session, x) in [(2, -45.0), (3, -35.0), (4, -20.0)] {
+        world.spawn(AVATAR, x, Some(session));
+    }
+    world.run(500);
+    for step in 0..20u8 {
+        for (session, x) in [(2, -45.0), (3, -35.0), (4, -20.0)] {
+            let step = f32::from(step) / 20.0;
+            let mut to = place(x + step, 0.0);
+            (to.direction.yaw, to.direction.pitch, to.direction.roll) = (step, step / 2.0, 0.3);
+            world.look(session, to);
+        }
+        world.run(100);
+    }
+    let told = |session: u64| -> Vec<Motion> {
+        let entity = world.client(session).entity;
+        let motions = world.client(1).motions.iter().map(|(_, motion)| *motion);
+        motions.filter(|motion| motion.entity == entity).collect()
+    };
+    assert_ne!(sees, world.client(2).entity);
+    let near = |motion: &Motion| {
+        matches!(
+            (motion.placing, motion.facing),
+            (Placing::Full(_), Facing::YawPitch(..))
+        )
+    };
+    let farther = |motion: &Motion| matches!((motion.placing, motion.facing), (Placing::Full(_), Facing::Yaw(_)));
+    let far = |motion: &Motion| matches!((motion.placing, motion.facing), (Placing::Unsaid, Facing::Yaw(_)));
+    for (session, is_so) in [(2, &near as &dyn Fn(&Motion) -> bool), (3, &farther), (4, &far)] {
+        let told = told(session);
+        assert!(told.len() > 5 && told.iter().all(is_so), "{session}: {told:?}");
+    }
+    // What is not told at that distance stays as it was.
+    let stands = world.client(1).known[&world.client(4).entity].position;
+    assert_eq!((stands.x, stands.z), (-20.0, 0.0));
+}
+
+#[test]
+fn where_nothing_is_due_nothing_is_told() {
+    let volatile = Volatile {
+        position: Reach::Within(20.0),
+        ..Volatile::default()
+    };
+    let mut world = World::of(213, told_like(volatile));
+    world.spawn(AVATAR, -50.0, Some(1));
+    world.spawn(AVATAR, -20.0, Some(2));
+    world.run(500);
+    for step in 0..20u8 {
+        world.walk(2, -20.0 + f32::from(step) / 20.0, 0.0);
+        world.run(100);
+    }
+    assert!(world.client(1).motions.is_empty());
+    world.walk(2, -35.0, 0.0);
+    world.run(500);
+    assert!(!world.client(1).motions.is_empty());
+}
