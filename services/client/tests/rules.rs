@@ -12,7 +12,7 @@ use annals_ids::{
 };
 use annals_wire::client::{
     Call, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_STAMPS, Move,
-    Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamps, Ticket, ToClient, ToServer, ToServerDatagram,
+    Movements, Moves, Password, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToServer, ToServerDatagram,
     ViewFrame, ViewItem, Welcome,
 };
 
