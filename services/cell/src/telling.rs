@@ -150,6 +150,9 @@ impl Predicted {
         if let Some(datagram) = &sent.datagram {
             let each = (datagram.len().saturating_sub(HEAD) * 16).div_ceil(sent.told);
             self.each = (3 * self.each + each).div_ceil(4).max(1);
+        } else if !moves.is_empty() {
+            // Not even one fits. It is waited for until there is room for what one takes.
+            self.each = (2 * self.each).min(16 * MAX_DATAGRAM);
         }
         (sent.datagram.into_iter().collect(), sent.told)
     }

@@ -152,22 +152,50 @@ fn a_client_that_reads_predictions_is_told_in_a_fraction_of_the_bytes() {
 }
 
 #[test]
-fn what_nobody_can_have_heard_changes_nothing() {
+fn only_the_client_itself_says_what_it_has_read_and_only_of_its_view() {
     let mut world = World::new(211);
-    crowd(&mut world, 3);
-    walk_about(&mut world, 3, 20, |world| {
+    crowd(&mut world, 4);
+    walk_about(&mut world, 4, 20, |world| world.run(100));
+    // Nothing reaches the second client, and others say that everything did.
+    world.deaf = Some(SessionId(2));
+    walk_about(&mut world, 4, 20, |world| {
         world.run(100);
-        let (entity, view) = (world.client(1).entity, world.client(1).view);
-        let other = world.client(2).entity;
-        for (session, entity, view) in [
-            (1, entity, view),
-            (1, entity, view + 1),
-            (1, other, view),
-            (9, entity, view),
-        ] {
-            let (tick, before) = (world.roll(1 << 16) as u16, world.roll(1 << 16) as u16);
+        let (entity, view) = (world.client(2).entity, world.client(2).view);
+        for (session, view) in [(1, view), (9, view), (2, view - 1), (2, view + 1)] {
             world.tell_home(HomeInput::Heard {
                 session: SessionId(session),
+                entity,
+                view,
+                heard: Heard {
+                    tick: world.role(WEST).ticks().0 as u16,
+                    before: u16::MAX,
+                },
+            });
+        }
+    });
+    world.deaf = None;
+    let before = world.client(2).motions.len();
+    walk_about(&mut world, 4, 10, |world| world.run(100));
+    let told = world.client(2).motions.len() - before;
+    assert!(told > 20, "it could read {told} movements");
+    world.run(4_000);
+    for session in 1..=4 {
+        check_view(&world, world.client(session));
+    }
+}
+
+#[test]
+fn a_client_that_says_anything_is_told_of_something_and_others_are_told_right() {
+    let mut world = World::new(215);
+    crowd(&mut world, 3);
+    walk_about(&mut world, 3, 50, |world| {
+        world.run(100);
+        for _ in 0..5 {
+            let near = world.role(WEST).ticks().0 as u16;
+            let (tick, before) = (near.wrapping_sub(world.roll(200) as u16), world.roll(1 << 16) as u16);
+            let (entity, view) = (world.client(1).entity, world.client(1).view);
+            world.tell_home(HomeInput::Heard {
+                session: SessionId(1),
                 entity,
                 view,
                 heard: Heard { tick, before },
@@ -232,6 +260,18 @@ fn only_what_is_due_at_a_distance_is_told() {
     // What is not told at that distance stays as it was.
     let stands = world.client(1).known[&world.client(4).entity].position;
     assert_eq!((stands.x, stands.z), (-20.0, 0.0));
+}
+
+#[test]
+fn a_line_that_carries_next_to_nothing_carries_a_movement_now_and_then() {
+    let mut world = World::new(214);
+    world.limit(300);
+    crowd(&mut world, 3);
+    world.run(60_000);
+    let before = world.client(1).moves.values().sum::<usize>();
+    walk_about(&mut world, 3, 300, |world| world.run(100));
+    let told = world.client(1).moves.values().sum::<usize>() - before;
+    assert!((5..100).contains(&told), "{told} movements in half a minute");
 }
 
 #[test]

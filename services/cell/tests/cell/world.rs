@@ -84,6 +84,8 @@ pub(crate) struct World {
     pub(crate) drowsy: Option<OwnerId>,
     /// How clients are told of movements that begin a view from now on.
     pub(crate) movements: Movements,
+    /// No datagram reaches this client.
+    pub(crate) deaf: Option<SessionId>,
     /// Whether clients never say what they have read of movements.
     pub(crate) silent: bool,
     /// How many datagrams of 100 overtake the one before.
@@ -122,6 +124,7 @@ impl World {
             downstream: None,
             drowsy: None,
             movements: Movements::choose(Reads::Predicted, RADIUS + HYSTERESIS),
+            deaf: None,
             silent: false,
             overtaking: 0,
             overtaken: BTreeMap::new(),
@@ -271,8 +274,9 @@ impl World {
                     }
                 }
                 Output::Datagram { connection, bytes } => {
-                    if self.roll(100) >= self.faults.lost {
-                        self.datagram(SessionId(connection.0), bytes);
+                    let session = SessionId(connection.0);
+                    if self.roll(100) >= self.faults.lost && self.deaf != Some(session) {
+                        self.datagram(session, bytes);
                     }
                 }
                 Output::WantIds => {}

@@ -122,6 +122,7 @@ impl Realm {
             password: PASSWORD.to_owned(),
             schema: schema(),
             seed: 1,
+            reads: annals_client::Reads::Predicted,
         }
     }
 
