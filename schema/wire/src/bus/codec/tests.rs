@@ -1,0 +1,248 @@
+//! Every envelope comes back as it was, and what is none is refused.
+
+use annals_def::{Change, Located, Path, Value};
+use annals_event::{Body, Cause, Subject};
+use annals_ids::{MemberId, Part, Position, SpaceId};
+
+use super::*;
+use crate::client::Stamp;
+
+const ENTITY: EntityId = EntityId(u64::MAX);
+const SESSION: SessionId = SessionId(4);
+
+fn known(upto: HistoryNumber) -> Known {
+    Known {
+        seen: vec![Stamp::new(ENTITY, upto)],
+        kept: vec![Stamp {
+            entity: EntityId(1),
+            upto: HistoryNumber(9),
+            finer: vec![HistoryNumber(0), upto],
+        }],
+    }
+}
+
+fn every_message() -> Vec<Message> {
+    let ghosts = every_ghost_message().into_iter().map(Message::Ghost);
+    let views = every_view_message().into_iter().map(Message::View);
+    every_call_message().into_iter().chain(ghosts).chain(views).collect()
+}
+
+fn place() -> Place {
+    let position = Position {
+        x: 1.0,
+        y: -2.0,
+        z: 3.5,
+    };
+    Place {
+        space: SpaceId(1),
+        position,
+        ..Place::default()
+    }
+}
+
+fn every_call_message() -> Vec<Message> {
+    let link = Link {
+        from: Address::Base(EntityId(7)),
+        to: Address::Client(SessionId(9)),
+    };
+    let call = Call::Method {
+        method: MemberId(1),
+        args: vec![Value::UInt(1)],
+        wants_reply: true,
+    };
+    let number = CallNumber(6);
+    vec![
+        Message::Call(CallMessage {
+            link,
+            from_home: OwnerId(1),
+            to_home: OwnerId(2),
+            number,
+            trace: [5; 16],
+            call,
+        }),
+        Message::Took { link, upto: number },
+        Message::Gap { link, have: number },
+        Message::Moved {
+            entity: ENTITY,
+            to: OwnerId(9),
+        },
+        Message::Gone { link },
+        Message::Refused {
+            link,
+            number,
+            reason: CallRefusal::BadArguments,
+        },
+    ]
+}
+
+fn every_ghost_message() -> Vec<GhostMessage> {
+    let held = Value::Sequence(vec![Value::Unicode("a".into()), Value::Unicode("b".into())]);
+    let change = Change::part(Path(vec![1]), Value::Unicode("ü".into()));
+    let body = Body::Changed {
+        member: MemberId(3),
+        change: Located::new(change, &held).expect("it has two parts"),
+    };
+    let event = Event {
+        subject: Subject::Entity(ENTITY, Part::Cell),
+        cause: Cause(1),
+        history: Some(HistoryNumber(5)),
+        body,
+    };
+    let image = GhostImage {
+        type_id: TypeId(2),
+        home: OwnerId(3),
+        session: Some(SESSION),
+        history: HistoryNumber(8),
+        place: place(),
+        properties: vec![(MemberId(0), Value::Int(-1))],
+    };
+    let moved = GhostMove {
+        entity: ENTITY,
+        sequence: 3,
+        place: place(),
+    };
+    let ask = |have| GhostMessage::Ask { entity: ENTITY, have };
+    vec![
+        GhostMessage::Image {
+            entity: ENTITY,
+            image: Box::new(image),
+        },
+        GhostMessage::Events {
+            entity: ENTITY,
+            after: HistoryNumber(4),
+            events: vec![Shown::Event(Box::new(event)), Shown::Hidden],
+        },
+        GhostMessage::Moves(vec![moved]),
+        GhostMessage::Heads(vec![(ENTITY, HistoryNumber(1)), (EntityId(0), HistoryNumber(0))]),
+        ask(None),
+        ask(Some(HistoryNumber(0))),
+    ]
+}
+
+fn every_view_message() -> Vec<ViewMessage> {
+    vec![
+        ViewMessage::Frames {
+            session: SESSION,
+            frames: vec![vec![1], vec![]],
+        },
+        ViewMessage::Datagram {
+            session: SESSION,
+            bytes: vec![2, 3],
+        },
+        ViewMessage::Stamps {
+            session: SESSION,
+            entity: ENTITY,
+            view: 2,
+            known: known(HistoryNumber(3)),
+            movements: Movements::Plain,
+        },
+        ViewMessage::Stamps {
+            session: SESSION,
+            entity: ENTITY,
+            view: 3,
+            known: known(HistoryNumber(3)),
+            movements: Movements::with_scale(0.5).expect("a scale"),
+        },
+        ViewMessage::Heard {
+            session: SESSION,
+            entity: ENTITY,
+            view: 3,
+            heard: Heard {
+                tick: u16::MAX,
+                before: 5,
+            },
+        },
+        ViewMessage::Moved {
+            session: SESSION,
+            entity: ENTITY,
+            sequence: 8,
+            place: place(),
+        },
+    ]
+}
+
+#[test]
+fn numbers_that_nothing_could_follow_are_refused() {
+    let link = Link {
+        from: Address::Base(EntityId(7)),
+        to: Address::Cell(EntityId(9)),
+    };
+    let messages = |number: u64| {
+        let (call, history) = (CallNumber(number), HistoryNumber(number));
+        let image = GhostImage {
+            type_id: TypeId(2),
+            home: OwnerId(3),
+            session: None,
+            history,
+            place: place(),
+            properties: Vec::new(),
+        };
+        let events = GhostMessage::Events {
+            entity: ENTITY,
+            after: history,
+            events: vec![Shown::Hidden],
+        };
+        let ask = GhostMessage::Ask {
+            entity: ENTITY,
+            have: Some(history),
+        };
+        let image = GhostMessage::Image {
+            entity: ENTITY,
+            image: Box::new(image),
+        };
+        let stamps = ViewMessage::Stamps {
+            session: SESSION,
+            entity: ENTITY,
+            view: 2,
+            known: known(history),
+            movements: Movements::Plain,
+        };
+        let taken = CallMessage {
+            link,
+            from_home: OwnerId(1),
+            to_home: OwnerId(2),
+            number: call,
+            trace: [5; 16],
+            call: Call::DestroyCell,
+        };
+        [
+            Message::Call(taken),
+            Message::Took { link, upto: call },
+            Message::Gap { link, have: call },
+            Message::Ghost(image),
+            Message::Ghost(events),
+            Message::Ghost(ask),
+            Message::Ghost(GhostMessage::Heads(vec![(ENTITY, history)])),
+            Message::View(stamps),
+        ]
+    };
+    for (number, is_read) in [(ORDINALS - 1, true), (ORDINALS, false), (u64::MAX, false)] {
+        for message in messages(number) {
+            let (from, epoch) = (OwnerId(1), Epoch(2));
+            let envelope = Envelope { from, epoch, message };
+            let read = Envelope::decode(&envelope.encode());
+            assert_eq!(read.is_ok(), is_read, "{envelope:?}");
+        }
+    }
+}
+
+#[test]
+fn every_message_comes_back_and_no_damaged_one_panics() {
+    for message in every_message() {
+        let envelope = Envelope {
+            from: OwnerId(1),
+            epoch: Epoch(2),
+            message,
+        };
+        let bytes = envelope.encode();
+        assert_eq!(Envelope::decode(&bytes).expect("intact"), envelope);
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let _ = Envelope::decode(&damaged);
+        }
+        for cut in 0..bytes.len() {
+            let _ = Envelope::decode(&bytes[..cut]);
+        }
+    }
+}
