@@ -157,3 +157,44 @@ impl Predicted {
         (sent.datagram.into_iter().collect(), sent.told)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use annals_ids::Direction;
+    use annals_wire::client::Reads;
+
+    use super::*;
+
+    fn sightings(count: u64) -> Vec<Sighting> {
+        let sighting = |entity: u64| Sighting {
+            movement: Move {
+                entity: EntityId(1_000_000 + 97 * entity),
+                position: Position {
+                    x: entity as f32,
+                    y: 1.0,
+                    z: -3.0,
+                },
+                direction: Direction::default(),
+            },
+            parts: Parts {
+                position: true,
+                angles: 1,
+            },
+        };
+        (0..count).map(sighting).collect()
+    }
+
+    #[test]
+    fn no_more_is_told_than_there_is_room_for_and_the_first_come_first() {
+        let predicted = Movements::choose(Reads::Predicted, 500.0);
+        let mut telling = Telling::begin(1, predicted);
+        let moves = sightings(60);
+        for (tick, limit) in (1..).zip([100, 50, 200, 30]) {
+            let (datagrams, told) = telling.tell(Tick(tick), Position::default(), &moves, limit);
+            assert!((1..60).contains(&told), "{told} in {limit} bytes");
+            assert!(datagrams.len() == 1 && datagrams[0].len() <= limit, "{datagrams:?}");
+        }
+        let (datagrams, told) = telling.tell(Tick(9), Position::default(), &moves, 3);
+        assert!(datagrams.is_empty() && told == 0);
+    }
+}
