@@ -27,5 +27,6 @@ pub use v1::{
     image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, Sent},
     ledger,
     reins::{Driver, Reins},
+    sight::{AreaOfInterest, MANUAL_LIMIT, Sight, SightChange},
     thinned::{Thinned, calls_made},
 };

@@ -564,6 +564,10 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
             }
             PartImage::Base(_) => Err("a base part goes nowhere"),
         },
+        Body::Sighted(change) => match &mut image.part {
+            PartImage::Cell(cell) => cell.sight.apply(change),
+            PartImage::Base(_) => Err("a base part sees nothing"),
+        },
         Body::ClientSet(client) => {
             image.client = *client;
             Ok(())

@@ -8,5 +8,6 @@ pub mod event;
 pub mod image;
 pub mod ledger;
 pub mod reins;
+pub mod sight;
 pub mod thinned;
 pub mod value;

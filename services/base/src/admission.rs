@@ -2,7 +2,7 @@
 
 use annals_event::{Body, ClientLink};
 use annals_ids::{EntityId, SessionId};
-use annals_node::{ConnectionId, Desk, NotOpened, Output};
+use annals_node::{ConnectionId, Desk, NotOpened, Nowhere, Output};
 use annals_wire::client::{
     CloseReason, Hello, HelloAnswer, Movements, Proof, Rejection, Secret, Welcome, protocol_hash,
 };
@@ -141,7 +141,9 @@ impl BaseRole {
         };
         answer(desk, connection, &HelloAnswer::Welcome(welcome));
         if comes_first {
-            desk.run(entity, |behaviour, context| behaviour.client_attached(context));
+            desk.run(entity, &Nowhere, |behaviour, context| {
+                behaviour.client_attached(context)
+            });
         }
     }
 

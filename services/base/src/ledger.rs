@@ -5,7 +5,7 @@ use annals_event::{
     ledger::{Booking, LedgerView, News, Order, Outcome, Stage},
 };
 use annals_ids::{EntityId, MemberId, TransferId};
-use annals_node::{Desk, Trouble};
+use annals_node::{Desk, Nowhere, Trouble};
 
 use crate::role::BaseRole;
 
@@ -32,8 +32,8 @@ impl BaseRole {
             desk.order(entity, Order::Post { of });
         }
         match news {
-            News::Statement(_) => desk.run(entity, |behaviour, context| behaviour.holdings_known(context)),
-            News::Booking(booking) => desk.run(entity, |behaviour, context| {
+            News::Statement(_) => desk.run(entity, &Nowhere, |behaviour, context| behaviour.holdings_known(context)),
+            News::Booking(booking) => desk.run(entity, &Nowhere, |behaviour, context| {
                 behaviour.booked(context, &booking, answered.as_ref());
             }),
         };

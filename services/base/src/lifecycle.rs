@@ -3,7 +3,7 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
-use annals_node::{Bootstrap, Desk, Stored, Trouble};
+use annals_node::{Bootstrap, Desk, Nowhere, Stored, Trouble};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
@@ -87,7 +87,7 @@ impl BaseRole {
 
     fn deny_cell(&mut self, desk: &mut Desk, entity: EntityId) {
         self.counters.denied += 1;
-        desk.run(entity, |behaviour, context| behaviour.cell_lost(context));
+        desk.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
     }
 
     /// Ends the cell part of an entity. What both parts hold is stored while both are there.
@@ -118,7 +118,7 @@ impl BaseRole {
         if let Some(session) = self.session_of(desk, entity) {
             self.drop_session(desk, session, CloseReason::Ended);
         }
-        desk.run(entity, |behaviour, context| behaviour.destroyed(context));
+        desk.run(entity, &Nowhere, |behaviour, context| behaviour.destroyed(context));
         store(desk, entity);
         desk.record_for(entity, false, Body::Destroyed);
     }
@@ -138,7 +138,7 @@ impl BaseRole {
         match at {
             Some(_) => {
                 if begins {
-                    desk.run(entity, |behaviour, context| behaviour.cell_gained(context));
+                    desk.run(entity, &Nowhere, |behaviour, context| behaviour.cell_gained(context));
                 }
                 // Whoever serves the client from now on does not know what it has. It asks by itself, but may have done so before
                 // this was known here, and been dropped.
@@ -149,7 +149,7 @@ impl BaseRole {
                 }
             }
             None => {
-                desk.run(entity, |behaviour, context| behaviour.cell_lost(context));
+                desk.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
                 if Mark::CellEnds.clear(desk, entity) {
                     self.finish(desk, entity);
                 }
@@ -186,7 +186,7 @@ impl BaseRole {
         session.end_view(Some(seen.beginning()));
         let type_id = seen.client_type();
         self.tell_client(desk, id, &ToClient::Reset { entity: to, type_id });
-        desk.run(to, |behaviour, context| behaviour.client_attached(context));
+        desk.run(to, &Nowhere, |behaviour, context| behaviour.client_attached(context));
     }
 
     /// Says on the cell part, if there is one, whom its witness serves.

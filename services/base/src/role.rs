@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use annals_event::{Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
-use annals_node::{Caller, ClientNews, Desk, Moment, Output, Request, Role, ShutDown, time::Mono};
+use annals_node::{Caller, ClientNews, Desk, Moment, Nowhere, Output, Request, Role, ShutDown, time::Mono};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, ViewMessage},
@@ -98,7 +98,9 @@ impl BaseRole {
             return;
         }
         self.set_client(desk, ended.entity, None);
-        desk.run(ended.entity, |behaviour, context| behaviour.client_lost(context));
+        desk.run(ended.entity, &Nowhere, |behaviour, context| {
+            behaviour.client_lost(context)
+        });
     }
 
     /// Forgets a session and closes its connection.

@@ -16,9 +16,13 @@ use std::{
 use annals_event::{Body, Controller, ControllerEvent, Image, OwnerState, Place, TRAP_LIMIT, Task};
 use annals_ids::{ControllerId, EntityId};
 use annals_node::{ControllerNews, Desk, time::Mono};
-use annals_space::{Census, Spot};
+use annals_space::Census;
 
-use crate::{ghosts::Ghosts, role::CellRole, sampling::log_place, territory::Territory};
+use crate::{
+    role::CellRole,
+    sampling::log_place,
+    surroundings::{Surroundings, spot},
+};
 use steps::Course;
 
 /// How long after a take-over what is not known here may still be there: ghosts come when their holders are up.
@@ -61,13 +65,6 @@ enum Other {
     /// It may be there, and was not heard of since this owner or this entity came here.
     Unheard,
     Gone,
-}
-
-/// All that a controller can know of where others are.
-#[derive(Clone, Copy)]
-struct Surroundings<'a> {
-    ghosts: &'a Ghosts,
-    territory: &'a Territory,
 }
 
 impl Controllers {
@@ -164,7 +161,7 @@ impl Controllers {
         if self.traps.is_empty() {
             return;
         }
-        self.census.take(everybody(desk, around.ghosts));
+        self.census.take(around.everybody(desk));
         for (key, runner) in &self.traps {
             let Some((centre, Task::Watch { range, inside })) = at_work(desk, *key) else {
                 continue;
@@ -228,18 +225,10 @@ impl CellRole {
             log_place(desk, who);
         }
         desk.record_for(entity, false, Body::Controlled { controller, what });
-        desk.run(entity, |behaviour, context| {
+        desk.run(entity, &self.surroundings(), |behaviour, context| {
             behaviour.controller(context, controller, tag, news);
         });
         true
-    }
-}
-
-impl Surroundings<'_> {
-    /// Where an entity is, as far as is known here.
-    fn place(self, desk: &Desk, entity: EntityId) -> Option<Place> {
-        let ghost = || self.ghosts.get(entity).map(crate::ghosts::Ghost::place);
-        desk.place(entity).or_else(ghost)
     }
 }
 
@@ -338,22 +327,6 @@ fn course_of(set: &Controller) -> Course {
     Course { leg, pace: set.pace }
 }
 
-/// Everybody there is here, real or ghost, each once.
-fn everybody<'a>(desk: &'a Desk, ghosts: &'a Ghosts) -> impl Iterator<Item = (EntityId, Spot)> {
-    let elsewhere = ghosts.iter().filter(|(entity, _)| desk.image(*entity).is_none());
-    let ghosts = elsewhere.map(|(entity, ghost)| (entity, ghost.place()));
-    desk.places()
-        .chain(ghosts)
-        .map(|(entity, place)| (entity, spot(&place)))
-}
-
 fn all_of(entity: EntityId) -> RangeInclusive<Key> {
     (entity, ControllerId(0))..=(entity, ControllerId(u32::MAX))
-}
-
-fn spot(place: &Place) -> Spot {
-    Spot {
-        space: place.space,
-        position: place.position,
-    }
 }

@@ -21,7 +21,9 @@ impl CellRole {
             Ok(properties) if has_part && sound && !self.closing => {
                 begin(desk, CellCreation { properties, ..creation });
                 tell_home(desk, entity, Some(desk.owner()));
-                desk.run(entity, |behaviour, context| behaviour.created(context));
+                desk.run(entity, &self.surroundings(), |behaviour, context| {
+                    behaviour.created(context);
+                });
             }
             _ => {
                 self.counters.denied += 1;
@@ -49,7 +51,9 @@ impl CellRole {
         if desk.image(entity).is_none() {
             return;
         }
-        desk.run(entity, |behaviour, context| behaviour.destroyed(context));
+        desk.run(entity, &self.surroundings(), |behaviour, context| {
+            behaviour.destroyed(context);
+        });
         tell_home(desk, entity, None);
         desk.record_for(entity, false, Body::Destroyed);
     }

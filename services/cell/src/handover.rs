@@ -167,7 +167,8 @@ impl CellRole {
         desk.call(own, caller.link.from, from, Call::Arrived { of: number });
         tell_home(desk, entity, Some(desk.owner()));
         self.handover.arrived(desk.now().mono, entity, is_tossed);
-        has_arrived(desk, entity, (desk.owner(), number));
+        let of = (desk.owner(), number);
+        has_arrived(desk, self.surroundings(), entity, of);
     }
 
     fn alarm(&mut self, desk: &mut Desk, entity: EntityId, what: &'static str) {
@@ -218,7 +219,7 @@ impl CellRole {
         self.counters.returned += 1;
         desk.record_for(entity, false, Body::Returned { to, number: of });
         self.handover.stays.insert(entity, desk.now().mono.after(REFUSED_STAY));
-        has_returned(desk, entity, (to, of), reason);
+        has_returned(desk, self.surroundings(), entity, ((to, of), reason));
     }
 }
 

@@ -23,6 +23,7 @@ mod presence;
 mod role;
 mod sampling;
 mod stamps;
+mod surroundings;
 mod survey;
 mod teleport;
 mod telling;

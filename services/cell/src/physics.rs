@@ -14,6 +14,8 @@ use annals_event::{Body, Driver, OwnerState, Place, Reins};
 use annals_ids::{EntityId, Position};
 use annals_node::{Desk, time::Mono};
 
+use crate::surroundings::Surroundings;
+
 /// By how much, seconds, one message may be longer under way than another.
 const JITTER: f32 = 0.5;
 
@@ -62,7 +64,13 @@ impl Physics {
     }
 
     /// Whether a client can have moved its entity there, and whether the game lets it.
-    pub(crate) fn allows(&mut self, desk: &mut Desk, entity: EntityId, (from, to): (Place, Place)) -> bool {
+    pub(crate) fn allows(
+        &mut self,
+        desk: &mut Desk,
+        around: Surroundings<'_>,
+        entity: EntityId,
+        (from, to): (Place, Place),
+    ) -> bool {
         let now = desk.now().mono;
         let Some(reins) = desk.image(entity).and_then(|image| image.cell()).map(|cell| cell.reins) else {
             return false;
@@ -70,7 +78,9 @@ impl Physics {
         let has_driven = reins.driver == Driver::Client && self.pays(now, entity, (from.position, to.position), &reins);
         has_driven
             && desk
-                .run(entity, |behaviour, context| behaviour.client_moves(context, to))
+                .run(entity, &around, |behaviour, context| {
+                    behaviour.client_moves(context, to)
+                })
                 .unwrap_or(false)
     }
 

@@ -8,7 +8,7 @@ use std::{
 use annals_def::Schema;
 use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, Tick};
-use annals_node::{Caller, ClientNews, Desk, Request, Role, time::Mono};
+use annals_node::{Around, Caller, ClientNews, Desk, Request, Role, time::Mono};
 use annals_space::Interest;
 use annals_wire::{
     bus::{GhostMessage, Message, Shown, ViewMessage},
@@ -205,7 +205,9 @@ impl Role for CellRole {
                 properties,
             } => {
                 let sound = place.position.is_finite() && place.direction.is_finite();
-                if !sound || self.closing || desk.create_cell_only(type_id, place, properties).is_err() {
+                let around = self.surroundings();
+                let made = sound && !self.closing;
+                if !made || desk.create_cell_only(type_id, place, properties, &around).is_err() {
                     self.counters.denied += 1;
                 }
             }
@@ -349,6 +351,10 @@ impl Role for CellRole {
 
     fn ticks(&self) -> Tick {
         self.sampling.tick()
+    }
+
+    fn around(&self) -> impl Around {
+        self.surroundings()
     }
 
     fn survey(&self, desk: &Desk) -> Option<Survey> {

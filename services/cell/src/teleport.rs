@@ -10,7 +10,7 @@ use annals_event::{Awaiting, Body, Image, PartImage, Place};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, SpaceId, WorldTime};
 use annals_node::{Desk, TeleportFailed};
 
-use crate::{handover::fits, role::CellRole, sampling::log_place};
+use crate::{handover::fits, role::CellRole, sampling::log_place, surroundings::Surroundings};
 
 impl CellRole {
     /// Puts an entity somewhere, or tells it why not.
@@ -21,7 +21,7 @@ impl CellRole {
         };
         if let Err(why) = self.put(desk, entity, (before, place)) {
             self.counters.denied += 1;
-            failed(desk, entity, &why);
+            failed(desk, self.surroundings(), entity, &why);
         }
     }
 
@@ -38,7 +38,7 @@ impl CellRole {
         let to = to.ok_or(TeleportFailed::NoSpace(place.space))?;
         if place.space == before.space || to == desk.owner() {
             desk.needs(0).map_err(|_| TeleportFailed::TooLarge)?;
-            arrive(desk, entity, place, before.space);
+            arrive(desk, self.surroundings(), entity, (place, before.space));
             return Ok(());
         }
         if desk.has_requests(entity) {
@@ -59,14 +59,18 @@ impl CellRole {
 }
 
 /// The entity stands there now: everybody who sees it is told for certain, and so is behaviour.
-fn arrive(desk: &mut Desk, entity: EntityId, place: Place, before: SpaceId) {
+fn arrive(desk: &mut Desk, around: Surroundings<'_>, entity: EntityId, (place, before): (Place, SpaceId)) {
     desk.move_to(entity, place);
     desk.record_for(entity, true, Body::Moved(place));
-    desk.run(entity, |behaviour, context| behaviour.teleported(context, before));
+    desk.run(entity, &around, |behaviour, context| {
+        behaviour.teleported(context, before);
+    });
 }
 
-fn failed(desk: &mut Desk, entity: EntityId, why: &TeleportFailed) {
-    desk.run(entity, |behaviour, context| behaviour.teleport_failed(context, why));
+fn failed(desk: &mut Desk, around: Surroundings<'_>, entity: EntityId, why: &TeleportFailed) {
+    desk.run(entity, &around, |behaviour, context| {
+        behaviour.teleport_failed(context, why);
+    });
 }
 
 /// That the call which carries the entity puts it somewhere is a wait in its state, which travels with it and stays here.
@@ -99,22 +103,32 @@ pub(crate) fn put_at(mut image: Image, place: Place) -> Image {
 }
 
 /// It was taken over by the call that was to put it there.
-pub(crate) fn has_arrived(desk: &mut Desk, entity: EntityId, (to, number): (OwnerId, CallNumber)) {
+pub(crate) fn has_arrived(
+    desk: &mut Desk,
+    around: Surroundings<'_>,
+    entity: EntityId,
+    (to, number): (OwnerId, CallNumber),
+) {
     let Some(before) = desk.image(entity).and_then(|image| is_put(image, to, number)) else {
         return;
     };
     end_mark(desk, entity, (to, number));
     if let Some(place) = desk.place(entity) {
-        arrive(desk, entity, place, before);
+        arrive(desk, around, entity, (place, before));
     }
 }
 
 /// It was refused there and is real here again, where it was.
-pub(crate) fn has_returned(desk: &mut Desk, entity: EntityId, (to, number): (OwnerId, CallNumber), reason: String) {
+pub(crate) fn has_returned(
+    desk: &mut Desk,
+    around: Surroundings<'_>,
+    entity: EntityId,
+    ((to, number), reason): ((OwnerId, CallNumber), String),
+) {
     let image = desk.image(entity);
     if image.is_some_and(|image| is_put(image, to, number).is_some()) {
         end_mark(desk, entity, (to, number));
-        failed(desk, entity, &TeleportFailed::Refused(reason));
+        failed(desk, around, entity, &TeleportFailed::Refused(reason));
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use annals_event::Place;
+use annals_event::{AreaOfInterest, Place};
 use annals_ids::{OwnerId, Position, SpaceId};
 use annals_space::Reach;
-use annals_wire::{CellArea, Space, SpaceMap};
+use annals_wire::{CellArea, HANDOVER_DEPTH, Space, SpaceMap};
 
 /// How far beyond the ghost distance an entity must be to lose a ghost that it has, metres: one that walks along the edge
 /// does not have it made again and again.
@@ -84,12 +84,24 @@ impl Territory {
             .is_some_and(|space| self.outside(place) <= space.ghost_distance + GHOST_HYSTERESIS)
     }
 
-    /// How far witnesses see in a space.
-    pub(crate) fn reach(&self, space: SpaceId) -> Option<Reach> {
-        self.space(space).map(|space| Reach {
+    /// How far a witness sees in a space: as far as was said of its entity, and no farther than others are known there.
+    pub(crate) fn reach(&self, space: SpaceId, area: Option<AreaOfInterest>) -> Option<Reach> {
+        let said = self.space(space).map(|space| Reach {
             radius: space.aoi_radius,
             hysteresis: space.aoi_hysteresis,
-        })
+        });
+        let Some(area) = area else { return said };
+        let horizon = self.horizon(space)?;
+        let hysteresis = area.hysteresis.min(horizon);
+        let radius = area.radius.min(horizon - hysteresis);
+        Some(Reach { radius, hysteresis })
+    }
+
+    /// How far others are known in a space from where an entity stands, metres: it may be as deep in another owner's area as
+    /// hand-over lets it.
+    pub(crate) fn horizon(&self, space: SpaceId) -> Option<f32> {
+        self.space(space)
+            .map(|space| (space.ghost_distance - HANDOVER_DEPTH).max(0.0))
     }
 
     /// Whether the map has such a space.
@@ -216,6 +228,24 @@ mod tests {
         };
         assert!(territory.outside(&elsewhere).is_infinite());
         assert_eq!(territory.owner_at(&elsewhere), None);
+    }
+
+    #[test]
+    fn a_witness_sees_as_far_as_was_said_of_it_and_no_farther_than_others_are_known() {
+        let territory = territory(2);
+        let reach = |area: Option<(f32, f32)>| {
+            let area = area.map(|(radius, hysteresis)| AreaOfInterest { radius, hysteresis });
+            let reach = territory.reach(SpaceId(1), area).expect("there is such a space");
+            (reach.radius, reach.hysteresis)
+        };
+        assert_eq!(reach(None), (80.0, 5.0));
+        assert_eq!(reach(Some((20.0, 1.0))), (20.0, 1.0));
+        // Ghosts are 100 m away, and an entity may be 5 m outside.
+        assert_eq!(territory.horizon(SpaceId(1)), Some(95.0));
+        assert_eq!(reach(Some((90.0, 5.0))), (90.0, 5.0));
+        assert_eq!(reach(Some((500.0, 5.0))), (90.0, 5.0));
+        assert_eq!(reach(Some((500.0, 500.0))), (0.0, 95.0));
+        assert!(territory.reach(SpaceId(2), None).is_none());
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //!
 //! A witness is nothing that is kept in the log: the client knows what it has, and says so to whoever holds its entity.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use annals_event::{Body, ClientLink, Place};
 use annals_ids::{EntityId, OwnerId, Part, Position, SessionId};
 use annals_node::{Desk, time::Mono};
-use annals_space::{Interest, Observer, Spot};
+use annals_space::{Interest, Observer};
 use annals_wire::{
     bus::{Message, ViewMessage},
     client::{Known, Movements, ToClient, ViewItem, volatile::Heard},
@@ -18,6 +18,7 @@ use crate::{
     glimpse::{Own, Sights},
     presence::{Cast, Scene},
     role::CellRole,
+    surroundings::{Surroundings, spot},
     view::View,
 };
 
@@ -141,8 +142,14 @@ impl Witness {
                 interest.keep(entity, known);
             });
         }
+        let named = named(scene, cast, entity);
+        named.iter().for_each(|known| {
+            // Who is to be seen no more then stays in view as long as anybody would that was.
+            interest.keep(entity, *known);
+        });
+        let around = joined(interest.seen(entity), &named);
         self.budget.refill();
-        let Sights { items, moves } = view.show(scene, cast, own, interest.seen(entity), &self.budget);
+        let Sights { items, moves } = view.show(scene, cast, own, &around, &self.budget);
         let mut letters = self.letters(scene, entity, items);
         if let Some(view) = &mut self.view {
             let observer = own.position.unwrap_or_default();
@@ -288,6 +295,10 @@ impl CellRole {
     /// A client has moved its entity.
     pub(crate) fn client_moved(&mut self, desk: &mut Desk, client: ClientLink, entity: EntityId, moved: (u64, Place)) {
         let (sequence, place) = moved;
+        let around = Surroundings {
+            ghosts: &self.ghosts,
+            territory: &self.territory,
+        };
         let (Some(witness), Some(before)) = (self.witnesses.get_mut(&entity), desk.place(entity)) else {
             return;
         };
@@ -306,7 +317,7 @@ impl CellRole {
             return;
         }
         witness.moved = sequence;
-        if !self.physics.allows(desk, entity, (before, place)) {
+        if !self.physics.allows(desk, around, entity, (before, place)) {
             self.counters.disbelieved += 1;
             if self.physics.puts_back(desk.now().mono, entity) {
                 // The client is told where it is at the next tick.
@@ -343,7 +354,9 @@ impl CellRole {
             Some(Observer {
                 entity,
                 spot: spot(&place),
-                reach: self.territory.reach(place.space)?,
+                reach: self
+                    .territory
+                    .reach(place.space, desk.image(entity)?.cell()?.sight.area)?,
             })
         });
         // What clients are told follows from what they have been told, not from who came and went since the last tick.
@@ -397,9 +410,26 @@ fn has_jumped(image: &annals_event::Image) -> bool {
     image.recent.iter().any(|event| matches!(event.body, Body::Moved(_)))
 }
 
-fn spot(place: &Place) -> Spot {
-    Spot {
-        space: place.space,
-        position: place.position,
+/// Whom a client sees wherever they are, as far as they are known here, ascending.
+fn named(scene: &Scene<'_>, cast: &Cast<'_>, own: EntityId) -> Vec<EntityId> {
+    let cell = scene.desk.image(own).and_then(|image| image.cell());
+    let Some((manual, place)) = cell.map(|cell| &cell.sight.manual).zip(scene.desk.place(own)) else {
+        return Vec::new();
+    };
+    let is_shown = |entity: &&EntityId| {
+        cast.get(**entity)
+            .is_some_and(|actor| actor.entity_type.parts.client && actor.whereabouts.place.space == place.space)
+    };
+    manual.iter().filter(is_shown).copied().collect()
+}
+
+/// All that are in either; both ascend.
+fn joined<'a>(seen: &'a [EntityId], named: &[EntityId]) -> Cow<'a, [EntityId]> {
+    if named.is_empty() {
+        return Cow::Borrowed(seen);
     }
+    let mut all = [seen, named].concat();
+    all.sort_unstable();
+    all.dedup();
+    Cow::Owned(all)
 }

@@ -37,6 +37,9 @@ pub struct SpacePlan {
     pub aoi_radius: f32,
     /// How much further out somebody in view must be to leave it, metres.
     pub aoi_hysteresis: f32,
+    /// How far witnesses of which behaviour says how far they see can see, metres, with hysteresis; nothing beyond the two above
+    /// if it is less.
+    pub horizon: f32,
     /// How many cells it has at first, and never less.
     pub cells: usize,
 }
@@ -63,10 +66,11 @@ pub struct Balance {
 }
 
 impl SpacePlan {
-    /// How far from another cell's area an entity has a ghost there.
+    /// How far from another cell's area an entity has a ghost there: as far as anybody sees who is on that cell, which may be
+    /// somebody who stands as deep in the entity's own area as hand-over lets it.
     #[must_use]
     pub fn ghost_distance(&self) -> f32 {
-        self.aoi_radius + self.aoi_hysteresis
+        (self.aoi_radius + self.aoi_hysteresis).max(self.horizon) + HANDOVER_DEPTH
     }
 
     /// The least side of a cell. Around each cell lies a rim as wide as the ghost distance, of which it holds ghosts: the
@@ -139,16 +143,16 @@ impl Balance {
             let known = map.spaces.get(id);
             let plan = self.plans.iter().find(|plan| plan.space == *id);
             // A space that is in the settings no more stays as it was: there may be somebody in it.
-            let (radius, hysteresis) = match (plan, known) {
-                (Some(plan), _) => (plan.aoi_radius, plan.aoi_hysteresis),
-                (None, Some(known)) => (known.aoi_radius, known.aoi_hysteresis),
+            let (radius, hysteresis, ghost_distance) = match (plan, known) {
+                (Some(plan), _) => (plan.aoi_radius, plan.aoi_hysteresis, plan.ghost_distance()),
+                (None, Some(known)) => (known.aoi_radius, known.aoi_hysteresis, known.ghost_distance),
                 (None, None) => continue,
             };
             let space = Space {
                 cells: divided.division.areas(),
                 aoi_radius: radius,
                 aoi_hysteresis: hysteresis,
-                ghost_distance: radius + hysteresis,
+                ghost_distance,
             };
             map.spaces.insert(*id, space);
         }

@@ -72,6 +72,7 @@ fn plans(spaces: &Spaces, cells: usize) -> Vec<SpacePlan> {
         extent: setting.extent,
         aoi_radius: setting.radius,
         aoi_hysteresis: setting.hysteresis,
+        horizon: setting.horizon,
         cells: setting.cells.unwrap_or(share),
     };
     spaces.0.iter().map(plan).collect()

@@ -145,15 +145,17 @@ fn spaces_are_given_with_what_differs() {
         extent: 200.0,
         radius: 80.0,
         hysteresis: 5.0,
+        horizon: 0.0,
         cells: None,
     };
     assert_eq!(plain, Spaces(vec![first]));
-    let (_folder, path) = file("spaces = ['1 radius=60', '7 extent=2000 hysteresis=0 cells=4']");
+    let (_folder, path) = file("spaces = ['1 radius=60', '7 extent=2000 hysteresis=0 horizon=300 cells=4']");
     let given = load(&["--config", &path], &[]).unwrap().spaces;
     let seventh = SpaceSetting {
         space: 7,
         extent: 2_000.0,
         hysteresis: 0.0,
+        horizon: 300.0,
         cells: Some(4),
         ..first
     };
@@ -168,7 +170,7 @@ fn spaces_are_given_with_what_differs() {
         ("1 radius=-1", "0 to 100000 metres"),
         ("1 radius=0", "at least 1 metre"),
         ("1 cells=0", "1 to 1024"),
-        ("1 depth=3", "there are extent, radius, hysteresis and cells"),
+        ("1 depth=3", "there are extent, radius, hysteresis, horizon and cells"),
         ("1 cells=2 cells=3", "twice"),
         ("1,2,1", "two spaces have one number"),
     ] {

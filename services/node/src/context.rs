@@ -7,6 +7,7 @@ mod inquiries;
 mod ledger;
 mod properties;
 mod reins;
+mod sight;
 
 use annals_def::{EntityType, Method, Property, Value, check};
 use annals_event::{Audience, Awaiting, Body, Call, Image, Link, Outcome, Place, Timer};
@@ -16,7 +17,7 @@ pub use creation::Stored;
 pub use denied::Denied;
 use properties::fits;
 
-use crate::{behaviour::Caller, desk::Desk, journal::INPUT_LIMIT, output::Request, trouble::Trouble};
+use crate::{around::Around, behaviour::Caller, desk::Desk, journal::INPUT_LIMIT, output::Request, trouble::Trouble};
 
 /// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. One input may record two of
 /// them.
@@ -29,13 +30,15 @@ pub const DEFAULT_TIMEOUT_MS: u64 = 5_000;
 /// See the module. Lives as long as one call of behaviour.
 pub struct Context<'a> {
     desk: &'a mut Desk,
+    around: &'a dyn Around,
     entity: EntityId,
 }
 
 impl<'a> Context<'a> {
     /// For an entity that is real on the desk's owner.
-    pub(crate) fn new(desk: &'a mut Desk, entity: EntityId) -> Option<Self> {
-        desk.image(entity).is_some().then_some(Self { desk, entity })
+    pub(crate) fn new(desk: &'a mut Desk, around: &'a dyn Around, entity: EntityId) -> Option<Self> {
+        let is_real = desk.image(entity).is_some();
+        is_real.then_some(Self { desk, around, entity })
     }
 
     /// Which entity.
@@ -273,7 +276,7 @@ impl<'a> Context<'a> {
         place: Place,
         properties: Vec<(MemberId, Value)>,
     ) -> Result<Mailbox, Denied> {
-        let entity = self.desk.create_cell_only(type_id, place, properties)?;
+        let entity = self.desk.create_cell_only(type_id, place, properties, self.around)?;
         Ok(Mailbox {
             entity,
             home: self.desk.owner(),

@@ -5,6 +5,7 @@
 //! which game code sits ([`Behaviour`]). Not responsible for: space, clients' connections, or anything that waits: a
 //! shell drives an [`Owner`] and the simulation drives the same one.
 
+mod around;
 mod behaviour;
 pub mod chain;
 mod context;
@@ -28,6 +29,7 @@ mod trouble;
 pub mod typed;
 pub mod writer;
 
+pub use around::{Around, Nowhere};
 pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, ControllerNews, GhostView};
 pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, MAX_VALUE_BYTES, Stored, check_args};
 pub use desk::Desk;

@@ -17,6 +17,7 @@ use annals_wire::{
 };
 
 use crate::{
+    around::{Around, Nowhere},
     behaviour::{Answer, Behaviour, Caller},
     context::check_args,
     desk::{Desk, DeskParts, Local},
@@ -88,6 +89,11 @@ pub trait Role {
 
     /// The owner's tick, for its batches.
     fn ticks(&self) -> Tick;
+
+    /// What is around the entities of this owner, as far as is known here: lent to behaviour while that runs.
+    fn around(&self) -> impl Around {
+        Nowhere
+    }
 
     /// How much stands on the owner and where, for the director; `None` for one that is not balanced by that.
     fn survey(&self, _desk: &Desk) -> Option<Survey> {
@@ -187,7 +193,10 @@ impl<R: Role> Owner<R> {
         };
         owner.begin(now);
         for entity in restored {
-            owner.desk.run(entity, |behaviour, context| behaviour.restored(context));
+            let desk = &mut owner.desk;
+            desk.run(entity, &owner.role.around(), |behaviour, context| {
+                behaviour.restored(context);
+            });
             owner.turn();
         }
         owner
@@ -422,8 +431,9 @@ impl<R: Role> Owner<R> {
         };
         // It may have ended since the moment came.
         if self.desk.image(entity).is_some() {
-            self.desk
-                .run(entity, |behaviour, context| moment.tell(behaviour, context));
+            self.desk.run(entity, &self.role.around(), |behaviour, context| {
+                moment.tell(behaviour, context);
+            });
             self.role.told(&mut self.desk, entity, moment);
         }
         true
@@ -468,8 +478,9 @@ impl<R: Role> Owner<R> {
                 self.desk.record_for(entity, false, Body::TimerSet { timer, at });
             }
         }
-        self.desk
-            .run(entity, |behaviour, context| behaviour.timer(context, timer, at.tag));
+        self.desk.run(entity, &self.role.around(), |behaviour, context| {
+            behaviour.timer(context, timer, at.tag);
+        });
     }
 
     fn hear(&mut self, envelope: Envelope) {
@@ -559,7 +570,7 @@ impl<R: Role> Owner<R> {
 
     fn run_method(&mut self, entity: EntityId, method: MemberId, args: &[annals_def::Value], caller: &Caller) {
         let answer = match self.admit(entity, method, args, caller) {
-            Ok(()) => self.desk.run(entity, |behaviour, context| {
+            Ok(()) => self.desk.run(entity, &self.role.around(), |behaviour, context| {
                 behaviour.call(context, method, args, caller)
             }),
             Err(error) => Some(Answer::Fail(error)),
@@ -574,7 +585,7 @@ impl<R: Role> Owner<R> {
         match self.read_exposed(entity, message, caller) {
             Ok((method, args)) => {
                 // A client is shown what comes of it, and is told nothing else.
-                self.desk.run(entity, |behaviour, context| {
+                self.desk.run(entity, &self.role.around(), |behaviour, context| {
                     behaviour.call(context, method, &args, caller)
                 });
             }
@@ -644,9 +655,9 @@ impl<R: Role> Owner<R> {
         }
         self.desk.record_for(entity, false, Body::Resumed { to, number });
         if awaiting.then == LOCATED {
-            return self.desk.located(entity, &awaiting.note, outcome);
+            return self.desk.located(entity, &self.role.around(), &awaiting.note, outcome);
         }
-        self.desk.run(entity, |behaviour, context| {
+        self.desk.run(entity, &self.role.around(), |behaviour, context| {
             behaviour.replied(context, awaiting.then, &awaiting.note, outcome);
         });
     }
@@ -660,8 +671,9 @@ impl<R: Role> Owner<R> {
             self.resume(entity, link.to, number, &Err(Desk::no_such(link.to)));
         }
         if one_way > 0 {
-            self.desk
-                .run(entity, |behaviour, context| behaviour.calls_lost(context, link.to));
+            self.desk.run(entity, &self.role.around(), |behaviour, context| {
+                behaviour.calls_lost(context, link.to);
+            });
         }
     }
 }

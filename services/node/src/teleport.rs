@@ -6,6 +6,7 @@ use annals_ids::{Address, Direction, EntityId, Mailbox, Part, Position, SpaceId,
 use thiserror::Error;
 
 use crate::{
+    around::Around,
     context::{Context, Denied},
     desk::Desk,
     output::Request,
@@ -89,7 +90,7 @@ impl Desk {
     }
 
     /// The entity beside which another is to stand has said where it is, or cannot.
-    pub(crate) fn located(&mut self, entity: EntityId, offset: &[u8], outcome: &Outcome) {
+    pub(crate) fn located(&mut self, entity: EntityId, around: &dyn Around, offset: &[u8], outcome: &Outcome) {
         match beside(offset, outcome) {
             Ok((space, position)) => {
                 let direction = self.place(entity).unwrap_or_default().direction;
@@ -102,7 +103,9 @@ impl Desk {
             }
             Err(why) => {
                 let why = TeleportFailed::NoEntity(why);
-                self.run(entity, |behaviour, context| behaviour.teleport_failed(context, &why));
+                self.run(entity, around, |behaviour, context| {
+                    behaviour.teleport_failed(context, &why);
+                });
             }
         }
     }

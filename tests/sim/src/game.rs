@@ -13,7 +13,7 @@ use annals_event::{
 };
 use annals_ids::{MemberId, Part, Position, SpaceId, TimerId, TypeId};
 use annals_node::{
-    Answer, Behaviour, Bootstrap, Caller, Context, Request, TeleportFailed,
+    Answer, Behaviour, Bootstrap, Caller, Context, Denied, Request, TeleportFailed,
     inquiry::{Learned, NotLearned},
 };
 pub use beasts::BEAST;
@@ -139,6 +139,8 @@ pub fn schema() -> Arc<Schema> {
 pub struct Game {
     /// Beasts around each player.
     pub beasts: u64,
+    /// How far players see before they change it, if they do.
+    pub squints: Option<f32>,
 }
 
 impl Game {
@@ -185,7 +187,7 @@ impl Game {
             .unwrap_or_else(|denied| panic!("{denied}"));
     }
 
-    fn cell(context: &mut Context<'_>, method: &str, id: u32) -> Answer {
+    fn cell(&self, context: &mut Context<'_>, method: &str, id: u32) -> Answer {
         let me = context.mailbox(Part::Base);
         let args = vec![Value::UInt(u64::from(id))];
         match method {
@@ -193,6 +195,9 @@ impl Game {
                 Self::add(context, "hp", 1);
                 Self::add(context, "threat", 2);
                 Self::tell(context, Audience::All, "onMark", id);
+                if let Some(sight) = self.squints {
+                    squint(context, sight, id);
+                }
             }
             "passOn" => {
                 Self::add(context, "secret", 3);
@@ -261,6 +266,21 @@ impl Game {
     }
 }
 
+/// Has a player see otherwise than before.
+fn squint(context: &mut Context<'_>, sight: f32, id: u32) {
+    let done = match id % 4 {
+        0 => context.reset_aoi_radius(),
+        1 => context.set_aoi_radius(sight / 2.0, 5.0),
+        2 => context.set_aoi_radius(sight, 1.0),
+        _ => context.set_aoi_radius(sight / 4.0, sight / 2.0),
+    };
+    // Before its owner has heard the map it cannot know how far others are known.
+    match done {
+        Ok(()) | Err(Denied::NoMap) => {}
+        Err(denied) => panic!("{denied}"),
+    }
+}
+
 impl Behaviour for Game {
     /// An avatar that nobody plays, by which a checker sees that the realm began once.
     fn bootstrap(&self) -> Option<Bootstrap> {
@@ -277,7 +297,7 @@ impl Behaviour for Game {
         match context.part() {
             Part::Cell => {
                 let name = entity_type.cell_methods[place].name.clone();
-                Self::cell(context, &name, id)
+                self.cell(context, &name, id)
             }
             Part::Base => {
                 let name = entity_type.base_methods[place].name.clone();

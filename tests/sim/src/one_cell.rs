@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use annals_ids::{EntityId, HistoryNumber, Position, SpaceId};
 
 /// How far an observer sees, metres.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sight {
     /// Where bodies enter.
     pub radius: f32,
@@ -28,6 +28,8 @@ pub struct Trace {
     pub places: Vec<Spot>,
     /// How much farther than others it is seen, metres.
     pub appeal: f32,
+    /// How far it saw meanwhile, in order; at the end, how far it sees.
+    pub sights: Vec<Sight>,
 }
 
 impl Trace {
@@ -38,10 +40,19 @@ impl Trace {
         }
     }
 
+    /// It sees so far.
+    pub fn look(&mut self, sight: Sight) {
+        if self.sights.last() != Some(&sight) {
+            self.sights.push(sight);
+        }
+    }
+
     /// It has come to rest.
     pub fn rest(&mut self) {
         let count = self.places.len();
         self.places.drain(..count.saturating_sub(1));
+        let count = self.sights.len();
+        self.sights.drain(..count.saturating_sub(1));
     }
 }
 
@@ -74,21 +85,21 @@ impl Verdict {
 
 /// Decides on a body that was, or was not, in view when everything was at rest the last time.
 #[must_use]
-pub fn judge(sight: Sight, observer: &Trace, body: &Trace, was_seen: bool) -> Verdict {
-    let (enter, hold) = (
-        sight.radius + body.appeal,
-        sight.radius + sight.hysteresis + body.appeal,
-    );
+pub fn judge(observer: &Trace, body: &Trace, was_seen: bool) -> Verdict {
     let (Some(own), Some(other)) = (observer.places.last(), body.places.last()) else {
         return Verdict::Open;
     };
+    let Some(sight) = observer.sights.last() else {
+        return Verdict::Open;
+    };
     let now = distance(*own, *other);
-    if now <= enter {
+    if now <= sight.radius + body.appeal {
         return Verdict::Near;
     }
-    if now > hold {
+    if now > sight.radius + sight.hysteresis + body.appeal {
         return Verdict::Far;
     }
+    let (enter, hold) = limits(observer, body);
     let pairs = observer
         .places
         .iter()
@@ -105,13 +116,22 @@ pub fn judge(sight: Sight, observer: &Trace, body: &Trace, was_seen: bool) -> Ve
 
 /// Whether one big cell would have had the body in view all the time.
 #[must_use]
-pub fn stayed(sight: Sight, observer: &Trace, body: &Trace) -> bool {
-    let hold = sight.radius + sight.hysteresis + body.appeal;
+pub fn stayed(observer: &Trace, body: &Trace) -> bool {
+    let (_, hold) = limits(observer, body);
     let mut pairs = observer
         .places
         .iter()
         .flat_map(|own| body.places.iter().map(|other| distance(*own, *other)));
     pairs.all(|apart| apart <= hold)
+}
+
+/// However it saw meanwhile, it would not have let the body in farther away than the first, nor let it go nearer than the second.
+fn limits(observer: &Trace, body: &Trace) -> (f32, f32) {
+    let sights = observer.sights.iter();
+    sights.fold((0.0f32, f32::INFINITY), |(enter, hold), sight| {
+        let radius = sight.radius + body.appeal;
+        (enter.max(radius), hold.min(radius + sight.hysteresis))
+    })
 }
 
 /// The metric of areas of interest: a square, height left out, and without end between spaces.
@@ -151,8 +171,9 @@ mod tests {
 
     #[test]
     fn who_is_in_between_is_in_view_if_it_was_and_nothing_on_the_way_decided_otherwise() {
-        let own = trace(&[0.0], 0.0);
-        let of = |places: &[f32], appeal, was| judge(SIGHT, &own, &trace(places, appeal), was);
+        let mut own = trace(&[0.0], 0.0);
+        own.look(SIGHT);
+        let of = |places: &[f32], appeal, was| judge(&own, &trace(places, appeal), was);
         assert_eq!(of(&[40.0, 20.0], 0.0, false), Verdict::Near);
         assert_eq!(of(&[3.0, 25.5], 0.0, true), Verdict::Far);
         assert_eq!(of(&[3.0, 25.0], 0.0, true), Verdict::Held);
@@ -163,7 +184,29 @@ mod tests {
         assert_eq!(of(&[], 10.0, false), Verdict::Open);
         let mut rested = trace(&[30.0, 3.0, 25.0], 0.0);
         rested.rest();
-        assert_eq!(judge(SIGHT, &own, &rested, true), Verdict::Held);
-        assert!(stayed(SIGHT, &own, &rested) && !stayed(SIGHT, &own, &trace(&[3.0, 30.0], 0.0)));
+        assert_eq!(judge(&own, &rested, true), Verdict::Held);
+        assert!(stayed(&own, &rested) && !stayed(&own, &trace(&[3.0, 30.0], 0.0)));
+    }
+
+    #[test]
+    fn who_saw_otherwise_meanwhile_decides_by_that_where_it_mattered() {
+        let mut own = trace(&[0.0], 0.0);
+        let narrow = Sight {
+            radius: 10.0,
+            hysteresis: 2.0,
+        };
+        for sight in [SIGHT, narrow, SIGHT] {
+            own.look(sight);
+        }
+        let of = |x: f32, was| judge(&own, &trace(&[x], 0.0), was);
+        assert_eq!((of(19.0, false), of(26.0, true)), (Verdict::Near, Verdict::Far));
+        assert_eq!((of(22.0, false), of(22.0, true)), (Verdict::Kept, Verdict::Open));
+        assert!(stayed(&own, &trace(&[12.0], 0.0)) && !stayed(&own, &trace(&[13.0], 0.0)));
+        own.rest();
+        assert_eq!(of_rested(&own), Verdict::Held);
+    }
+
+    fn of_rested(own: &Trace) -> Verdict {
+        judge(own, &trace(&[22.0], 0.0), true)
     }
 }

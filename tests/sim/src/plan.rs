@@ -61,6 +61,8 @@ pub struct Crossing {
     pub pause_ms: u64,
     /// Beasts around each player.
     pub beasts: u64,
+    /// Whether players change how far they see: in every fifth seed.
+    pub squints: bool,
 }
 
 /// How a plane is cut into cells.
@@ -202,6 +204,13 @@ impl Plan {
         }
     }
 
+    /// How far players see before they change it, if they do.
+    #[must_use]
+    pub fn squints(&self) -> Option<f32> {
+        let squints = self.crossing.is_some_and(|crossing| crossing.squints);
+        squints.then_some(self.shape.sight)
+    }
+
     /// How often a trouble befalls what passes by at a moment.
     #[must_use]
     pub fn odds(&self, wanted: Trouble, now_ms: u64) -> Odds {
@@ -232,6 +241,7 @@ impl Crossing {
             stride: [0.02, 0.1, 0.5][(dice() % 3) as usize],
             pause_ms: [400, 1_500, 5_000][(dice() % 3) as usize],
             beasts: dice() % 4,
+            squints: seed % 5 == 2,
         })
     }
 }

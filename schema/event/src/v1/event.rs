@@ -24,6 +24,7 @@ use super::{
     image::Image,
     ledger::{Entry, News, Order},
     reins::Reins,
+    sight::SightChange,
     value::{put_values, take_values},
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
@@ -271,6 +272,8 @@ pub enum Body {
     },
     /// Who says where a cell part goes, and how fast, is this from now on.
     Reined(Reins),
+    /// What the client of a cell part is shown of others is otherwise from now on.
+    Sighted(SightChange),
 }
 
 impl Event {
@@ -375,6 +378,7 @@ impl Body {
             Body::Entered { .. } => "entered",
             Body::Controlled { what, .. } => what.name(),
             Body::Reined(_) => "reined",
+            Body::Sighted(_) => "sighted",
         }
     }
 
@@ -409,6 +413,7 @@ impl Body {
             Body::Restated { .. } => 27,
             Body::Controlled { .. } => 28,
             Body::Reined(_) => 29,
+            Body::Sighted(_) => 30,
         }
     }
 
@@ -478,6 +483,7 @@ impl Body {
             }
             Body::Controlled { controller, what } => what.write(*controller, out),
             Body::Reined(reins) => reins.write(out),
+            Body::Sighted(change) => change.write(out),
         }
     }
 
@@ -558,6 +564,7 @@ impl Body {
                 what: ControllerEvent::read(reader)?,
             },
             29 => Body::Reined(Reins::read(reader)?),
+            30 => Body::Sighted(SightChange::read(reader)?),
             _ => return Err(wrong),
         })
     }

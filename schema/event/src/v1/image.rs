@@ -21,6 +21,7 @@ use super::{
         take_timer_id,
     },
     reins::Reins,
+    sight::Sight,
 };
 use crate::encoding::{Malformed, Reader, put_number};
 
@@ -78,6 +79,8 @@ pub struct CellImage {
     pub controllers: Controllers,
     /// Who says where it goes, and how fast.
     pub reins: Reins,
+    /// What its client is shown of others.
+    pub sight: Sight,
 }
 
 /// What the two parts do not have in common.
@@ -226,6 +229,9 @@ impl Image {
                 if cell.kind() & REINED != 0 {
                     cell.reins.write(out);
                 }
+                if cell.kind() & SIGHTED != 0 {
+                    cell.sight.write(out);
+                }
             }
         }
     }
@@ -271,7 +277,7 @@ impl PartImage {
                 token: take_option(reader, |reader| reader.array("token digest"))?,
                 ledger: LedgerView::read(reader)?,
             }),
-            kind if kind & !(CONTROLLED | REINED) == CELL => PartImage::Cell(CellImage::read(kind, reader)?),
+            kind if kind & !(CONTROLLED | REINED | SIGHTED) == CELL => PartImage::Cell(CellImage::read(kind, reader)?),
             _ => return Err(wrong),
         })
     }
@@ -282,12 +288,14 @@ impl PartImage {
 const CELL: u8 = 1;
 const CONTROLLED: u8 = 2;
 const REINED: u8 = 4;
+const SIGHTED: u8 = 8;
 
 impl CellImage {
     fn kind(&self) -> u8 {
         let controlled = if self.controllers.is_unused() { 0 } else { CONTROLLED };
         let reined = if self.reins == Reins::default() { 0 } else { REINED };
-        CELL | controlled | reined
+        let sighted = if self.sight == Sight::default() { 0 } else { SIGHTED };
+        CELL | controlled | reined | sighted
     }
 
     fn read(kind: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -302,6 +310,9 @@ impl CellImage {
         }
         if kind & REINED != 0 {
             cell.reins = Reins::read(reader)?;
+        }
+        if kind & SIGHTED != 0 {
+            cell.sight = Sight::read(reader)?;
         }
         if cell.kind() == kind { Ok(cell) } else { Err(wrong) }
     }

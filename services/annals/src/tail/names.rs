@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use annals_def::{Change, DataType, Edit, EntityType, Method, Schema, Value};
 use annals_event::{
-    Audience, Batch, Body, Call, ControllerEvent, Driver, Event, OwnerState, Place, Subject, Task, types_of,
+    Audience, Batch, Body, Call, ControllerEvent, Driver, Event, OwnerState, Place, SightChange, Subject, Task,
+    types_of,
 };
 use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 
@@ -76,6 +77,18 @@ fn told(event: &Event) -> Option<(EntityId, TypeId)> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+fn sighted(change: &SightChange) -> String {
+    match change {
+        SightChange::Area(None) => "its client sees as far as its space says".to_owned(),
+        SightChange::Area(Some(area)) => {
+            let (radius, hysteresis) = (area.radius, area.hysteresis);
+            format!("its client sees {radius:.1} m far, and {hysteresis:.1} m farther who is in view")
+        }
+        SightChange::Added(entity) => format!("its client sees entity {entity} wherever it is"),
+        SightChange::Removed(entity) => format!("its client sees entity {entity} no more than others"),
     }
 }
 
@@ -175,6 +188,7 @@ impl Words<'_> {
                 let (top, top_y) = (reins.top_speed, reins.top_speed_y);
                 format!("goes where {driver} says, at most {top:.1} m/s and {top_y:.1} m/s up and down (0: no limit)")
             }
+            Body::Sighted(change) => sighted(change),
             Body::ClientSet(Some(client)) => format!("has client session {} of owner {}", client.session, client.proxy),
             Body::ClientSet(None) => "has no client".to_owned(),
             Body::Placed(Some(owner)) => format!("its cell part is at owner {owner}"),

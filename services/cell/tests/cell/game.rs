@@ -24,6 +24,9 @@ pub(crate) const STATUE: TypeId = TypeId(2);
 /// Has no cell part.
 pub(crate) const ACCOUNT: TypeId = TypeId(3);
 
+/// Is seen only by those whose game says so.
+pub(crate) const SIGN: TypeId = TypeId(4);
+
 /// Milliseconds between two things that an entity does by itself.
 const BEAT: u64 = 150;
 
@@ -50,8 +53,10 @@ pub(crate) fn schema_with(more: &[Property]) -> Arc<Schema> {
         cell: false,
         client: true,
     };
+    let mut sign = being("Sign", Reach::Always);
+    sign.manual_aoi = true;
     Arc::new(Schema::new(
-        vec![avatar, creature, statue, account],
+        vec![avatar, creature, statue, account, sign],
         Vec::new(),
         Vec::new(),
     ))

@@ -10,7 +10,7 @@ use annals_wire::client::{ClientMember, Movements, Shown};
 
 use crate::{
     client::{Client, Seen},
-    game::NOTE,
+    game::{NOTE, SIGN},
     world::{HYSTERESIS, RADIUS, SPACE, World},
 };
 
@@ -152,19 +152,16 @@ pub(crate) fn check_view(world: &World, client: &Client) {
     };
     for (entity, (_, place)) in &reals {
         let apart = apart(place, own);
+        let (enter, hold) = within(world, client.entity, *entity);
         let Some(seen) = client.known.get(entity) else {
             assert!(
-                apart > RADIUS,
+                apart > enter,
                 "client {} does not see {entity}, {apart} m away",
                 client.session
             );
             continue;
         };
-        assert!(
-            apart <= RADIUS + HYSTERESIS,
-            "client {} sees {entity}, {apart} m away",
-            client.session
-        );
+        assert!(apart <= hold, "client {} sees {entity}, {apart} m away", client.session);
         let image = world.real(*entity);
         let missing = image.history.0.checked_sub(seen.history.0);
         assert!(
@@ -204,8 +201,23 @@ fn coarsest(movements: Movements) -> f32 {
     }
 }
 
+/// Within which distances a client sees an entity: so near it comes into view, and so near it stays.
+pub(crate) fn within(world: &World, own: EntityId, entity: EntityId) -> (f32, f32) {
+    let sight = &world.real(own).cell().expect("it is a cell part").sight;
+    let holder = world.holders(own)[0];
+    let is_known = world.desk(holder).image(entity).is_some() || world.role(holder).ghosts().get(entity).is_some();
+    if entity == own || (is_known && sight.manual.contains(&entity)) {
+        return (f32::MAX, f32::MAX);
+    }
+    if world.real(entity).type_id == SIGN {
+        return (-1.0, -1.0);
+    }
+    let area = sight.area;
+    area.map_or((RADIUS, RADIUS + HYSTERESIS), |area| (area.radius, area.reach()))
+}
+
 /// How far two are apart: a square, and without end in another space.
-fn apart(one: &Place, other: &Place) -> f32 {
+pub(crate) fn apart(one: &Place, other: &Place) -> f32 {
     let (dx, dz) = (one.position.x - other.position.x, one.position.z - other.position.z);
     match one.space == other.space {
         true => dx.abs().max(dz.abs()),

@@ -27,6 +27,7 @@ fn plans() -> Vec<SpacePlan> {
         extent: 400.0,
         aoi_radius: 80.0,
         aoi_hysteresis: 5.0,
+        horizon: 0.0,
         cells,
     };
     vec![plan(SPACES[0], 3), plan(SPACES[1], 2)]
@@ -245,7 +246,7 @@ fn a_space_waits_until_enough_are_there_and_its_distances_follow_the_plan() {
     let none = SpaceMap::default();
     assert_eq!(balance.draw(Duration::ZERO, &owners(4), 5, &none), None);
     let map = balance.draw(Duration::ZERO, &owners(5), 5, &none).expect("enough");
-    assert_eq!(map.spaces[&SPACES[0]].ghost_distance.to_bits(), 85.0f32.to_bits());
+    assert_eq!(map.spaces[&SPACES[0]].ghost_distance.to_bits(), 90.0f32.to_bits());
 
     let stored = WireMap {
         trees: balance.trees(),
@@ -258,7 +259,7 @@ fn a_space_waits_until_enough_are_there_and_its_distances_follow_the_plan() {
     let mut next = Balance::new(wider.collect(), pace());
     next.resume(Duration::ZERO, &stored, &map).expect("what was stored");
     let redrawn = next.draw(Duration::ZERO, &[], 5, &map).expect("it sees farther");
-    assert_eq!(redrawn.spaces[&SPACES[0]].ghost_distance.to_bits(), 125.0f32.to_bits());
+    assert_eq!(redrawn.spaces[&SPACES[0]].ghost_distance.to_bits(), 130.0f32.to_bits());
     assert_eq!(redrawn.spaces[&SPACES[0]].cells, map.spaces[&SPACES[0]].cells);
 
     let mut fewer = Balance::new(plans()[..1].to_vec(), pace());

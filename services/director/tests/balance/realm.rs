@@ -403,6 +403,7 @@ fn plan(shape: &Shape) -> SpacePlan {
         extent: shape.extent,
         aoi_radius: 80.0,
         aoi_hysteresis: 5.0,
+        horizon: 0.0,
         cells: shape.cells,
     }
 }

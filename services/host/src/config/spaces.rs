@@ -28,6 +28,8 @@ pub struct SpaceSetting {
     pub radius: f32,
     /// How much further out somebody must be to leave a view, metres.
     pub hysteresis: f32,
+    /// How far, with hysteresis, behaviour can have them see, metres; radius and hysteresis if that is more.
+    pub horizon: f32,
     /// How many cells it has at least; without it, its part of those that the director was told.
     pub cells: Option<usize>,
 }
@@ -48,6 +50,7 @@ impl SpaceSetting {
             // What KBEngine takes when nobody says.
             radius: 80.0,
             hysteresis: 5.0,
+            horizon: 0.0,
             cells: None,
         }
     }
@@ -84,11 +87,12 @@ impl FromStr for SpaceSetting {
                 "extent" => setting.extent = metres()?,
                 "radius" => setting.radius = metres()?,
                 "hysteresis" => setting.hysteresis = metres()?,
+                "horizon" => setting.horizon = metres()?,
                 "cells" => {
                     let cells = value.parse().ok().filter(|cells| (1..=MOST_CELLS).contains(cells));
                     setting.cells = Some(cells.ok_or_else(|| advice("cells are 1 to 1024"))?);
                 }
-                _ => return Err(advice("there are extent, radius, hysteresis and cells")),
+                _ => return Err(advice("there are extent, radius, hysteresis, horizon and cells")),
             }
         }
         if setting.extent < 1.0 || setting.radius < 1.0 {

@@ -8,6 +8,7 @@ use annals_ids::{Address, DatabaseId, EntityId, MemberId, Part, TypeId};
 
 use super::{Context, Denied, properties::fits};
 use crate::{
+    around::{Around, Nowhere},
     behaviour::{Bootstrap, Caller},
     desk::Desk,
 };
@@ -70,7 +71,7 @@ impl Desk {
             false,
             Body::BaseCreated(Box::new(creation)),
         );
-        self.run(entity, |behaviour, context| behaviour.created(context));
+        self.run(entity, &Nowhere, |behaviour, context| behaviour.created(context));
         Ok(entity)
     }
 
@@ -83,6 +84,7 @@ impl Desk {
         type_id: TypeId,
         place: Place,
         properties: Vec<(MemberId, Value)>,
+        around: &dyn Around,
     ) -> Result<EntityId, Denied> {
         let properties = self.initial(type_id, Part::Cell, properties)?;
         let entity = self.new_entity().ok_or(Denied::NoIds)?;
@@ -101,7 +103,7 @@ impl Desk {
             false,
             Body::CellCreated(Box::new(creation)),
         );
-        self.run(entity, |behaviour, context| behaviour.created(context));
+        self.run(entity, around, |behaviour, context| behaviour.created(context));
         Ok(entity)
     }
 
@@ -155,14 +157,15 @@ impl Desk {
         Ok(properties)
     }
 
-    /// Runs behaviour for an entity that is real here.
+    /// Runs behaviour for an entity that is real here, and lends it what is around.
     pub fn run<T>(
         &mut self,
         entity: EntityId,
+        around: &dyn Around,
         what: impl FnOnce(&dyn crate::Behaviour, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let behaviour = std::sync::Arc::clone(&self.behaviour);
-        let mut context = Context::new(self, entity)?;
+        let mut context = Context::new(self, around, entity)?;
         Some(what(behaviour.as_ref(), &mut context))
     }
 

@@ -1,7 +1,10 @@
 //! Why behaviour is refused something.
 
 use annals_def::{AccountView, ChangeError, Mismatch};
-use annals_event::ledger::{ORDERS_WAITING, RefusalReason};
+use annals_event::{
+    MANUAL_LIMIT,
+    ledger::{ORDERS_WAITING, RefusalReason},
+};
 use annals_ids::Part;
 use thiserror::Error;
 
@@ -99,6 +102,31 @@ pub enum Denied {
     /// A top speed is no number, infinite or negative.
     #[error("a top speed is a number of metres per second, or 0 for none")]
     Speed,
+    /// A distance is no number, infinite or negative.
+    #[error("a radius, a range or a hysteresis is a number of metres, 0 or more")]
+    Distance,
+    /// It would see farther than others are known.
+    #[error(
+        "it would see {reach} m far, with the hysteresis, and in its space others are known up to {horizon} m only; \
+         the setting `spaces` can say more (`horizon=`)"
+    )]
+    Horizon {
+        /// How far it was to see, metres.
+        reach: f32,
+        /// How far it may.
+        horizon: f32,
+    },
+    /// The director was not heard yet, or has no such space.
+    #[error("nothing is known of its space yet; try again once `app_ready` was called")]
+    NoMap,
+    /// Nobody is in the view of its own client by name.
+    #[error("its own client sees the entity anyway")]
+    OwnView,
+    /// Too many are in view by name.
+    #[error(
+        "its client sees {MANUAL_LIMIT} entities wherever they are; remove those that are not needed, or are no more"
+    )]
+    TooManyInView,
     /// The definition says that entities of this type are not stored.
     #[error("entities of {entity_type} are not stored, as its definition says <Persistent> false </Persistent>")]
     NotPersistent {

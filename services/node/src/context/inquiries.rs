@@ -6,6 +6,7 @@ use annals_ids::{CallNumber, DatabaseId, EntityId, WorldTime};
 
 use super::{Context, Denied, properties::fits};
 use crate::{
+    around::Nowhere,
     desk::Desk,
     inquiry::{DATABASE, Inquiry, Learned, NotLearned, Wanted},
     output::Output,
@@ -123,7 +124,7 @@ impl Desk {
         let awaiting = image.and_then(|image| image.links.awaiting.get(&(DATABASE, number)));
         let Some(awaiting) = awaiting.cloned() else { return };
         self.record_for(entity, false, Body::Resumed { to: DATABASE, number });
-        self.run(entity, |behaviour, context| {
+        self.run(entity, &Nowhere, |behaviour, context| {
             behaviour.learned(context, awaiting.then, &awaiting.note, outcome);
         });
     }

@@ -90,6 +90,7 @@ impl World {
             extent: EXTENT,
             aoi_radius: self.plan.shape.sight,
             aoi_hysteresis: 5.0,
+            horizon: 0.0,
             cells: usize::try_from(self.plan.shape.cells).expect("few cells"),
         };
         let mut balance = Balance::new(vec![plan], PACE);

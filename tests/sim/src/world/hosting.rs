@@ -269,6 +269,7 @@ impl World {
         let behaviour: Arc<dyn Behaviour> = match kind {
             OwnerKind::Base | OwnerKind::Cell => Arc::new(Game {
                 beasts: self.plan.crossing.map_or(0, |crossing| crossing.beasts),
+                squints: self.plan.squints(),
             }),
             OwnerKind::Ledger => no_behaviour(),
         };

@@ -82,6 +82,9 @@ impl World {
         for _ in 0..1 + self.roll() % 2 {
             self.send_somewhere();
         }
+        if self.plan.squints().is_some() {
+            self.have_squint();
+        }
         let is_deadly = round + 1 == DEADLY;
         if is_deadly || round == ROUNDS / 2 + 1 {
             self.send_through();
@@ -108,6 +111,13 @@ impl World {
         }
     }
 
+    /// A player sees farther or less far from now on.
+    fn have_squint(&mut self) {
+        let client = (self.roll() % self.clients.len() as u64) as usize;
+        self.call(client, "mark", Part::Cell);
+        self.drain_client(client);
+    }
+
     /// A player leaps into the other space.
     fn send_through(&mut self) {
         let playing: Vec<usize> = (0..self.clients.len())
@@ -127,15 +137,17 @@ impl World {
     }
 
     fn glance_once(&mut self) {
-        for (entity, spot, appeal) in self.bodies() {
+        let Some(common) = self.sight() else { return };
+        for (entity, spot, appeal, area) in self.bodies() {
             let trace = self.parade.traces.entry(entity).or_default();
             trace.appeal = appeal;
             trace.note(spot);
+            trace.look(area.unwrap_or(common));
         }
     }
 
-    /// Where all are that can be seen, and how much farther than others.
-    fn bodies(&self) -> Vec<(EntityId, Spot, f32)> {
+    /// Where all are that can be seen, how much farther than others, and how far they see if that was said of them.
+    fn bodies(&self) -> Vec<(EntityId, Spot, f32, Option<Sight>)> {
         let held = self.processes.values().flat_map(|process| process.owners.values());
         let cells = held.filter_map(|held| match &held.core {
             Some(Core::Cell(owner)) if owner.stopped().is_none() => Some(owner.desk()),
@@ -144,7 +156,13 @@ impl World {
         let bodies = cells.flat_map(|desk| {
             desk.places().filter_map(|(entity, place)| {
                 let entity_type = desk.entity_type(entity)?;
-                Some((entity, (place.space, place.position), entity_type.appeal_radius))
+                let area = desk.image(entity)?.cell()?.sight.area;
+                let sight = area.map(|area| Sight {
+                    radius: area.radius,
+                    hysteresis: area.hysteresis,
+                });
+                let spot = (place.space, place.position);
+                Some((entity, spot, entity_type.appeal_radius, sight))
             })
         });
         bodies.collect()
@@ -161,9 +179,9 @@ impl World {
             return;
         }
         let client = playing[(self.roll() % playing.len() as u64) as usize];
-        let (body, (space, to), appeal) = bodies[(self.roll() % bodies.len() as u64) as usize];
+        let (body, (space, to), appeal, _) = bodies[(self.roll() % bodies.len() as u64) as usize];
         let own = bodies.iter().find(|(own, ..)| self.observer(client) == Some(*own));
-        if own.is_none_or(|(own, (own_space, _), _)| *own == body || *own_space != space) {
+        if own.is_none_or(|(own, (own_space, _), ..)| *own == body || *own_space != space) {
             return;
         }
         let reach = sight.radius + appeal;
@@ -220,8 +238,7 @@ impl World {
 
     /// Compares all views with what one big cell would show.
     fn compare(&mut self, round: u64) {
-        let Some(sight) = self.sight() else { return };
-        let real: BTreeSet<EntityId> = self.bodies().into_iter().map(|(entity, _, _)| entity).collect();
+        let real: BTreeSet<EntityId> = self.bodies().into_iter().map(|(entity, ..)| entity).collect();
         self.parade.traces.retain(|entity, _| real.contains(entity));
         let mut views = BTreeMap::new();
         for client in 0..self.clients.len() {
@@ -229,10 +246,10 @@ impl World {
             let seen = self.clients[client].core.view(Part::Cell).entities().iter();
             let seen: View = seen.map(|(entity, seen)| (*entity, seen.upto)).collect();
             let before = self.parade.views.get(&own).unwrap_or(&seen).clone();
-            let mut wrong = self.misjudged(sight, own, (&before, &seen));
+            let mut wrong = self.misjudged(own, (&before, &seen));
             wrong.extend(self.misplaced(client, own));
             if round > 0 {
-                wrong.extend(self.noticed(sight, client, own, &before));
+                wrong.extend(self.noticed(client, own, &before));
             }
             let told = wrong
                 .into_iter()
@@ -245,11 +262,11 @@ impl World {
         self.parade.traces.values_mut().for_each(Trace::rest);
     }
 
-    fn misjudged(&mut self, sight: Sight, own: EntityId, (before, seen): (&View, &View)) -> Vec<String> {
+    fn misjudged(&mut self, own: EntityId, (before, seen): (&View, &View)) -> Vec<String> {
         let (traces, marched) = (&self.parade.traces, &mut self.parade.marched);
         let mut wrong = Vec::new();
         for (body, trace) in traces.iter().filter(|(body, _)| **body != own) {
-            let verdict = judge(sight, &traces[&own], trace, before.contains_key(body));
+            let verdict = judge(&traces[&own], trace, before.contains_key(body));
             match verdict.is_seen() {
                 None => marched.open += 1,
                 Some(is_seen) => {
@@ -281,7 +298,7 @@ impl World {
     }
 
     /// What a client was told of those who were in view all the time: nothing has happened but that some have moved.
-    fn noticed(&self, sight: Sight, client: usize, own: EntityId, before: &View) -> Vec<String> {
+    fn noticed(&self, client: usize, own: EntityId, before: &View) -> Vec<String> {
         let since = self.parade.told.get(client).copied().unwrap_or_default();
         let traces = &self.parade.traces;
         let wrong = self.clients[client].told[since..].iter().filter_map(|event| {
@@ -304,7 +321,7 @@ impl World {
                 } if before.get(entity) >= Some(upto) => ("is told anew", entity),
                 _ => return None,
             };
-            let stayed = |trace| *entity == own || stayed(sight, &traces[&own], trace);
+            let stayed = |trace| *entity == own || stayed(&traces[&own], trace);
             let noticed = before.contains_key(entity) && traces.get(entity).is_some_and(stayed);
             noticed.then(|| format!("notices that entity {entity} {what}, which was in view all the time"))
         });

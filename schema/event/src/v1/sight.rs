@@ -1,0 +1,152 @@
+//! What the client of a cell part is shown of others, where that is not what its space says for everybody.
+//!
+//! ```text
+//! sight  = area list(entity:number)
+//! area   = 0:u8  |  1:u8 radius:f32 hysteresis:f32
+//! change = 0:u8 area  |  1:u8 entity:number  |  2:u8 entity:number
+//! ```
+//! Entities ascend. Floats are 4 bytes, little-endian, finite and not negative.
+
+use std::collections::BTreeSet;
+
+use annals_ids::EntityId;
+
+use crate::encoding::{Malformed, Reader, put_number};
+
+/// Most entities that are shown by name: each is looked up at every tick.
+pub const MANUAL_LIMIT: usize = 256;
+
+/// How far one part sees, metres.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AreaOfInterest {
+    /// Half the side of the square within which others come into view.
+    pub radius: f32,
+    /// How much further out they must be to leave it.
+    pub hysteresis: f32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sight {
+    /// How far it sees; `None` if as far as its space says.
+    pub area: Option<AreaOfInterest>,
+    /// Whom it sees wherever in its space they are (manual AoI).
+    pub manual: BTreeSet<EntityId>,
+}
+
+/// What changes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SightChange {
+    /// It sees so far from now on.
+    Area(Option<AreaOfInterest>),
+    /// It sees this entity wherever it is.
+    Added(EntityId),
+    /// It sees it no more than others.
+    Removed(EntityId),
+}
+
+impl AreaOfInterest {
+    /// Whether the distances are some.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let distances = [self.radius, self.hysteresis];
+        distances
+            .iter()
+            .all(|metres| metres.is_finite() && metres.is_sign_positive())
+    }
+
+    /// How far from where it stands anybody can be in view, metres.
+    #[must_use]
+    pub fn reach(&self) -> f32 {
+        self.radius + self.hysteresis
+    }
+}
+
+impl Sight {
+    pub(crate) fn apply(&mut self, change: &SightChange) -> Result<(), &'static str> {
+        match change {
+            SightChange::Area(area) => self.area = *area,
+            SightChange::Added(_) if self.manual.len() >= MANUAL_LIMIT => return Err("it sees as many as one may"),
+            SightChange::Added(entity) if !self.manual.insert(*entity) => return Err("it sees it already"),
+            SightChange::Removed(entity) if !self.manual.remove(entity) => return Err("it did not see it"),
+            SightChange::Added(_) | SightChange::Removed(_) => {}
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_area(out, self.area.as_ref());
+        put_number(out, self.manual.len() as u64);
+        self.manual.iter().for_each(|entity| put_number(out, entity.0));
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let area = take_area(reader)?;
+        let wrong = reader.malformed("entities in view");
+        let count = reader.count(1, "entities in view")?;
+        let manual = (0..count).map(|_| take_entity(reader)).collect::<Result<Vec<_>, _>>()?;
+        if count > MANUAL_LIMIT || !manual.is_sorted_by(|one, next| one < next) {
+            return Err(wrong);
+        }
+        Ok(Self {
+            area,
+            manual: manual.into_iter().collect(),
+        })
+    }
+}
+
+impl SightChange {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Area(area) => {
+                out.push(0);
+                put_area(out, area.as_ref());
+            }
+            Self::Added(entity) => {
+                out.push(1);
+                put_number(out, entity.0);
+            }
+            Self::Removed(entity) => {
+                out.push(2);
+                put_number(out, entity.0);
+            }
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let wrong = reader.malformed("change of sight");
+        Ok(match reader.byte("change of sight")? {
+            0 => Self::Area(take_area(reader)?),
+            1 => Self::Added(take_entity(reader)?),
+            2 => Self::Removed(take_entity(reader)?),
+            _ => return Err(wrong),
+        })
+    }
+}
+
+fn put_area(out: &mut Vec<u8>, area: Option<&AreaOfInterest>) {
+    super::call::put_option(out, area, |out, area| {
+        out.extend(area.radius.to_bits().to_le_bytes());
+        out.extend(area.hysteresis.to_bits().to_le_bytes());
+    });
+}
+
+fn take_area(reader: &mut Reader<'_>) -> Result<Option<AreaOfInterest>, Malformed> {
+    let wrong = reader.malformed("area of interest");
+    let area = super::call::take_option(reader, |reader| {
+        let mut metres = || Ok(f32::from_bits(u32::from_le_bytes(reader.array("distance")?)));
+        Ok(AreaOfInterest {
+            radius: metres()?,
+            hysteresis: metres()?,
+        })
+    })?;
+    if area.is_none_or(|area| area.is_sound()) {
+        Ok(area)
+    } else {
+        Err(wrong)
+    }
+}
+
+fn take_entity(reader: &mut Reader<'_>) -> Result<EntityId, Malformed> {
+    Ok(EntityId(reader.number("entity")?))
+}
