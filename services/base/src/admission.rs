@@ -142,7 +142,7 @@ impl BaseRole {
         answer(desk, connection, &HelloAnswer::Welcome(welcome));
         if comes_first {
             desk.run(entity, &Nowhere, |behaviour, context| {
-                behaviour.client_attached(context)
+                behaviour.client_attached(context);
             });
         }
     }

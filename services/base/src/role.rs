@@ -99,7 +99,7 @@ impl BaseRole {
         }
         self.set_client(desk, ended.entity, None);
         desk.run(ended.entity, &Nowhere, |behaviour, context| {
-            behaviour.client_lost(context)
+            behaviour.client_lost(context);
         });
     }
 

@@ -115,7 +115,9 @@ fn a_type_that_is_declared_manual_is_seen_by_name_alone_however_far_it_is() {
     world.run(1_000);
     assert!(!sees(&world, 1, sign) && !sees(&world, 2, sign));
     have(&mut world, own, move |context| {
-        [sign, remote].map(|sign| context.add_to_manual_aoi(sign).expect("it can be"));
+        for sign in [sign, remote] {
+            context.add_to_manual_aoi(sign).expect("it can be");
+        }
     });
     world.run(1_000);
     assert!(sees(&world, 1, sign) && !sees(&world, 2, sign));
