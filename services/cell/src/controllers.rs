@@ -196,6 +196,7 @@ impl CellRole {
             let around = Surroundings {
                 ghosts: &self.ghosts,
                 territory: &self.territory,
+                gazetteer: &self.gazetteer,
             };
             self.controllers.run(desk, around);
         }

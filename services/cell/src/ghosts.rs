@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use annals_def::{Replaced, Schema, Value, check};
+use annals_def::{EntityType, Replaced, Schema, Value, check};
 use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
 use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, SessionId, TypeId};
-use annals_node::{Behaviour, GhostView, check_args, time::Mono};
+use annals_node::{Behaviour, GhostView, Trail, check_args, time::Mono};
 use annals_wire::bus::{GhostImage, GhostMove, Shown};
 
 use crate::{
@@ -77,6 +77,7 @@ pub(crate) type Lack = (EntityId, Option<HistoryNumber>);
 #[derive(Debug, Default)]
 pub struct Ghosts {
     ghosts: BTreeMap<EntityId, Ghost>,
+    trail: Trail,
 }
 
 impl Ghost {
@@ -179,15 +180,15 @@ impl Ghost {
         }
     }
 
+    pub(crate) fn view<'a>(&'a self, entity: EntityId, entity_type: &'a EntityType) -> GhostView<'a> {
+        let stands = (self.home, self.whereabouts.place);
+        GhostView::new((entity, entity_type), stands, &self.properties)
+    }
+
     /// Tells the game that a property has changed.
     fn tell(&self, hearing: Hearing<'_>, entity: EntityId, property: MemberId, replaced: &Replaced) {
         if let Some(entity_type) = hearing.schema.entity_type(self.type_id) {
-            let view = GhostView {
-                entity,
-                entity_type,
-                place: self.whereabouts.place,
-                properties: &self.properties,
-            };
+            let view = self.view(entity, entity_type);
             hearing.behaviour.ghost_changed(&view, property, replaced);
         }
     }
@@ -203,6 +204,15 @@ impl Ghosts {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (EntityId, &Ghost)> {
         self.ghosts.iter().map(|(entity, ghost)| (*entity, ghost))
+    }
+
+    /// Which have come or moved since that was last forgotten. Those that have gone are found to be no more.
+    pub(crate) fn trail(&self) -> &Trail {
+        &self.trail
+    }
+
+    pub(crate) fn clear_trail(&mut self) {
+        self.trail.clear();
     }
 
     /// The entity is real here, or is not to be seen any more.
@@ -233,6 +243,7 @@ impl Ghosts {
             named: at.now,
         };
         self.ghosts.insert(entity, ghost);
+        self.trail.note(entity);
     }
 
     /// Takes an image, unless more is known already. Returns whether `from` holds the entity, as far as is known now.
@@ -267,6 +278,7 @@ impl Ghosts {
         };
         let held = ghost.holder == from;
         self.ghosts.insert(entity, ghost);
+        self.trail.note(entity);
         held
     }
 
@@ -293,6 +305,7 @@ impl Ghosts {
             return Some((entity, Some(ghost.history)));
         };
         let known = usize::try_from(known).unwrap_or(usize::MAX);
+        self.trail.note(entity);
         for shown in events.into_iter().skip(known) {
             if !ghost.apply(hearing, entity, &shown) {
                 self.ghosts.remove(&entity);
@@ -319,6 +332,7 @@ impl Ghosts {
             if ghost.holder == from && ghost.sequence < movement.sequence && is_sound(&movement.place) {
                 ghost.sequence = movement.sequence;
                 ghost.whereabouts.note(movement.place, at.beat);
+                self.trail.note(movement.entity);
             }
         }
     }

@@ -12,6 +12,7 @@
 mod budget;
 mod controllers;
 mod existence;
+mod gazetteer;
 mod ghosts;
 mod glimpse;
 mod handover;

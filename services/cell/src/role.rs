@@ -1,6 +1,7 @@
 //! The cell's part in the core contract: one place from which everything it hears goes where it belongs.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     num::NonZeroU32,
 };
@@ -18,6 +19,7 @@ use annals_wire::{
 use crate::{
     budget::Budget,
     controllers::Controllers,
+    gazetteer::Gazetteer,
     ghosts::{Ghost, Ghosts, Hearing, Lack, Moment},
     handover::Handover,
     haunts::Haunts,
@@ -54,6 +56,7 @@ pub struct CellRole {
     /// What a client is shown at most, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
     pub(crate) controllers: Controllers,
+    pub(crate) gazetteer: RefCell<Gazetteer>,
     pub(crate) physics: Physics,
     /// Whether no entity is taken in any more.
     pub(crate) closing: bool,
@@ -80,6 +83,7 @@ impl CellRole {
             stamps: Stamps::default(),
             downstream: None,
             controllers: Controllers::take_over(state, now),
+            gazetteer: RefCell::default(),
             physics: Physics::take_over(state),
             closing: false,
             counters: Counters::default(),
@@ -343,6 +347,9 @@ impl Role for CellRole {
                 .forget(|entity| desk.image(entity).is_some() || ghosts.get(entity).is_some());
         }
         self.ghosts.age(now.mono, |entity| is_own(desk, entity));
+        desk.clear_trail();
+        self.ghosts.clear_trail();
+        self.gazetteer.get_mut().forget();
     }
 
     fn deadline(&self) -> Option<Mono> {

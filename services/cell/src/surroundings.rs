@@ -1,11 +1,15 @@
 //! What is known here of where others are: lent to controllers, and to behaviour while that runs.
 
+use std::cell::RefCell;
+
+use annals_def::Schema;
 use annals_event::Place;
 use annals_ids::{EntityId, SpaceId};
-use annals_node::{Around, Desk};
+use annals_node::{Around, Denied, Desk, GhostView, Region};
 use annals_space::Spot;
 
 use crate::{
+    gazetteer::Gazetteer,
     ghosts::{Ghost, Ghosts},
     role::CellRole,
     territory::Territory,
@@ -16,6 +20,7 @@ use crate::{
 pub(crate) struct Surroundings<'a> {
     pub(crate) ghosts: &'a Ghosts,
     pub(crate) territory: &'a Territory,
+    pub(crate) gazetteer: &'a RefCell<Gazetteer>,
 }
 
 impl CellRole {
@@ -23,6 +28,7 @@ impl CellRole {
         Surroundings {
             ghosts: &self.ghosts,
             territory: &self.territory,
+            gazetteer: &self.gazetteer,
         }
     }
 }
@@ -49,6 +55,17 @@ impl Surroundings<'_> {
 impl Around for Surroundings<'_> {
     fn horizon(&self, space: SpaceId) -> Option<f32> {
         self.territory.horizon(space)
+    }
+
+    fn find(&self, desk: &Desk, region: &Region, found: &mut Vec<EntityId>) -> Result<(), Denied> {
+        self.territory.knows(region)?;
+        self.gazetteer.borrow_mut().find(desk, *self, region, found);
+        Ok(())
+    }
+
+    fn ghost<'a>(&'a self, schema: &'a Schema, entity: EntityId) -> Option<GhostView<'a>> {
+        let ghost = self.ghosts.get(entity)?;
+        Some(ghost.view(entity, schema.entity_type(ghost.type_id())?))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use annals_event::{AreaOfInterest, Place};
 use annals_ids::{OwnerId, Position, SpaceId};
+use annals_node::{Denied, Region};
 use annals_space::Reach;
 use annals_wire::{CellArea, HANDOVER_DEPTH, Space, SpaceMap};
 
@@ -104,6 +105,20 @@ impl Territory {
             .map(|space| (space.ghost_distance - HANDOVER_DEPTH).max(0.0))
     }
 
+    /// Whether all who are in a region are known here, be they real or ghosts.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub(crate) fn knows(&self, region: &Region) -> Result<(), Denied> {
+        let space = self.space(region.space).ok_or(Denied::NoMap)?;
+        let known = space.ghost_distance;
+        let own = space.cells.iter().filter(|area| area.owner == self.owner);
+        let around: Vec<Ground> = own.map(|area| Ground::around(area, known)).collect();
+        let (least, most) = region.shape.ground();
+        let is_known = Ground { least, most }.is_covered(&around);
+        is_known.then_some(()).ok_or(Denied::Beyond { known })
+    }
+
     /// Whether the map has such a space.
     pub(crate) fn has(&self, space: SpaceId) -> bool {
         self.space(space).is_some()
@@ -111,6 +126,42 @@ impl Territory {
 
     fn space(&self, space: SpaceId) -> Option<&Space> {
         self.map.as_ref()?.spaces.get(&space)
+    }
+}
+
+/// A rectangle on the ground, edges included: its least x and z, and its largest.
+#[derive(Clone, Copy, Debug)]
+struct Ground {
+    least: [f32; 2],
+    most: [f32; 2],
+}
+
+impl Ground {
+    fn around(area: &CellArea, metres: f32) -> Self {
+        Self {
+            least: [area.west - metres, area.south - metres],
+            most: [area.east + metres, area.north + metres],
+        }
+    }
+
+    /// Whether each place of it is in one of those.
+    fn is_covered(&self, by: &[Ground]) -> bool {
+        if (0..2).any(|axis| self.least[axis] > self.most[axis]) {
+            return true;
+        }
+        let Some((first, rest)) = by.split_first() else {
+            return false;
+        };
+        // What lies beside the first on an axis, and what is left of it for the next.
+        let mut left = *self;
+        (0..2).all(|axis| {
+            let (mut below, mut above) = (left, left);
+            below.most[axis] = left.most[axis].min(first.least[axis].next_down());
+            above.least[axis] = left.least[axis].max(first.most[axis].next_up());
+            left.least[axis] = left.least[axis].max(first.least[axis]);
+            left.most[axis] = left.most[axis].min(first.most[axis]);
+            below.is_covered(rest) && above.is_covered(rest)
+        })
     }
 }
 

@@ -298,6 +298,7 @@ impl CellRole {
         let around = Surroundings {
             ghosts: &self.ghosts,
             territory: &self.territory,
+            gazetteer: &self.gazetteer,
         };
         let (Some(witness), Some(before)) = (self.witnesses.get_mut(&entity), desk.place(entity)) else {
             return;

@@ -7,7 +7,9 @@ use annals_event::{
     CallError, Link, Outcome, Place,
     ledger::{Booking, Order},
 };
-use annals_ids::{Address, CallNumber, ControllerId, EntityId, MemberId, OwnerId, SessionId, SpaceId, TimerId, TypeId};
+use annals_ids::{
+    Address, CallNumber, ControllerId, EntityId, Mailbox, MemberId, OwnerId, Part, SessionId, SpaceId, TimerId, TypeId,
+};
 
 use crate::{
     context::Context,
@@ -101,7 +103,7 @@ pub struct Bootstrap {
     pub properties: Vec<(MemberId, Value)>,
 }
 
-/// A ghost: what is known on this cell of an entity that is real on another. It can be read and nothing else.
+/// What can be read of another entity: of a ghost what is known of it on this cell, and of one that is real here the same.
 #[derive(Clone, Copy, Debug)]
 pub struct GhostView<'a> {
     /// Which entity.
@@ -110,15 +112,46 @@ pub struct GhostView<'a> {
     pub entity_type: &'a EntityType,
     /// Where it was heard to be last.
     pub place: Place,
-    /// The properties that ghosts have.
-    pub properties: &'a BTreeMap<MemberId, Value>,
+    /// Its home.
+    pub home: OwnerId,
+    /// Its properties; there may be more among them than ghosts have.
+    pub(crate) held: &'a BTreeMap<MemberId, Value>,
 }
 
-impl GhostView<'_> {
+impl<'a> GhostView<'a> {
+    /// Of a ghost that has these properties, at a place.
+    #[must_use]
+    pub fn new(
+        (entity, entity_type): (EntityId, &'a EntityType),
+        (home, place): (OwnerId, Place),
+        held: &'a BTreeMap<MemberId, Value>,
+    ) -> Self {
+        Self {
+            entity,
+            entity_type,
+            place,
+            home,
+            held,
+        }
+    }
+
     /// A property that ghosts have.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.properties.get(&self.entity_type.property_named(name)?.index)
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        let property = self.entity_type.property_named(name)?;
+        let is_ghosted = property.distribution.to_ghosts();
+        self.held.get(&property.index).filter(|_| is_ghosted)
+    }
+
+    /// Its storable address, by which it can be called.
+    #[must_use]
+    pub fn mailbox(&self, part: Part) -> Mailbox {
+        Mailbox {
+            entity: self.entity,
+            home: self.home,
+            type_id: self.entity_type.id,
+            part,
+        }
     }
 }
 

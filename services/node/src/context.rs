@@ -5,6 +5,7 @@ mod creation;
 mod denied;
 mod inquiries;
 mod ledger;
+mod others;
 mod properties;
 mod reins;
 mod sight;
@@ -15,6 +16,7 @@ use annals_ids::{Address, DatabaseId, EntityId, Mailbox, MemberId, Part, Session
 
 pub use creation::Stored;
 pub use denied::Denied;
+pub use others::FOUND_LIMIT;
 use properties::fits;
 
 use crate::{around::Around, behaviour::Caller, desk::Desk, journal::INPUT_LIMIT, output::Request, trouble::Trouble};

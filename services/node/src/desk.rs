@@ -24,6 +24,7 @@ use crate::{
     schedule::{Due, Schedule},
     tally::{Member, Tally, Way},
     time::Now,
+    trail::Trail,
     trouble::{Trouble, Troubles},
 };
 
@@ -66,6 +67,7 @@ pub struct Desk {
     tally: Tally,
     /// Where the real cell parts are now; the state holds where they were when last logged.
     places: BTreeMap<EntityId, Place>,
+    trail: Trail,
 }
 
 /// What a desk begins with.
@@ -98,6 +100,7 @@ impl Desk {
             acknowledged: BatchNumber(0),
             troubles: Troubles::default(),
             places: BTreeMap::new(),
+            trail: Trail::default(),
         };
         let entities: Vec<EntityId> = desk.state().entities.keys().copied().collect();
         entities.into_iter().for_each(|entity| desk.adopt(entity));
@@ -178,7 +181,19 @@ impl Desk {
     pub fn move_to(&mut self, entity: EntityId, to: Place) {
         if let Some(place) = self.places.get_mut(&entity) {
             *place = to;
+            self.trail.note(entity);
         }
+    }
+
+    /// Which cell parts have come, gone or moved since that was last forgotten.
+    #[must_use]
+    pub fn trail(&self) -> &Trail {
+        &self.trail
+    }
+
+    /// Forgets it.
+    pub fn clear_trail(&mut self) {
+        self.trail.clear();
     }
 
     /// An entity id that nothing ever had; `None` when the granted block is used up.
@@ -373,6 +388,7 @@ impl Desk {
             Body::Destroyed | Body::Offloaded { .. } => {
                 self.schedule.forget(entity, image);
                 self.places.remove(&entity);
+                self.trail.note(entity);
                 self.shown_since.remove(&entity);
                 if let Body::Offloaded { to, .. } = body {
                     self.resends.forget(self.journal.address(entity));
@@ -412,6 +428,7 @@ impl Desk {
         self.resends.adopt(self.journal.address(entity), &image.links);
         if let Some(cell) = image.cell() {
             self.places.insert(entity, cell.place);
+            self.trail.note(entity);
         }
     }
 }

@@ -21,6 +21,7 @@ mod oracle;
 mod outage;
 mod physics;
 mod process;
+mod questions;
 mod sight;
 mod teleport;
 mod views;

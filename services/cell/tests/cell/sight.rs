@@ -140,6 +140,31 @@ fn a_type_that_is_declared_manual_is_seen_by_name_alone_however_far_it_is() {
 }
 
 #[test]
+fn who_is_seen_by_name_no_more_stays_in_the_hysteresis() {
+    let mut world = World::new(6);
+    let own = world.spawn(AVATAR, -60.0, Some(1));
+    let friend = world.spawn(AVATAR, -17.0, None);
+    world.run(500);
+    for is_named in [true, false] {
+        have(&mut world, own, move |context| {
+            let changed = match is_named {
+                true => context.add_to_manual_aoi(friend),
+                false => context.remove_from_manual_aoi(friend),
+            };
+            changed.expect("it can be");
+        });
+        world.run(500);
+        assert!(sees(&world, 1, friend), "43 m away, which is too far to come into view");
+    }
+    for (x, is_seen) in [(-15.0, true), (-14.0, false), (-17.0, false), (-20.0, true)] {
+        go(&mut world, friend, x, 0.0);
+        world.run(500);
+        assert_eq!(sees(&world, 1, friend), is_seen, "at {x}");
+    }
+    check(&world);
+}
+
+#[test]
 fn who_is_seen_by_name_is_not_seen_in_another_space() {
     let mut world = with_spaces(4);
     let own = world.spawn(AVATAR, -50.0, Some(1));

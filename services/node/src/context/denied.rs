@@ -8,7 +8,7 @@ use annals_event::{
 use annals_ids::Part;
 use thiserror::Error;
 
-use super::MAX_VALUE_BYTES;
+use super::{FOUND_LIMIT, MAX_VALUE_BYTES};
 
 /// Why something that behaviour wanted was not done. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -119,6 +119,23 @@ pub enum Denied {
     /// The director was not heard yet, or has no such space.
     #[error("nothing is known of its space yet; try again once `app_ready` was called")]
     NoMap,
+    /// Some of where it looks is farther away than others are known.
+    #[error(
+        "some of that lies farther than {known} m outside of what its cell is responsible for, and nothing is known of it there; \
+         the setting `spaces` can say more (`horizon=`)"
+    )]
+    Beyond {
+        /// How far others are known there, metres.
+        known: f32,
+    },
+    /// More are there than one question may find.
+    #[error(
+        "{found} entities are there, and one question finds at most {FOUND_LIMIT}: ask for smaller parts, or for one type"
+    )]
+    TooManyFound {
+        /// How many.
+        found: usize,
+    },
     /// Nobody is in the view of its own client by name.
     #[error("its own client sees the entity anyway")]
     OwnView,
