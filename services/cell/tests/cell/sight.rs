@@ -290,9 +290,10 @@ fn views_are_those_of_brute_force_whatever_is_set_and_wherever_all_go() {
         world.run(REST);
         let mut before: Vec<BTreeSet<EntityId>> = (1..=3).map(|session| seen(&world, session)).collect();
         for round in 0..40 {
-            step(&mut world, &players, &all);
-            if world.roll(12) == 0 {
-                world.run(200);
+            // Where somebody was a moment before its cell died is nowhere, and so who came into view there is not as it was.
+            if world.roll(10) > 0 {
+                step(&mut world, &players, &all);
+            } else {
                 let dead = [WEST, MIDDLE, EAST][usize::try_from(world.roll(3)).expect("it is small")];
                 world.crash(dead);
                 world.run(300);

@@ -41,6 +41,7 @@ impl Still {
             extent: EXTENT,
             aoi_radius: 20.0,
             aoi_hysteresis: 5.0,
+            horizon: 0.0,
             cells,
         };
         let pace = Pace {
