@@ -246,6 +246,13 @@ impl Ghosts {
         self.trail.note(entity);
     }
 
+    /// What left has arrived at its holder: only from now on can that one speak of it.
+    pub(crate) fn arrive(&mut self, now: Mono, entity: EntityId) {
+        if let Some(ghost) = self.ghosts.get_mut(&entity).filter(|ghost| ghost.is_unheard_of()) {
+            (ghost.held, ghost.named) = (now, now);
+        }
+    }
+
     /// Takes an image, unless more is known already. Returns whether `from` holds the entity, as far as is known now.
     pub(crate) fn take_image(
         &mut self,

@@ -229,6 +229,36 @@ fn say(world: &mut World, from: OwnerId, to: OwnerId, message: Message) -> Vec<O
 }
 
 #[test]
+fn what_the_next_holder_said_before_it_had_the_entity_takes_no_ghost_away() {
+    let mut world = World::new(29);
+    let walker = world.spawn(AVATAR, -3.0, Some(1));
+    world.run(1_500);
+    world.walk(1, 30.0, 0.0);
+    let is_under_way = |world: &World| !world.desk(WEST).state().departing.is_empty();
+    for _ in 0..2_000 {
+        world.run(1);
+        if is_under_way(&world) {
+            break;
+        }
+    }
+    world.crash(MIDDLE);
+    world.run(2_000);
+    world.start(MIDDLE);
+    for _ in 0..2_000 {
+        if !is_under_way(&world) {
+            break;
+        }
+        world.run(1);
+    }
+    assert_eq!(world.holders(walker), [MIDDLE]);
+    let overtaken = Message::Ghost(GhostMessage::Heads(Vec::new()));
+    say(&mut world, MIDDLE, WEST, overtaken);
+    assert!(has_ghost(&world, WEST, walker), "it was said too early");
+    world.run(3_000);
+    check_ghosts(&world);
+}
+
+#[test]
 fn what_is_older_than_what_is_known_changes_nothing() {
     let mut world = World::new(28);
     let entity = world.spawn(AVATAR, 30.0, None);
