@@ -2,9 +2,9 @@
 
 use annals_def::typed::Vector3;
 use annals_event::{Outcome, Place};
-use annals_ids::{Position, TimerId};
+use annals_ids::{Position, SpaceId, TimerId};
 use annals_node::{
-    Caller, Denied, Request,
+    Caller, Denied, Request, TeleportFailed,
     typed::{Failure, Later, Reply, Wait, returned},
 };
 
@@ -218,6 +218,14 @@ impl CellBehaviour for Sample {
         combat::recover(own.context)
     }
 
+    fn teleported(&self, own: &mut Cell<'_, '_>, _before: SpaceId) -> Result<(), Denied> {
+        wake(own)
+    }
+
+    fn teleport_failed(&self, own: &mut Cell<'_, '_>, _why: &TeleportFailed) -> Result<(), Denied> {
+        wake(own)
+    }
+
     fn take_damage(
         &self,
         own: &mut Cell<'_, '_>,
@@ -270,14 +278,21 @@ impl CellBehaviour for Sample {
     }
 }
 
-/// Whoever was beaten wakes at home.
+/// Whoever was beaten wakes at home, or where it lies if it has none.
 fn return_home(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
-    if let (Some(home), Some(place)) = (own.home()?, own.context.place()) {
-        let Vector3([x, y, z]) = home.place;
-        let position = Position { x, y, z };
-        let entity = own.context.entity();
-        let place = Place { position, ..place };
-        own.context.request(Request::Teleport { entity, place });
+    let (Some(home), Some(place)) = (own.home()?, own.context.place()) else {
+        return wake(own);
+    };
+    let Vector3([x, y, z]) = home.place;
+    let position = Position { x, y, z };
+    own.context.teleport(Place { position, ..place });
+    Ok(())
+}
+
+/// Whoever lies there beaten gets up.
+fn wake(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+    if combat::is_alive(own.context)? {
+        return Ok(());
     }
     combat::heal(own.context)?;
     own.set_title("the beaten".to_owned())

@@ -6,12 +6,13 @@ use annals_def::typed::{Dict, Typed, Vector3};
 use annals_def::{Mismatch, Replaced, Schema, Value, typed};
 use annals_event::ledger::{Booking, Order};
 use annals_event::{Outcome, Place};
-use annals_ids::{Address, ControllerId, MemberId, Part, TimerId};
+use annals_ids::{Address, ControllerId, MemberId, Part, SpaceId, TimerId};
 use annals_node::inquiry::{Learned, NotLearned};
 use annals_node::typed as node;
 use annals_node::typed::{ArrayEdit, Editable, Occasion, OtherSchema, Spot};
 use annals_node::{
     Answer, Behaviour, Bootstrap, Caller, Context, ControllerNews, Denied, GhostView,
+    TeleportFailed,
 };
 
 /// The fingerprint of the schema that this was generated from.
@@ -964,6 +965,16 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         self.tell(context, occasion);
     }
 
+    fn teleported(&self, context: &mut Context<'_>, before: SpaceId) {
+        let occasion = Occasion::Teleported { before };
+        self.tell(context, occasion);
+    }
+
+    fn teleport_failed(&self, context: &mut Context<'_>, why: &TeleportFailed) {
+        let occasion = Occasion::TeleportFailed { why };
+        self.tell(context, occasion);
+    }
+
     fn client_attached(&self, context: &mut Context<'_>) {
         self.tell(context, Occasion::ClientAttached);
     }
@@ -1261,7 +1272,9 @@ pub mod account {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
-            Occasion::Controller { .. } => Ok(()),
+            Occasion::Controller { .. }
+            | Occasion::Teleported { .. }
+            | Occasion::TeleportFailed { .. } => Ok(()),
         }
     }
 
@@ -1422,11 +1435,13 @@ pub mod avatar {
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
-    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, GhostView, Request};
+    use annals_node::{
+        Answer, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+    };
     use std::ops::Range;
 
     /// Its number among the entity types.
@@ -1845,7 +1860,9 @@ pub mod avatar {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
-            Occasion::Controller { .. } => Ok(()),
+            Occasion::Controller { .. }
+            | Occasion::Teleported { .. }
+            | Occasion::TeleportFailed { .. } => Ok(()),
         }
     }
 
@@ -2513,6 +2530,20 @@ pub mod avatar {
             Ok(())
         }
 
+        /// It was put somewhere and stands there now; before, it was in that space.
+        fn teleported(&self, _own: &mut Cell<'_, '_>, _before: SpaceId) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// It was not put where it was wanted, and stands where it stood.
+        fn teleport_failed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _why: &TeleportFailed,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `takeDamage`: cell method 0.
         fn take_damage(
             &self,
@@ -2665,6 +2696,8 @@ pub mod avatar {
                 tag,
                 news,
             } => game.controller(own, controller, tag, news),
+            Occasion::Teleported { before } => game.teleported(own, before),
+            Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -3042,11 +3075,13 @@ pub mod monster {
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
-    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, GhostView, Request};
+    use annals_node::{
+        Answer, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+    };
     use std::ops::Range;
 
     /// Its number among the entity types.
@@ -3225,7 +3260,9 @@ pub mod monster {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
-            Occasion::Controller { .. } => Ok(()),
+            Occasion::Controller { .. }
+            | Occasion::Teleported { .. }
+            | Occasion::TeleportFailed { .. } => Ok(()),
         }
     }
 
@@ -3526,6 +3563,20 @@ pub mod monster {
             Ok(())
         }
 
+        /// It was put somewhere and stands there now; before, it was in that space.
+        fn teleported(&self, _own: &mut Cell<'_, '_>, _before: SpaceId) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// It was not put where it was wanted, and stands where it stood.
+        fn teleport_failed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _why: &TeleportFailed,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `takeDamage`: cell method 0.
         fn take_damage(
             &self,
@@ -3616,6 +3667,8 @@ pub mod monster {
                 tag,
                 news,
             } => game.controller(own, controller, tag, news),
+            Occasion::Teleported { before } => game.teleported(own, before),
+            Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -3850,11 +3903,13 @@ pub mod chest {
     use annals_def::{Replaced, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, GhostView, Request};
+    use annals_node::{
+        Answer, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+    };
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(3);
@@ -4004,7 +4059,9 @@ pub mod chest {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
-            Occasion::Controller { .. } => Ok(()),
+            Occasion::Controller { .. }
+            | Occasion::Teleported { .. }
+            | Occasion::TeleportFailed { .. } => Ok(()),
         }
     }
 
@@ -4159,6 +4216,20 @@ pub mod chest {
             Ok(())
         }
 
+        /// It was put somewhere and stands there now; before, it was in that space.
+        fn teleported(&self, _own: &mut Cell<'_, '_>, _before: SpaceId) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// It was not put where it was wanted, and stands where it stood.
+        fn teleport_failed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _why: &TeleportFailed,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `turnKey`: cell method 0, client number 0; clients may call it.
         fn turn_key(
             &self,
@@ -4196,6 +4267,8 @@ pub mod chest {
                 tag,
                 news,
             } => game.controller(own, controller, tag, news),
+            Occasion::Teleported { before } => game.teleported(own, before),
+            Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -4294,11 +4367,13 @@ pub mod space {
     use annals_def::{Replaced, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, GhostView, Request};
+    use annals_node::{
+        Answer, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+    };
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(4);
@@ -4466,7 +4541,9 @@ pub mod space {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
-            Occasion::Controller { .. } => Ok(()),
+            Occasion::Controller { .. }
+            | Occasion::Teleported { .. }
+            | Occasion::TeleportFailed { .. } => Ok(()),
         }
     }
 
@@ -4640,6 +4717,20 @@ pub mod space {
             Ok(())
         }
 
+        /// It was put somewhere and stands there now; before, it was in that space.
+        fn teleported(&self, _own: &mut Cell<'_, '_>, _before: SpaceId) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// It was not put where it was wanted, and stands where it stood.
+        fn teleport_failed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _why: &TeleportFailed,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `setWeather`: cell method 0.
         fn set_weather(
             &self,
@@ -4677,6 +4768,8 @@ pub mod space {
                 tag,
                 news,
             } => game.controller(own, controller, tag, news),
+            Occasion::Teleported { before } => game.teleported(own, before),
+            Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -4773,11 +4866,11 @@ pub mod spawn_point {
     use annals_def::typed::Typed;
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, TimerId, TypeId};
+    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, Request};
+    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, Request, TeleportFailed};
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(5);
@@ -4927,7 +5020,9 @@ pub mod spawn_point {
             Occasion::CellLost => game.cell_lost(own),
             Occasion::HoldingsKnown => game.holdings_known(own),
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
-            Occasion::Controller { .. } => Ok(()),
+            Occasion::Controller { .. }
+            | Occasion::Teleported { .. }
+            | Occasion::TeleportFailed { .. } => Ok(()),
         }
     }
 
@@ -5078,6 +5173,20 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// It was put somewhere and stands there now; before, it was in that space.
+        fn teleported(&self, _own: &mut Cell<'_, '_>, _before: SpaceId) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// It was not put where it was wanted, and stands where it stood.
+        fn teleport_failed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _why: &TeleportFailed,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `onMonsterGone`: cell method 0.
         fn on_monster_gone(
             &self,
@@ -5112,6 +5221,8 @@ pub mod spawn_point {
                 tag,
                 news,
             } => game.controller(own, controller, tag, news),
+            Occasion::Teleported { before } => game.teleported(own, before),
+            Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost

@@ -8,7 +8,7 @@ use std::{
 use annals_def::{Edit, Mismatch, Schema, Value, typed::Vector3};
 use annals_event::{Body, CallError, Link};
 use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part};
-use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied, typed::Later};
+use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied, TeleportFailed, typed::Later};
 use annals_sample::{
     Sample, WORLD,
     defs::{Dispatcher, Effect, Home, account, avatar as server, chest},
@@ -207,6 +207,29 @@ fn a_component_is_recorded_as_what_changed_in_it() {
         .index;
     let whole = |number| (hp, Vec::new(), Edit::Set(Value::Int(number)));
     assert_eq!(changes, [whole(50), whole(30)]);
+}
+
+#[test]
+fn who_was_beaten_wakes_where_it_was_put_or_where_it_could_not_be_put() {
+    let (_, changes) = done(|context| {
+        let sample = Dispatcher::new(&sample(), Sample).unwrap();
+        let mut own = server::Cell::of(context).unwrap();
+        own.set_max_hp(90).unwrap();
+        own.set_hp(0).unwrap();
+        sample.teleported(own.context, WORLD);
+        own.set_hp(0).unwrap();
+        sample.teleport_failed(own.context, &TeleportFailed::NoSpace(WORLD));
+        // Who was put somewhere in good health is as before.
+        own.set_hp(5).unwrap();
+        sample.teleported(own.context, WORLD);
+        Vec::new()
+    });
+    let schema = sample();
+    let avatar = schema.entity_type(server::TYPE).unwrap();
+    let hp = avatar.property_named("hp").unwrap().index;
+    let of_hp = changes.iter().filter(|(member, ..)| *member == hp);
+    let of_hp: Vec<Edit> = of_hp.map(|(_, _, edit)| edit.clone()).collect();
+    assert_eq!(of_hp, [0, 90, 0, 90, 5].map(|hp| Edit::Set(Value::Int(hp))));
 }
 
 fn caller() -> Caller {

@@ -14,13 +14,14 @@ use annals_event::{
     Outcome,
     ledger::{Booking, Order},
 };
-use annals_ids::{Address, ControllerId, MemberId, Part, TimerId, TypeId};
+use annals_ids::{Address, ControllerId, MemberId, Part, SpaceId, TimerId, TypeId};
 use thiserror::Error;
 
 use crate::{
     behaviour::{ControllerNews, GhostView},
     context::{Context, Denied},
     inquiry::{Learned, NotLearned},
+    teleport::TeleportFailed,
 };
 
 pub use call::{Failure, Reply, Returned, Wait, answer, argument, arguments, no_method, returned};
@@ -81,6 +82,16 @@ pub enum Occasion<'a> {
         tag: u32,
         /// What became of it.
         news: ControllerNews,
+    },
+    /// A cell part was put somewhere and stands there now.
+    Teleported {
+        /// In which space it was before.
+        before: SpaceId,
+    },
+    /// A cell part was not put where it was wanted.
+    TeleportFailed {
+        /// Why.
+        why: &'a TeleportFailed,
     },
     /// A client controls it from now on.
     ClientAttached,

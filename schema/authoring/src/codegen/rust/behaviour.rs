@@ -92,16 +92,30 @@ const BASE_CALLBACKS: [Callback; 7] = [
     ),
 ];
 
-const CELL_CALLBACKS: [Callback; 1] = [(
-    "controller",
-    "Controller",
-    &[
-        ("controller", "ControllerId"),
-        ("tag", "u32"),
-        ("news", "ControllerNews"),
-    ],
-    "Something became of a controller: it arrived, somebody is in a trap, and the like.",
-)];
+const CELL_CALLBACKS: [Callback; 3] = [
+    (
+        "controller",
+        "Controller",
+        &[
+            ("controller", "ControllerId"),
+            ("tag", "u32"),
+            ("news", "ControllerNews"),
+        ],
+        "Something became of a controller: it arrived, somebody is in a trap, and the like.",
+    ),
+    (
+        "teleported",
+        "Teleported",
+        &[("before", "SpaceId")],
+        "It was put somewhere and stands there now; before, it was in that space.",
+    ),
+    (
+        "teleport_failed",
+        "TeleportFailed",
+        &[("why", "&TeleportFailed")],
+        "It was not put where it was wanted, and stands where it stood.",
+    ),
+];
 
 fn callbacks(side: Side) -> impl Iterator<Item = &'static Callback> {
     let more: &[Callback] = match side {

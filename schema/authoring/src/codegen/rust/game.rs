@@ -4,7 +4,7 @@ use super::{Named, Side};
 use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
 /// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
-const NEWS: [(&str, &[&str], &str); 17] = [
+const NEWS: [(&str, &[&str], &str); 19] = [
     ("created", &[], "Created"),
     ("restored", &[], "Restored"),
     ("destroyed", &[], "Destroyed"),
@@ -24,6 +24,8 @@ const NEWS: [(&str, &[&str], &str); 17] = [
         &["controller: ControllerId", "tag: u32", "news: ControllerNews"],
         "controller(controller, tag, news)",
     ),
+    ("teleported", &["before: SpaceId"], "Teleported { before }"),
+    ("teleport_failed", &["why: &TeleportFailed"], "TeleportFailed { why }"),
     ("client_attached", &[], "ClientAttached"),
     ("client_lost", &[], "ClientLost"),
     ("cell_gained", &[], "CellGained"),

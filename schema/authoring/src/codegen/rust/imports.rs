@@ -38,6 +38,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
             "Mailbox",
             "MemberId",
             "Part",
+            "SpaceId",
             "TimerId",
             "TypeId",
         ],
@@ -69,6 +70,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
             "Denied",
             "GhostView",
             "Request",
+            "TeleportFailed",
         ],
     ),
 ];
