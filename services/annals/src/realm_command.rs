@@ -47,6 +47,15 @@ enum Commands {
     Stop(stop::Stop),
 }
 
+/// How what was found is printed.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    /// Columns
+    Table,
+    /// One object
+    Json,
+}
+
 /// Why a command did not do what it was to.
 #[derive(Debug, Error)]
 enum RealmError {

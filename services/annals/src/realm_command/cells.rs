@@ -16,6 +16,7 @@ use annals_wire::{
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use super::Format;
 use super::RealmError;
 use crate::source::KeptRealm;
 
@@ -25,14 +26,6 @@ pub(super) struct Cells {
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Format {
-    /// Columns, one cell a line
-    Table,
-    /// One object
-    Json,
 }
 
 /// Why there is no answer.

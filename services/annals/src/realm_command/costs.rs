@@ -18,6 +18,7 @@ use annals_host::{
 use serde_json::json;
 use thiserror::Error;
 
+use super::Format;
 use super::RealmError;
 use crate::source::KeptRealm;
 
@@ -61,14 +62,6 @@ enum By {
     Ghosts,
     /// Bytes of calls to base and cell parts from other owners
     Part,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Format {
-    /// Columns, one member a line
-    Table,
-    /// One object
-    Json,
 }
 
 /// Why there is no answer.

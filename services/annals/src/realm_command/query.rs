@@ -10,6 +10,7 @@ use annals_def::{DataType, EntityType, Property, Value};
 use serde_json::json;
 use thiserror::Error;
 
+use super::Format;
 use super::RealmError;
 use crate::source::Source;
 
@@ -34,14 +35,6 @@ pub(super) struct QueryStored {
     /// How to print what was found
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Format {
-    /// Columns, one entity a line
-    Table,
-    /// One object
-    Json,
 }
 
 /// Why there is no answer.
