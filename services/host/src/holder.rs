@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use annals_db::{Migrations, recover};
 use annals_event::{Batch, FrozenBatch, Imprint, OwnerState};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, Shard};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, Shard, Tick};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner, Role,
     chain::{Hole, assemble},
@@ -159,6 +159,8 @@ struct Held<R: Role> {
     clock: clock::Clock,
     epoch: Epoch,
     metrics: Arc<Metrics>,
+    /// How long what was due has taken since the newest tick began, once there was one.
+    tick: Option<Duration>,
 }
 
 impl<R: Role> LogCore for Held<R> {
@@ -208,12 +210,22 @@ impl<R: Role> Held<R> {
     /// Gives the core an input, and measures how long it takes.
     fn handle(&mut self, input: Input<R::Input>) {
         let is_time = matches!(input, Input::Time);
-        let began = clock::mono();
+        let (began, before) = (clock::mono(), self.owner.ticks());
         self.owner.handle(self.clock.now(), input);
         if is_time {
-            self.metrics.tick.record(clock::mono().since(began));
+            self.worked(before, clock::mono().since(began));
         } else {
             self.metrics.inputs.add(1);
+        }
+    }
+
+    /// Whatever was due has been done, in so long. A tick may take several inputs, so all that was due between two beginnings
+    /// counts for the first: controllers, timers and the writer's deadlines too.
+    fn worked(&mut self, before: Tick, took: Duration) {
+        if self.owner.ticks() == before {
+            self.tick = self.tick.map(|so_far| so_far + took);
+        } else if let Some(whole) = self.tick.replace(took) {
+            self.metrics.tick.record(whole);
         }
     }
 }
@@ -598,6 +610,7 @@ async fn take_over<R: Role>(
         clock,
         epoch,
         metrics: Arc::clone(&process.metrics),
+        tick: None,
     })
 }
 

@@ -289,6 +289,12 @@ impl<R: Role> Owner<R> {
         self.moments.over()
     }
 
+    /// The newest tick that it has begun; one that never ticks stays at the same.
+    #[must_use]
+    pub fn ticks(&self) -> Tick {
+        self.role.ticks()
+    }
+
     /// The desk, for inspection.
     #[must_use]
     pub fn desk(&self) -> &Desk {

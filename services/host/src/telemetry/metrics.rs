@@ -17,7 +17,7 @@ const DIGITS: u8 = 3;
 /// What a process counts and measures, from its start on. A figure that its service does not have stays at zero.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// How long a tick's work took.
+    /// How long the work of a tick took, with all that was due until the next.
     pub tick: Histogram,
     /// From sending a batch to its acknowledgement.
     pub append: Histogram,
