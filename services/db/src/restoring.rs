@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use annals_def::Schema;
-use annals_event::{Batch, Malformed, Thinned, merkle::Frontier};
+use annals_event::{Batch, Malformed, Thinned};
 use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, Shard, WallTime};
+use annals_proof::Frontier;
 use annals_store::{
     ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction, key_after,
     layout::{

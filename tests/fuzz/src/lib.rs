@@ -13,6 +13,7 @@ mod definitions;
 mod frames;
 mod log;
 mod movements;
+mod proofs;
 mod values;
 
 /// Something that decodes bytes from outside.
@@ -98,6 +99,9 @@ pub const TARGETS: &[Target] = &[
     },
     decoder("bus_message", bus::bus_message),
     decoder("control_message", bus::control_message),
+    decoder("signed_note", proofs::signed_note),
+    decoder("proof_file", proofs::proof_file),
+    decoder("merkle_proof", proofs::merkle_proof),
 ];
 
 /// The target of this name.

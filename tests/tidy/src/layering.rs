@@ -51,7 +51,13 @@ const fn harness(name: &'static str) -> Place {
 const COMMAND_LINE: &str = "annals";
 
 /// The crates that say what things mean.
-const SCHEMA: &[&str] = &["annals-ids", "annals-def", "annals-event", "annals-wire"];
+const SCHEMA: &[&str] = &[
+    "annals-ids",
+    "annals-proof",
+    "annals-def",
+    "annals-event",
+    "annals-wire",
+];
 
 /// What people who write definitions use, and no server.
 const AUTHORING: &[&str] = &["annals-authoring"];
@@ -76,9 +82,10 @@ const CORES: &[&str] = &[
 /// the cell core uses the spatial index, and the cores whose truth is in the store speak to it through its trait.
 const PLACES: &[Place] = &[
     pure("annals-ids", &[]),
+    pure("annals-proof", &[&["annals-ids"]]),
     pure("annals-def", &[&["annals-ids"]]),
     pure("annals-authoring", &[&["annals-ids", "annals-def"]]),
-    pure("annals-event", &[&["annals-ids", "annals-def"]]),
+    pure("annals-event", &[&["annals-ids", "annals-proof", "annals-def"]]),
     pure("annals-wire", &[&["annals-ids", "annals-def", "annals-event"]]),
     pure("annals-node", &[SCHEMA]),
     pure("annals-space", &[SCHEMA, NODE]),
@@ -115,7 +122,9 @@ const PLACES: &[Place] = &[
 
 /// What pure crates may use of the world: libraries that compute. One more takes a look at what it does when nobody looks.
 const COMPUTES: &[&str] = &[
+    "base64ct",
     "bytes",
+    "ed25519-dalek",
     "encoding_rs",
     "miette",
     "prost",

@@ -18,12 +18,10 @@
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, Epoch, EventNumber, Hash, OwnerId, SessionId, Tick, WallTime,
 };
+use annals_proof::{Frontier, leaf_hash};
 
 use super::event::Event;
-use crate::{
-    encoding::{Malformed, ORDINALS, Reader, put_bytes, put_number},
-    merkle::{Frontier, leaf_hash},
-};
+use crate::encoding::{Malformed, ORDINALS, Reader, put_bytes, put_number};
 
 const VERSION: u8 = 1;
 const FLAG_OPENS: u8 = 1;

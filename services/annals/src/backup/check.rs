@@ -4,9 +4,10 @@
 use std::{collections::BTreeMap, fmt};
 
 use annals_db::{Cuts, Kind, Migrations, floors_of};
-use annals_event::{Batch, OwnerState, Thinned, merkle::Frontier};
+use annals_event::{Batch, OwnerState, Thinned};
 use annals_host::process::SHARD;
 use annals_ids::{Hash, LogPosition, OwnerId, OwnerKind};
+use annals_proof::Frontier;
 use annals_store::{
     ArchivedBatch,
     layout::owners::{self, OwnerRecord},

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use annals_db::{horizon_of, leaf, read_unlogged};
-use annals_event::{Header, merkle::Frontier};
+use annals_event::Header;
 use annals_host::process::SHARD;
 use annals_ids::{Hash, LeafIndex, WallTime};
+use annals_proof::Frontier;
 use annals_store::{
     Store, StoreError, Transaction, archive,
     layout::{

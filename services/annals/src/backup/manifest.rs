@@ -3,8 +3,8 @@
 //! A manifest is a text: the SHA-256 of what follows on a line of its own, then JSON. So damage shows, and `tail -n +2 FILE |
 //! sha256sum` says the same as the first line.
 
-use annals_event::merkle::Frontier;
 use annals_ids::{Hash, WallTime};
+use annals_proof::Frontier;
 use annals_store::segment::{Segment, sha256};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::merkle::Frontier;
 use annals_ids::{Hash, LeafIndex, LogPosition, Shard};
+use annals_proof::Frontier;
 use annals_store::layout::archive::Tree;
 
 use super::report::{Finding, VerifyReport};

@@ -9,13 +9,12 @@ use annals::{
 use annals_db::{Folder, RetentionProgress};
 use annals_def::{Change, Form, Located, Schema, Value, check_dir, encode};
 use annals_director::{Grants, openings};
-use annals_event::{
-    Audience, Body, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, Place, Subject, Tail, merkle::Frontier,
-};
+use annals_event::{Audience, Body, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, Place, Subject, Tail};
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, Epoch, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part,
     ProcessId, Shard, Tick, TypeId, WallTime,
 };
+use annals_proof::Frontier;
 use annals_store::{
     KeyRange, MemoryStore, Store, immediate,
     layout::{

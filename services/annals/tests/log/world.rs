@@ -7,12 +7,12 @@ use annals_def::{Located, Schema, Value, check_dir, split_mix};
 use annals_director::{Grants, openings};
 use annals_event::{
     Batch, Body, Call, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, OwnerState, Place, Subject,
-    merkle::Frontier,
 };
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, Epoch, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, ProcessId,
     Shard, Tick, TypeId, WallTime,
 };
+use annals_proof::Frontier;
 use annals_store::{
     KeyRange, Store,
     layout::{

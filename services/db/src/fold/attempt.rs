@@ -3,11 +3,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use annals_event::{Image, OwnerState, merkle::Frontier};
+use annals_event::{Image, OwnerState};
 use annals_ids::{
     BatchNumber, DatabaseId, EntityId, Hash, LeafIndex, LogPosition, OwnerId, OwnerKind, Shard, WallTime,
 };
 use annals_node::chain::Step;
+use annals_proof::Frontier;
 use annals_store::{
     StoreError, Transaction,
     layout::{archive, chunks, owners},

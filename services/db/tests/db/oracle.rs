@@ -6,11 +6,9 @@ use annals_db::{
     StoredEntity, find_stored, read_archived, read_cursor, read_floor, read_horizon, read_stored, recover,
 };
 use annals_def::Value;
-use annals_event::{
-    Batch, Body, Image, OwnerState, Subject, Thinned,
-    merkle::{Frontier, leaf_hash, node_hash},
-};
+use annals_event::{Batch, Body, Image, OwnerState, Subject, Thinned};
 use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, OwnerKind};
+use annals_proof::{Frontier, leaf_hash, node_hash};
 use annals_store::{
     ArchivedBatch,
     layout::{

@@ -1,8 +1,8 @@
 //! Tree hashing as RFC 6962, section 2.1, defines it.
 //!
-//! One [`Frontier`] serves both trees of the log: the one over a batch's events and the one over a shard's archived
-//! batches. It keeps only the right edge, so that appending a leaf costs a logarithmic number of hashes at worst and one
-//! or two on average.
+//! A [`Frontier`] keeps only the right edge of a tree, so that appending a leaf costs a logarithmic number of hashes at worst
+//! and one or two on average. One kind serves both trees of a log: the one over a batch's events and the one over a shard's
+//! archived batches.
 
 use annals_ids::Hash;
 use sha2::{Digest, Sha256};

@@ -1,0 +1,191 @@
+//! Checkpoints: what a log says its tree is, as C2SP tlog-checkpoint has it (<https://c2sp.org/tlog-checkpoint>), and when to
+//! believe it.
+//!
+//! ```text
+//! checkpoint = origin "\n" size "\n" base64(root) "\n" (extension "\n")*
+//! ```
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use crate::base64;
+use crate::key::{KeyKind, KeyName, VerifierKey};
+use crate::note::{NoteError, SignedNote};
+use crate::verify::TreeHead;
+
+/// A log's tree at one moment, as the log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Which log.
+    pub origin: String,
+    /// Its tree.
+    pub head: TreeHead,
+    /// Further lines, which have no meaning here.
+    pub extensions: Vec<String>,
+}
+
+/// Why that is no checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CheckpointError {
+    /// A line is missing, or empty.
+    #[error("a checkpoint is three lines or more, none of them empty: origin, size and root; line {line} is not there")]
+    Missing {
+        /// Which, from 1.
+        line: usize,
+    },
+    /// No number.
+    #[error("the second line of a checkpoint is the tree's size, a decimal number without leading zeros below 2^64")]
+    Size,
+    /// No hash.
+    #[error("the third line of a checkpoint is the tree's root: 32 bytes in base64")]
+    Root,
+}
+
+/// Whom to believe about a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Which log: the first line of its checkpoints.
+    pub origin: String,
+    /// Keys of the log: one of them must have signed.
+    pub keys: Vec<VerifierKey>,
+    /// Keys of witnesses.
+    pub witnesses: Vec<VerifierKey>,
+    /// How many of the witnesses must have cosigned.
+    pub quorum: usize,
+}
+
+/// A checkpoint that is to be believed, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trusted {
+    /// What it says.
+    pub checkpoint: Checkpoint,
+    /// The log's keys that have signed.
+    pub signed: Vec<VerifierKey>,
+    /// The witnesses that have cosigned, and when, in seconds since 1970.
+    pub cosigned: Vec<(KeyName, u64)>,
+}
+
+/// Why a checkpoint is not to be believed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Untrusted {
+    /// No note, or not signed by the log.
+    #[error("the checkpoint cannot be believed")]
+    Note(#[from] NoteError),
+    /// The note is about something else.
+    #[error("the signed note is no checkpoint")]
+    Checkpoint(#[from] CheckpointError),
+    /// Of another log.
+    #[error("the checkpoint is of the log \"{found}\", and not of \"{expected}\"")]
+    Origin {
+        /// The log that it is of.
+        found: String,
+        /// The log that it was to be of.
+        expected: String,
+    },
+    /// Too few witnesses.
+    #[error("{cosigned} of the known witnesses have cosigned the checkpoint, and {quorum} must have")]
+    Quorum {
+        /// How many have.
+        cosigned: usize,
+        /// How many must have.
+        quorum: usize,
+    },
+    /// A log's key where a witness's belongs, or the other way round.
+    #[error("the key {name} is given as a {role}'s, and is of the other kind")]
+    Role {
+        /// Which key.
+        name: KeyName,
+        /// What it is given as.
+        role: &'static str,
+    },
+}
+
+/// The note's text.
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TreeHead { size, root } = self.head;
+        write!(f, "{}\n{size}\n{}\n", self.origin, base64::encode(&root.0))?;
+        self.extensions.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+impl FromStr for Checkpoint {
+    type Err = CheckpointError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let count = text.split('\n').count();
+        let text = text
+            .strip_suffix('\n')
+            .ok_or(CheckpointError::Missing { line: count })?;
+        let lines: Vec<&str> = text.split('\n').collect();
+        if let Some(empty) = lines.iter().position(|line| line.is_empty()) {
+            return Err(CheckpointError::Missing { line: empty + 1 });
+        }
+        let [origin, size, root, extensions @ ..] = &lines[..] else {
+            return Err(CheckpointError::Missing { line: count });
+        };
+        let size = read_decimal(size).ok_or(CheckpointError::Size)?;
+        let root = base64::decode_hash(root).ok_or(CheckpointError::Root)?;
+        Ok(Self {
+            origin: (*origin).to_owned(),
+            head: TreeHead { size, root },
+            extensions: extensions.iter().map(|&line| line.to_owned()).collect(),
+        })
+    }
+}
+
+/// A decimal number in its one form.
+pub(crate) fn read_decimal(text: &str) -> Option<u64> {
+    let number: u64 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+impl Trust {
+    /// Reads a signed checkpoint, and says why it is to be believed.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn open(&self, bytes: &[u8]) -> Result<Trusted, Untrusted> {
+        self.check(&SignedNote::parse(bytes)?)
+    }
+
+    /// Says why a signed checkpoint is to be believed.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn check(&self, note: &SignedNote) -> Result<Trusted, Untrusted> {
+        expect_kind(&self.keys, KeyKind::Note, "log")?;
+        expect_kind(&self.witnesses, KeyKind::Cosignature, "witness")?;
+        let signed = note.verify(&self.keys)?;
+        let cosigned = match note.verify(&self.witnesses) {
+            Err(NoteError::Unsigned { .. }) => Vec::new(),
+            checked => checked?,
+        };
+        let checkpoint: Checkpoint = note.text().parse()?;
+        if checkpoint.origin != self.origin {
+            let (found, expected) = (checkpoint.origin, self.origin.clone());
+            return Err(Untrusted::Origin { found, expected });
+        }
+        if cosigned.len() < self.quorum {
+            let (cosigned, quorum) = (cosigned.len(), self.quorum);
+            return Err(Untrusted::Quorum { cosigned, quorum });
+        }
+        let when = |signed: &crate::note::Signed<'_>| Some((signed.key.name().clone(), signed.statement.time?));
+        Ok(Trusted {
+            checkpoint,
+            signed: signed.iter().map(|signed| signed.key.clone()).collect(),
+            cosigned: cosigned.iter().filter_map(when).collect(),
+        })
+    }
+}
+
+fn expect_kind(keys: &[VerifierKey], kind: KeyKind, role: &'static str) -> Result<(), Untrusted> {
+    match keys.iter().find(|key| key.kind() != kind) {
+        Some(key) => Err(Untrusted::Role {
+            name: key.name().clone(),
+            role,
+        }),
+        None => Ok(()),
+    }
+}

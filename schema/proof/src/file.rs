@@ -1,0 +1,172 @@
+//! A proof in a file: that something is in a log, with all that is needed to check it but the keys. The format is C2SP
+//! tlog-proof (<https://c2sp.org/tlog-proof>), as that page stood in 2026.
+//!
+//! ```text
+//! file  = "c2sp.org/tlog-proof@v1\n" ["extra " base64(bytes) "\n"] "index " decimal "\n" (base64(hash) "\n")* "\n" checkpoint
+//! ```
+//! The hashes are the inclusion proof of the leaf `index`, from its sibling up; the checkpoint is a signed note.
+
+use std::fmt;
+
+use annals_ids::Hash;
+use thiserror::Error;
+
+use crate::base64;
+use crate::checkpoint::{Trust, Trusted, Untrusted, read_decimal};
+use crate::note::{NOTE_BYTES, NoteError, SignedNote};
+use crate::verify::{PATH_HASHES, Unproven, verify_inclusion};
+
+/// Most bytes that a file may have beside what the log has signed: a batch's header with all calls that it names is some
+/// hundred kilobytes at worst.
+pub const EXTRA_BYTES: usize = 1 << 20;
+
+/// Longest file that is read: all its parts at their limits, and base64 is four bytes for three.
+pub const FILE_BYTES: usize = EXTRA_BYTES / 3 * 4 + NOTE_BYTES + PATH_HASHES * 45 + 256;
+
+const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
+
+/// That something is in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProofFile {
+    /// What the file has besides, which nobody has signed.
+    pub extra: Option<Vec<u8>>,
+    /// Which leaf.
+    pub index: u64,
+    /// The inclusion proof.
+    pub path: Vec<Hash>,
+    /// The signed checkpoint of the tree.
+    pub checkpoint: SignedNote,
+}
+
+/// Why that is no such file.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FileError {
+    /// Something else.
+    #[error("this is no proof: its first line is not \"{FIRST_LINE}\"")]
+    Kind,
+    /// Longer than a proof can be.
+    #[error("a proof has at most {FILE_BYTES} bytes; this has {bytes}")]
+    Size {
+        /// How many.
+        bytes: usize,
+    },
+    /// A line is not what belongs there.
+    #[error("line {line} of the proof should be {expected}")]
+    Line {
+        /// Which, from 1.
+        line: usize,
+        /// What belongs there.
+        expected: &'static str,
+    },
+    /// The checkpoint is no signed note.
+    #[error("the checkpoint in the proof cannot be read")]
+    Checkpoint(#[from] NoteError),
+}
+
+/// Why a proof in a file proves nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FileUnproven {
+    /// Its checkpoint is not to be believed.
+    #[error(transparent)]
+    Checkpoint(#[from] Untrusted),
+    /// What it is about is not in the tree that the checkpoint is of.
+    #[error("it is not shown that leaf {index} is in the log")]
+    Inclusion {
+        /// Which leaf.
+        index: u64,
+        /// Why.
+        source: Unproven,
+    },
+}
+
+impl ProofFile {
+    /// Reads a file, and believes nothing of it.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
+        if bytes.len() > FILE_BYTES {
+            return Err(FileError::Size { bytes: bytes.len() });
+        }
+        let mut lines = Lines { rest: bytes, number: 0 };
+        if lines.next() != Some(FIRST_LINE) {
+            return Err(FileError::Kind);
+        }
+        let mut line = lines.next().unwrap_or_default();
+        let mut extra = None;
+        if let Some(text) = line.strip_prefix("extra ") {
+            let decoded = base64::decode(text).filter(|bytes| (1..=EXTRA_BYTES).contains(&bytes.len()));
+            extra = Some(decoded.ok_or_else(|| lines.expected("\"extra \" and up to 1 MiB in base64"))?);
+            line = lines.next().unwrap_or_default();
+        }
+        let index = line.strip_prefix("index ").and_then(read_decimal);
+        let index = index.ok_or_else(|| lines.expected("\"index \" and a decimal number without leading zeros"))?;
+        let mut path = Vec::new();
+        loop {
+            let line = lines.next();
+            if line == Some("") {
+                break;
+            }
+            let hash = line.filter(|_| path.len() < PATH_HASHES).and_then(base64::decode_hash);
+            path.push(hash.ok_or_else(|| lines.expected("a hash of 32 bytes in base64, or empty behind at most 65"))?);
+        }
+        let checkpoint = SignedNote::parse(lines.rest)?;
+        Ok(Self {
+            extra,
+            index,
+            path,
+            checkpoint,
+        })
+    }
+
+    /// Checks that the leaf with this hash is in the log at this file's index, and says who says so.
+    ///
+    /// # Errors
+    /// Why that is not shown.
+    pub fn verify(&self, leaf: Hash, trust: &Trust) -> Result<Trusted, FileUnproven> {
+        let trusted = trust.check(&self.checkpoint)?;
+        let index = self.index;
+        verify_inclusion(leaf, index, trusted.checkpoint.head, &self.path)
+            .map_err(|source| FileUnproven::Inclusion { index, source })?;
+        Ok(trusted)
+    }
+}
+
+/// The file.
+impl fmt::Display for ProofFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{FIRST_LINE}")?;
+        if let Some(extra) = &self.extra {
+            writeln!(f, "extra {}", base64::encode(extra))?;
+        }
+        writeln!(f, "index {}", self.index)?;
+        self.path
+            .iter()
+            .try_for_each(|hash| writeln!(f, "{}", base64::encode(&hash.0)))?;
+        write!(f, "\n{}", self.checkpoint)
+    }
+}
+
+/// The lines in front of the checkpoint.
+struct Lines<'a> {
+    rest: &'a [u8],
+    number: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// The next line that is ended, if it is text.
+    fn next(&mut self) -> Option<&'a str> {
+        self.number += 1;
+        let end = self.rest.iter().position(|byte| *byte == b'\n')?;
+        let line = str::from_utf8(&self.rest[..end]).ok()?;
+        self.rest = &self.rest[end + 1..];
+        Some(line)
+    }
+
+    fn expected(&self, expected: &'static str) -> FileError {
+        FileError::Line {
+            line: self.number,
+            expected,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Signed notes, as C2SP signed-note has them (<https://c2sp.org/signed-note>).
+//!
+//! ```text
+//! note      = text "\n" signature+
+//! text      = lines, each ended by "\n", the last line of the file's last empty one not among them
+//! signature = "— " name " " base64(id signature) "\n"
+//! ```
+//! It is UTF-8 without control characters other than line ends. Nothing in a note is true before [`SignedNote::verify`].
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::base64;
+use crate::key::{KeyError, KeyId, KeyName, SignerKey, Statement, VerifierKey};
+
+/// Longest note that is read: 64 signatures of the longest kind that is in use, and a long text.
+pub const NOTE_BYTES: usize = 512 << 10;
+
+/// Most signatures of a note: a log's keys at a change of keys, and more witnesses than anybody asks. The specification
+/// wants 16 at least.
+pub const SIGNATURES: usize = 64;
+
+const DASH: &str = "\u{2014} ";
+
+/// A text and who says to have signed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedNote {
+    text: String,
+    signatures: Vec<NoteSignature>,
+}
+
+/// A signature, by a key that may be anybody's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteSignature {
+    /// The key's name.
+    pub name: KeyName,
+    /// The key's id.
+    pub id: KeyId,
+    /// What the key made of the text.
+    bytes: Vec<u8>,
+}
+
+/// A signature of a known key that is one.
+#[derive(Clone, Copy, Debug)]
+pub struct Signed<'a> {
+    /// The key.
+    pub key: &'a VerifierKey,
+    /// What it says.
+    pub statement: Statement,
+}
+
+/// Why that is no note, or none to be believed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoteError {
+    /// More than anybody writes.
+    #[error("a note has at most {NOTE_BYTES} bytes; this has {bytes}")]
+    Size {
+        /// How many.
+        bytes: usize,
+    },
+    /// It has what a note does not have.
+    #[error("a note is UTF-8 text without control characters; this has others at byte {at}")]
+    Characters {
+        /// Where.
+        at: usize,
+    },
+    /// Text and signatures are not told apart.
+    #[error("a note is text, an empty line, and lines of signatures, each of them ended; this is not")]
+    Form,
+    /// A line among the signatures is none.
+    #[error("line {line} of the signatures is not of the form \"— NAME BASE64\"")]
+    Signature {
+        /// Which of them, from 1.
+        line: usize,
+    },
+    /// The name of a key cannot be one.
+    #[error("line {line} of the signatures names no key")]
+    Name {
+        /// Which of them, from 1.
+        line: usize,
+        /// Why.
+        source: KeyError,
+    },
+    /// Too many.
+    #[error("a note has at most {SIGNATURES} signatures")]
+    Many,
+    /// A known key has not signed what it is said to have signed.
+    #[error(
+        "the signature in the name of {name} (key {id}) is not of that key over this text: one of the two was changed"
+    )]
+    Forged {
+        /// The key's name.
+        name: KeyName,
+        /// Its id.
+        id: KeyId,
+    },
+    /// Nobody whom one knows has signed.
+    #[error("none of the keys that are believed has signed it; the keys that have: {others}")]
+    Unsigned {
+        /// The names and ids of those who say that they have.
+        others: String,
+    },
+}
+
+impl SignedNote {
+    /// A note that nobody has signed yet, and that can be read once somebody has.
+    ///
+    /// # Errors
+    /// When the text cannot be one.
+    pub fn new(text: String) -> Result<Self, NoteError> {
+        check_characters(&text)?;
+        if text.len() > NOTE_BYTES {
+            return Err(NoteError::Size { bytes: text.len() });
+        }
+        if !text.ends_with('\n') {
+            return Err(NoteError::Form);
+        }
+        let signatures = Vec::new();
+        Ok(Self { text, signatures })
+    }
+
+    /// Reads a note, and believes nothing of it.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
+        if bytes.len() > NOTE_BYTES {
+            return Err(NoteError::Size { bytes: bytes.len() });
+        }
+        let note = str::from_utf8(bytes).map_err(|error| NoteError::Characters {
+            at: error.valid_up_to(),
+        })?;
+        check_characters(note)?;
+        let divide = note.rfind("\n\n").ok_or(NoteError::Form)?;
+        let (text, signatures) = (&note[..=divide], &note[divide + 2..]);
+        let lines = signatures.strip_suffix('\n').ok_or(NoteError::Form)?;
+        let signatures = (1..).zip(lines.split('\n')).take(SIGNATURES + 1);
+        let signatures: Vec<_> = signatures
+            .map(|(line, text)| NoteSignature::parse(line, text))
+            .collect::<Result<_, _>>()?;
+        if signatures.len() > SIGNATURES {
+            return Err(NoteError::Many);
+        }
+        let text = text.to_owned();
+        Ok(Self { text, signatures })
+    }
+
+    /// What was signed.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Who says to have signed.
+    #[must_use]
+    pub fn signatures(&self) -> &[NoteSignature] {
+        &self.signatures
+    }
+
+    /// Adds a signature, in the place of an earlier one of the same key. A key that cosigns says with it that this is the
+    /// newest it saw at `now`, in seconds since 1970.
+    pub fn sign(&mut self, key: &SignerKey, now: u64) {
+        let verifier = key.verifier();
+        self.add(NoteSignature {
+            name: verifier.name().clone(),
+            id: verifier.id(),
+            bytes: key.sign(&self.text, now),
+        });
+    }
+
+    /// Adds a signature that somebody else has made, in the place of an earlier one of the same key.
+    pub fn add(&mut self, signature: NoteSignature) {
+        let same = |held: &NoteSignature| (&held.name, held.id) == (&signature.name, signature.id);
+        self.signatures.retain(|held| !same(held));
+        self.signatures.push(signature);
+    }
+
+    /// Which of these keys have signed, each once. What unknown keys have signed is passed over.
+    ///
+    /// # Errors
+    /// When what is said to be signed by one of these keys is not, or none of them has signed.
+    pub fn verify<'a>(&self, keys: &'a [VerifierKey]) -> Result<Vec<Signed<'a>>, NoteError> {
+        let mut signed: Vec<Signed<'a>> = Vec::new();
+        for NoteSignature { name, id, bytes } in &self.signatures {
+            let Some(key) = keys.iter().find(|key| key.name() == name && key.id() == *id) else {
+                continue;
+            };
+            let statement = key.verify(&self.text, bytes).ok_or_else(|| NoteError::Forged {
+                name: name.clone(),
+                id: *id,
+            })?;
+            if !signed.iter().any(|other| other.key == key) {
+                signed.push(Signed { key, statement });
+            }
+        }
+        if signed.is_empty() {
+            let others = self
+                .signatures
+                .iter()
+                .map(|held| format!("{} ({})", held.name, held.id));
+            let others = others.take(SIGNATURES).collect::<Vec<_>>().join(", ");
+            return Err(NoteError::Unsigned { others });
+        }
+        Ok(signed)
+    }
+}
+
+/// The note as it is kept and sent.
+impl fmt::Display for SignedNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.text)?;
+        self.signatures.iter().try_for_each(|signature| {
+            let bytes = [&signature.id.0[..], &signature.bytes].concat();
+            writeln!(f, "{DASH}{} {}", signature.name, base64::encode(&bytes))
+        })
+    }
+}
+
+impl NoteSignature {
+    fn parse(line: usize, text: &str) -> Result<Self, NoteError> {
+        let malformed = || NoteError::Signature { line };
+        let (name, signature) = text
+            .strip_prefix(DASH)
+            .and_then(|rest| rest.split_once(' '))
+            .ok_or_else(malformed)?;
+        let name = KeyName::new(name).map_err(|source| NoteError::Name { line, source })?;
+        let signature = base64::decode(signature).ok_or_else(malformed)?;
+        let (id, bytes) = signature.split_first_chunk::<4>().ok_or_else(malformed)?;
+        if bytes.is_empty() {
+            return Err(malformed());
+        }
+        Ok(Self {
+            name,
+            id: KeyId(*id),
+            bytes: bytes.to_vec(),
+        })
+    }
+}
+
+fn check_characters(text: &str) -> Result<(), NoteError> {
+    match text.bytes().position(|byte| byte < b' ' && byte != b'\n') {
+        Some(at) => Err(NoteError::Characters { at }),
+        None => Ok(()),
+    }
+}
