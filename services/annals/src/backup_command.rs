@@ -27,6 +27,7 @@ use crate::{
         target::{Target, TargetError},
     },
     log_command::position,
+    moment::{self, Moment},
     source::{KeptRealm, SourceError},
     up::{Claim, UpError},
 };
@@ -75,7 +76,7 @@ enum Commands {
         #[arg(long)]
         realm: Option<Realm>,
         /// Only up to this moment: the time since the realm began as `annals log tail` prints it, or @ and seconds since 1970
-        #[arg(long, value_parser = moment, conflicts_with_all = ["at", "leaves"])]
+        #[arg(long, value_parser = moment::read, conflicts_with_all = ["at", "leaves"])]
         moment: Option<Moment>,
         /// Only up to and with this batch, OWNER@BATCH
         #[arg(long, value_parser = position, conflicts_with = "leaves")]
@@ -84,15 +85,6 @@ enum Commands {
         #[arg(long)]
         leaves: Option<u64>,
     },
-}
-
-/// A moment as an operator writes it, in ms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
-    /// Since the realm began.
-    World(u64),
-    /// Since 1970.
-    Wall(u64),
 }
 
 /// Why a command did not do what it was to.
@@ -159,8 +151,7 @@ impl Backup {
             } => {
                 let manifest = Manifest::read(&target, name.as_deref()).await?;
                 let until = match (moment, at, leaves) {
-                    (Some(Moment::World(ms)), ..) => Until::Moment(WallTime(manifest.began.saturating_add(ms))),
-                    (Some(Moment::Wall(ms)), ..) => Until::Moment(WallTime(ms)),
+                    (Some(moment), ..) => Until::Moment(moment.wall(WallTime(manifest.began))),
                     (None, Some(at), _) => Until::Batch(at),
                     (None, None, Some(leaves)) => Until::Leaves(leaves),
                     (None, None, None) => Until::End,
@@ -285,59 +276,4 @@ impl Restoration {
 fn now() -> WallTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     WallTime(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-fn moment(text: &str) -> Result<Moment, String> {
-    let wrong = || "write HH:MM:SS, with milliseconds if you like, or @SECONDS since 1970".to_owned();
-    if let Some(seconds) = text.strip_prefix('@') {
-        return milliseconds(seconds).map(Moment::Wall).ok_or_else(wrong);
-    }
-    let parts: Vec<&str> = text.split(':').collect();
-    let [hours, minutes, seconds] = parts[..] else {
-        return Err(wrong());
-    };
-    let (hours, minutes) = (
-        hours.parse::<u64>().ok(),
-        minutes.parse::<u64>().ok().filter(|it| *it < 60),
-    );
-    let ms = || {
-        let seconds = milliseconds(seconds).filter(|it| *it < 60_000)?;
-        hours?.checked_mul(3_600_000)?.checked_add(minutes? * 60_000 + seconds)
-    };
-    ms().map(Moment::World).ok_or_else(wrong)
-}
-
-/// Seconds with at most three digits behind the point, in milliseconds.
-fn milliseconds(text: &str) -> Option<u64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-    if part.is_empty() || part.len() > 3 {
-        return None;
-    }
-    let part: u64 = format!("{part:0<3}").parse().ok()?;
-    whole.parse::<u64>().ok()?.checked_mul(1_000)?.checked_add(part)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_are_read_as_they_are_printed() {
-        assert_eq!(moment("00:10:02.350"), Ok(Moment::World(602_350)));
-        assert_eq!(moment("26:00:00"), Ok(Moment::World(93_600_000)));
-        assert_eq!(moment("@1795301400.5"), Ok(Moment::Wall(1_795_301_400_500)));
-        for wrong in [
-            "",
-            "10:02",
-            "00:60:00",
-            "00:00:60",
-            "00:00:01.",
-            "00:00:01.0001",
-            "@",
-            "@x",
-            "-1:00:00",
-        ] {
-            assert!(moment(wrong).is_err(), "{wrong:?}");
-        }
-    }
 }

@@ -5,6 +5,7 @@
 //! a service does.
 
 pub mod archive;
+pub mod audit_command;
 pub mod backup;
 pub mod backup_command;
 pub mod bots;
@@ -15,6 +16,7 @@ pub mod data_command;
 pub mod defs_command;
 pub mod demo_command;
 pub mod log_command;
+mod moment;
 pub mod progress;
 pub mod realm_command;
 pub mod replay;

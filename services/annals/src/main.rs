@@ -28,6 +28,8 @@ enum Commands {
     Data(annals::data_command::Data),
     /// Read a realm's log
     Log(annals::log_command::Log),
+    /// Say what happened, from a realm's archive alone
+    Audit(annals::audit_command::Audit),
     /// Look into a realm's database
     Realm(annals::realm_command::Realm),
     /// Back up a realm, and restore it
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
             Commands::Defs(defs) => defs.run(),
             Commands::Data(data) => data.run(),
             Commands::Log(log) => log.run().await,
+            Commands::Audit(audit) => audit.run().await,
             Commands::Realm(realm) => realm.run().await,
             Commands::Backup(backup) => backup.run().await,
         }

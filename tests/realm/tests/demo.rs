@@ -8,6 +8,8 @@ use std::{
     sync::{Condvar, Mutex, PoisonError},
 };
 
+use tempfile::TempDir;
+
 /// Realms that run at a time: most of what one does is wait.
 const AT_ONCE: u32 = 4;
 
@@ -50,8 +52,26 @@ fn annals() -> Option<PathBuf> {
     built.then(|| folder.join("annals"))
 }
 
-/// Runs one, and returns whether it ended well and what it said; `None` where there are no binaries.
-fn demonstrate(world: Option<&Path>, bots: u32, seconds: u32, flags: &[&str]) -> Option<(bool, String)> {
+/// A demonstration that is over.
+struct Played {
+    succeeded: bool,
+    text: String,
+    folder: TempDir,
+}
+
+impl Played {
+    /// Asks the auditor about the realm, whose index is kept with it: the exit code and what was said.
+    fn ask(&self, question: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(annals().expect("it was run"));
+        command.current_dir(self.folder.path()).arg("audit").args(question);
+        let output = command.args(["--data", "realm"]).output().expect("it can be asked");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    }
+}
+
+/// Runs one; `None` where there are no binaries.
+fn demonstrate(world: Option<&Path>, bots: u32, seconds: u32, flags: &[&str]) -> Option<Played> {
     let Some(annals) = annals() else {
         println!("SKIPPED: the services' binaries are not built; `make test` builds them");
         return None;
@@ -72,15 +92,19 @@ fn demonstrate(world: Option<&Path>, bots: u32, seconds: u32, flags: &[&str]) ->
         .expect("the demonstration can be started");
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    Some((output.status.success(), text.into_owned()))
+    Some(Played {
+        succeeded: output.status.success(),
+        text: text.into_owned(),
+        folder,
+    })
 }
 
 /// Runs one that has to end well.
-fn succeed(world: Option<&Path>, bots: u32, seconds: u32) {
-    if let Some((succeeded, text)) = demonstrate(world, bots, seconds, &[]) {
-        assert!(succeeded, "the demonstration failed");
-        assert!(text.contains("every promise was kept"), "it says so");
-    }
+fn succeed(world: Option<&Path>, bots: u32, seconds: u32) -> Option<Played> {
+    let played = demonstrate(world, bots, seconds, &[])?;
+    assert!(played.succeeded, "the demonstration failed");
+    assert!(played.text.contains("every promise was kept"), "it says so");
+    Some(played)
 }
 
 fn repository() -> PathBuf {
@@ -93,14 +117,33 @@ fn repository() -> PathBuf {
 
 #[test]
 fn the_sample_world_survives_a_killed_cell_and_a_killed_base() {
-    succeed(None, 8, 24);
+    let Some(played) = succeed(None, 8, 24) else { return };
+    let (code, said) = played.ask(&["item", "1", "--format", "json"]);
+    assert_eq!(code, Some(0), "{said}");
+    let answer: serde_json::Value = serde_json::from_str(&said).expect("an object");
+    let steps = answer["steps"].as_array().expect("its way");
+    assert_eq!(steps[0]["from"], "nowhere", "it was made");
+    assert_eq!(steps[steps.len() - 1]["to"], answer["place"], "and went where it is");
+    // What is on a table was put there in a trade, which can be asked about as well.
+    let traded = steps
+        .iter()
+        .find_map(|step| step["to"].as_str()?.strip_prefix("table of trade "));
+    if let Some((trade, _)) = traded.and_then(|traded| traded.split_once(',')) {
+        let (code, said) = played.ask(&["trade", trade, "--format", "csv"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("offered in trade"), "{said}");
+    }
+    let (code, said) = played.ask(&["item", "1000000"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("there is no item 1000000"), "{said}");
 }
 
 #[test]
 fn it_fails_when_one_archived_event_is_missing() {
-    let Some((succeeded, text)) = demonstrate(None, 4, 9, &["--tamper"]) else {
+    let Some(played) = demonstrate(None, 4, 9, &["--tamper"]) else {
         return;
     };
+    let Played { succeeded, text, .. } = &played;
     assert!(!succeeded, "an event is missing, and nobody minds");
     let (_, removed) = text
         .split_once("taken out of the archive: ")
@@ -117,6 +160,9 @@ fn it_fails_when_one_archived_event_is_missing() {
         "entity {entity} is not named"
     );
     assert!(verdict.contains("demo: FAILED"), "it says so");
+    let (code, said) = played.ask(&["item", "1"]);
+    assert_eq!(code, Some(1), "nothing is answered from it: {said}");
+    assert!(said.contains("what the answer rests on is not as it was"), "{said}");
 }
 
 /// Each with as many bots, for as long, as it takes to drive all that it has.
@@ -137,7 +183,9 @@ fn published_games_survive_them_too() {
         for game in &games {
             let is_large = game.ends_with("kbengine-demo");
             let (bots, seconds) = if is_large { (12, 30) } else { (6, 12) };
-            scope.spawn(move || succeed(Some(game), bots, seconds));
+            scope.spawn(move || {
+                succeed(Some(game), bots, seconds);
+            });
         }
     });
 }

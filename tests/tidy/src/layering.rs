@@ -95,6 +95,10 @@ const PLACES: &[Place] = &[
     pure("annals-director", &[SCHEMA, NODE, STORE]),
     pure("annals-db", &[SCHEMA, NODE, STORE]),
     shell("annals-store", &[SCHEMA]),
+    shell(
+        "annals-audit",
+        &[&["annals-ids", "annals-proof", "annals-event"], STORE],
+    ),
     shell("annals-data", &[&["annals-def"]]),
     shell("annals-client", &[SCHEMA]),
     shell("annals-host", &[SCHEMA, NODE, STORE, CORES]),
@@ -106,7 +110,7 @@ const PLACES: &[Place] = &[
             NODE,
             STORE,
             CORES,
-            &["annals-client", "annals-data", "annals-host"],
+            &["annals-audit", "annals-client", "annals-data", "annals-host"],
         ],
     ),
     // A game is written against schema and node, and builds the services' binaries with itself inside.

@@ -1,0 +1,104 @@
+//! Moments as they are written on the command line.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use annals_ids::WallTime;
+
+/// A moment, in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Since the realm began.
+    World(u64),
+    /// Since 1970.
+    Wall(u64),
+}
+
+impl Moment {
+    /// By the wall clock, in a realm that began then.
+    pub(crate) fn wall(self, began: WallTime) -> WallTime {
+        match self {
+            Moment::World(ms) => WallTime(began.0.saturating_add(ms)),
+            Moment::Wall(ms) => WallTime(ms),
+        }
+    }
+}
+
+/// Reads a moment: as `annals log tail` prints it, as `@` and seconds since 1970, or with its date.
+pub(crate) fn read(text: &str) -> Result<Moment, String> {
+    let wrong = || {
+        "write HH:MM:SS since the realm began, @SECONDS since 1970, or 2026-11-23T10:00:00Z; milliseconds behind a point if you like"
+            .to_owned()
+    };
+    if let Some(seconds) = text.strip_prefix('@') {
+        return milliseconds(seconds).map(Moment::Wall).ok_or_else(wrong);
+    }
+    if text.contains('T') {
+        let date = humantime::parse_rfc3339(text).ok();
+        let since = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());
+        let ms = since.and_then(|since| u64::try_from(since.as_millis()).ok());
+        return ms.map(Moment::Wall).ok_or_else(wrong);
+    }
+    let parts: Vec<&str> = text.split(':').collect();
+    let [hours, minutes, seconds] = parts[..] else {
+        return Err(wrong());
+    };
+    let (hours, minutes) = (
+        hours.parse::<u64>().ok(),
+        minutes.parse::<u64>().ok().filter(|it| *it < 60),
+    );
+    let ms = || {
+        let seconds = milliseconds(seconds).filter(|it| *it < 60_000)?;
+        hours?.checked_mul(3_600_000)?.checked_add(minutes? * 60_000 + seconds)
+    };
+    ms().map(Moment::World).ok_or_else(wrong)
+}
+
+/// A wall clock's time with its date.
+pub(crate) fn date(wall: WallTime) -> String {
+    match SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(wall.0)) {
+        // Later than the year 9999 it has no such form.
+        Some(time) if wall.0 < 253_402_300_800_000 => humantime::format_rfc3339_millis(time).to_string(),
+        _ => format!("@{} ms", wall.0),
+    }
+}
+
+/// Seconds with at most three digits behind the point, in milliseconds.
+fn milliseconds(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    if part.is_empty() || part.len() > 3 {
+        return None;
+    }
+    let part: u64 = format!("{part:0<3}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000)?.checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_as_they_are_printed() {
+        assert_eq!(read("00:10:02.350"), Ok(Moment::World(602_350)));
+        assert_eq!(read("26:00:00"), Ok(Moment::World(93_600_000)));
+        assert_eq!(read("@1795301400.5"), Ok(Moment::Wall(1_795_301_400_500)));
+        assert_eq!(read("2026-11-22T00:50:00.5Z"), Ok(Moment::Wall(1_795_308_600_500)));
+        assert_eq!(date(WallTime(1_795_308_600_500)), "2026-11-22T00:50:00.500Z");
+        assert_eq!(date(WallTime(u64::MAX)), "@18446744073709551615 ms");
+        for wrong in [
+            "",
+            "10:02",
+            "00:60:00",
+            "00:00:60",
+            "00:00:01.",
+            "00:00:01.0001",
+            "@",
+            "@x",
+            "-1:00:00",
+            "2026-11-23",
+            "2026-11-23T25:00:00Z",
+            "1969-12-31T23:59:59Z",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

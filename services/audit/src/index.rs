@@ -1,0 +1,358 @@
+//! The index: how far an archive was verified, and where in it things stand.
+
+use std::{collections::BTreeMap, path::Path};
+
+use annals_event::{Batch, Tail, ledger::Entry};
+use annals_ids::{EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
+use annals_proof::Frontier;
+use annals_store::{
+    ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction,
+    archive::{self, ArchiveReader},
+    embedded::{EmbeddedStore, OpenError},
+    key_after,
+    layout::archive::{Tree, tree_key},
+};
+
+use crate::{
+    answer::AuditError,
+    intake::Intake,
+    rows::{self, About, Reached, Told, Where},
+};
+
+/// Rows read at a time.
+const PAGE: usize = 512;
+
+/// Bytes of rows that are written together: far below what one transaction takes, with what rows cost beside their bytes.
+const WRITTEN_BYTES: usize = 1 << 20;
+
+/// Bytes of batches that are not sealed and are read at a time.
+const LOOSE_BYTES: usize = 1 << 20;
+
+/// How often a segment is looked for again that was replaced while it was read, as retention does.
+const READINGS: usize = 5;
+
+/// An index in files of its own, beside no realm: whoever asks keeps it, and may remove it at any time. It holds nothing that
+/// the archive does not, and is as secret as that.
+///
+/// ```text
+/// Index::open -> catch_up (as often as the archive has grown) -> Item::find, Trade::find
+/// ```
+pub struct Index {
+    rows: Store,
+    shard: Shard,
+    reached: Reached,
+    tails: BTreeMap<OwnerId, Tail>,
+}
+
+/// Up to where an archive was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// How many batches.
+    pub leaves: u64,
+    /// The root of the tree over them.
+    pub root: Hash,
+    /// The newest entry of the ledger among them.
+    pub entry: EntryNumber,
+}
+
+/// How far an archive is taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Batches that are verified.
+    pub leaves: u64,
+    /// Batches that there are.
+    pub of: u64,
+}
+
+impl Index {
+    /// Opens the index of a shard's archive in a folder, which is made if there is none. One of an earlier form is emptied.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or what is in it cannot be read.
+    pub async fn open(folder: &Path, shard: Shard) -> Result<Self, IndexError> {
+        let rows = EmbeddedStore::open(folder)?.store();
+        let value = read_value(&rows, rows::reached_key()).await?;
+        let reached = value.map(|value| Reached::decode(&value)).transpose()?;
+        let reached = match reached {
+            Some(None) => {
+                clear(&rows).await?;
+                Reached::default()
+            }
+            Some(Some(reached)) => reached,
+            None => Reached::default(),
+        };
+        let mut tails = BTreeMap::new();
+        for (key, value) in read_rows(&rows, rows::tails()).await? {
+            tails.insert(rows::owner_of(&key)?, rows::decode_tail(&value)?);
+        }
+        Ok(Self {
+            rows,
+            shard,
+            reached,
+            tails,
+        })
+    }
+
+    /// Up to where the archive is verified.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn extent(&self) -> Result<Extent, AuditError> {
+        let peaks = self.reached.peaks.clone();
+        let tree = Frontier::resume(self.reached.leaves, peaks).ok_or_else(|| AuditError::Index(rows::damaged()))?;
+        Ok(Extent {
+            leaves: self.reached.leaves,
+            root: tree.root(),
+            entry: self.reached.entry,
+        })
+    }
+
+    /// Verifies what has come to the archive since, and takes it in: every batch's bytes, the chain of each log, the order of
+    /// the ledger's entries, and the tree over all batches from the first on, against the stored one. Stopping in the middle
+    /// loses nothing.
+    ///
+    /// # Errors
+    /// What is not as it was, the first thing of it; or that the archive or the index cannot be used. What was verified before
+    /// that stays.
+    pub async fn catch_up(
+        &mut self,
+        archive: &Store,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Extent, AuditError> {
+        let shard = self.shard;
+        let stored = read_tree(archive, shard).await.map_err(AuditError::Archive)?;
+        let (before, now) = (self.reached.leaves, stored.size);
+        if now < before {
+            return Err(AuditError::Shorter { before, now });
+        }
+        if before > 0 && self.reached.first != first_hash(archive, shard).await? {
+            return Err(AuditError::Another);
+        }
+        let mut intake = Intake::resume(&self.reached, self.tails.clone()).map_err(AuditError::Index)?;
+        while intake.leaves() < stored.size {
+            let next = LeafIndex(intake.leaves());
+            let read = read_on(archive, shard, next).await.map_err(AuditError::Archive)?;
+            if read.first().map(|(leaf, ..)| *leaf) != Some(next) {
+                return Err(AuditError::LeafMissing(next));
+            }
+            for (leaf, at, archived) in read {
+                if leaf.0 != intake.leaves() {
+                    return Err(AuditError::LeafMissing(LeafIndex(intake.leaves())));
+                }
+                if leaf.0 == stored.size {
+                    break;
+                }
+                intake.take(at, &archived)?;
+                if intake.bytes() >= WRITTEN_BYTES {
+                    self.write(&mut intake).await?;
+                }
+            }
+            progress(Progress {
+                leaves: intake.leaves(),
+                of: stored.size,
+            });
+        }
+        if intake.tree().peaks() != stored.peaks {
+            return Err(AuditError::Tree { leaves: stored.size });
+        }
+        self.write(&mut intake).await?;
+        self.extent()
+    }
+
+    /// Writes down what was taken in.
+    async fn write(&mut self, intake: &mut Intake) -> Result<(), AuditError> {
+        let rows = intake.take_rows();
+        let write = |transaction: Transaction| {
+            let rows = &rows;
+            async move { rows.iter().try_for_each(|(key, value)| transaction.set(key, value)) }
+        };
+        // Applied twice they are the same rows.
+        self.rows.run_repeatable(write).await.map_err(AuditError::Index)?;
+        self.reached = intake.reached();
+        self.tails = intake.tails().clone();
+        Ok(())
+    }
+
+    /// The entries about something, ascending.
+    pub(crate) async fn entries(&self, about: About) -> Result<Vec<EntryNumber>, AuditError> {
+        let rows = read_rows(&self.rows, about.entries())
+            .await
+            .map_err(AuditError::Index)?;
+        let numbers = rows.iter().map(|(key, _)| about.entry_of(key));
+        numbers.collect::<Result<_, _>>().map_err(AuditError::Index)
+    }
+
+    /// An entry as the ledger's log has it, and in which batch.
+    pub(crate) async fn entry(
+        &self,
+        archive: &Store,
+        number: EntryNumber,
+    ) -> Result<(Entry, LogPosition, LeafIndex), AuditError> {
+        let value = read_value(&self.rows, rows::entry_key(number))
+            .await
+            .map_err(AuditError::Index)?;
+        let told = value.ok_or(AuditError::Misled(number))?;
+        let Told { owner, batch, place } = Told::decode(&told).map_err(AuditError::Index)?;
+        let at = LogPosition { owner, batch };
+        let (leaf, batch) = self.batch(archive, at).await?.ok_or(AuditError::Misled(number))?;
+        let event = batch.events.into_iter().nth(place as usize).map(|event| event.body);
+        match event {
+            Some(annals_event::Body::Entered { entry: Some(entry), .. }) if entry.number == number => {
+                Ok((*entry, at, leaf))
+            }
+            _ => Err(AuditError::Misled(number)),
+        }
+    }
+
+    /// Where a batch lies; `None` if no such batch was verified.
+    pub(crate) async fn lies(&self, at: LogPosition) -> Result<Option<Where>, AuditError> {
+        let key = rows::batch_key(at.owner, at.batch);
+        let value = read_value(&self.rows, key).await.map_err(AuditError::Index)?;
+        value
+            .map(|value| Where::decode(&value))
+            .transpose()
+            .map_err(AuditError::Index)
+    }
+
+    /// A batch, as it was verified; `None` if no such batch was.
+    pub(crate) async fn batch(
+        &self,
+        archive: &Store,
+        at: LogPosition,
+    ) -> Result<Option<(LeafIndex, Batch)>, AuditError> {
+        let Some(Where { leaf, hash }) = self.lies(at).await? else {
+            return Ok(None);
+        };
+        let LogPosition { owner, batch } = at;
+        let shard = self.shard;
+        let read = |transaction: Transaction| async move {
+            ArchiveReader::new(&transaction, shard).batch(leaf, owner, batch).await
+        };
+        let found = archive.read(read).await.map_err(AuditError::Archive)?;
+        let bytes = found.and_then(ArchivedBatch::whole);
+        let batch = bytes.and_then(|bytes| Batch::read(&bytes).ok());
+        match batch.filter(|batch| batch.hash == hash) {
+            Some(batch) => Ok(Some((leaf, batch))),
+            None => Err(AuditError::Replaced { leaf, at }),
+        }
+    }
+}
+
+/// Why an index cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// Its files.
+    #[error("the index cannot be opened")]
+    Open(#[from] OpenError),
+    /// What is in them.
+    #[error("the index cannot be read")]
+    Read(#[from] StoreError),
+}
+
+/// The hash of the archive's first batch.
+async fn first_hash(archive: &Store, shard: Shard) -> Result<Hash, AuditError> {
+    let first = LeafIndex(0);
+    let read = read_on(archive, shard, first).await.map_err(AuditError::Archive)?;
+    let found = read.first().filter(|(leaf, ..)| *leaf == first);
+    let (_, at, archived) = found.ok_or(AuditError::LeafMissing(first))?;
+    let header = annals_event::Header::read(archived.header());
+    let changed = |error: annals_event::Malformed| AuditError::Changed {
+        leaf: first,
+        at: *at,
+        what: error.to_string(),
+    };
+    header.map(|(_, hash)| hash).map_err(changed)
+}
+
+type Found = (LeafIndex, LogPosition, ArchivedBatch);
+
+/// Leaves from `next` on: those of its segment, or some that are not sealed.
+async fn read_on(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<Found>, StoreError> {
+    let mut reading = 1;
+    loop {
+        let find = |transaction: Transaction| async move { archive::find_segment(&transaction, shard, next).await };
+        let Some(segment) = archive.read(find).await? else {
+            return read_loose(archive, shard, next).await;
+        };
+        match archive::read_leaves(archive, &segment).await {
+            Ok(leaves) => {
+                let wanted = leaves.into_iter().filter(|leaf| leaf.leaf >= next);
+                let found = |leaf: annals_store::segment::Leaf| {
+                    let (owner, batch) = (leaf.owner, leaf.batch);
+                    (leaf.leaf, LogPosition { owner, batch }, leaf.archived)
+                };
+                return Ok(wanted.map(found).collect());
+            }
+            Err(StoreError::Corrupt(_)) if reading < READINGS => reading += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn read_loose(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<Found>, StoreError> {
+    let read =
+        |transaction: Transaction| async move { archive::read_loose(&transaction, shard, next, LOOSE_BYTES).await };
+    let mut found = Vec::new();
+    for (leaf, archived) in archive.read(read).await? {
+        // Whose batch it is, only its header says.
+        let header = annals_event::Header::read(archived.header());
+        let (header, _) = header.map_err(|error| StoreError::Corrupt(format!("leaf {leaf}: {error}").into()))?;
+        let (owner, batch) = (header.owner, header.number);
+        found.push((leaf, LogPosition { owner, batch }, archived));
+    }
+    Ok(found)
+}
+
+async fn read_tree(archive: &Store, shard: Shard) -> Result<Tree, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let value = transaction.snapshot().get(&tree_key(shard)).await?;
+        Tree::decode(value.as_deref())
+    };
+    archive.read(read).await
+}
+
+async fn read_value(store: &Store, key: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
+    let read = |transaction: Transaction| {
+        let key = &key;
+        async move { transaction.snapshot().get(key).await }
+    };
+    let value: Option<_> = store.read(read).await?;
+    Ok(value.map(|value| value.to_vec()))
+}
+
+async fn read_rows(store: &Store, range: KeyRange) -> Result<Vec<annals_store::Row>, StoreError> {
+    let mut rows = Vec::new();
+    let mut begin = range.begin.clone();
+    loop {
+        let range = KeyRange::new(begin.clone(), range.end.clone());
+        let read = |transaction: Transaction| {
+            let range = &range;
+            async move { transaction.snapshot().get_range(range, PAGE, Order::Forward).await }
+        };
+        let page: annals_store::Page = store.read(read).await?;
+        let last = page.rows.last().map(|(key, _)| key_after(key));
+        rows.extend(page.rows);
+        match last.filter(|_| page.more) {
+            Some(next) => begin = next,
+            None => return Ok(rows),
+        }
+    }
+}
+
+/// Empties an index.
+async fn clear(rows: &Store) -> Result<(), StoreError> {
+    loop {
+        let empty = |transaction: Transaction| async move {
+            let all = KeyRange::new(vec![0x00], vec![0x07]);
+            let page = transaction.snapshot().get_range(&all, PAGE, Order::Forward).await?;
+            for (key, _) in &page.rows {
+                transaction.clear(key)?;
+            }
+            Ok::<bool, StoreError>(page.more)
+        };
+        let (more, _) = rows.run_repeatable(empty).await?;
+        if !more {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Taking an archive in, batch by batch in the order of its leaves: what is wrong is found, and what may be asked for is
+//! written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_event::{
+    Batch, Body, Header, Tail, Thinned,
+    ledger::{Entry, Holder, Order, Place},
+};
+use annals_ids::{EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, TradeId};
+use annals_proof::Frontier;
+use annals_store::{ArchivedBatch, StoreError};
+
+use crate::{
+    answer::AuditError,
+    rows::{self, About, Reached, Told, Where},
+};
+
+/// See the module. Rows wait in it until they are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Intake {
+    tree: Frontier,
+    /// The hash of the first batch.
+    first: Hash,
+    entry: EntryNumber,
+    tails: BTreeMap<OwnerId, Tail>,
+    /// Logs that have grown since the rows were last taken.
+    grown: BTreeSet<OwnerId>,
+    rows: Vec<(Vec<u8>, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Intake {
+    /// Goes on from where an index stands.
+    pub(crate) fn resume(reached: &Reached, tails: BTreeMap<OwnerId, Tail>) -> Result<Self, StoreError> {
+        let tree = Frontier::resume(reached.leaves, reached.peaks.clone()).ok_or_else(rows::damaged)?;
+        Ok(Self {
+            tree,
+            first: reached.first,
+            entry: reached.entry,
+            tails,
+            grown: BTreeSet::new(),
+            rows: Vec::new(),
+            bytes: 0,
+        })
+    }
+
+    /// How many leaves are taken in.
+    pub(crate) fn leaves(&self) -> u64 {
+        self.tree.size()
+    }
+
+    /// The tree over them.
+    pub(crate) fn tree(&self) -> &Frontier {
+        &self.tree
+    }
+
+    /// The end of each log.
+    pub(crate) fn tails(&self) -> &BTreeMap<OwnerId, Tail> {
+        &self.tails
+    }
+
+    /// How far it is.
+    pub(crate) fn reached(&self) -> Reached {
+        Reached {
+            first: self.first,
+            entry: self.entry,
+            leaves: self.tree.size(),
+            peaks: self.tree.peaks().to_vec(),
+        }
+    }
+
+    /// Bytes of the rows that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The rows that wait, with those that say how far it is.
+    pub(crate) fn take_rows(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut rows = std::mem::take(&mut self.rows);
+        self.bytes = 0;
+        for owner in std::mem::take(&mut self.grown) {
+            if let Some(tail) = self.tails.get(&owner) {
+                rows.push((rows::tail_key(owner), rows::encode_tail(tail)));
+            }
+        }
+        rows.push((rows::reached_key(), self.reached().encode()));
+        rows
+    }
+
+    /// Takes the next leaf, which `expected` says to be that batch.
+    pub(crate) fn take(&mut self, expected: LogPosition, archived: &ArchivedBatch) -> Result<(), AuditError> {
+        let leaf = LeafIndex(self.tree.size());
+        let changed = |what: String| AuditError::Changed {
+            leaf,
+            at: expected,
+            what,
+        };
+        let malformed = |error: annals_event::Malformed| changed(error.to_string());
+        let batch = match archived {
+            ArchivedBatch::Whole(bytes) => {
+                let batch = Batch::read(bytes).map_err(malformed)?;
+                self.follow(leaf, expected, &batch.header, batch.tail())?;
+                Some(batch)
+            }
+            // Its events were let go by retention, which leaves alone what bases and the ledger did.
+            ArchivedBatch::Thinned(bytes) => {
+                let thinned = Thinned::read(bytes).map_err(malformed)?;
+                self.follow(leaf, expected, &thinned.header, thinned.tail())?;
+                None
+            }
+        };
+        for (place, event) in batch.iter().flat_map(|batch| (0_u32..).zip(&batch.events)) {
+            if let Body::Entered { entry: Some(entry), .. } = &event.body {
+                self.enter(expected, place, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The batch of that header is the one that is expected, and the next of its log, which it leaves at `end`.
+    fn follow(&mut self, leaf: LeafIndex, at: LogPosition, header: &Header, end: Tail) -> Result<(), AuditError> {
+        if (header.owner, header.number) != (at.owner, at.batch) {
+            let what = format!("batch {}@{} is in its place", header.owner, header.number);
+            return Err(AuditError::Changed { leaf, at, what });
+        }
+        let before = self.tails.get(&at.owner).copied().unwrap_or_default();
+        let follows = at.batch == before.batch.next()
+            && header.previous == before.hash
+            && header.first_event == before.event.next();
+        if !follows {
+            let before = before.batch;
+            return Err(AuditError::Unchained { leaf, at, before });
+        }
+        if self.tree.size() == 0 {
+            self.first = end.hash;
+        }
+        self.tree.push(end.hash);
+        self.tails.insert(at.owner, end);
+        self.grown.insert(at.owner);
+        let lies = Where { leaf, hash: end.hash };
+        self.row(rows::batch_key(at.owner, at.batch), lies.encode());
+        Ok(())
+    }
+
+    /// The ledger's log has an entry.
+    fn enter(&mut self, at: LogPosition, place: u32, entry: &Entry) -> Result<(), AuditError> {
+        let expected = self.entry.next();
+        if entry.number != expected {
+            return Err(AuditError::Entries {
+                expected,
+                found: entry.number,
+                at,
+            });
+        }
+        self.entry = entry.number;
+        let LogPosition { owner, batch } = at;
+        self.row(rows::entry_key(entry.number), Told { owner, batch, place }.encode());
+        for about in concerns(entry) {
+            self.row(about.key(entry.number), Vec::new());
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.bytes += key.len() + value.len();
+        self.rows.push((key, value));
+    }
+}
+
+/// Whatever an entry is about. Some of it may be named twice.
+fn concerns(entry: &Entry) -> Vec<About> {
+    let mut found = vec![About::Transfer(entry.of), About::Holder(entry.holder)];
+    let named = entry.order.as_ref().and_then(|order| match order {
+        Order::Post { of } | Order::Void { of } => Some(*of),
+        Order::Offer { trade, .. }
+        | Order::Withdraw { trade, .. }
+        | Order::Accept { trade, .. }
+        | Order::Cancel { trade } => Some(trade.0),
+        _ => None,
+    });
+    found.extend(named.map(About::Transfer));
+    let mut touch = |place: Place| match place.holder {
+        Holder::World => {}
+        Holder::Stored(holder) => found.push(About::Holder(holder)),
+        Holder::Pending(of) | Holder::Trade(TradeId(of), _) => found.push(About::Transfer(of)),
+    };
+    for posting in &entry.postings {
+        touch(posting.account.place);
+    }
+    for passage in &entry.passages {
+        touch(passage.from);
+        touch(passage.to);
+    }
+    found.extend(entry.passages.iter().map(|passage| About::Item(passage.serial)));
+    found
+}

@@ -1,0 +1,229 @@
+//! What lies where in an index's files. This is the only place that knows.
+//!
+//! | prefix | key after it | value |
+//! |---|---|---|
+//! | `00` | – | [`Reached`]: how far the archive is taken in |
+//! | `01` | owner:u32 | the end of its log: batch:u64 hash event:u64 |
+//! | `02` | owner:u32, batch:u64 | [`Where`] the batch lies |
+//! | `03` | entry:u64 | [`Told`]: where the ledger's log has it |
+//! | `04` | serial:u64, entry:u64 | – : the entry moved that item |
+//! | `05` | transfer, entry:u64 | – : the entry is about that transfer or trade |
+//! | `06` | database id:u64, entry:u64 | – : the entry concerns what that entity of the database holds |
+//!
+//! A transfer is its asker's entity id:u64 and number:u64. Numbers are big-endian, so that keys sort.
+
+use annals_event::Tail;
+use annals_ids::{BatchNumber, DatabaseId, EntryNumber, EventNumber, Hash, LeafIndex, OwnerId, Serial, TransferId};
+use annals_store::{KeyRange, StoreError};
+
+/// The form of these rows. An index of another form is built anew.
+pub(crate) const FORM: u8 = 1;
+
+/// How far an archive is taken in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reached {
+    /// The hash of its first batch.
+    pub(crate) first: Hash,
+    /// Its newest entry of the ledger.
+    pub(crate) entry: EntryNumber,
+    /// How many leaves.
+    pub(crate) leaves: u64,
+    /// The tree over them: the roots of its complete subtrees, largest first.
+    pub(crate) peaks: Vec<Hash>,
+}
+
+/// Where a batch lies in the archive, and what it was when it was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Where {
+    pub(crate) leaf: LeafIndex,
+    pub(crate) hash: Hash,
+}
+
+/// Where the log of the ledger has an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) owner: OwnerId,
+    pub(crate) batch: BatchNumber,
+    /// Which of the batch's events it is.
+    pub(crate) place: u32,
+}
+
+/// Whose entries are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    Item(Serial),
+    Transfer(TransferId),
+    Holder(DatabaseId),
+}
+
+pub(crate) fn reached_key() -> Vec<u8> {
+    vec![0x00]
+}
+
+pub(crate) fn tail_key(owner: OwnerId) -> Vec<u8> {
+    key(0x01, &[&owner.0.to_be_bytes()])
+}
+
+pub(crate) fn tails() -> KeyRange {
+    KeyRange::prefix(&[0x01])
+}
+
+pub(crate) fn owner_of(key: &[u8]) -> Result<OwnerId, StoreError> {
+    let mut fields = Fields(key.get(1..).unwrap_or_default());
+    let owner = OwnerId(fields.u32()?);
+    fields.finish()?;
+    Ok(owner)
+}
+
+pub(crate) fn batch_key(owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
+    key(0x02, &[&owner.0.to_be_bytes(), &batch.0.to_be_bytes()])
+}
+
+pub(crate) fn entry_key(entry: EntryNumber) -> Vec<u8> {
+    key(0x03, &[&entry.0.to_be_bytes()])
+}
+
+impl About {
+    fn prefix(self) -> Vec<u8> {
+        match self {
+            About::Item(serial) => key(0x04, &[&serial.0.to_be_bytes()]),
+            About::Transfer(id) => key(0x05, &[&id.asker.0.to_be_bytes(), &id.number.0.to_be_bytes()]),
+            About::Holder(holder) => key(0x06, &[&holder.0.to_be_bytes()]),
+        }
+    }
+
+    pub(crate) fn key(self, entry: EntryNumber) -> Vec<u8> {
+        [self.prefix(), entry.0.to_be_bytes().to_vec()].concat()
+    }
+
+    /// The keys of all entries about it.
+    pub(crate) fn entries(self) -> KeyRange {
+        KeyRange::prefix(&self.prefix())
+    }
+
+    /// The entry that a key of it names.
+    pub(crate) fn entry_of(self, key: &[u8]) -> Result<EntryNumber, StoreError> {
+        let mut fields = Fields(key.get(self.prefix().len()..).unwrap_or_default());
+        let entry = EntryNumber(fields.u64()?);
+        fields.finish()?;
+        Ok(entry)
+    }
+}
+
+impl Reached {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut value = vec![FORM];
+        value.extend(self.first.0);
+        value.extend(self.entry.0.to_be_bytes());
+        value.extend(self.leaves.to_be_bytes());
+        self.peaks.iter().for_each(|peak| value.extend(peak.0));
+        value
+    }
+
+    /// `None` if the index is of another form.
+    pub(crate) fn decode(value: &[u8]) -> Result<Option<Self>, StoreError> {
+        let mut fields = Fields(value);
+        if fields.array::<1>()? != [FORM] {
+            return Ok(None);
+        }
+        let first = fields.hash()?;
+        let (entry, leaves) = (EntryNumber(fields.u64()?), fields.u64()?);
+        let peaks = (0..leaves.count_ones()).map(|_| fields.hash());
+        let peaks = peaks.collect::<Result<_, _>>()?;
+        fields.finish()?;
+        Ok(Some(Self {
+            first,
+            entry,
+            leaves,
+            peaks,
+        }))
+    }
+}
+
+impl Where {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        [&self.leaf.0.to_be_bytes()[..], &self.hash.0].concat()
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields(value);
+        let (leaf, hash) = (LeafIndex(fields.u64()?), fields.hash()?);
+        fields.finish()?;
+        Ok(Self { leaf, hash })
+    }
+}
+
+impl Told {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let (owner, batch) = (self.owner.0.to_be_bytes(), self.batch.0.to_be_bytes());
+        [&owner[..], &batch, &self.place.to_be_bytes()].concat()
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields(value);
+        let told = Self {
+            owner: OwnerId(fields.u32()?),
+            batch: BatchNumber(fields.u64()?),
+            place: fields.u32()?,
+        };
+        fields.finish()?;
+        Ok(told)
+    }
+}
+
+pub(crate) fn encode_tail(tail: &Tail) -> Vec<u8> {
+    [
+        &tail.batch.0.to_be_bytes()[..],
+        &tail.hash.0,
+        &tail.event.0.to_be_bytes(),
+    ]
+    .concat()
+}
+
+pub(crate) fn decode_tail(value: &[u8]) -> Result<Tail, StoreError> {
+    let mut fields = Fields(value);
+    let tail = Tail {
+        batch: BatchNumber(fields.u64()?),
+        hash: fields.hash()?,
+        event: EventNumber(fields.u64()?),
+    };
+    fields.finish()?;
+    Ok(tail)
+}
+
+fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let mut key = vec![prefix];
+    parts.iter().for_each(|part| key.extend_from_slice(part));
+    key
+}
+
+/// Reads the fields of a row from its front.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
+        let (field, rest) = self.0.split_first_chunk().ok_or_else(damaged)?;
+        self.0 = rest;
+        Ok(*field)
+    }
+
+    fn u32(&mut self) -> Result<u32, StoreError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, StoreError> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    fn hash(&mut self) -> Result<Hash, StoreError> {
+        self.array().map(Hash)
+    }
+
+    fn finish(self) -> Result<(), StoreError> {
+        if self.0.is_empty() { Ok(()) } else { Err(damaged()) }
+    }
+}
+
+pub(crate) fn damaged() -> StoreError {
+    StoreError::Corrupt("the index holds a row that cannot be read; remove its folder, and it is built anew".into())
+}

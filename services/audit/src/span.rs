@@ -1,0 +1,52 @@
+//! Which part of the past is asked about.
+
+use annals_ids::{LeafIndex, LogPosition, WallTime};
+
+use crate::{answer::AuditError, cited::Cited, index::Index};
+
+/// Up to when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// What was done up to this moment, by the clock of whoever was asked.
+    Wall(WallTime),
+    /// What is in the archive up to this leaf, the order in which all happened that depends on one another.
+    Leaf(LeafIndex),
+}
+
+/// From when to when; everything, if neither is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// From this moment on.
+    pub since: Option<WallTime>,
+    /// Up to there.
+    pub until: Option<Until>,
+}
+
+impl Span {
+    /// Whether something had happened by the end of the span.
+    #[must_use]
+    pub fn had_come_to(&self, cited: &Cited) -> bool {
+        match self.until {
+            None => true,
+            Some(Until::Wall(wall)) => cited.entry.wall <= wall,
+            Some(Until::Leaf(leaf)) => cited.leaf <= leaf,
+        }
+    }
+
+    /// Whether something happened within it.
+    #[must_use]
+    pub fn holds(&self, cited: &Cited) -> bool {
+        self.had_come_to(cited) && self.since.is_none_or(|since| cited.entry.wall >= since)
+    }
+}
+
+impl Index {
+    /// The leaf of a batch, as a place in the archive's order.
+    ///
+    /// # Errors
+    /// When the archive that was verified has no such batch.
+    pub async fn until(&self, at: LogPosition) -> Result<Until, AuditError> {
+        let found = self.lies(at).await?;
+        found.map(|lies| Until::Leaf(lies.leaf)).ok_or(AuditError::NoBatch(at))
+    }
+}

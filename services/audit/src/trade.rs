@@ -1,0 +1,213 @@
+//! What happened in a trade, step by step, with what both parties had before and after each.
+
+use std::collections::BTreeMap;
+
+use annals_event::ledger::{Entry, Holder, Order, Outcome, Side, Slots, Stage};
+use annals_ids::{DatabaseId, EntryNumber, OfferVersion, TradeId};
+use annals_store::Store;
+
+use crate::{answer::AuditError, cited::Cited, holdings::apply, index::Index, rows::About, span::Span};
+
+/// A trade from its proposal on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trade {
+    /// Which.
+    pub id: TradeId,
+    /// Who proposed it.
+    pub proposer: DatabaseId,
+    /// With whom.
+    pub partner: DatabaseId,
+    /// What was done, in order, what was refused included; never empty.
+    pub steps: Vec<TradeStep>,
+}
+
+/// One thing that was done in a trade, or was to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TradeStep {
+    /// What.
+    pub cited: Cited,
+    /// How the trade stands after it.
+    pub stage: Stage,
+    /// Which offers are on the table after it.
+    pub version: OfferVersion,
+    /// The proposer's side after it.
+    pub proposer: TradeSide,
+    /// The partner's side after it.
+    pub partner: TradeSide,
+}
+
+/// One side of a trade after a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TradeSide {
+    /// What is on the table, by the slot it came from.
+    pub table: Slots,
+    /// Whether what is on the table is accepted.
+    pub accepted: bool,
+    /// What the party held.
+    pub held: Inventory,
+}
+
+/// What somebody held before and after a step, by slot. What is on the table is in neither.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inventory {
+    /// Before.
+    pub before: Slots,
+    /// After.
+    pub after: Slots,
+}
+
+/// A trade as it stands between two steps.
+struct Standing {
+    id: TradeId,
+    stage: Stage,
+    version: OfferVersion,
+    tables: [Slots; 2],
+    accepted: [bool; 2],
+}
+
+impl Trade {
+    /// Follows a trade through the archive, as far as that was taken in.
+    ///
+    /// # Errors
+    /// When there is no such trade, or what the answer would rest on is not as it was: every step is what its asker's log
+    /// asked for, and nobody gives what they do not have.
+    pub async fn find(index: &Index, archive: &Store, id: TradeId) -> Result<Self, AuditError> {
+        let mut cited = Vec::new();
+        for number in index.entries(About::Transfer(id.0)).await? {
+            cited.push(index.cite(archive, number).await?);
+        }
+        let first = cited.first().map(|first| (&first.entry.order, first.entry.holder));
+        let Some((Some(Order::Propose { with, .. }), proposer)) = first else {
+            return Err(AuditError::NoTrade(id));
+        };
+        let parties = [proposer, *with];
+        let numbers: Vec<EntryNumber> = cited.iter().map(|cited| cited.entry.number).collect();
+        let held = [
+            inventories(index, archive, parties[0], &numbers).await?,
+            inventories(index, archive, parties[1], &numbers).await?,
+        ];
+        let mut standing = Standing::new(id);
+        let mut steps = Vec::new();
+        for cited in cited {
+            standing.take(&cited, parties)?;
+            let number = cited.entry.number;
+            let [proposer, partner] = [0, 1].map(|side| TradeSide {
+                table: standing.tables[side].clone(),
+                accepted: standing.accepted[side],
+                held: held[side].get(&number).cloned().unwrap_or_default(),
+            });
+            let (stage, version) = (standing.stage, standing.version);
+            steps.push(TradeStep {
+                cited,
+                stage,
+                version,
+                proposer,
+                partner,
+            });
+        }
+        Ok(Self {
+            id,
+            proposer: parties[0],
+            partner: parties[1],
+            steps,
+        })
+    }
+}
+
+impl Trade {
+    /// How it stood at the end of a span; `None` before it was proposed.
+    #[must_use]
+    pub fn stage_within(&self, span: &Span) -> Option<Stage> {
+        let last = self.steps.iter().rev().find(|step| span.had_come_to(&step.cited));
+        last.map(|step| step.stage)
+    }
+}
+
+impl Standing {
+    fn new(id: TradeId) -> Self {
+        Self {
+            id,
+            stage: Stage::Open,
+            version: OfferVersion(0),
+            tables: [Slots::new(), Slots::new()],
+            accepted: [false; 2],
+        }
+    }
+
+    /// The next thing that was done.
+    fn take(&mut self, cited: &Cited, parties: [DatabaseId; 2]) -> Result<(), AuditError> {
+        let entry = &cited.entry;
+        let is_refused = matches!(entry.outcome, Outcome::Refused(_));
+        if is_refused || self.follow(entry, parties).is_some() {
+            return Ok(());
+        }
+        Err(AuditError::Unfounded {
+            trade: self.id,
+            entry: entry.number,
+        })
+    }
+
+    /// Does what an entry says was done; `None` if that cannot be done now.
+    fn follow(&mut self, entry: &Entry, parties: [DatabaseId; 2]) -> Option<()> {
+        if self.stage != Stage::Open {
+            return None;
+        }
+        for (table, side) in self.tables.iter_mut().zip([Side::Proposer, Side::Partner]) {
+            apply(table, Holder::Trade(self.id, side), entry)?;
+        }
+        match &entry.order {
+            Some(Order::Propose { .. }) => {}
+            Some(Order::Offer { .. } | Order::Withdraw { .. }) => {
+                self.version = OfferVersion(self.version.0 + 1);
+                self.accepted = [false; 2];
+            }
+            Some(Order::Accept { version, .. }) => {
+                let side = parties.iter().position(|party| *party == entry.holder);
+                self.accepted[side.filter(|_| *version == self.version)?] = true;
+                if self.accepted == [true; 2] {
+                    self.stage = Stage::Settled;
+                }
+            }
+            Some(Order::Cancel { .. }) => self.stage = Stage::Cancelled,
+            None => self.stage = Stage::Expired,
+            Some(_) => return None,
+        }
+        let is_open = self.stage == Stage::Open;
+        (is_open || self.tables.iter().all(Slots::is_empty)).then_some(())
+    }
+}
+
+/// What an entity of the database held before and after each of these entries, by adding up all that concerned it.
+async fn inventories(
+    index: &Index,
+    archive: &Store,
+    holder: DatabaseId,
+    wanted: &[EntryNumber],
+) -> Result<BTreeMap<EntryNumber, Inventory>, AuditError> {
+    let mut slots = Slots::new();
+    let mut found = BTreeMap::new();
+    let mut own = index.entries(About::Holder(holder)).await?.into_iter().peekable();
+    for &number in wanted {
+        while let Some(earlier) = own.next_if(|own| *own < number) {
+            add(index, archive, holder, &mut slots, earlier).await?;
+        }
+        let before = slots.clone();
+        if own.next_if_eq(&number).is_some() {
+            add(index, archive, holder, &mut slots, number).await?;
+        }
+        let after = slots.clone();
+        found.insert(number, Inventory { before, after });
+    }
+    Ok(found)
+}
+
+async fn add(
+    index: &Index,
+    archive: &Store,
+    holder: DatabaseId,
+    slots: &mut Slots,
+    number: EntryNumber,
+) -> Result<(), AuditError> {
+    let (entry, ..) = index.entry(archive, number).await?;
+    apply(slots, Holder::Stored(holder), &entry).ok_or(AuditError::Overdrawn { holder, entry: number })
+}

@@ -1,0 +1,156 @@
+//! Every item and every trade of generated games, asked about.
+
+use annals_audit::{AuditError, Index, Item, Span, Trade, Until};
+use annals_event::ledger::{Order, Stage};
+use annals_ids::{Address, EntityId, EntryNumber, Serial, TradeId, TransferId, TransferNumber};
+
+use crate::game::{Game, SHARD};
+
+const SEEDS: u64 = 12;
+
+/// What an entry did to a trade or in it.
+fn is_about(game: &Game, place: usize, id: TradeId) -> bool {
+    let deal = game.truths[place].deal.as_ref();
+    deal.is_some_and(|deal| deal.id == id)
+}
+
+#[tokio::test]
+async fn an_item_went_where_it_went() {
+    for seed in 0..SEEDS {
+        let game = Game::play(seed, 200).await;
+        game.seal(0, game.leaves.len() / 2).await;
+        let (_folder, mut index) = game.index().await;
+        let extent = index.catch_up(&game.store, |_| {}).await.expect("sound");
+        assert_eq!(extent.entry.0, game.truths.len() as u64, "seed {seed}");
+        for &serial in &game.serials {
+            let found = Item::find(&index, &game.store, serial).await.expect("known");
+            let mut steps = found.steps.iter();
+            for truth in &game.truths {
+                let entry = &truth.entry;
+                for passage in entry.passages.iter().filter(|passage| passage.serial == serial) {
+                    let step = steps.next().expect("a step for each passage");
+                    assert_eq!(
+                        (&step.cited.entry, step.from, step.to),
+                        (entry, passage.from, passage.to)
+                    );
+                    let call = step.cited.asked.as_ref().and_then(|asked| asked.call.as_ref());
+                    assert_eq!(
+                        call.map(|call| call.from),
+                        truth.session.map(Address::Client),
+                        "seed {seed}"
+                    );
+                    assert_eq!(step.cited.asked.is_some(), entry.order.is_some());
+                }
+            }
+            assert!(steps.next().is_none(), "seed {seed}: more steps than passages");
+            let middle = &found.steps[found.steps.len() / 2];
+            let until = |until| Span {
+                since: None,
+                until: Some(until),
+            };
+            let by_leaf = found.place_within(&until(Until::Leaf(middle.cited.leaf)));
+            let told_by_then = found
+                .steps
+                .iter()
+                .rev()
+                .find(|step| step.cited.leaf <= middle.cited.leaf);
+            assert_eq!(by_leaf, told_by_then.map(|step| step.to));
+            let wall = middle.cited.entry.wall;
+            let done_by_then = found.steps.iter().rev().find(|step| step.cited.entry.wall <= wall);
+            assert_eq!(
+                found.place_within(&until(Until::Wall(wall))),
+                done_by_then.map(|step| step.to)
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_trade_went_as_it_went() {
+    let mut settled = 0;
+    for seed in 0..SEEDS {
+        let game = Game::play(100 + seed, 250).await;
+        let (_folder, mut index) = game.index().await;
+        index.catch_up(&game.store, |_| {}).await.expect("sound");
+        for deal in &game.deals {
+            let found = Trade::find(&index, &game.store, deal.id).await.expect("known");
+            assert_eq!([found.proposer, found.partner], deal.parties, "seed {seed}");
+            assert_eq!(found.stage_within(&Span::default()), Some(deal.stage), "seed {seed}");
+            settled += usize::from(deal.stage == Stage::Settled);
+            let mut steps = found.steps.iter();
+            for place in 0..game.truths.len() {
+                if !is_about(&game, place, deal.id) {
+                    continue;
+                }
+                let (step, truth) = (steps.next().expect("a step for each entry"), &game.truths[place]);
+                let was = truth.deal.as_ref().expect("about a trade");
+                assert_eq!(step.cited.entry, truth.entry);
+                assert_eq!((step.stage, step.version), (was.stage, was.version), "seed {seed}");
+                for (number, side) in [&step.proposer, &step.partner].into_iter().enumerate() {
+                    let holds = |place: usize| {
+                        let held = game.truths.get(place)?.held.get(&deal.parties[number]).cloned();
+                        held.filter(|held| !held.is_empty())
+                    };
+                    assert_eq!(side.table, was.tables[number], "seed {seed}");
+                    assert_eq!(side.accepted, was.accepted[number], "seed {seed}");
+                    assert_eq!(side.held.after, holds(place).unwrap_or_default(), "seed {seed}");
+                    let before = place.checked_sub(1).and_then(holds).unwrap_or_default();
+                    assert_eq!(side.held.before, before, "seed {seed}");
+                }
+            }
+            assert!(steps.next().is_none(), "seed {seed}");
+        }
+    }
+    assert!(settled > 20, "{settled} trades were settled");
+}
+
+#[tokio::test]
+async fn an_index_grows_with_its_archive() {
+    let mut game = Game::play(7, 50).await;
+    let (folder, index) = game.index().await;
+    drop(index);
+    let mut sealed = 0;
+    for part in 0..4 {
+        // Opened anew each time, and behind an archive of which less and less is sealed.
+        let mut index = Index::open(folder.path(), SHARD).await.expect("opened");
+        let extent = index.catch_up(&game.store, |_| {}).await.expect("sound");
+        let (_other, mut fresh) = game.index().await;
+        assert_eq!(fresh.catch_up(&game.store, |_| {}).await.expect("sound"), extent);
+        assert_eq!(extent.leaves, game.leaves.len() as u64);
+        for &serial in &game.serials {
+            let grown = Item::find(&index, &game.store, serial).await.expect("known");
+            assert_eq!(grown, Item::find(&fresh, &game.store, serial).await.expect("known"));
+        }
+        let until = game.leaves.len() - part * 5;
+        game.seal(sealed, until).await;
+        sealed = until;
+        game.play_on(50).await;
+    }
+}
+
+#[tokio::test]
+async fn what_never_was_is_not_found() {
+    let game = Game::play(3, 60).await;
+    let (_folder, mut index) = game.index().await;
+    index.catch_up(&game.store, |_| {}).await.expect("sound");
+    let item = Item::find(&index, &game.store, Serial(10_000)).await;
+    assert!(matches!(item, Err(AuditError::NoItem(Serial(10_000)))));
+    let none = TradeId(TransferId {
+        asker: EntityId(5),
+        number: TransferNumber(1),
+    });
+    let trade = Trade::find(&index, &game.store, none).await;
+    assert!(matches!(trade, Err(AuditError::NoTrade(id)) if id == none));
+    // An order that opened no trade is none.
+    let minted = game
+        .truths
+        .iter()
+        .find(|truth| matches!(truth.entry.order, Some(Order::Mint { .. })));
+    let made = TradeId(minted.expect("something was made").entry.of);
+    let trade = Trade::find(&index, &game.store, made).await;
+    assert!(matches!(trade, Err(AuditError::NoTrade(_))));
+    assert_eq!(
+        EntryNumber(game.truths.len() as u64),
+        index.extent().expect("sound").entry
+    );
+}

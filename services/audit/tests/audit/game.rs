@@ -1,0 +1,530 @@
+//! A game of three players on two bases, written into an archive as db would have it, with what is true of it beside.
+
+use std::collections::BTreeMap;
+
+use annals_audit::Index;
+use annals_event::{
+    Body, Cause, Event, Gathering, Imprint, Subject, Tail,
+    ledger::{
+        Account, Assets, Entry, Goods, Holder, Order, Outcome, Passage, Place, Posting, RefusalReason, Side, Slots,
+        Stage,
+    },
+};
+use annals_ids::{
+    Address, AssetKind, BatchNumber, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, Hash, LeafIndex,
+    LogPosition, NoticeNumber, OfferVersion, OwnerId, Part, Serial, SessionId, Shard, Slot, Tick, TradeId, TransferId,
+    TransferNumber, WallTime,
+};
+use annals_proof::Frontier;
+use annals_store::{
+    ArchivedBatch, MemoryStore, Store, StoreError, Transaction, archive,
+    layout::{
+        archive::{Tree, encode_place, leaf_key, place_key, tree_key},
+        chunks,
+    },
+    segment::{self, Leaf},
+};
+use tempfile::TempDir;
+
+pub(crate) const SHARD: Shard = Shard(0);
+const LEDGER: OwnerId = OwnerId(9);
+const COINS: AssetKind = AssetKind(1);
+const SWORDS: AssetKind = AssetKind(2);
+const INVENTORY: Slot = Slot(0);
+const LONG: WallTime = WallTime(u64::MAX);
+
+/// `SplitMix64`.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.roll() % limit as u64).expect("small")
+    }
+}
+
+/// A trade as it truly stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Deal {
+    pub(crate) id: TradeId,
+    pub(crate) parties: [DatabaseId; 2],
+    pub(crate) stage: Stage,
+    pub(crate) version: OfferVersion,
+    pub(crate) tables: [Slots; 2],
+    pub(crate) accepted: [bool; 2],
+}
+
+/// What is true after an entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    pub(crate) entry: Entry,
+    pub(crate) held: BTreeMap<DatabaseId, Slots>,
+    /// The trade that it was about.
+    pub(crate) deal: Option<Deal>,
+    /// Which session's call led to it.
+    pub(crate) session: Option<SessionId>,
+}
+
+#[derive(Default)]
+struct Log {
+    tail: Tail,
+    gathering: Gathering,
+}
+
+/// See the module.
+pub(crate) struct Game {
+    pub(crate) store: Store,
+    pub(crate) leaves: Vec<(LogPosition, Vec<u8>)>,
+    pub(crate) truths: Vec<Truth>,
+    pub(crate) deals: Vec<Deal>,
+    pub(crate) serials: Vec<Serial>,
+    dice: Dice,
+    tree: Frontier,
+    logs: BTreeMap<OwnerId, Log>,
+    held: BTreeMap<DatabaseId, Slots>,
+    orders: BTreeMap<EntityId, u64>,
+    wall: u64,
+}
+
+/// Players are numbered 0 to 2: their entities, of the database and alive.
+fn player(number: usize) -> (DatabaseId, EntityId, OwnerId) {
+    let wide = number as u64;
+    let base = OwnerId(1 + u32::from(number == 2));
+    (DatabaseId(100 + wide), EntityId(1_000 + wide), base)
+}
+
+impl Game {
+    /// A game of so many steps.
+    pub(crate) async fn play(seed: u64, steps: usize) -> Self {
+        let mut game = Self {
+            dice: Dice(seed),
+            store: MemoryStore::new().store(),
+            leaves: Vec::new(),
+            truths: Vec::new(),
+            deals: Vec::new(),
+            serials: Vec::new(),
+            tree: Frontier::new(),
+            logs: BTreeMap::new(),
+            held: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            wall: 1_000,
+        };
+        game.play_on(steps).await;
+        game
+    }
+
+    /// Plays so many steps more.
+    pub(crate) async fn play_on(&mut self, steps: usize) {
+        for _ in 0..steps {
+            self.step().await;
+        }
+        self.close(LEDGER).await;
+    }
+
+    /// The ledger's log has an entry by which an item goes from the first player to the second: by an order that nobody gave,
+    /// or by none.
+    pub(crate) async fn forge(&mut self, serial: Serial, order: Option<Order>) {
+        let (first, second) = (player(0).0, player(1).0);
+        let (from, to) = (place(Holder::Stored(first)), place(Holder::Stored(second)));
+        let moved = [(from, to, Assets::item(serial, SWORDS))];
+        let (of, at) = (self.truths[0].entry.of, self.truths[0].entry.at);
+        self.enter(of, (first, order), (Outcome::Posted, &moved), (None, None), at)
+            .await;
+        self.close(LEDGER).await;
+    }
+
+    /// An index of its archive, in a folder of its own.
+    pub(crate) async fn index(&self) -> (TempDir, Index) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = Index::open(folder.path(), SHARD).await.expect("an index");
+        (folder, index)
+    }
+
+    async fn step(&mut self) {
+        let dice = &mut Dice(self.dice.roll());
+        self.wall += dice.roll() % 500;
+        let who = dice.below(3);
+        match dice.below(10) {
+            0 => self.mint_coins(who, 1 + dice.roll() % 20).await,
+            1 | 2 => self.mint_sword(who).await,
+            3 => self.propose(who, (who + 1 + dice.below(2)) % 3).await,
+            4 => self.refused(who).await,
+            5 => {
+                self.close(LEDGER).await;
+            }
+            _ => self.deal(dice).await,
+        }
+    }
+
+    async fn mint_coins(&mut self, who: usize, amount: u64) {
+        let made = Assets::units(COINS, amount);
+        let goods = Goods {
+            units: made.units.clone(),
+            ..Goods::default()
+        };
+        self.make(who, goods, &made).await;
+    }
+
+    async fn mint_sword(&mut self, who: usize) {
+        let serial = Serial(self.serials.len() as u64 + 1);
+        self.serials.push(serial);
+        let goods = Goods {
+            items: BTreeMap::from([(SWORDS, 1)]),
+            ..Goods::default()
+        };
+        self.make(who, goods, &Assets::item(serial, SWORDS)).await;
+    }
+
+    async fn make(&mut self, who: usize, goods: Goods, made: &Assets) {
+        let (holder, ..) = player(who);
+        let order = Order::Mint {
+            slot: INVENTORY,
+            goods,
+            reason: "found".to_owned(),
+        };
+        let slots = self.held.entry(holder).or_default();
+        slots.entry(INVENTORY).or_default().add(made).expect("room");
+        let (from, to) = (place(Holder::World), place(Holder::Stored(holder)));
+        self.done(who, order, Outcome::Posted, &[(from, to, made.clone())], None)
+            .await;
+    }
+
+    async fn refused(&mut self, who: usize) {
+        let order = Order::Post {
+            of: TransferId::default(),
+        };
+        self.done(who, order, Outcome::Refused(RefusalReason::NotOpen), &[], None)
+            .await;
+    }
+
+    async fn propose(&mut self, who: usize, with: usize) {
+        let (holder, entity, _) = player(who);
+        let number = self.orders.get(&entity).copied().unwrap_or(0) + 1;
+        let id = TradeId(TransferId {
+            asker: entity,
+            number: TransferNumber(number),
+        });
+        self.deals.push(Deal {
+            id,
+            parties: [holder, player(with).0],
+            stage: Stage::Open,
+            version: OfferVersion(0),
+            tables: [Slots::new(), Slots::new()],
+            accepted: [false; 2],
+        });
+        let order = Order::Propose {
+            with: player(with).0,
+            expires: LONG,
+        };
+        let deal = self.deals.len() - 1;
+        self.done(who, order, Outcome::Pending, &[], Some(deal)).await;
+    }
+
+    /// Somebody does something in an open trade, if there is one.
+    async fn deal(&mut self, dice: &mut Dice) {
+        let open: Vec<usize> = (0..self.deals.len())
+            .filter(|deal| self.deals[*deal].stage == Stage::Open)
+            .collect();
+        if open.is_empty() {
+            return;
+        }
+        let number = open[dice.below(open.len())];
+        let (side, what) = (dice.below(2), dice.below(8));
+        let trade = self.deals[number].id;
+        let holder = self.deals[number].parties[side];
+        let who = usize::try_from(holder.0 - 100).expect("small");
+        let table = place(Holder::Trade(trade, [Side::Proposer, Side::Partner][side]));
+        let own = place(Holder::Stored(holder));
+        match what {
+            0..=2 => {
+                let Some(assets) = self.some_of(holder, dice) else {
+                    return;
+                };
+                take(self.held.get_mut(&holder).expect("held"), &assets);
+                put(&mut self.deals[number].tables[side], &assets);
+                self.changed(number);
+                let order = Order::Offer {
+                    trade,
+                    slot: INVENTORY,
+                    assets: assets.clone(),
+                };
+                self.done(who, order, Outcome::Posted, &[(own, table, assets)], Some(number))
+                    .await;
+            }
+            3 => {
+                let Some(assets) = self.deals[number].tables[side].get(&INVENTORY).cloned() else {
+                    return;
+                };
+                take(&mut self.deals[number].tables[side], &assets);
+                put(self.held.entry(holder).or_default(), &assets);
+                self.changed(number);
+                let order = Order::Withdraw {
+                    trade,
+                    slot: INVENTORY,
+                    assets: assets.clone(),
+                };
+                self.done(who, order, Outcome::Posted, &[(table, own, assets)], Some(number))
+                    .await;
+            }
+            4..=6 => self.accept(number, side, who).await,
+            _ => self.end(number, who, dice.below(3) == 0).await,
+        }
+    }
+
+    async fn accept(&mut self, number: usize, side: usize, who: usize) {
+        let deal = &mut self.deals[number];
+        let (trade, version) = (deal.id, deal.version);
+        deal.accepted[side] = true;
+        let mut moved = Vec::new();
+        if deal.accepted == [true; 2] {
+            deal.stage = Stage::Settled;
+            moved = self.empty(number, [1, 0]);
+        }
+        let order = Order::Accept { trade, version };
+        self.done(who, order, Outcome::Posted, &moved, Some(number)).await;
+    }
+
+    /// A trade ends with nothing exchanged.
+    async fn end(&mut self, number: usize, who: usize, by_time: bool) {
+        let moved = self.empty(number, [0, 1]);
+        let deal = &mut self.deals[number];
+        let trade = deal.id;
+        deal.stage = if by_time { Stage::Expired } else { Stage::Cancelled };
+        if by_time {
+            self.enter(
+                trade.0,
+                (player(who).0, None),
+                (Outcome::Expired, &moved),
+                (Some(number), None),
+                at_none(),
+            )
+            .await;
+        } else {
+            self.done(who, Order::Cancel { trade }, Outcome::Voided, &moved, Some(number))
+                .await;
+        }
+    }
+
+    /// What is on the tables of a trade goes to these parties.
+    fn empty(&mut self, number: usize, to: [usize; 2]) -> Vec<(Place, Place, Assets)> {
+        let mut moved = Vec::new();
+        for (side, name) in [Side::Proposer, Side::Partner].into_iter().enumerate() {
+            let deal = &mut self.deals[number];
+            let (from, receiver) = (place(Holder::Trade(deal.id, name)), deal.parties[to[side]]);
+            for (_, assets) in std::mem::take(&mut deal.tables[side]) {
+                put(self.held.entry(receiver).or_default(), &assets);
+                moved.push((from, place(Holder::Stored(receiver)), assets));
+            }
+        }
+        moved
+    }
+
+    fn changed(&mut self, number: usize) {
+        let deal = &mut self.deals[number];
+        deal.version = deal.version.next();
+        deal.accepted = [false; 2];
+    }
+
+    /// One sword or a part of the coins that somebody has.
+    fn some_of(&mut self, holder: DatabaseId, dice: &mut Dice) -> Option<Assets> {
+        let held = self.held.get(&holder)?.get(&INVENTORY)?;
+        let (coins, swords) = (held.units.get(&COINS).copied().unwrap_or(0), held.items.len());
+        if swords > 0 && dice.below(2) == 0 {
+            let (serial, kind) = held.items.iter().nth(dice.below(swords))?;
+            return Some(Assets::item(*serial, *kind));
+        }
+        (coins > 0).then(|| Assets::units(COINS, 1 + dice.roll() % coins))
+    }
+
+    /// An order is logged and executed.
+    async fn done(
+        &mut self,
+        who: usize,
+        order: Order,
+        outcome: Outcome,
+        moved: &[(Place, Place, Assets)],
+        deal: Option<usize>,
+    ) {
+        let (holder, entity, base) = player(who);
+        let number = self.orders.entry(entity).or_default();
+        *number += 1;
+        let of = TransferId {
+            asker: entity,
+            number: TransferNumber(*number),
+        };
+        let session = (!of.number.0.is_multiple_of(4)).then_some(SessionId(entity.0 * 10));
+        let gathering = &mut self.logs.entry(base).or_default().gathering;
+        if let Some(session) = session {
+            let (from, to) = (Address::Client(session), Address::Base(entity));
+            gathering.consume(from, to, CallNumber(of.number.0), Default::default());
+        }
+        gathering.record(&Event {
+            subject: Subject::Entity(entity, Part::Base),
+            cause: Cause(session.map_or(0, |_| gathering.consumed())),
+            history: None,
+            body: Body::Ordered {
+                number: of.number,
+                order: order.clone(),
+            },
+        });
+        let at = self.close(base).await;
+        self.enter(of, (holder, Some(order)), (outcome, moved), (deal, session), at)
+            .await;
+    }
+
+    async fn enter(
+        &mut self,
+        of: TransferId,
+        (holder, order): (DatabaseId, Option<Order>),
+        (outcome, moved): (Outcome, &[(Place, Place, Assets)]),
+        (deal, session): (Option<usize>, Option<SessionId>),
+        at: LogPosition,
+    ) {
+        let number = EntryNumber(self.truths.len() as u64 + 1);
+        let mut entry = Entry {
+            number,
+            at,
+            wall: WallTime(self.wall),
+            of,
+            holder,
+            order,
+            outcome,
+            postings: Vec::new(),
+            passages: Vec::new(),
+        };
+        for (from, to, assets) in moved {
+            for (&kind, &amount) in &assets.units {
+                let amount = i64::try_from(amount).expect("small");
+                for (place, amount) in [(*from, -amount), (*to, amount)] {
+                    let account = Account { place, kind };
+                    entry.postings.push(Posting { account, amount });
+                }
+            }
+            for (&serial, &kind) in &assets.items {
+                let (from, to) = (*from, *to);
+                entry.passages.push(Passage { serial, kind, from, to });
+            }
+        }
+        let log = self.logs.entry(LEDGER).or_default();
+        log.gathering.record(&Event {
+            subject: Subject::Owner,
+            cause: Cause(0),
+            history: None,
+            body: Body::Entered {
+                notice: NoticeNumber(number.0),
+                entry: Some(Box::new(entry.clone())),
+            },
+        });
+        self.truths.push(Truth {
+            entry,
+            held: self.held.clone(),
+            deal: deal.map(|deal| self.deals[deal].clone()),
+            session,
+        });
+    }
+
+    /// Closes a batch and archives it.
+    async fn close(&mut self, owner: OwnerId) -> LogPosition {
+        let log = self.logs.entry(owner).or_default();
+        let imprint = Imprint {
+            realm: "audited".to_owned(),
+            owner,
+            epoch: Epoch(1),
+            schema: Hash::default(),
+        };
+        let wall = WallTime(self.wall);
+        let frozen = log.gathering.freeze(&imprint, &mut log.tail, Tick(0), wall, false);
+        let at = LogPosition {
+            owner,
+            batch: frozen.number,
+        };
+        self.tree.push(frozen.hash);
+        self.leaves.push((at, frozen.bytes));
+        let leaf = self.leaves.len() - 1;
+        self.write(leaf, &self.leaves[leaf].1.clone()).await;
+        self.write_tree().await;
+        at
+    }
+
+    /// Puts bytes where a leaf lies.
+    pub(crate) async fn write(&self, leaf: usize, bytes: &[u8]) {
+        let (at, _) = self.leaves[leaf];
+        let index = LeafIndex(leaf as u64);
+        commit(&self.store, move |transaction| {
+            for (key, chunk) in chunks(&leaf_key(SHARD, index), bytes) {
+                transaction.set(&key, chunk)?;
+            }
+            transaction.set(&place_key(at.owner, at.batch), &encode_place(index))
+        })
+        .await;
+    }
+
+    async fn write_tree(&self) {
+        let tree = Tree {
+            size: self.tree.size(),
+            peaks: self.tree.peaks().to_vec(),
+        };
+        commit(&self.store, |transaction| {
+            transaction.set(&tree_key(SHARD), &tree.encode())
+        })
+        .await;
+    }
+
+    /// Seals the leaves of a part of the archive.
+    pub(crate) async fn seal(&self, from: usize, to: usize) {
+        let leaf = |number: usize| {
+            let (at, bytes) = &self.leaves[number];
+            Leaf {
+                leaf: LeafIndex(number as u64),
+                owner: at.owner,
+                batch: at.batch,
+                wall: WallTime(0),
+                archived: ArchivedBatch::Whole(bytes.clone()),
+            }
+        };
+        let (segment, blocks) = segment::seal(SHARD, (from..to).map(leaf).collect()).expect("sealed");
+        commit(&self.store, |transaction| {
+            archive::write_segment(transaction, &segment, &blocks)
+        })
+        .await;
+    }
+}
+
+/// Nobody asked.
+fn at_none() -> LogPosition {
+    LogPosition {
+        owner: OwnerId(1),
+        batch: BatchNumber(1),
+    }
+}
+
+pub(crate) async fn commit(store: &Store, work: impl Fn(&Transaction) -> Result<(), StoreError> + Send + Sync) {
+    let work = &work;
+    let done = store
+        .run_repeatable(|transaction| async move { work(&transaction) })
+        .await;
+    done.expect("written");
+}
+
+fn place(holder: Holder) -> Place {
+    Place {
+        holder,
+        slot: INVENTORY,
+    }
+}
+
+fn put(slots: &mut Slots, assets: &Assets) {
+    slots.entry(INVENTORY).or_default().add(assets).expect("room");
+}
+
+fn take(slots: &mut Slots, assets: &Assets) {
+    let held = slots.get_mut(&INVENTORY).expect("held");
+    held.take(assets).expect("held");
+    slots.retain(|_, held| !held.is_empty());
+}

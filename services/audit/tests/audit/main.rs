@@ -1,0 +1,5 @@
+//! The auditor's desk against generated games whose every step is known.
+
+mod answers;
+mod game;
+mod tampering;
