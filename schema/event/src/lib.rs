@@ -27,5 +27,8 @@ pub use v1::{
     ledger,
     reins::{Driver, Reins},
     sight::{AreaOfInterest, MANUAL_LIMIT, Sight, SightChange},
+    space_data::{
+        self, Geometry, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry, SpaceVersion, SpaceVersions, TimeOfDay,
+    },
     thinned::{Thinned, calls_made},
 };

@@ -159,6 +159,7 @@ impl Migration {
             Call::Exposed { .. }
             | Call::DestroyCell
             | Call::Locate
+            | Call::OpenSpace(_)
             | Call::Placed(_)
             | Call::Witness(_)
             | Call::Arrived { .. }

@@ -16,11 +16,12 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::{
-    encoding::{Malformed, Reader, put_bytes, put_number},
+    encoding::{Malformed, Reader, put_number},
     latest::{
         batch::{Batch, Consumed, Tail},
         event::{Body, Event, Subject},
         image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage},
+        space_data::SpaceData,
     },
 };
 
@@ -84,8 +85,8 @@ pub struct OwnerState {
     /// The check-outs of lives that ended since the snapshot that this state was built from, at most [`ENDED_KEPT`]. The
     /// database may not have folded that yet, so it may still give them out.
     pub ended: BTreeSet<u64>,
-    /// Space data.
-    pub spaces: BTreeMap<SpaceId, BTreeMap<u16, Vec<u8>>>,
+    /// What is held of the data of spaces.
+    pub spaces: BTreeMap<SpaceId, SpaceData>,
     /// The entity with which the realm began, if it began here. It is remembered when that entity is long gone.
     pub bootstrap: Option<EntityId>,
     /// How far it has told the ledger's news, if it is the ledger's owner.
@@ -248,11 +249,7 @@ impl OwnerState {
         put_number(out, self.spaces.len() as u64);
         for (space, data) in &self.spaces {
             put_number(out, u64::from(space.0));
-            put_number(out, data.len() as u64);
-            for (key, value) in data {
-                put_number(out, u64::from(*key));
-                put_bytes(out, value);
-            }
+            data.write(out);
         }
         put_number(out, self.bootstrap.map_or(0, |entity| entity.0));
         put_number(out, self.ledger.notice.0);
@@ -287,10 +284,7 @@ impl OwnerState {
         state.estates = reader.map(4, "estates", entity, Links::read)?;
         state.placed = reader.map(2, "places", entity, |reader| Ok(OwnerId(reader.narrow("owner")?)))?;
         let space = |reader: &mut Reader<'_>| Ok(SpaceId(reader.narrow("space")?));
-        state.spaces = reader.map(2, "spaces", space, |reader| {
-            let key = |reader: &mut Reader<'_>| reader.narrow("space data key");
-            reader.map(2, "space data", key, |reader| Ok(reader.bytes("space data")?.to_vec()))
-        })?;
+        state.spaces = reader.map(2, "spaces", space, SpaceData::read)?;
         state.bootstrap = Some(EntityId(reader.number("bootstrap")?)).filter(|entity| entity.0 > 0);
         state.ledger = LedgerTail {
             notice: NoticeNumber(reader.ordinal("notice number")?),
@@ -330,13 +324,8 @@ impl OwnerState {
 
     fn apply_to_owner(&mut self, body: &Body) -> Result<(), &'static str> {
         match body {
-            Body::SpaceData { space, key, value } => {
-                let data = self.spaces.entry(*space).or_default();
-                if value.is_empty() {
-                    data.remove(key);
-                } else {
-                    data.insert(*key, value.clone());
-                }
+            Body::SpaceData { space, entry } => {
+                self.spaces.entry(*space).or_default().take(entry.clone());
                 Ok(())
             }
             Body::Refused { .. } => Ok(()),

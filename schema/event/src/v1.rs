@@ -9,5 +9,6 @@ pub mod image;
 pub mod ledger;
 pub mod reins;
 pub mod sight;
+pub mod space_data;
 pub mod thinned;
 pub mod value;

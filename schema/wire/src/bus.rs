@@ -3,8 +3,8 @@
 
 mod codec;
 
-use annals_event::{Call, Event, Link, Place, Trace};
-use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, SessionId, TypeId};
+use annals_event::{Call, Event, Link, Place, SpaceEntry, SpaceVersions, Trace};
+use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, SessionId, SpaceId, TypeId};
 
 use annals_def::Value;
 
@@ -65,6 +65,8 @@ pub enum Message {
     },
     /// Between cells: what keeps ghosts alike (V2).
     Ghost(GhostMessage),
+    /// Between cells: what keeps copies of a space's data alike (S2).
+    Space(SpaceId, SpaceMessage),
     /// Between a witness and the proxy of its client (V3).
     View(ViewMessage),
 }
@@ -134,6 +136,23 @@ pub enum GhostMessage {
         /// The newest it has.
         have: Option<HistoryNumber>,
     },
+}
+
+/// Most bytes of values in one [`SpaceMessage::Entries`]: what is beyond that goes into another one.
+pub const SPACE_MESSAGE_BYTES: usize = 64 << 10;
+
+/// What keeps copies of a space's data alike.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SpaceMessage {
+    /// What the sender has, once a second to one other owner of the space in turn. Who has something newer sends it.
+    Versions {
+        /// Which versions.
+        have: SpaceVersions,
+        /// Whether it is the answer to such a message, and gets none.
+        is_answer: bool,
+    },
+    /// What the receiver lacks, as far as is known; values of at most [`SPACE_MESSAGE_BYTES`].
+    Entries(Vec<SpaceEntry>),
 }
 
 /// Where a real entity is.

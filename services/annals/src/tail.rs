@@ -9,6 +9,7 @@
 mod follow;
 mod ledger;
 mod names;
+mod space_data;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -85,6 +85,19 @@ impl BaseRole {
         desk.record_for(entity, false, Body::Placed(Some(owner)));
     }
 
+    /// Asks whoever is responsible at a place to open its space. The cell part that the entity is then given there is asked for
+    /// on the same link, and so made after that.
+    pub(crate) fn open_space(&mut self, desk: &mut Desk, entity: EntityId, place: Place) {
+        let map = self.map.as_ref();
+        match map.and_then(|map| map.owner_at(place.space, place.position)) {
+            Some(owner) if desk.image(entity).is_some() => {
+                let (from, to) = (Address::Base(entity), Address::Owner(owner));
+                desk.call(from, to, owner, Call::OpenSpace(place.space));
+            }
+            _ => self.counters.denied += 1,
+        }
+    }
+
     fn deny_cell(&mut self, desk: &mut Desk, entity: EntityId) {
         self.counters.denied += 1;
         desk.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));

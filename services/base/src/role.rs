@@ -157,7 +157,9 @@ impl Role for BaseRole {
 
     fn request(&mut self, desk: &mut Desk, request: Request) {
         match request {
-            Request::CreateCell { .. } if self.map.is_none() && self.unplaced.len() < UNPLACED_LIMIT => {
+            Request::CreateCell { .. } | Request::OpenSpace { .. }
+                if self.map.is_none() && self.unplaced.len() < UNPLACED_LIMIT =>
+            {
                 self.unplaced.push_back(request);
             }
             Request::CreateCell {
@@ -165,6 +167,7 @@ impl Role for BaseRole {
                 place,
                 properties,
             } => self.create_cell(desk, entity, place, properties),
+            Request::OpenSpace { entity, place } => self.open_space(desk, entity, place),
             Request::DestroyCell { entity } => self.destroy_cell(desk, entity),
             Request::Destroy { entity } => self.destroy(desk, entity),
             Request::GiveClient { from, to } => self.give_client(desk, from, to),

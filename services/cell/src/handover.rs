@@ -185,6 +185,9 @@ impl CellRole {
         if self.territory.is_known() && !self.territory.has(place.space) {
             return Err("there is no such space");
         }
+        if desk.is_gone(place.space) {
+            return Err("the space is gone");
+        }
         if !place.position.is_finite() || !place.direction.is_finite() {
             return Err("its place is none");
         }

@@ -8,11 +8,11 @@ use std::{
 
 use annals_def::Schema;
 use annals_event::{Body, Call, Event, OwnerState, Subject};
-use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, Tick};
+use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SpaceId, Tick};
 use annals_node::{Around, Caller, ClientNews, Desk, Request, Role, time::Mono};
 use annals_space::Interest;
 use annals_wire::{
-    bus::{GhostMessage, Message, Shown, ViewMessage},
+    bus::{GhostMessage, Message, Shown, SpaceMessage, ViewMessage},
     load::Survey,
 };
 
@@ -27,6 +27,7 @@ use crate::{
     news::News,
     physics::Physics,
     sampling::{SECOND, Sampling},
+    spaces::Spaces,
     stamps::Stamps,
     teleport::is_put,
     territory::Territory,
@@ -56,6 +57,7 @@ pub struct CellRole {
     /// What a client is shown at most, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
     pub(crate) controllers: Controllers,
+    pub(crate) spaces: Spaces,
     pub(crate) gazetteer: RefCell<Gazetteer>,
     pub(crate) physics: Physics,
     /// Whether no entity is taken in any more.
@@ -83,6 +85,7 @@ impl CellRole {
             stamps: Stamps::default(),
             downstream: None,
             controllers: Controllers::take_over(state, now),
+            spaces: Spaces::default(),
             gazetteer: RefCell::default(),
             physics: Physics::take_over(state),
             closing: false,
@@ -150,6 +153,7 @@ impl CellRole {
     /// Takes note of what has been recorded, and tells those who are told at once.
     fn note(&mut self, desk: &mut Desk, recorded: &[Event]) {
         self.news.note(recorded);
+        self.note_spaces(desk, recorded);
         let mut seen = BTreeSet::new();
         for event in recorded {
             let Subject::Entity(entity, Part::Cell) = event.subject else {
@@ -199,9 +203,11 @@ impl Role for CellRole {
                 if map.version > self.territory.version() {
                     self.handover.redrawn(desk.now().mono);
                 }
+                let before = self.territory.own_spaces();
                 if self.territory.redraw(map) {
                     self.witnesses.values_mut().for_each(Witness::ask_again);
                 }
+                self.learn_spaces(desk, &before);
             }
             CellInput::Create {
                 type_id,
@@ -226,6 +232,7 @@ impl Role for CellRole {
             (Address::Owner(_), Call::Onload { entity, image }) => self.onload(desk, caller, entity, image),
             (Address::Owner(_), Call::Arrived { of }) => self.arrived(desk, caller, of),
             (Address::Owner(_), Call::Refused { of, reason }) => self.refused(desk, caller, of, reason),
+            (Address::Owner(_), Call::OpenSpace(space)) => self.open_space(desk, space),
             (Address::Owner(_), Call::Placed(at)) => self.placed(desk, caller, at),
             (Address::Cell(entity), Call::DestroyCell) if from == Address::Base(entity) => self.destroy(desk, entity),
             (Address::Cell(entity), Call::Witness(client)) if from == Address::Base(entity) => {
@@ -239,6 +246,7 @@ impl Role for CellRole {
         match request {
             Request::Destroy { entity } | Request::DestroyCell { entity } => self.destroy(desk, entity),
             Request::Teleport { entity, place } => self.teleport(desk, entity, place),
+            Request::OpenSpace { entity, place } => self.ask_to_open(desk, entity, &place),
             // Those are for bases.
             Request::CreateCell { .. } | Request::GiveClient { .. } | Request::CloseClient { .. } => {
                 self.counters.denied += 1;
@@ -281,6 +289,10 @@ impl Role for CellRole {
             }
             GhostMessage::Ask { entity, have } => self.haunts.answer(desk, &self.news, from, (entity, have)),
         }
+    }
+
+    fn space(&mut self, desk: &mut Desk, from: OwnerId, space: SpaceId, message: SpaceMessage) {
+        self.hear_of_space(desk, from, space, message);
     }
 
     fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage) {
@@ -327,6 +339,7 @@ impl Role for CellRole {
             return;
         }
         self.sampling.sample(desk);
+        self.leave_gone(desk);
         self.hand_over(desk);
         // Whatever of this input is recorded by now must be among the news before anybody is told up to its number.
         let recorded = desk.take_recorded();
@@ -338,6 +351,7 @@ impl Role for CellRole {
             self.haunts.follow(desk, &self.news);
             self.haunts.locate(desk, &self.sampling);
             self.haunts.name(desk, &self.territory, self.sampling.beat());
+            self.exchange_spaces(desk);
             self.show_views(desk);
         }
         self.news.forget();

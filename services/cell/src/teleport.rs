@@ -36,6 +36,9 @@ impl CellRole {
         }
         let to = self.territory.owner_at(&place);
         let to = to.ok_or(TeleportFailed::NoSpace(place.space))?;
+        if desk.is_gone(place.space) {
+            return Err(TeleportFailed::SpaceGone(place.space));
+        }
         if place.space == before.space || to == desk.owner() {
             desk.needs(0).map_err(|_| TeleportFailed::TooLarge)?;
             arrive(desk, self.surroundings(), entity, (place, before.space));

@@ -124,6 +124,16 @@ impl Territory {
         self.space(space).is_some()
     }
 
+    pub(crate) fn owner(&self) -> OwnerId {
+        self.owner
+    }
+
+    /// All spaces of the map.
+    pub(crate) fn spaces(&self) -> impl Iterator<Item = (SpaceId, &Space)> {
+        let spaces = self.map.iter().flat_map(|map| &map.spaces);
+        spaces.map(|(id, space)| (*id, space))
+    }
+
     fn space(&self, space: SpaceId) -> Option<&Space> {
         self.map.as_ref()?.spaces.get(&space)
     }

@@ -222,6 +222,10 @@ pub trait Behaviour: Send + Sync {
     /// the order of this life that it answers.
     fn booked(&self, _context: &mut Context<'_>, _booking: &Booking, _order: Option<&Order>) {}
 
+    /// The space in which the cell part is was destroyed (`onSpaceGone`), and the cell part ceases when this call is over, unless
+    /// it asks to be put into another space: then it has until that is done or has failed.
+    fn space_gone(&self, _context: &mut Context<'_>) {}
+
     /// A property of a ghost has changed; the ghost holds the new value already (`callableOnGhost`). `replaced` tells the
     /// whole property (`set_x`), a part (`setNested_x`) and a slice (`setSlice_x`) from one another, and what was there. It is
     /// called on every cell that has a ghost of the entity and never for the real one. A ghost that has missed events is told

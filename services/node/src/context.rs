@@ -9,6 +9,7 @@ mod others;
 mod properties;
 mod reins;
 mod sight;
+mod space;
 
 use annals_def::{EntityType, Method, Property, Value, check};
 use annals_event::{Audience, Awaiting, Body, Call, Image, Link, Outcome, Place, Timer};

@@ -137,6 +137,13 @@ pub enum Request {
         /// Where to.
         place: Place,
     },
+    /// Have a space be there again, if it is gone.
+    OpenSpace {
+        /// Who asks.
+        entity: EntityId,
+        /// Somewhere in it: whoever is responsible there opens it.
+        place: Place,
+    },
 }
 
 impl Request {
@@ -149,7 +156,8 @@ impl Request {
             | Request::Destroy { entity }
             | Request::GiveClient { from: entity, .. }
             | Request::CloseClient { entity, .. }
-            | Request::Teleport { entity, .. } => *entity,
+            | Request::Teleport { entity, .. }
+            | Request::OpenSpace { entity, .. } => *entity,
         }
     }
 }

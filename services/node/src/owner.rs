@@ -8,10 +8,10 @@ use std::{ops::Range, sync::Arc};
 use annals_def::Schema;
 use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Timer};
 use annals_ids::{
-    Address, BatchNumber, CallNumber, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, Tick, WorldTime,
+    Address, BatchNumber, CallNumber, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, SpaceId, Tick, WorldTime,
 };
 use annals_wire::{
-    bus::{CallMessage, Envelope, GhostMessage, Message, ViewMessage},
+    bus::{CallMessage, Envelope, GhostMessage, Message, SpaceMessage, ViewMessage},
     client::CallRefusal,
     load::Survey,
 };
@@ -68,6 +68,9 @@ pub trait Role {
 
     /// Handles what another owner says of ghosts.
     fn ghost(&mut self, desk: &mut Desk, from: OwnerId, message: GhostMessage);
+
+    /// Handles what another owner says of a space's data.
+    fn space(&mut self, _desk: &mut Desk, _from: OwnerId, _space: SpaceId, _message: SpaceMessage) {}
 
     /// Handles what passes between a witness and a proxy.
     fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage);
@@ -514,6 +517,7 @@ impl<R: Role> Owner<R> {
                 self.role.to_client(&mut self.desk, news);
             }
             Message::Ghost(message) => self.role.ghost(&mut self.desk, from, message),
+            Message::Space(space, message) => self.role.space(&mut self.desk, from, space, message),
             Message::View(message) => self.role.view(&mut self.desk, from, message),
         }
     }

@@ -27,6 +27,9 @@ pub enum TeleportFailed {
     /// The map has no such space, or was not heard yet.
     #[error("there is no space {0}")]
     NoSpace(SpaceId),
+    /// The space was destroyed, and not opened again since.
+    #[error("space {0} is gone")]
+    SpaceGone(SpaceId),
     /// The entity beside which it was to stand does not exist, or has no cell part.
     #[error("the entity beside which it was to stand: {0}")]
     NoEntity(CallError),

@@ -134,6 +134,8 @@ pub enum Call {
     },
     /// To a cell part: where are you? The answer holds the number of the space, position and direction.
     Locate,
+    /// To a cell owner: this space is there again, if it was gone.
+    OpenSpace(SpaceId),
     /// From the ledger's owner to the home of a base part: what the ledger did that concerns that part. If it has ended, it
     /// concerns nobody.
     Ledger {
@@ -196,6 +198,10 @@ impl Call {
                 put_bytes(out, reason.as_bytes());
             }
             Call::Locate => out.push(14),
+            Call::OpenSpace(space) => {
+                out.push(15);
+                put_number(out, u64::from(space.0));
+            }
             Call::Ledger { to, news } => {
                 out.push(13);
                 put_number(out, to.0);
@@ -245,6 +251,7 @@ impl Call {
                 news: News::read(reader)?,
             },
             14 => Call::Locate,
+            15 => Call::OpenSpace(SpaceId(reader.narrow("space")?)),
             _ => return Err(wrong),
         })
     }

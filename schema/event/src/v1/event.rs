@@ -25,6 +25,7 @@ use super::{
     ledger::{Entry, News, Order},
     reins::Reins,
     sight::SightChange,
+    space_data::SpaceEntry,
     value::{put_values, take_values},
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
@@ -222,14 +223,12 @@ pub enum Body {
         /// In which call on the link from it.
         number: CallNumber,
     },
-    /// A space got this value under this key; empty takes it away.
+    /// This was written into a space's data, here or by another of its owners. It changes nothing where something newer is held.
     SpaceData {
         /// Which space.
         space: SpaceId,
-        /// Which key.
-        key: u16,
-        /// The value.
-        value: Vec<u8>,
+        /// What.
+        entry: SpaceEntry,
     },
     /// The persistent properties are to be written to the database, in the transaction that folds this.
     Stored {
@@ -476,10 +475,9 @@ impl Body {
                 put_transfer(out, *from, *number);
                 image.write(out);
             }
-            Body::SpaceData { space, key, value } => {
+            Body::SpaceData { space, entry } => {
                 put_number(out, u64::from(space.0));
-                put_number(out, u64::from(*key));
-                put_bytes(out, value);
+                entry.write(out);
             }
             Body::Controlled { controller, what } => what.write(*controller, out),
             Body::Reined(reins) => reins.write(out),
@@ -538,8 +536,7 @@ impl Body {
             16..=20 => Self::read_transfer(kind, reader)?,
             21 => Body::SpaceData {
                 space: SpaceId(reader.narrow("space")?),
-                key: reader.narrow("space data key")?,
-                value: reader.bytes("space data")?.to_vec(),
+                entry: SpaceEntry::read(reader)?,
             },
             22 => Body::Stored {
                 database: DatabaseId(reader.number("database id")?),

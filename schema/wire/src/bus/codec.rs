@@ -2,19 +2,19 @@
 //! own encodings for calls, events and values inside.
 
 use annals_event::{
-    Call, Event, Link, Malformed, ORDINALS, Place, Reader,
+    Call, Event, Link, Malformed, ORDINALS, Place, Reader, SpaceEntry, SpaceVersions,
     latest::{
         batch::{put_address, take_address},
         call::{put_place, put_properties, take_place, take_properties},
     },
 };
-use annals_ids::{Address, CallNumber, EntityId, Epoch, HistoryNumber, OwnerId, SessionId, TypeId};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, HistoryNumber, OwnerId, SessionId, SpaceId, TypeId};
 use prost::Message as _;
 use thiserror::Error;
 
 use crate::client::{CallRefusal, Known, Movements, volatile::Heard};
 
-use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown, ViewMessage};
+use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown, SpaceMessage, ViewMessage};
 
 /// Why bytes from the bus are no envelope.
 #[derive(Debug, Error)]
@@ -41,7 +41,7 @@ struct WireEnvelope {
     epoch: u64,
     #[prost(
         oneof = "WireMessage",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
     )]
     message: Option<WireMessage>,
 }
@@ -80,6 +80,28 @@ enum WireMessage {
     Refused(WireRefused),
     #[prost(message, tag = "18")]
     ViewHeard(WireViewHeard),
+    #[prost(message, tag = "19")]
+    SpaceVersions(WireSpaceVersions),
+    #[prost(message, tag = "20")]
+    SpaceEntries(WireSpaceEntries),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireSpaceVersions {
+    #[prost(uint32, tag = "1")]
+    space: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    have: Vec<u8>,
+    #[prost(bool, tag = "3")]
+    is_answer: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireSpaceEntries {
+    #[prost(uint32, tag = "1")]
+    space: u32,
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    entries: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -283,7 +305,22 @@ fn to_wire(message: &Message) -> WireMessage {
             to: to.0,
         }),
         Message::Ghost(message) => ghost_to_wire(message),
+        Message::Space(space, message) => space_to_wire(*space, message),
         Message::View(message) => view_to_wire(message),
+    }
+}
+
+fn space_to_wire(space: SpaceId, message: &SpaceMessage) -> WireMessage {
+    match message {
+        SpaceMessage::Versions { have, is_answer } => WireMessage::SpaceVersions(WireSpaceVersions {
+            space: space.0,
+            have: written(|out| have.write(out)),
+            is_answer: *is_answer,
+        }),
+        SpaceMessage::Entries(entries) => WireMessage::SpaceEntries(WireSpaceEntries {
+            space: space.0,
+            entries: entries.iter().map(|entry| written(|out| entry.write(out))).collect(),
+        }),
     }
 }
 
@@ -438,6 +475,16 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
             place: whole(&wire.place, take_place)?,
         }),
         WireMessage::ViewHeard(wire) => heard_from_wire(&wire)?,
+        WireMessage::SpaceVersions(wire) => {
+            let have = whole(&wire.have, SpaceVersions::read)?;
+            let is_answer = wire.is_answer;
+            Message::Space(SpaceId(wire.space), SpaceMessage::Versions { have, is_answer })
+        }
+        WireMessage::SpaceEntries(wire) => {
+            let entries = wire.entries.iter().map(|bytes| whole(bytes, SpaceEntry::read));
+            let entries = entries.collect::<Result<_, _>>()?;
+            Message::Space(SpaceId(wire.space), SpaceMessage::Entries(entries))
+        }
     })
 }
 

@@ -131,9 +131,7 @@ impl Words<'_> {
             Body::Called { to, number, call, .. } => {
                 format!("calls {} ({number}): {}", self.address(*to), self.call(*to, call))
             }
-            Body::SpaceData { space, key, value } => {
-                format!("space {space}: data {key} is {} bytes", value.len())
-            }
+            Body::SpaceData { space, entry } => format!("space {space}: {}", super::space_data::entry(entry)),
             Body::Stored { database } => format!("stored as entity {database} of the database"),
             Body::Ordered { number, order } => format!("orders ({number}): {}", super::ledger::order(order)),
             Body::Booked(news) => format!("hears from the ledger: {}", super::ledger::news(news)),
@@ -227,6 +225,7 @@ impl Words<'_> {
             }
             Call::DestroyCell => "cease".to_owned(),
             Call::Locate => "say where you are".to_owned(),
+            Call::OpenSpace(space) => format!("open space {space} again"),
             Call::Placed(Some(owner)) => format!("the cell part is at owner {owner}"),
             Call::Placed(None) => "the cell part is no more".to_owned(),
             Call::Witness(Some(client)) => format!("serve client session {}", client.session),

@@ -11,7 +11,7 @@ use annals_def::{
     Argument, DataType, Distribution, EntityType, LodLevel, Method, Parts, Path, Property, Reach, Replaced, Schema,
     Sequence, Value, Volatile, generate_change,
 };
-use annals_event::{Audience, Place};
+use annals_event::{Audience, Place, space_data::FIRST_OWN_KEY};
 use annals_ids::{ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
 use annals_node::{Answer, Behaviour, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed};
 
@@ -119,6 +119,9 @@ pub(crate) const DIE: MemberId = MemberId(3);
 /// What `act` and timers do, by number.
 pub(crate) const ACTS: u64 = 10;
 
+/// As an argument of `act`: write something into the data of its space, or remove it.
+pub(crate) const SCRIBBLE: u64 = 199;
+
 /// As an argument of `act`: say this many things at once.
 pub(crate) const CHATTER: u64 = 200;
 
@@ -168,6 +171,10 @@ pub(crate) struct Game {
     pub(crate) receivers: Mutex<Vec<Mailbox>>,
     /// What it was told of teleports.
     pub(crate) teleports: Mutex<Vec<(EntityId, Result<SpaceId, TeleportFailed>)>>,
+    /// Who was told that its space is gone, and the space.
+    pub(crate) gone: Mutex<Vec<(EntityId, SpaceId)>>,
+    /// Where whoever hears that its space is gone asks to be put.
+    pub(crate) refuge: Mutex<Option<Place>>,
     /// What it was told of ghosts.
     pub(crate) ghost_changes: Mutex<Vec<GhostChange>>,
 }
@@ -220,6 +227,14 @@ impl Behaviour for Game {
     fn teleport_failed(&self, context: &mut Context<'_>, why: &TeleportFailed) {
         let told = (context.entity(), Err(why.clone()));
         self.teleports.lock().expect("nobody panics with it").push(told);
+    }
+
+    fn space_gone(&self, context: &mut Context<'_>) {
+        let place = context.place().expect("a cell part is somewhere");
+        let told = (context.entity(), place.space);
+        self.gone.lock().expect("nobody panics with it").push(told);
+        let refuge = *self.refuge.lock().expect("nobody panics with it");
+        refuge.into_iter().for_each(|refuge| context.teleport(refuge));
     }
 
     fn ghost_changed(&self, ghost: &GhostView<'_>, property: MemberId, replaced: &Replaced) {
@@ -301,6 +316,9 @@ fn act(context: &mut Context<'_>, what: u64) {
     if what == ALTER {
         return alter(context);
     }
+    if what == SCRIBBLE {
+        return scribble(context);
+    }
     let dice = context.roll();
     let number = i16::try_from(dice % 30_000).expect("it is below 30,000");
     let text = Value::Unicode(format!("text {number}"));
@@ -339,6 +357,20 @@ fn alter(context: &mut Context<'_>) {
     let value = context.get(name).expect("it is held here").into_owned();
     let change = generate_change(&data_type, &value, &mut || context.roll());
     context.change(name, change).expect("what was generated fits");
+}
+
+fn scribble(context: &mut Context<'_>) {
+    let dice = context.roll().to_le_bytes();
+    let key = FIRST_OWN_KEY + u16::from(dice[0] % 5);
+    let value = if dice[1].is_multiple_of(4) {
+        &[][..]
+    } else {
+        &dice[2..4]
+    };
+    match context.set_space_data(key, value.to_vec()) {
+        Ok(()) | Err(Denied::SpaceGone) => {}
+        Err(denied) => panic!("{denied}"),
+    }
 }
 
 fn append(context: &mut Context<'_>, property: &str, value: Value) {

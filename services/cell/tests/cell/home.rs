@@ -24,6 +24,8 @@ pub(crate) enum HomeInput {
         entity: EntityId,
         creation: Box<CellCreation>,
     },
+    /// Have a space be there again, on behalf of an entity.
+    Open(EntityId, Place),
     /// Give an entity another client, or none.
     Attach(EntityId, Option<SessionId>),
     /// End the cell part.
@@ -168,6 +170,12 @@ impl Role for Home {
                 session,
             } => self.create(desk, type_id, place, session),
             HomeInput::CreateBaseless { entity, creation } => self.create_baseless(desk, entity, creation),
+            HomeInput::Open(entity, place) => {
+                let to = self.map.owner_at(place.space, place.position);
+                let to = to.expect("somebody is responsible");
+                let call = Call::OpenSpace(place.space);
+                desk.call(Address::Base(entity), Address::Owner(to), to, call);
+            }
             HomeInput::Attach(entity, session) => Self::attach(desk, entity, session),
             HomeInput::DestroyCell(entity) => {
                 desk.call(

@@ -23,6 +23,7 @@ mod physics;
 mod process;
 mod questions;
 mod sight;
+mod spaces;
 mod teleport;
 mod views;
 mod world;

@@ -86,6 +86,9 @@ impl Desk {
         properties: Vec<(MemberId, Value)>,
         around: &dyn Around,
     ) -> Result<EntityId, Denied> {
+        if self.is_gone(place.space) {
+            return Err(Denied::SpaceGone);
+        }
         let properties = self.initial(type_id, Part::Cell, properties)?;
         let entity = self.new_entity().ok_or(Denied::NoIds)?;
         let home = self.owner();

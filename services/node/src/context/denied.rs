@@ -2,8 +2,9 @@
 
 use annals_def::{AccountView, ChangeError, Mismatch};
 use annals_event::{
-    MANUAL_LIMIT,
+    MANUAL_LIMIT, SPACE_KEYS, SPACE_VALUE_BYTES,
     ledger::{ORDERS_WAITING, RefusalReason},
+    space_data::{FIRST_OWN_KEY, GEOMETRIES},
 };
 use annals_ids::Part;
 use thiserror::Error;
@@ -119,6 +120,29 @@ pub enum Denied {
     /// The director was not heard yet, or has no such space.
     #[error("nothing is known of its space yet; try again once `app_ready` was called")]
     NoMap,
+    /// The key is none of the game's own.
+    #[error("a game's own space data has keys from {FIRST_OWN_KEY} to {}, and {key} is none of them", SPACE_KEYS - 1)]
+    SpaceKey {
+        /// Which key was named.
+        key: u16,
+    },
+    /// What was to be written into a space's data is too large.
+    #[error(
+        "space data takes values of at most {SPACE_VALUE_BYTES} bytes, and this one has {bytes}: keep it in properties"
+    )]
+    SpaceValue {
+        /// How many bytes it has.
+        bytes: usize,
+    },
+    /// There is no such piece of geometry.
+    #[error("a space has geometry under the numbers 0 to {}, at coordinates that are numbers", GEOMETRIES - 1)]
+    Geometry,
+    /// A time of day or its rate is no number.
+    #[error("a time of day is a number of seconds, and its rate another one")]
+    TimeOfDay,
+    /// Its space was destroyed.
+    #[error("its space is gone, and nothing is written into one that is; a base part can open it again")]
+    SpaceGone,
     /// Some of where it looks is farther away than others are known.
     #[error(
         "some of that lies farther than {known} m outside of what its cell is responsible for, and nothing is known of it there; \

@@ -1,0 +1,398 @@
+//! Space data: what is the same everywhere in a space, and outlives whoever wrote it.
+//!
+//! ```text
+//! entry    = key:number version value:bytes
+//! version  = stamp:number by:number
+//! data     = list(entry)
+//! time     = initial:f64 rate:f64 set:u64
+//! geometry = path:bytes f32{12}
+//! ```
+//! Keys ascend, and are below [`SPACE_KEYS`]; floats are finite, everything is little-endian.
+//!
+//! Every cell owner of a space has a copy. Whatever comes in, in whatever order, the higher version stays, so copies that have
+//! heard the same are the same (rule S1). An empty value says that there is none, and stays with its version. The entry
+//! [`LIFE`] says whether the space is there or is gone; what is not above its version is void (rule S4).
+
+use std::collections::BTreeMap;
+
+use annals_ids::{OwnerId, WorldTime};
+
+use crate::encoding::{Malformed, Reader, put_bytes, put_number};
+
+/// How many keys there are: all copies together never hold more entries than that.
+pub const SPACE_KEYS: u16 = 512;
+
+/// The first of the keys that are a game's own. Those below mean something to Annals.
+pub const FIRST_OWN_KEY: u16 = 256;
+
+/// Most bytes of a value: some twenty ticks of a client with 20,000 bit/s.
+pub const SPACE_VALUE_BYTES: usize = 4 << 10;
+
+/// The key of the [`TimeOfDay`].
+pub const TIME_OF_DAY: u16 = 0;
+
+/// The key under which it stands whether the space is [`GONE`] or [`OPEN`].
+pub const LIFE: u16 = 1;
+
+/// The value of a space that was destroyed, under [`LIFE`].
+pub const GONE: &[u8] = &[1];
+
+/// The value of a space that was opened again, under [`LIFE`].
+pub const OPEN: &[u8] = &[2];
+
+/// How many pieces of geometry a space can have: one under each of the keys from [`FIRST_GEOMETRY`] on.
+pub const GEOMETRIES: u8 = 128;
+
+/// The key of the first piece of geometry.
+pub const FIRST_GEOMETRY: u16 = 128;
+const _: () = assert!(FIRST_GEOMETRY + GEOMETRIES as u16 == FIRST_OWN_KEY && FIRST_OWN_KEY < SPACE_KEYS);
+
+/// Seconds of a day.
+const DAY_SECONDS: f64 = 86_400.0;
+
+/// Which of two values is the newer one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpaceVersion {
+    /// Game time in milliseconds when it was written; or one more than the stamp of what its writer knew, if that is later.
+    pub stamp: u64,
+    /// Who wrote it.
+    pub by: OwnerId,
+}
+
+/// What stands under one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceEntry {
+    /// Which key, below [`SPACE_KEYS`].
+    pub key: u16,
+    /// Since when.
+    pub version: SpaceVersion,
+    /// The value, at most [`SPACE_VALUE_BYTES`]; empty for none.
+    pub value: Vec<u8>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpaceData {
+    entries: BTreeMap<u16, (SpaceVersion, Vec<u8>)>,
+}
+
+/// How the day of a space goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeOfDay {
+    /// The time of day when it was set, seconds since midnight.
+    pub initial: f64,
+    /// How many seconds of the day go by in one of game time.
+    pub rate: f64,
+    /// When it was set.
+    pub set: WorldTime,
+}
+
+/// What a space looks like, or a part of it: a resource of the game, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Geometry {
+    /// The resource.
+    pub path: String,
+    /// Where its axes point in the space, x, y and z, and where its origin is.
+    pub transform: [[f32; 3]; 4],
+}
+
+impl SpaceData {
+    /// Whether a version of a key would be newer than what is held.
+    #[must_use]
+    pub fn is_news(&self, key: u16, version: SpaceVersion) -> bool {
+        self.version(key).is_none_or(|held| held < version) && (key == LIFE || self.version(LIFE) < Some(version))
+    }
+
+    /// Takes an entry, if it is newer than what is held. Returns whether it was.
+    pub fn take(&mut self, entry: SpaceEntry) -> bool {
+        let SpaceEntry { key, version, value } = entry;
+        let is_news = self.is_news(key, version);
+        if is_news {
+            self.entries.insert(key, (version, value));
+        }
+        if is_news && key == LIFE {
+            self.entries.retain(|key, (held, _)| *key == LIFE || *held > version);
+        }
+        is_news
+    }
+
+    /// What stands under a key.
+    #[must_use]
+    pub fn get(&self, key: u16) -> Option<&[u8]> {
+        let (_, value) = self.entries.get(&key)?;
+        Some(value.as_slice()).filter(|value| !value.is_empty())
+    }
+
+    /// The newest version of a key, be it of a value or of none.
+    #[must_use]
+    pub fn version(&self, key: u16) -> Option<SpaceVersion> {
+        self.entries.get(&key).map(|(version, _)| *version)
+    }
+
+    /// The version that `by` gives a value that it writes now: above all that is held under the key.
+    #[must_use]
+    pub fn next_version(&self, key: u16, now: WorldTime, by: OwnerId) -> SpaceVersion {
+        let held = [key, LIFE].into_iter().filter_map(|key| self.version(key));
+        let above = held.map(|held| held.stamp.saturating_add(1)).max().unwrap_or(1);
+        let stamp = now.0.max(above);
+        SpaceVersion { stamp, by }
+    }
+
+    /// All that is held, removals included, ascending by key.
+    pub fn entries(&self) -> impl Iterator<Item = (u16, SpaceVersion, &[u8])> {
+        let entries = self.entries.iter();
+        entries.map(|(key, (version, value))| (*key, *version, value.as_slice()))
+    }
+
+    /// The versions of all that is held, ascending by key.
+    #[must_use]
+    pub fn versions(&self) -> SpaceVersions {
+        let versions = self.entries.iter().map(|(key, (version, _))| (*key, *version));
+        SpaceVersions(versions.collect())
+    }
+
+    /// What is held and newer than those versions.
+    #[must_use]
+    pub fn newer_than(&self, known: &SpaceVersions) -> Vec<SpaceEntry> {
+        let newer = self.entries().filter(|(key, version, _)| known.is_news(*key, *version));
+        let entry = |(key, version, value): (u16, SpaceVersion, &[u8])| SpaceEntry {
+            key,
+            version,
+            value: value.to_vec(),
+        };
+        newer.map(entry).collect()
+    }
+
+    /// Whether the space was destroyed and not opened again since.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.get(LIFE) == Some(GONE)
+    }
+
+    /// How the day goes in the space, if that was said.
+    #[must_use]
+    pub fn day(&self) -> Option<TimeOfDay> {
+        TimeOfDay::read(self.get(TIME_OF_DAY)?).ok()
+    }
+
+    /// What the space looks like: its pieces of geometry, each with its number, ascending.
+    pub fn geometry(&self) -> impl Iterator<Item = (u8, Geometry)> {
+        let keys = self.entries.range(FIRST_GEOMETRY..FIRST_OWN_KEY);
+        keys.filter_map(|(key, (_, value))| {
+            let number = u8::try_from(key - FIRST_GEOMETRY).ok()?;
+            Some((number, Geometry::read(value).ok()?))
+        })
+    }
+
+    /// Whether nothing was ever written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, self.entries.len() as u64);
+        self.entries.iter().for_each(|(key, (version, value))| {
+            put_key(out, *key);
+            version.write(out);
+            put_bytes(out, value);
+        });
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let entries = reader.map(4, "space data", take_key, |reader| {
+            Ok((SpaceVersion::read(reader)?, take_value(reader)?))
+        })?;
+        Ok(Self { entries })
+    }
+}
+
+/// Which version of each key somebody has, ascending by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpaceVersions(BTreeMap<u16, SpaceVersion>);
+
+impl SpaceVersions {
+    /// Whether a version of a key would be newer to whoever has these.
+    #[must_use]
+    pub fn is_news(&self, key: u16, version: SpaceVersion) -> bool {
+        let held = |key| self.0.get(&key).copied();
+        held(key).is_none_or(|held| held < version) && (key == LIFE || held(LIFE) < Some(version))
+    }
+
+    /// Notes that an entry was told. Whoever has it has lost what it makes void.
+    pub fn note(&mut self, key: u16, version: SpaceVersion) {
+        self.0.insert(key, version);
+        if key == LIFE {
+            self.0.retain(|key, held| *key == LIFE || *held > version);
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each, ascending by key.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, SpaceVersion)> {
+        self.0.iter().map(|(key, version)| (*key, *version))
+    }
+
+    /// Appends them.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, self.0.len() as u64);
+        self.0.iter().for_each(|(key, version)| {
+            put_key(out, *key);
+            version.write(out);
+        });
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When they are not in their one encoding.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let versions = reader.map(3, "versions of space data", take_key, SpaceVersion::read)?;
+        Ok(Self(versions))
+    }
+}
+
+impl FromIterator<(u16, SpaceVersion)> for SpaceVersions {
+    fn from_iter<I: IntoIterator<Item = (u16, SpaceVersion)>>(versions: I) -> Self {
+        Self(versions.into_iter().collect())
+    }
+}
+
+impl SpaceVersion {
+    fn write(self, out: &mut Vec<u8>) {
+        put_number(out, self.stamp);
+        put_number(out, u64::from(self.by.0));
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            stamp: reader.ordinal("stamp of space data")?,
+            by: OwnerId(reader.narrow("owner")?),
+        })
+    }
+}
+
+impl SpaceEntry {
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_key(out, self.key);
+        self.version.write(out);
+        put_bytes(out, &self.value);
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding, there is no such key, or the value is too large.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            key: take_key(reader)?,
+            version: SpaceVersion::read(reader)?,
+            value: take_value(reader)?,
+        })
+    }
+}
+
+impl TimeOfDay {
+    /// Whether its numbers are some.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.initial.is_finite() && self.rate.is_finite()
+    }
+
+    /// The time of day then, seconds since midnight.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "game time fits 53 bits for 285,000 years")]
+    pub fn at(&self, now: WorldTime) -> f64 {
+        let passed = now.0 as f64 - self.set.0 as f64;
+        let time = (self.initial + passed / 1_000.0 * self.rate).rem_euclid(DAY_SECONDS);
+        // What is a hair below midnight can come out as the day's whole length.
+        if time < DAY_SECONDS { time } else { 0.0 }
+    }
+
+    /// The value that says so.
+    #[must_use]
+    pub fn to_value(&self) -> Vec<u8> {
+        let Self { initial, rate, set } = self;
+        [initial.to_le_bytes(), rate.to_le_bytes(), set.0.to_le_bytes()].concat()
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// When it says nothing of the kind.
+    pub fn read(value: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(value);
+        let wrong = reader.malformed("time of day");
+        let time = Self {
+            initial: f64::from_le_bytes(reader.array("time of day")?),
+            rate: f64::from_le_bytes(reader.array("rate of a day")?),
+            set: WorldTime(u64::from_le_bytes(reader.array("game time")?)),
+        };
+        reader.finish("end of time of day")?;
+        Some(time).filter(Self::is_sound).ok_or(wrong)
+    }
+}
+
+impl Geometry {
+    /// Whether its numbers are some.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.transform.iter().flatten().all(|number| number.is_finite())
+    }
+
+    /// The value that says so.
+    #[must_use]
+    pub fn to_value(&self) -> Vec<u8> {
+        let mut value = Vec::new();
+        put_bytes(&mut value, self.path.as_bytes());
+        let numbers = self.transform.iter().flatten();
+        numbers.for_each(|number| value.extend(number.to_le_bytes()));
+        value
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// When it says nothing of the kind.
+    pub fn read(value: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(value);
+        let wrong = reader.malformed("geometry");
+        let path = std::str::from_utf8(reader.bytes("path of geometry")?).map_err(|_| wrong)?;
+        let path = path.to_owned();
+        let mut transform = [[0.0; 3]; 4];
+        for number in transform.iter_mut().flatten() {
+            *number = f32::from_le_bytes(reader.array("transform")?);
+        }
+        reader.finish("end of geometry")?;
+        Some(Self { path, transform }).filter(Self::is_sound).ok_or(wrong)
+    }
+}
+
+fn put_key(out: &mut Vec<u8>, key: u16) {
+    put_number(out, u64::from(key));
+}
+
+fn take_key(reader: &mut Reader<'_>) -> Result<u16, Malformed> {
+    let wrong = reader.malformed("key of space data");
+    let key = reader.narrow("key of space data")?;
+    Some(key).filter(|key| *key < SPACE_KEYS).ok_or(wrong)
+}
+
+fn take_value(reader: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
+    let wrong = reader.malformed("value of space data");
+    let value = reader.bytes("value of space data")?;
+    let fits = value.len() <= SPACE_VALUE_BYTES;
+    fits.then(|| value.to_vec()).ok_or(wrong)
+}

@@ -1,0 +1,215 @@
+//! Data of spaces: copies that have heard the same are the same, and what is said of a day.
+
+use std::collections::BTreeMap;
+
+use annals_def::split_mix;
+use annals_event::{
+    Body, Cause, Event, Geometry, OwnerState, Reader, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry,
+    SpaceVersion, SpaceVersions, Subject, TimeOfDay,
+    space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, GONE, LIFE, OPEN},
+};
+use annals_ids::{OwnerId, Part, SpaceId, WorldTime};
+
+const SPACE: SpaceId = SpaceId(4);
+
+fn entry(key: u16, (stamp, by): (u64, u32), value: &[u8]) -> SpaceEntry {
+    let by = OwnerId(by);
+    SpaceEntry {
+        key,
+        version: SpaceVersion { stamp, by },
+        value: value.to_vec(),
+    }
+}
+
+fn event(entry: SpaceEntry) -> Event {
+    Event {
+        subject: Subject::Owner,
+        cause: Cause(0),
+        history: None,
+        body: Body::SpaceData { space: SPACE, entry },
+    }
+}
+
+/// Entries of a few keys and versions, each version with one value, so that many meet.
+fn entries(seed: u64) -> Vec<SpaceEntry> {
+    let mut dice = split_mix(seed);
+    let mut roll = |sides: u64| dice() % sides;
+    let some = (0..60).map(|_| {
+        let key = [0, LIFE, 256, 257, 511][roll(5) as usize];
+        let version = (1 + roll(12), 1 + roll(3) as u32);
+        let value: &[u8] = match key {
+            LIFE => [GONE, OPEN][version.0 as usize % 2],
+            _ if version.0 % 5 == 0 => b"",
+            _ => &[version.0 as u8, version.1 as u8],
+        };
+        entry(key, version, value)
+    });
+    some.collect()
+}
+
+/// What should be held of all that was heard, by the rule itself.
+fn oracle(entries: &[SpaceEntry]) -> Vec<SpaceEntry> {
+    let life = entries.iter().filter(|entry| entry.key == LIFE);
+    let life = life.max_by_key(|entry| entry.version).cloned();
+    let mut newest: BTreeMap<u16, SpaceEntry> = BTreeMap::new();
+    for entry in entries {
+        let is_void = entry.key != LIFE && life.as_ref().is_some_and(|life| entry.version <= life.version);
+        let is_older = newest.get(&entry.key).is_some_and(|held| held.version >= entry.version);
+        if !is_void && !is_older {
+            newest.insert(entry.key, entry.clone());
+        }
+    }
+    newest.into_values().collect()
+}
+
+fn held(data: &SpaceData) -> Vec<SpaceEntry> {
+    data.newer_than(&SpaceVersions::default())
+}
+
+#[test]
+fn whatever_order_entries_come_in_the_newest_that_are_not_void_stay() {
+    for seed in 0..300 {
+        let mut entries = entries(seed);
+        let wanted = oracle(&entries);
+        let mut dice = split_mix(seed + 1_000);
+        for _ in 0..5 {
+            let mut state = OwnerState::new(OwnerId(7), Part::Cell);
+            let mut known = SpaceVersions::default();
+            for entry in &entries {
+                let before = state.spaces.get(&SPACE).cloned().unwrap_or_default();
+                assert_eq!(known, before.versions(), "seed {seed}");
+                if known.is_news(entry.key, entry.version) {
+                    known.note(entry.key, entry.version);
+                }
+                let news = before.is_news(entry.key, entry.version);
+                state.apply(&event(entry.clone())).expect("it can always be");
+                assert_eq!(state.spaces[&SPACE] != before, news, "seed {seed}: {entry:?}");
+            }
+            assert_eq!(held(&state.spaces[&SPACE]), wanted, "seed {seed}");
+            for at in (1..entries.len()).rev() {
+                entries.swap(at, (dice() % (at as u64 + 1)) as usize);
+            }
+        }
+    }
+}
+
+#[test]
+fn who_is_sent_what_it_lacks_has_what_both_had() {
+    for seed in 0..300 {
+        let entries = entries(seed);
+        let mut dice = split_mix(seed);
+        let mut copies = [SpaceData::default(), SpaceData::default()];
+        for entry in &entries {
+            copies[(dice() % 2) as usize].take(entry.clone());
+        }
+        let [mut one, mut other] = copies;
+        for entry in one.newer_than(&other.versions()) {
+            assert!(other.take(entry), "seed {seed}");
+        }
+        for entry in other.newer_than(&one.versions()) {
+            assert!(one.take(entry), "seed {seed}");
+        }
+        assert_eq!(one, other, "seed {seed}");
+        assert_eq!(held(&one), oracle(&entries), "seed {seed}");
+    }
+}
+
+#[test]
+fn what_is_written_is_above_all_that_is_held_and_not_below_the_time() {
+    let mut data = SpaceData::default();
+    let by = OwnerId(9);
+    let version = |data: &SpaceData, key, now| data.next_version(key, WorldTime(now), by);
+    assert_eq!(version(&data, 300, 0), SpaceVersion { stamp: 1, by });
+    assert_eq!(version(&data, 300, 50), SpaceVersion { stamp: 50, by });
+    assert!(data.take(entry(300, (80, 1), b"x")));
+    assert_eq!(version(&data, 300, 50), SpaceVersion { stamp: 81, by });
+    assert_eq!(version(&data, 301, 50), SpaceVersion { stamp: 50, by });
+    assert!(data.take(entry(LIFE, (90, 1), OPEN)));
+    assert_eq!(version(&data, 301, 50), SpaceVersion { stamp: 91, by });
+    assert_eq!(data.get(300), None, "what was before the space was opened is void");
+}
+
+#[test]
+fn entries_and_copies_are_read_as_they_were_written_and_unsound_ones_are_not() {
+    let read = |entry: SpaceEntry| {
+        let event = event(entry);
+        let mut bytes = Vec::new();
+        event.write(&mut bytes);
+        Event::read(&bytes).map(|read| assert_eq!(read, event))
+    };
+    read(entry(0, (0, 0), b"")).expect("it can be");
+    let largest = vec![7; SPACE_VALUE_BYTES];
+    read(entry(SPACE_KEYS - 1, (u64::MAX >> 1, u32::MAX), &largest)).expect("it can be");
+    assert!(read(entry(SPACE_KEYS, (1, 1), b"")).is_err(), "no such key");
+    assert!(read(entry(1, (u64::MAX, 1), b"")).is_err(), "beyond all stamps");
+    assert!(
+        read(entry(1, (1, 1), &[largest, vec![7]].concat())).is_err(),
+        "too large"
+    );
+    for seed in 0..50 {
+        let mut state = OwnerState::new(OwnerId(7), Part::Cell);
+        for entry in entries(seed) {
+            state.apply(&event(entry)).expect("it can always be");
+        }
+        let mut bytes = Vec::new();
+        state.write_own(&mut bytes);
+        let read = OwnerState::read_own(&bytes).expect("it was written");
+        assert_eq!(read, state, "seed {seed}");
+        let versions = state.spaces[&SPACE].versions();
+        let mut bytes = Vec::new();
+        versions.write(&mut bytes);
+        assert_eq!(
+            SpaceVersions::read(&mut Reader::new(&bytes)),
+            Ok(versions),
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn a_day_goes_on_from_when_it_was_set() {
+    let day = TimeOfDay {
+        initial: 23.0 * 3_600.0,
+        rate: 60.0,
+        set: WorldTime(5_000),
+    };
+    let at = |now| day.at(WorldTime(now));
+    assert!((at(5_000) - 82_800.0).abs() < 1e-9);
+    // An hour of the day goes by in a minute.
+    assert!((at(35_000) - 84_600.0).abs() < 1e-9);
+    assert!((at(65_000) - 0.0).abs() < 1e-9, "midnight");
+    assert!((at(95_000) - 1_800.0).abs() < 1e-9);
+    assert!((at(0) - 82_500.0).abs() < 1e-9, "before it was set");
+    let back = TimeOfDay { rate: -1e-13, ..day };
+    for now in [5_001, 6_000, 1 << 50] {
+        let time = TimeOfDay { initial: 0.0, ..back }.at(WorldTime(now));
+        assert!((0.0..86_400.0).contains(&time), "{time} at {now}");
+    }
+    assert_eq!(TimeOfDay::read(&day.to_value()), Ok(day));
+    assert!(TimeOfDay::read(b"").is_err());
+    let unsound = TimeOfDay { rate: f64::NAN, ..day };
+    assert!(TimeOfDay::read(&unsound.to_value()).is_err());
+}
+
+#[test]
+fn geometry_is_listed_by_its_number() {
+    let mut data = SpaceData::default();
+    let mut transform = [[0.0; 3]; 4];
+    transform[0] = [1.0, 0.0, 0.0];
+    transform[3] = [5.0, -1.0, 1e9];
+    let geometry = Geometry {
+        path: "spaces/höhle".to_owned(),
+        transform,
+    };
+    for (key, value) in [
+        (FIRST_OWN_KEY - 1, geometry.to_value()),
+        (FIRST_GEOMETRY, geometry.to_value()),
+        (FIRST_GEOMETRY + 1, Vec::new()),
+        (FIRST_GEOMETRY + 2, b"nothing of the kind".to_vec()),
+        (FIRST_OWN_KEY, geometry.to_value()),
+    ] {
+        data.take(entry(key, (1, 1), &value));
+    }
+    let found: Vec<(u8, Geometry)> = data.geometry().collect();
+    assert_eq!(found, [(0, geometry.clone()), (127, geometry)]);
+}

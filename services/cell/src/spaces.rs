@@ -1,0 +1,223 @@
+//! Data of spaces: each owner of a space holds all of it, and what one writes the others learn (rules S1 to S4).
+//!
+//! What is held is in the log. Nothing of what is here is: whom an owner asks next, and who was told that a space is gone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter::once,
+};
+
+use annals_event::{
+    Body, Call, Event, Place, SpaceData, SpaceEntry, SpaceVersions, Subject,
+    space_data::{LIFE, OPEN},
+};
+use annals_ids::{Address, EntityId, OwnerId, SpaceId};
+use annals_node::Desk;
+use annals_wire::bus::{Message, SPACE_MESSAGE_BYTES, SpaceMessage};
+
+use crate::{role::CellRole, sampling::SECOND, territory::Territory};
+
+/// The beat of the second at which owners tell which versions they have.
+const ASKING: u64 = 7;
+const _: () = assert!(ASKING < SECOND);
+
+/// Most entities of spaces that are gone whose cell parts end at one tick: each may do something about it.
+const GONE_AT_ONCE: usize = 100;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Spaces {
+    /// Spaces of which another owner has all that is held here. Where this owner has no area any more, nothing is left to do.
+    settled: BTreeSet<SpaceId>,
+    /// How often something was written here into a space's data since the take-over.
+    revisions: BTreeMap<SpaceId, u64>,
+    /// Who was told that its space is gone, and is still there.
+    told: BTreeSet<EntityId>,
+}
+
+impl Spaces {
+    /// Changes with every change of a space's data.
+    pub(crate) fn revision(&self, space: SpaceId) -> u64 {
+        self.revisions.get(&space).copied().unwrap_or_default()
+    }
+}
+
+impl CellRole {
+    /// Takes note of what was written, and tells what was written by this owner to the others of the space.
+    pub(crate) fn note_spaces(&mut self, desk: &mut Desk, recorded: &[Event]) {
+        let mut written: BTreeMap<SpaceId, Vec<SpaceEntry>> = BTreeMap::new();
+        for event in recorded {
+            let Body::SpaceData { space, entry } = &event.body else {
+                continue;
+            };
+            *self.spaces.revisions.entry(*space).or_default() += 1;
+            if entry.version.by == desk.owner() {
+                self.spaces.settled.remove(space);
+                written.entry(*space).or_default().push(entry.clone());
+            }
+        }
+        for (space, entries) in written {
+            for owner in self.others(desk, space) {
+                tell(desk, owner, space, &entries);
+            }
+        }
+    }
+
+    /// Hears what another owner says of a space's data. Of spaces that the map does not have nothing is taken.
+    pub(crate) fn hear_of_space(&mut self, desk: &mut Desk, from: OwnerId, space: SpaceId, message: SpaceMessage) {
+        if !self.territory.has(space) {
+            return;
+        }
+        match message {
+            SpaceMessage::Entries(entries) => {
+                for entry in entries {
+                    let is_news = desk
+                        .space_data(space)
+                        .is_none_or(|data| data.is_news(entry.key, entry.version));
+                    // What this input has no room for is sent again.
+                    if is_news && desk.needs(entry.value.len()).is_ok() {
+                        desk.record(Subject::Owner, false, Body::SpaceData { space, entry });
+                    }
+                }
+            }
+            SpaceMessage::Versions { have, is_answer } => {
+                let data = desk.space_data(space);
+                let is_news = |(key, version)| data.is_none_or(|data| data.is_news(key, version));
+                let lacks = have.iter().any(is_news);
+                let newer = data.map(|data| data.newer_than(&have)).unwrap_or_default();
+                if newer.is_empty() {
+                    self.spaces.settled.insert(space);
+                }
+                tell(desk, from, space, &newer);
+                // Whoever has no area there wants to know whether it is done with the space.
+                if !is_answer && (lacks || !self.territory.owners(space).contains(&from)) {
+                    ask(desk, from, space, true);
+                }
+            }
+        }
+    }
+
+    /// Asks all others of spaces in which this owner has an area now and had none before.
+    pub(crate) fn learn_spaces(&mut self, desk: &mut Desk, before: &BTreeSet<SpaceId>) {
+        let own = self.territory.own_spaces();
+        for space in own.difference(before) {
+            for owner in self.others(desk, *space) {
+                ask(desk, owner, *space, false);
+            }
+        }
+    }
+
+    /// Once a second: tells one other owner of each space, in turn, which versions are held here.
+    pub(crate) fn exchange_spaces(&mut self, desk: &mut Desk) {
+        let beat = self.sampling.beat();
+        if beat % SECOND != ASKING {
+            return;
+        }
+        let own = self.territory.own_spaces();
+        let held = desk.state().spaces.keys();
+        let unsettled = held.filter(|space| !own.contains(space) && !self.spaces.settled.contains(space));
+        let spaces: Vec<SpaceId> = own.iter().chain(unsettled).copied().collect();
+        for space in spaces {
+            // Everybody begins with whoever comes after it, so that no two ask the same one in the same second.
+            let others = self.others(desk, space);
+            let mut turns = others.range(desk.owner()..).chain(others.range(..desk.owner()));
+            let turn = (beat / SECOND).checked_rem(others.len() as u64);
+            let turn = turn.and_then(|turn| usize::try_from(turn).ok());
+            if let Some(owner) = turn.and_then(|turn| turns.nth(turn)) {
+                ask(desk, *owner, space, false);
+            }
+        }
+    }
+
+    /// Has a space be there again, if it is gone.
+    pub(crate) fn open_space(&mut self, desk: &mut Desk, space: SpaceId) {
+        if desk.is_gone(space) && desk.write_space_data(space, LIFE, OPEN.to_vec()).is_err() {
+            self.counters.denied += 1;
+        }
+    }
+
+    /// Asks whoever is responsible at a place to open its space.
+    pub(crate) fn ask_to_open(&mut self, desk: &mut Desk, entity: EntityId, place: &Place) {
+        match self.territory.owner_at(place) {
+            Some(owner) if desk.image(entity).is_some() => {
+                let (from, to) = (Address::Cell(entity), Address::Owner(owner));
+                desk.call(from, to, owner, Call::OpenSpace(place.space));
+            }
+            _ => self.counters.denied += 1,
+        }
+    }
+
+    /// Tells who is in a space that is gone, and ends their cell parts. Who asks to be put into another space has until that is
+    /// done, or has failed.
+    pub(crate) fn leave_gone(&mut self, desk: &mut Desk) {
+        if !desk.state().spaces.values().any(SpaceData::is_gone) {
+            return;
+        }
+        let there = desk.places().filter(|(_, place)| desk.is_gone(place.space));
+        let there: BTreeSet<EntityId> = there.map(|(entity, _)| entity).collect();
+        self.spaces.told.retain(|entity| there.contains(entity));
+        for entity in there.into_iter().take(GONE_AT_ONCE) {
+            if desk.needs(0).is_err() {
+                return;
+            }
+            if self.spaces.told.insert(entity) {
+                desk.run(entity, &self.surroundings(), |behaviour, context| {
+                    behaviour.space_gone(context);
+                });
+                if desk.has_requests(entity) {
+                    continue;
+                }
+            }
+            self.destroy(desk, entity);
+        }
+    }
+
+    /// Everybody but this owner who has an area in a space.
+    fn others(&self, desk: &Desk, space: SpaceId) -> BTreeSet<OwnerId> {
+        let mut owners = self.territory.owners(space);
+        owners.remove(&desk.owner());
+        owners
+    }
+}
+
+impl Territory {
+    /// The spaces in which this owner has an area.
+    pub(crate) fn own_spaces(&self) -> BTreeSet<SpaceId> {
+        let own = self.spaces().filter(|(_, space)| {
+            let mut owners = space.cells.iter().map(|area| area.owner);
+            owners.any(|owner| owner == self.owner())
+        });
+        own.map(|(id, _)| id).collect()
+    }
+
+    /// Everybody who has an area in a space.
+    pub(crate) fn owners(&self, space: SpaceId) -> BTreeSet<OwnerId> {
+        let found = self.spaces().filter(|(id, _)| *id == space);
+        found
+            .flat_map(|(_, space)| space.cells.iter().map(|area| area.owner))
+            .collect()
+    }
+}
+
+/// Tells an owner which versions are held here, so that it sends what is newer.
+fn ask(desk: &mut Desk, owner: OwnerId, space: SpaceId, is_answer: bool) {
+    let have = desk
+        .space_data(space)
+        .map_or_else(SpaceVersions::default, SpaceData::versions);
+    desk.tell(owner, Message::Space(space, SpaceMessage::Versions { have, is_answer }));
+}
+
+/// Sends an owner entries, in as many messages as it takes.
+fn tell(desk: &mut Desk, owner: OwnerId, space: SpaceId, entries: &[SpaceEntry]) {
+    let (mut start, mut bytes) = (0, 0);
+    let lengths = entries.iter().map(|entry| Some(entry.value.len()));
+    for (end, length) in lengths.chain(once(None)).enumerate() {
+        let is_full = length.is_none_or(|length| bytes + length > SPACE_MESSAGE_BYTES);
+        if is_full && start < end {
+            let some = entries[start..end].to_vec();
+            desk.tell(owner, Message::Space(space, SpaceMessage::Entries(some)));
+            (start, bytes) = (end, 0);
+        }
+        bytes += length.unwrap_or_default();
+    }
+}
