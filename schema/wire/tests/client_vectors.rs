@@ -8,6 +8,7 @@ mod support;
 
 use std::{collections::BTreeSet, fmt::Write, fs, net::SocketAddr, path::PathBuf};
 
+use annals_event::{SpaceEntry, SpaceVersion};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, SpaceId, Tick,
     TypeId,
@@ -22,6 +23,10 @@ use annals_wire::client::{
 use support::{Any, KINDS};
 
 const ENTITY: EntityId = EntityId(1_048_577);
+const VERSION: SpaceVersion = SpaceVersion {
+    stamp: 300_000,
+    by: OwnerId(3),
+};
 const PLACE: (Position, Direction) = (
     Position {
         x: 1.0,
@@ -149,6 +154,11 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
             },
         ],
         kept: vec![Stamp::new(EntityId(5), HistoryNumber(2))],
+        space: None,
+    };
+    let with_space = Known {
+        space: Some((SpaceId(300), [(0, VERSION), (256, VERSION)].into_iter().collect())),
+        ..Known::default()
     };
     vec![
         ("call", ToServer::Call(call)),
@@ -158,6 +168,14 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
                 source: Part::Cell,
                 view: 2,
                 known,
+            }),
+        ),
+        (
+            "stamps of one that has data of its space",
+            ToServer::Stamps(Stamps {
+                source: Part::Cell,
+                view: 2,
+                known: with_space,
             }),
         ),
         (
@@ -294,6 +312,17 @@ fn placing_items() -> Vec<(&'static str, ViewItem)> {
             ViewItem::Space {
                 entity,
                 space: SpaceId(300),
+            },
+        ),
+        (
+            "view: space data",
+            ViewItem::SpaceData {
+                entity,
+                entry: SpaceEntry {
+                    key: 256,
+                    version: VERSION,
+                    value: vec![1, 2, 3],
+                },
             },
         ),
     ]

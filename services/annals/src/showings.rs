@@ -127,6 +127,7 @@ impl Line {
             Event::Ended(reason) => Line::Ended(reason.to_string()),
             Event::Placed { .. }
             | Event::SpaceEntered { .. }
+            | Event::SpaceDataChanged { .. }
             | Event::CallRefused { .. }
             | Event::CallsLost { .. }
             | Event::RateWarned => {

@@ -12,6 +12,7 @@ use crate::{
     ghosts::{Ghost, Ghosts},
     news::News,
     sampling::{Sampling, Whereabouts},
+    spaces::Spaces,
     stamps::Stamps,
 };
 
@@ -23,6 +24,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) news: &'a News,
     pub(crate) sampling: &'a Sampling,
     pub(crate) stamps: &'a Stamps,
+    pub(crate) spaces: &'a Spaces,
 }
 
 impl<'a> Scene<'a> {

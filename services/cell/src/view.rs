@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use annals_event::{SpaceData, SpaceEntry, SpaceVersions};
 use annals_ids::{EntityId, Part, Position, SpaceId, Tick};
 use annals_node::{Frames, time::Mono};
 use annals_space::{Priority, PriorityQueue};
@@ -39,6 +40,10 @@ pub(crate) struct View {
     telling: Telling,
     /// The space that the client was told its entity is in.
     space: Option<SpaceId>,
+    /// What the client has of a space's data: of which space, and which versions.
+    data: Option<(SpaceId, SpaceVersions)>,
+    /// The revision of that data at which it had all of it.
+    data_revision: Option<u64>,
     begun: Mono,
     /// When the last frame was made.
     spoke: Mono,
@@ -92,6 +97,8 @@ impl View {
             queue,
             telling: Telling::begin(number, movements),
             space: None,
+            data: known.space.take(),
+            data_revision: None,
             begun: now,
             spoke: now,
             spare: Vec::new(),
@@ -142,6 +149,7 @@ impl View {
         self.meet(scene, around, &mut sights);
         if let Some(actor) = actor {
             self.show_own(scene, own, actor, &mut sights);
+            self.show_data(scene, own.entity, budget, &mut sights);
         }
         self.take_turns(scene, cast, own, budget, &mut sights);
         sights
@@ -159,6 +167,36 @@ impl View {
         sights.items.extend(first);
         glimpse::show(&mut self.own, scene, own, (entity, actor), sights);
         sights.items.extend(last);
+    }
+
+    /// What the client is to be told of its space's data, as far as the budget goes; the rest comes at the ticks after this.
+    /// What it has in a newer version than this owner it keeps.
+    fn show_data(&mut self, scene: &Scene<'_>, entity: EntityId, budget: &Budget, sights: &mut Sights) {
+        let Some(space) = self.space else { return };
+        if self.data.as_ref().is_none_or(|(of, _)| *of != space) {
+            (self.data, self.data_revision) = (Some((space, SpaceVersions::default())), None);
+        }
+        let revision = Some(scene.spaces.revision(space));
+        let (Some((_, had)), true) = (&mut self.data, self.data_revision != revision) else {
+            return;
+        };
+        let mut bytes = sights.bytes_after(0);
+        let entries = scene.desk.space_data(space).into_iter().flat_map(SpaceData::entries);
+        for (key, version, value) in entries {
+            if !had.is_news(key, version) {
+                continue;
+            }
+            if !budget.allows(bytes) {
+                return;
+            }
+            had.note(key, version);
+            let value = value.to_vec();
+            let entry = SpaceEntry { key, version, value };
+            let item = ViewItem::SpaceData { entity, entry };
+            bytes += item.about_bytes();
+            sights.items.push(item);
+        }
+        self.data_revision = revision;
     }
 
     /// The client's entity is in another space now: whoever was around it is out of view.

@@ -372,6 +372,7 @@ impl CellRole {
             news: &self.news,
             sampling: &self.sampling,
             stamps: &self.stamps,
+            spaces: &self.spaces,
         };
         let mut letters = Vec::new();
         if !self.witnesses.is_empty() {
@@ -393,6 +394,7 @@ impl CellRole {
             news: &self.news,
             sampling: &self.sampling,
             stamps: &self.stamps,
+            spaces: &self.spaces,
         };
         let witness = self.witnesses.get_mut(&entity);
         if let Some(letters) = witness.and_then(|witness| witness.show_own(&scene, entity)) {

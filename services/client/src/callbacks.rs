@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use annals_def::{DataType, Replaced, Schema, Step, Value};
-use annals_ids::{EntityId, Part, TypeId};
+use annals_ids::{EntityId, Part, SpaceId, TypeId};
 use thiserror::Error;
 
 use crate::{
@@ -70,6 +70,7 @@ pub struct Changed<'a> {
 
 type Set<G> = Box<dyn FnMut(&mut G, Changed<'_>, Option<&Value>)>;
 type Nested<G> = Box<dyn FnMut(&mut G, Changed<'_>, &[Step], &Value)>;
+type SpaceChanged<G> = Box<dyn FnMut(&mut G, SpaceId, u16, Option<&[u8]>)>;
 type Slice<G> = Box<dyn FnMut(&mut G, Changed<'_>, &[Step], Range<u32>, &[Value])>;
 
 /// The callbacks of one property.
@@ -84,12 +85,13 @@ struct Handlers<G> {
 pub struct Callbacks<G> {
     /// By type and the property's number among those that clients see.
     handlers: BTreeMap<(TypeId, u16), Handlers<G>>,
+    space: Option<SpaceChanged<G>>,
 }
 
 impl<G> Default for Callbacks<G> {
     fn default() -> Self {
-        let handlers = BTreeMap::new();
-        Self { handlers }
+        let (handlers, space) = (BTreeMap::new(), None);
+        Self { handlers, space }
     }
 }
 
@@ -138,8 +140,19 @@ impl<G> Callbacks<G> {
         Ok(())
     }
 
+    /// Calls `changed` when something else stands under a key in the data of the space in which the client's own entity is, with
+    /// the value that is there now (`onSpaceData`); of nothing when nothing is.
+    pub fn space_data(&mut self, changed: impl FnMut(&mut G, SpaceId, u16, Option<&[u8]>) + 'static) {
+        self.space = Some(Box::new(changed));
+    }
+
     /// Calls what is registered for an event. Nothing is called for an entity that has left the view since.
     pub fn dispatch(&mut self, game: &mut G, core: &ClientCore, event: &Event) {
+        if let (Event::SpaceDataChanged { space, key }, Some(changed)) = (event, &mut self.space)
+            && let Some((_, data)) = core.view(Part::Cell).space().filter(|(now, _)| now == space)
+        {
+            changed(game, *space, *key, data.get(*key));
+        }
         let (Event::Shown(Showing { part, .. }) | Event::Refreshed { part, .. }) = event else {
             return;
         };

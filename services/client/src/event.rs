@@ -170,6 +170,14 @@ pub enum Event {
         /// Which space.
         space: SpaceId,
     },
+    /// Something else stands under a key in the data of the space in which the client's own entity is, or nothing any more:
+    /// [`ClientCore::space_data`](crate::ClientCore::space_data) has it.
+    SpaceDataChanged {
+        /// Which space.
+        space: SpaceId,
+        /// Which key.
+        key: u16,
+    },
     /// A call was taken but not run.
     CallRefused {
         /// To which entity.

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 
 use annals_def::{MessageRange, Schema, Value};
+use annals_event::SpaceData;
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
     ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Moved, Password,
@@ -333,6 +334,20 @@ impl ClientCore {
     #[must_use]
     pub fn entity(&self, entity: EntityId) -> Option<&Seen> {
         self.views.cell.entities().get(&entity)
+    }
+
+    /// The data of the space in which the client's own entity is, as far as it was told; none before that.
+    #[must_use]
+    pub fn space_data(&self) -> Option<&SpaceData> {
+        self.views.cell.space().map(|(_, data)| data)
+    }
+
+    /// The time of day where the client's own entity is, seconds since midnight, if somebody said what it is
+    /// (`spaceTimeOfDay`).
+    #[must_use]
+    pub fn time_of_day(&self, now: Millis) -> Option<f64> {
+        let world = self.views.cell.world_time(now)?;
+        Some(self.space_data()?.day()?.at(world))
     }
 
     /// A property of an entity by its name, from whichever view shows it.

@@ -6,7 +6,10 @@ use std::{
 };
 
 use annals_def::{Change, DataType, EntityType, Schema, Value, apply};
-use annals_ids::{Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, SpaceId, Tick, TypeId};
+use annals_event::{SpaceData, SpaceEntry};
+use annals_ids::{
+    Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, SpaceId, Tick, TypeId, WorldTime,
+};
 use annals_wire::client::{
     ClientMember, Known, MAX_KEPT, MAX_STAMPS, Movements, Moves, Shown, ShownReader, Stamp, Stamps, ViewFrame,
     ViewItem, args_hash, change_hash, property_hash, read_properties,
@@ -26,6 +29,9 @@ const LONGEST_WAIT: u64 = 8_000;
 /// base shows comes straight over the connection, and cannot be lost without it.
 const QUIET_AFTER: u64 = 20_000;
 
+/// Milliseconds of game time per tick of a cell.
+const TICK_MS: u64 = 100;
+
 /// One of the client's two views.
 #[derive(Debug)]
 pub struct View {
@@ -40,6 +46,10 @@ pub struct View {
     entities: BTreeMap<EntityId, Seen>,
     /// Entities that have left, as they were then, in that order; at most [`MAX_KEPT`]. The witness knows of each.
     kept: VecDeque<(EntityId, Seen)>,
+    /// In which space the client's own entity is, as far as it was told, and that one's data.
+    space: Option<(SpaceId, SpaceData)>,
+    /// The tick of the newest frame, and when that came.
+    ticked: Option<(Tick, Millis)>,
 }
 
 /// Both views.
@@ -174,7 +184,23 @@ impl View {
             phase: Phase::Idle,
             entities: BTreeMap::new(),
             kept: VecDeque::new(),
+            space: None,
+            ticked: None,
         }
+    }
+
+    /// In which space the client's own entity is, and that one's data, as far as they were told.
+    #[must_use]
+    pub fn space(&self) -> Option<(SpaceId, &SpaceData)> {
+        self.space.as_ref().map(|(space, data)| (*space, data))
+    }
+
+    /// What time it is in the game, as far as the newest frame tells: to about a tenth of a second, and what it took here.
+    #[must_use]
+    pub fn world_time(&self, now: Millis) -> Option<WorldTime> {
+        let (tick, came) = self.ticked?;
+        let passed = now.0.saturating_sub(came.0);
+        Some(WorldTime(tick.0.saturating_mul(TICK_MS).saturating_add(passed)))
     }
 
     /// The number of the view that was begun last.
@@ -209,6 +235,7 @@ impl View {
         let known = Known {
             seen: self.entities.iter().map(stamp).collect(),
             kept: self.kept.iter().map(|(entity, seen)| seen.stamp(*entity)).collect(),
+            space: self.space().map(|(space, data)| (space, data.versions())),
         };
         Stamps {
             source: self.source,
@@ -230,6 +257,7 @@ impl View {
     /// Forgets every entity.
     pub(crate) fn clear(&mut self, events: &mut VecDeque<Event>) {
         self.kept.clear();
+        self.space = None;
         for &entity in std::mem::take(&mut self.entities).keys() {
             events.push_back(Event::Left {
                 part: self.source,
@@ -270,6 +298,7 @@ impl View {
         let quiet_at = (self.source == Part::Cell).then(|| now.after(QUIET_AFTER));
         let tick = frame.tick;
         self.phase = Phase::Following { next, quiet_at, tick };
+        self.ticked = Some((tick, now)).filter(|_| self.source == Part::Cell);
         for item in frame.items {
             self.apply_item(schema, item, frame.tick, events)?;
         }
@@ -374,13 +403,8 @@ impl View {
                 });
                 Ok(())
             }
-            ViewItem::Space { entity, space } => {
-                let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
-                if seen.space.replace(space) != Some(space) {
-                    events.push_back(Event::SpaceEntered { entity, space });
-                }
-                Ok(())
-            }
+            ViewItem::Space { entity, space } => self.enter_space(entity, space, events),
+            ViewItem::SpaceData { entity, entry } => self.take_data(entity, entry, events),
             ViewItem::Refresh {
                 entity,
                 upto,
@@ -405,6 +429,32 @@ impl View {
                 events: shown,
             } => self.update(schema, entity, from..=upto, &shown, events),
         }
+    }
+
+    /// The client's own entity is in that space.
+    fn enter_space(&mut self, entity: EntityId, space: SpaceId, events: &mut VecDeque<Event>) -> Result<(), Hole> {
+        let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
+        if seen.space.replace(space) != Some(space) {
+            events.push_back(Event::SpaceEntered { entity, space });
+        }
+        if self.space.as_ref().is_none_or(|(known, _)| *known != space) {
+            self.space = Some((space, SpaceData::default()));
+        }
+        Ok(())
+    }
+
+    /// Takes an entry of that space's data, if it is newer than what is held, and tells what is another by that.
+    fn take_data(&mut self, entity: EntityId, entry: SpaceEntry, events: &mut VecDeque<Event>) -> Result<(), Hole> {
+        self.entities.get(&entity).ok_or(Hole)?;
+        let (space, data) = self.space.as_mut().ok_or(Hole)?;
+        let (space, key, before) = (*space, entry.key, data.versions());
+        if data.take(entry) {
+            let void = before.iter().map(|(key, _)| key);
+            let void = void.filter(|other| *other != key && data.version(*other).is_none());
+            let changed = |key| Event::SpaceDataChanged { space, key };
+            events.extend(std::iter::once(key).chain(void).map(changed));
+        }
+        Ok(())
     }
 
     /// Has an entity take over properties as they are, and tells which, if it was any.

@@ -10,10 +10,14 @@ use annals_def::{
     Change, DataType, Distribution, EntityType, Field, FixedDict, Located, Path, Property, Replaced, Schema, Sequence,
     Step, Value, apply,
 };
-use annals_ids::{EntityId, Epoch, HistoryNumber, OwnerId, Part, SessionId, Tick, TypeId};
+use annals_event::{
+    SpaceEntry, SpaceVersion, TimeOfDay,
+    space_data::{LIFE, OPEN},
+};
+use annals_ids::{EntityId, Epoch, HistoryNumber, OwnerId, Part, SessionId, SpaceId, Tick, TypeId, WorldTime};
 use annals_wire::client::{
-    ClientMember, HelloAnswer, Located as At, LoginAnswer, Movements, Password, Secret, ShownWriter, Ticket, ToClient,
-    ViewFrame, ViewItem, Welcome,
+    ClientMember, HelloAnswer, Known, Located as At, LoginAnswer, Movements, Password, Secret, ShownWriter, Ticket,
+    ToClient, ToServer, ViewFrame, ViewItem, Welcome,
 };
 
 const SEAT: EntityId = EntityId(7);
@@ -366,4 +370,89 @@ fn a_callback_that_would_never_be_called_is_refused() {
         slice,
         "Seat.seatType is INT32, of which no part and no slice ever changes by itself; register set"
     );
+}
+
+fn since(stamp: u64) -> SpaceVersion {
+    let by = OwnerId(3);
+    SpaceVersion { stamp, by }
+}
+
+fn entry(key: u16, stamp: u64, value: &[u8]) -> ViewItem {
+    ViewItem::SpaceData {
+        entity: SEAT,
+        entry: SpaceEntry {
+            key,
+            version: since(stamp),
+            value: value.to_vec(),
+        },
+    }
+}
+
+/// What the client says it has, as it begins its cell's view anew.
+fn known(table: &mut Table) -> Option<Known> {
+    let mut body = Vec::new();
+    ToClient::StampsWanted { source: Part::Cell }.write(&mut body);
+    let attempt = table.attempt;
+    table.core.handle(Millis(10), Input::Frame { attempt, body });
+    let frames = std::iter::from_fn(|| table.core.poll_output()).filter_map(|output| match output {
+        Output::Frame(body) => Some(ToServer::read(&body).unwrap()),
+        _ => None,
+    });
+    frames
+        .filter_map(|frame| match frame {
+            ToServer::Stamps(stamps) if stamps.source == Part::Cell => Some(stamps.known),
+            _ => None,
+        })
+        .last()
+}
+
+#[test]
+fn data_of_the_space_is_kept_never_gets_older_and_is_said_to_be_there() {
+    let mut table = Table::new();
+    let mut callbacks = Callbacks::default();
+    callbacks.space_data(|told: &mut Vec<String>, space, key, value| told.push(format!("{space} {key} {value:?}")));
+    let space = |space| ViewItem::Space {
+        entity: SEAT,
+        space: SpaceId(space),
+    };
+    table.show(vec![space(4), entry(300, 10, b"a"), entry(301, 20, b"b")]);
+    table.show(vec![entry(300, 9, b"older"), entry(300, 10, b"again")]);
+    assert_eq!(
+        table.told(&mut callbacks),
+        ["4 300 Some([97])", "4 301 Some([98])"],
+        "what is not newer is nothing"
+    );
+    table.show(vec![entry(300, 30, b"")]);
+    assert_eq!(table.told(&mut callbacks), ["4 300 None"]);
+    // Where the space is another one since it was destroyed, all before that is void.
+    table.show(vec![entry(LIFE, 25, OPEN)]);
+    assert_eq!(table.told(&mut callbacks), ["4 1 Some([2])", "4 301 None"]);
+    let has = [(LIFE, since(25)), (300, since(30))].into_iter().collect();
+    assert_eq!(known(&mut table).unwrap().space, Some((SpaceId(4), has)));
+    assert!(table.core.space_data().unwrap().get(301).is_none());
+}
+
+#[test]
+fn another_space_has_other_data_and_the_day_goes_on_between_frames() {
+    let mut table = Table::new();
+    let space = |space| ViewItem::Space {
+        entity: SEAT,
+        space: SpaceId(space),
+    };
+    let day = TimeOfDay {
+        initial: 3_600.0,
+        rate: 60.0,
+        set: WorldTime(0),
+    };
+    assert_eq!(table.core.time_of_day(Millis(10)), None);
+    table.show(vec![space(4), entry(0, 10, &day.to_value()), entry(301, 20, b"b")]);
+    // The frame was the second one, so of the second tick: 200 ms of game time, and came at 10.
+    let at = |table: &Table, now| table.core.time_of_day(Millis(now)).unwrap();
+    assert!((at(&table, 10) - (3_600.0 + 12.0)).abs() < 1e-9);
+    assert!((at(&table, 1_010) - (3_600.0 + 72.0)).abs() < 1e-9);
+    table.show(vec![space(5)]);
+    assert_eq!(table.core.time_of_day(Millis(10)), None);
+    assert!(table.core.space_data().unwrap().is_empty());
+    table.show(vec![entry(301, 7, b"c")]);
+    assert_eq!(table.core.space_data().unwrap().get(301), Some(&b"c"[..]));
 }

@@ -475,17 +475,20 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
             place: whole(&wire.place, take_place)?,
         }),
         WireMessage::ViewHeard(wire) => heard_from_wire(&wire)?,
-        WireMessage::SpaceVersions(wire) => {
-            let have = whole(&wire.have, SpaceVersions::read)?;
-            let is_answer = wire.is_answer;
-            Message::Space(SpaceId(wire.space), SpaceMessage::Versions { have, is_answer })
-        }
-        WireMessage::SpaceEntries(wire) => {
-            let entries = wire.entries.iter().map(|bytes| whole(bytes, SpaceEntry::read));
-            let entries = entries.collect::<Result<_, _>>()?;
-            Message::Space(SpaceId(wire.space), SpaceMessage::Entries(entries))
-        }
+        WireMessage::SpaceVersions(wire) => Message::Space(SpaceId(wire.space), versions_from_wire(&wire)?),
+        WireMessage::SpaceEntries(wire) => Message::Space(SpaceId(wire.space), entries_from_wire(&wire)?),
     })
+}
+
+fn versions_from_wire(wire: &WireSpaceVersions) -> Result<SpaceMessage, Malformed> {
+    let have = whole(&wire.have, SpaceVersions::read)?;
+    let is_answer = wire.is_answer;
+    Ok(SpaceMessage::Versions { have, is_answer })
+}
+
+fn entries_from_wire(wire: &WireSpaceEntries) -> Result<SpaceMessage, Malformed> {
+    let entries = wire.entries.iter().map(|bytes| whole(bytes, SpaceEntry::read));
+    Ok(SpaceMessage::Entries(entries.collect::<Result<_, _>>()?))
 }
 
 fn stamps_from_wire(wire: &WireStamps) -> Result<Message, EnvelopeError> {

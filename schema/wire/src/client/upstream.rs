@@ -1,12 +1,13 @@
 //! What a client sends while it plays.
 
-use annals_event::{Malformed, Reader, put_number};
-use annals_ids::{Address, CallNumber, Direction, EntityId, HistoryNumber, Part, Position};
+use annals_event::{Malformed, Reader, SpaceVersions, put_number};
+use annals_ids::{Address, CallNumber, Direction, EntityId, HistoryNumber, Part, Position, SpaceId};
 
 use super::{
     MAX_KEPT, MAX_STAMPS,
     fields::{
-        put_direction, put_entity, put_part, put_position, take_direction, take_entity, take_part, take_position,
+        put_direction, put_entity, put_option, put_part, put_position, take_direction, take_entity, take_option,
+        take_part, take_position,
     },
     volatile::Heard,
 };
@@ -64,6 +65,8 @@ pub struct Known {
     /// Entities that have left and that it still has, in the order in which they left; at most [`MAX_KEPT`], none of them in
     /// view.
     pub kept: Vec<Stamp>,
+    /// In which space its entity is, as far as it knows, and what it has of that one's data. It has none of another one's.
+    pub space: Option<(SpaceId, SpaceVersions)>,
 }
 
 /// What a client has of one entity.
@@ -100,6 +103,7 @@ impl FromIterator<(EntityId, HistoryNumber)> for Known {
         Self {
             seen: stamps.collect(),
             kept: Vec::new(),
+            space: None,
         }
     }
 }
@@ -116,6 +120,10 @@ impl Known {
                 finer.iter().for_each(|stamp| put_number(out, stamp.0));
             }
         }
+        put_option(out, self.space.as_ref(), |out, (space, versions)| {
+            put_number(out, space.0.into());
+            versions.write(out);
+        });
     }
 
     /// Reads it.
@@ -128,6 +136,9 @@ impl Known {
         let known = Self {
             seen: take_stamps(reader, &mut left)?,
             kept: take_stamps(reader, &mut left)?,
+            space: take_option(reader, "space", |reader| {
+                Ok((SpaceId(reader.narrow("space")?), SpaceVersions::read(reader)?))
+            })?,
         };
         let is_ordered = known.seen.is_sorted_by(|one, next| one.entity < next.entity);
         if is_ordered && known.kept.len() <= MAX_KEPT {

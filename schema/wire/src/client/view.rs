@@ -5,7 +5,7 @@
 
 use std::f32::consts::TAU;
 
-use annals_event::{Malformed, Reader, put_bytes, put_number};
+use annals_event::{Malformed, Reader, SpaceEntry, put_bytes, put_number};
 use annals_ids::{Direction, EntityId, HistoryNumber, Part, Position, SpaceId, Tick, TypeId};
 
 use super::{
@@ -98,6 +98,13 @@ pub enum ViewItem {
         /// Which space.
         space: SpaceId,
     },
+    /// This stands in the data of the space in which the client's own entity is, as [`ViewItem::Space`] said.
+    SpaceData {
+        /// Which entity.
+        entity: EntityId,
+        /// What.
+        entry: SpaceEntry,
+    },
     /// It was put somewhere, or its movements are not volatile. For the client's own entity: it has to stand there.
     Placed {
         /// Which entity.
@@ -182,6 +189,7 @@ impl ViewItem {
             | ViewItem::Update { entity, .. }
             | ViewItem::Placed { entity, .. }
             | ViewItem::Space { entity, .. }
+            | ViewItem::SpaceData { entity, .. }
             | ViewItem::Level { entity, .. }
             | ViewItem::Return { entity, .. } => *entity,
         }
@@ -195,6 +203,7 @@ impl ViewItem {
             | ViewItem::Level { properties: bytes, .. }
             | ViewItem::Update { events: bytes, .. } => 12 + bytes.len(),
             ViewItem::Enter { .. } => 36,
+            ViewItem::SpaceData { entry, .. } => 18 + entry.value.len(),
             ViewItem::Leave { .. } | ViewItem::Space { .. } => 6,
             ViewItem::Placed { .. } | ViewItem::Return { .. } => 30,
         }
@@ -210,6 +219,7 @@ impl ViewItem {
             ViewItem::Space { .. } => 6,
             ViewItem::Level { .. } => 7,
             ViewItem::Return { .. } => 8,
+            ViewItem::SpaceData { .. } => 9,
         });
         put_entity(out, self.entity());
         match self {
@@ -242,6 +252,7 @@ impl ViewItem {
                 position, direction, ..
             } => put_place(out, *position, *direction),
             ViewItem::Space { space, .. } => put_number(out, u64::from(space.0)),
+            ViewItem::SpaceData { entry, .. } => entry.write(out),
             ViewItem::Level { level, properties, .. } => {
                 out.push(*level);
                 put_bytes(out, properties);
@@ -291,6 +302,10 @@ impl ViewItem {
             6 => Ok(ViewItem::Space {
                 entity,
                 space: SpaceId(reader.narrow("space")?),
+            }),
+            9 => Ok(ViewItem::SpaceData {
+                entity,
+                entry: SpaceEntry::read(reader)?,
             }),
             _ => Err(wrong),
         }

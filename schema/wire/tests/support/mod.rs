@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use annals_def::Dice;
-use annals_event::Malformed;
+use annals_event::{Malformed, SPACE_KEYS, SpaceEntry, SpaceVersion};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, SpaceId, Tick,
     TypeId,
@@ -286,13 +286,29 @@ fn to_server(dice: &mut Dice<'_>) -> ToServer {
             seen.sort_by_key(|stamp| stamp.entity);
             seen.dedup_by_key(|stamp| stamp.entity);
             let kept = stamps(dice);
+            let versions = (0..dice() % 4).map(|_| (key(dice), version(dice)));
+            let versions = versions.collect();
+            let space = dice()
+                .is_multiple_of(2)
+                .then(|| (SpaceId(small(dice).into()), versions));
             ToServer::Stamps(Stamps {
                 source: part(dice),
                 view: number(dice),
-                known: Known { seen, kept },
+                known: Known { seen, kept, space },
             })
         }
         _ => ToServer::Bye,
+    }
+}
+
+fn key(dice: &mut Dice<'_>) -> u16 {
+    small(dice) % SPACE_KEYS
+}
+
+fn version(dice: &mut Dice<'_>) -> SpaceVersion {
+    SpaceVersion {
+        stamp: ordinal(dice),
+        by: OwnerId(small(dice).into()),
     }
 }
 
@@ -350,7 +366,15 @@ fn view_frame(dice: &mut Dice<'_>) -> ViewFrame {
 
 fn view_item(dice: &mut Dice<'_>) -> ViewItem {
     let entity = entity(dice);
-    match dice() % 9 {
+    match dice() % 10 {
+        8 => ViewItem::SpaceData {
+            entity,
+            entry: SpaceEntry {
+                key: key(dice),
+                version: version(dice),
+                value: bytes(dice),
+            },
+        },
         0 => ViewItem::Enter {
             entity,
             type_id: TypeId(small(dice)),

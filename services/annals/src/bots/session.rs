@@ -302,7 +302,11 @@ impl<'b, 'p> Session<'b, 'p> {
             Event::CallRefused { .. } => report.refused += 1,
             Event::CallsLost { numbers, .. } => report.lost_calls += numbers.len() as u64,
             Event::RateWarned => report.rate_warnings += 1,
-            Event::Entered { .. } | Event::Left { .. } | Event::SpaceEntered { .. } | Event::Ended(_) => {}
+            Event::Entered { .. }
+            | Event::Left { .. }
+            | Event::SpaceEntered { .. }
+            | Event::SpaceDataChanged { .. }
+            | Event::Ended(_) => {}
         }
         Ok(())
     }

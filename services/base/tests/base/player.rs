@@ -302,7 +302,11 @@ impl Player {
                 }
                 self.has.as_mut().expect("it was entered").1 = upto;
             }
-            ViewItem::Placed { .. } | ViewItem::Space { .. } | ViewItem::Level { .. } | ViewItem::Return { .. } => {
+            ViewItem::Placed { .. }
+            | ViewItem::Space { .. }
+            | ViewItem::SpaceData { .. }
+            | ViewItem::Level { .. }
+            | ViewItem::Return { .. } => {
                 panic!("a base part stands nowhere")
             }
         }

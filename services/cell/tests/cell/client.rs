@@ -6,6 +6,7 @@ use std::{
 };
 
 use annals_def::{EntityType, Schema, Value, apply};
+use annals_event::SpaceData;
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, Tick, TypeId};
 use annals_node::{Member, time::Mono};
 use annals_wire::client::{
@@ -58,6 +59,9 @@ pub(crate) struct Client {
     pub(crate) moved: u64,
     /// In which space its entity is, as it was told.
     pub(crate) space: Option<SpaceId>,
+    /// What it has of that space's data, and how often it was told some.
+    pub(crate) data: SpaceData,
+    pub(crate) entries: usize,
 }
 
 /// What it has of one entity.
@@ -98,6 +102,8 @@ impl Client {
             datagram_bytes: 0,
             moved: 0,
             space: None,
+            data: SpaceData::default(),
+            entries: 0,
         }
     }
 
@@ -117,6 +123,7 @@ impl Client {
         Known {
             seen: self.known.iter().map(|(entity, seen)| stamp(*entity, seen)).collect(),
             kept: self.kept.iter().map(|(entity, seen)| stamp(*entity, seen)).collect(),
+            space: self.space.map(|space| (space, self.data.versions())),
         }
     }
 
@@ -175,7 +182,15 @@ impl Client {
             ViewItem::Space { entity, space } => {
                 assert_eq!(entity, self.entity, "only of its own entity a client is told the space");
                 assert!(self.known.contains_key(&entity), "it is there");
-                self.space = Some(space);
+                if self.space.replace(space) != Some(space) {
+                    self.data = SpaceData::default();
+                }
+            }
+            ViewItem::SpaceData { entity, entry } => {
+                assert_eq!(entity, self.entity, "its own space is meant");
+                assert!(self.space.is_some(), "it was told in which space it is");
+                assert!(self.data.take(entry.clone()), "only what is newer is told: {entry:?}");
+                self.entries += 1;
             }
             ViewItem::Placed { entity, position, .. } => {
                 let seen = self.known.get_mut(&entity).expect("what is placed is there");

@@ -137,6 +137,107 @@ fn what_got_lost_is_told_again_and_who_dies_has_it_from_its_log() {
     check(&world);
 }
 
+fn seen(world: &World, session: u64, key: u16) -> Option<Vec<u8>> {
+    world.client(session).data.get(key).map(<[u8]>::to_vec)
+}
+
+#[test]
+fn a_client_has_the_data_of_the_space_in_which_its_entity_is() {
+    let mut world = with_spaces(9);
+    let [west, middle, _] = writers(&mut world);
+    write(&mut world, west, KEY, b"one");
+    write(&mut world, middle, KEY + 1, b"two");
+    let own = world.spawn(AVATAR, -10.0, Some(1));
+    world.run(500);
+    assert_eq!(seen(&world, 1, KEY), Some(b"one".to_vec()), "as its view begins");
+    assert_eq!(seen(&world, 1, KEY + 1), Some(b"two".to_vec()));
+    write(&mut world, middle, KEY, b"three");
+    world.run(300);
+    assert_eq!(seen(&world, 1, KEY), Some(b"three".to_vec()), "as it changes");
+    assert_eq!(world.client(1).entries, 3);
+    // It is handed over, and all cells die: what it has it is not told again.
+    world.walk(1, 20.0, 0.0);
+    world.run(3_000);
+    assert_eq!(world.holders(own), [MIDDLE]);
+    for id in OWNERS {
+        world.crash(id);
+    }
+    world.run(1_000);
+    for id in OWNERS {
+        world.start(id);
+    }
+    world.run(8_000);
+    assert_eq!(world.client(1).entries, 3);
+    write(&mut world, west, KEY, b"");
+    world.run(300);
+    assert_eq!((seen(&world, 1, KEY), world.client(1).entries), (None, 4));
+    // Elsewhere there is something else, or nothing.
+    put(&mut world, own, at(HALL, 0.0));
+    world.run(500);
+    assert_eq!(world.client(1).space, Some(HALL));
+    assert_eq!(seen(&world, 1, KEY + 1), None);
+    put(&mut world, own, place(-10.0, 0.0));
+    world.run(500);
+    assert_eq!(
+        seen(&world, 1, KEY + 1),
+        Some(b"two".to_vec()),
+        "it has forgotten it meanwhile"
+    );
+    check(&world);
+}
+
+/// Nobody is told an older value, though its next holder has not heard of the newer one.
+#[test]
+fn what_a_client_has_stays_where_its_holder_has_less() {
+    let mut world = World::new(10);
+    let [west, ..] = writers(&mut world);
+    write(&mut world, west, KEY, b"one");
+    let own = world.spawn(AVATAR, -10.0, Some(1));
+    world.run(3_000);
+    world.cut_off = Some(MIDDLE);
+    write(&mut world, west, KEY, b"two");
+    world.run(300);
+    assert_eq!(seen(&world, 1, KEY), Some(b"two".to_vec()));
+    // Its holder has written it and is gone.
+    world.walk(1, 20.0, 0.0);
+    world.run(150);
+    world.crash(WEST);
+    world.cut_off = None;
+    world.run(100);
+    let stale = copy(&world, MIDDLE, SPACE);
+    assert_eq!(stale.get(KEY), Some(&b"one"[..]));
+    world.crash(EAST);
+    world.run(100);
+    world.start(WEST);
+    world.run(6_000);
+    world.start(EAST);
+    world.run(8_000);
+    assert_eq!(world.holders(own), [MIDDLE]);
+    assert_eq!(seen(&world, 1, KEY), Some(b"two".to_vec()));
+    assert_eq!(held(&world, KEY), all(b"two"));
+}
+
+#[test]
+fn a_client_with_little_bandwidth_gets_much_data_bit_by_bit() {
+    let mut world = World::new(11);
+    let [west, ..] = writers(&mut world);
+    world.limit(20_000);
+    world.run(5_000);
+    for key in KEY..KEY + 20 {
+        have(&mut world, west, move |context| {
+            context.set_space_data(key, vec![7; 500]).expect("it can be");
+        });
+    }
+    world.spawn(AVATAR, -10.0, Some(1));
+    world.run(600);
+    let (first, bytes) = (world.client(1).entries, world.client(1).bytes);
+    assert!((1..10).contains(&first), "{first} entries in {bytes} bytes");
+    world.run(6_000);
+    assert_eq!(world.client(1).entries, 20);
+    // 10 kB at 222 B a tick take 4.5 s.
+    assert!(world.client(1).bytes < 70 * 222 + 600, "{}", world.client(1).bytes);
+}
+
 fn east_goes_to(world: &mut World, owner: OwnerId) {
     let mut map: SpaceMap = world.map.clone();
     map.version += 1;
@@ -184,9 +285,11 @@ fn whoever_gets_an_area_learns_at_once_and_whoever_has_none_any_more_leaves_noth
     world.sent = Some(Vec::new());
     world.run(3_000);
     let chatter = world.sent.take().expect("it was kept");
-    assert!(chatter.iter().all(|envelope| {
-        envelope.from != EAST || !matches!(envelope.message, Message::Space(..))
-    }));
+    assert!(
+        chatter
+            .iter()
+            .all(|envelope| { envelope.from != EAST || !matches!(envelope.message, Message::Space(..)) })
+    );
 }
 
 #[test]
@@ -384,7 +487,7 @@ fn a_space_that_is_opened_again_is_empty_and_takes_who_comes() {
     let ([west, ..], other) = crowd(&mut world);
     write(&mut world, west, KEY, b"old");
     have(&mut world, west, |context| {
-        context.set_time_of_day(0.0, 1.0).expect("it can be")
+        context.set_time_of_day(0.0, 1.0).expect("it can be");
     });
     world.run(100);
     destroy(&mut world, west);

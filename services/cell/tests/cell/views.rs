@@ -33,6 +33,7 @@ fn told(world: &World, session: u64, entity: EntityId) -> Vec<&'static str> {
             ViewItem::Level { .. } => "level",
             ViewItem::Return { .. } => "return",
             ViewItem::Space { .. } => "space",
+            ViewItem::SpaceData { .. } => "space data",
         })
         .collect()
 }
@@ -382,6 +383,7 @@ fn stamps_of_somebody_else_or_of_an_earlier_view_begin_nothing() {
             known: Known {
                 seen: vec![Stamp::new(EntityId(999), annals_ids::HistoryNumber(3))],
                 kept: Vec::new(),
+                space: None,
             },
             movements: world.movements,
         });

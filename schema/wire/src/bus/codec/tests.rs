@@ -4,6 +4,8 @@ use annals_def::{Change, Located, Path, Value};
 use annals_event::{Body, Cause, Subject};
 use annals_ids::{MemberId, Part, Position, SpaceId};
 
+use annals_event::SpaceVersion;
+
 use super::*;
 use crate::client::Stamp;
 
@@ -18,13 +20,43 @@ fn known(upto: HistoryNumber) -> Known {
             upto: HistoryNumber(9),
             finer: vec![HistoryNumber(0), upto],
         }],
+        space: Some((
+            SpaceId(3),
+            [(0, version(1)), (511, version(upto.0))].into_iter().collect(),
+        )),
     }
 }
 
 fn every_message() -> Vec<Message> {
     let ghosts = every_ghost_message().into_iter().map(Message::Ghost);
     let views = every_view_message().into_iter().map(Message::View);
-    every_call_message().into_iter().chain(ghosts).chain(views).collect()
+    let spaces = every_space_message().into_iter();
+    let spaces = spaces.map(|message| Message::Space(SpaceId(u32::MAX), message));
+    let calls = every_call_message().into_iter();
+    calls.chain(ghosts).chain(spaces).chain(views).collect()
+}
+
+fn version(stamp: u64) -> SpaceVersion {
+    let by = OwnerId(u32::MAX);
+    SpaceVersion { stamp, by }
+}
+
+fn every_space_message() -> Vec<SpaceMessage> {
+    let entry = |key, value| SpaceEntry {
+        key,
+        version: version(7),
+        value,
+    };
+    let have = [(0, version(1)), (300, version(0))].into_iter().collect();
+    vec![
+        SpaceMessage::Versions { have, is_answer: true },
+        SpaceMessage::Versions {
+            have: SpaceVersions::default(),
+            is_answer: false,
+        },
+        SpaceMessage::Entries(vec![entry(0, vec![1, 2]), entry(511, Vec::new())]),
+        SpaceMessage::Entries(Vec::new()),
+    ]
 }
 
 fn place() -> Place {
