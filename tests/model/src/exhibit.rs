@@ -53,6 +53,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("Hand-over", crate::handover::exhibits::exhibits()),
         ("Teleports", crate::teleport::exhibits::exhibits()),
         ("What others see", crate::view::exhibits::exhibits()),
+        ("Data of spaces", crate::space::exhibits::exhibits()),
         ("The order of the archive", crate::order::exhibits::exhibits()),
         ("The ledger", crate::ledger::exhibits::exhibits()),
         ("Trades", crate::trade::exhibits::exhibits()),

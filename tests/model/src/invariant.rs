@@ -31,6 +31,12 @@ pub enum Invariant {
     TradedAsAccepted,
     /// What a ghost or a client sees is something that the entity was.
     SeenIsTrue,
+    /// Who has a value of a space's data never has an older one after it.
+    NothingAges,
+    /// Of two values of a space's data the one that was written later stays.
+    LastWordStays,
+    /// What was in a space before it was opened anew does not come back.
+    VoidStaysAway,
     /// Batches are folded, states held and stored entities read under the definitions that they are of.
     ReadAsWritten,
     /// Of every archived batch there is what its place in the Merkle tree rests upon.
@@ -61,6 +67,9 @@ impl fmt::Display for Invariant {
             Self::HeldInOneView => "no item is in two views",
             Self::TradedAsAccepted => "each side of a trade gets what it has accepted",
             Self::SeenIsTrue => "what is seen of an entity is something that it was",
+            Self::NothingAges => "what is known of a space never gets older",
+            Self::LastWordStays => "what was written last stays",
+            Self::VoidStaysAway => "what was before a space was opened anew does not come back",
             Self::ReadAsWritten => "everything is read under the definitions that it was written under",
             Self::LeavesAreProved => "every archived batch can be proved",
             Self::RecoveredAsWritten => "what is recovered is what was written",

@@ -19,6 +19,7 @@ pub mod migration;
 pub mod order;
 pub mod retention;
 pub mod rule;
+pub mod space;
 pub mod teleport;
 pub mod trade;
 pub mod view;

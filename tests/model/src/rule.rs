@@ -188,10 +188,22 @@ pub enum Rule {
     V5Newest,
     /// E7: messages of lower epochs are dropped.
     E7LowerDropped,
+    /// S1: an entry changes a copy only if it is higher.
+    S1Higher,
+    /// S1: a stamp is not below the game time.
+    S1GameTime,
+    /// S2: owners tell their versions again and again.
+    S2Beat,
+    /// S2: who has no area any more goes on until another has all that it holds.
+    S2Leaver,
+    /// S3: a client names the versions that it holds.
+    S3Names,
+    /// S4: what is not above the entry that says that a space is gone or open is void.
+    S4Void,
 }
 
 /// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
-const STATED: [(Rule, &str, &str); 92] = [
+const STATED: [(Rule, &str, &str); 98] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append in flight"),
     (Rule::L3Frozen, "L3", "what is sent again is the same bytes"),
@@ -468,6 +480,24 @@ const STATED: [(Rule, &str, &str); 92] = [
         "only the newest of these is told, with the value that there is",
     ),
     (Rule::E7LowerDropped, "E7", "messages of lower epochs are dropped"),
+    (Rule::S1Higher, "S1", "an entry changes a copy only if it is higher"),
+    (Rule::S1GameTime, "S1", "a stamp is not below the game time"),
+    (
+        Rule::S2Beat,
+        "S2",
+        "owners tell one another their versions again and again",
+    ),
+    (
+        Rule::S2Leaver,
+        "S2",
+        "who has no area any more goes on until another has all that it holds",
+    ),
+    (Rule::S3Names, "S3", "a client names the versions that it holds"),
+    (
+        Rule::S4Void,
+        "S4",
+        "what is not above the entry that says that the space is gone, or open, is void",
+    ),
 ];
 
 impl Rule {

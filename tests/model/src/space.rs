@@ -1,0 +1,395 @@
+//! The data of a space: copies on its owners, and what a client sees of them.
+//!
+//! Three owners write a value, or open the space anew, which makes void what was before. Each logs, tells the others and hears
+//! them; messages get lost, owners crash, get an area in the space or lose theirs, and a client goes from one to another. Game
+//! time is how much was written, and clocks are right. The rules are S1 to S4.
+
+pub mod exhibits;
+
+use crate::explorer::Model;
+use crate::faults::{Faults, spend};
+use crate::invariant::Invariant;
+use crate::rule::{Rule, Rules};
+
+/// Owners within the bounds.
+const OWNERS: usize = 3;
+
+/// Most writes within the bounds.
+const MOST_WRITES: usize = 3;
+
+/// Keys: that of the value, and the one that says since when the space is open.
+const VALUE: usize = 0;
+const LIFE: usize = 1;
+
+/// How far a schedule may go.
+#[derive(Debug, Clone, Copy)]
+pub struct SpaceBounds {
+    /// How much is written: at most 3.
+    pub writes: u8,
+    /// How often the space is opened anew, of these.
+    pub openings: u8,
+    /// How many owners have an area at first; the others have none.
+    pub owners: u8,
+    /// How often an owner gets an area or loses its own.
+    pub redrawn: u8,
+    /// How often the client goes to another owner.
+    pub moves: u8,
+    /// Faults; crashes and drops count here.
+    pub faults: Faults,
+}
+
+/// The model of a space's data.
+#[derive(Debug, Clone, Copy)]
+pub struct SpaceModel {
+    /// The rules in force.
+    pub rules: Rules,
+    /// How far a schedule may go.
+    pub bounds: SpaceBounds,
+}
+
+/// By key: which write is held, from 1 on; 0 for none.
+type Held = [u8; 2];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Write {
+    key: usize,
+    stamp: u8,
+    by: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Owner {
+    memory: Held,
+    log: Held,
+    has_area: bool,
+}
+
+/// Everything that decides what happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpaceState {
+    /// What was written, in that order.
+    writes: [Write; MOST_WRITES],
+    made: u8,
+    owners: [Owner; OWNERS],
+    /// By owner: which writes are on their way to it, a bit each.
+    messages: [u8; OWNERS],
+    /// What the client sees, whose it is, and what that owner believes that it sees.
+    sees: Held,
+    holder: usize,
+    believes: Held,
+    /// Somebody that had a newer value has an older one now.
+    has_aged: bool,
+    openings: u8,
+    redrawn: u8,
+    moves: u8,
+    left: Faults,
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone, Copy)]
+pub enum SpaceStep {
+    /// An owner writes under a key.
+    Write(usize, usize),
+    /// What is in its memory is logged, and the others are told what it wrote.
+    Log(usize),
+    /// A write reaches an owner.
+    Arrive(usize, u8),
+    /// It does not.
+    Lose(usize, u8),
+    /// The first tells the second what it has; each is sent what it lacks.
+    Beat(usize, usize),
+    /// The process is gone, and another goes on from the log.
+    Crash(usize),
+    /// The owner gets an area in the space, or loses its own.
+    Redraw(usize),
+    /// The client sees what its owner has.
+    Show,
+    /// Its entity is handed over.
+    Move(usize),
+}
+
+impl Model for SpaceModel {
+    type State = SpaceState;
+    type Step = SpaceStep;
+
+    fn start(&self) -> SpaceState {
+        let mut owners = [Owner::default(); OWNERS];
+        owners[..usize::from(self.bounds.owners)]
+            .iter_mut()
+            .for_each(|owner| owner.has_area = true);
+        SpaceState {
+            writes: [Write::default(); MOST_WRITES],
+            made: 0,
+            owners,
+            messages: [0; OWNERS],
+            sees: [0; 2],
+            holder: 0,
+            believes: [0; 2],
+            has_aged: false,
+            openings: self.bounds.openings,
+            redrawn: self.bounds.redrawn,
+            moves: self.bounds.moves,
+            left: self.bounds.faults,
+        }
+    }
+
+    fn steps(&self, state: &SpaceState, steps: &mut Vec<SpaceStep>) {
+        for (at, owner) in state.owners.iter().enumerate() {
+            if owner.has_area && state.made < self.bounds.writes {
+                steps.push(SpaceStep::Write(at, VALUE));
+                steps.extend((state.openings > 0).then_some(SpaceStep::Write(at, LIFE)));
+            }
+            steps.extend((owner.memory != owner.log).then_some(SpaceStep::Log(at)));
+            for write in (1..=state.made).filter(|write| state.messages[at] & bit(*write) != 0) {
+                steps.push(SpaceStep::Arrive(at, write));
+                steps.extend((state.left.drops > 0).then_some(SpaceStep::Lose(at, write)));
+            }
+            for other in 0..OWNERS {
+                let says = owner.has_area || self.rules.has(Rule::S2Leaver);
+                let hears = other != at && state.owners[other].has_area;
+                let is_news = self.exchanged(state, at, other) != state.messages;
+                if says && hears && is_news && self.rules.has(Rule::S2Beat) {
+                    steps.push(SpaceStep::Beat(at, other));
+                }
+            }
+            steps.extend((state.left.crashes > 0 && owner.memory != owner.log).then_some(SpaceStep::Crash(at)));
+            let others = state.owners.iter().filter(|owner| owner.has_area).count();
+            let may_leave = others > 1 && state.holder != at;
+            steps.extend((state.redrawn > 0 && (!owner.has_area || may_leave)).then_some(SpaceStep::Redraw(at)));
+            let may_take = owner.has_area && state.holder != at;
+            steps.extend((state.moves > 0 && may_take).then_some(SpaceStep::Move(at)));
+        }
+        steps.extend((self.shown(state) != state.believes).then_some(SpaceStep::Show));
+    }
+
+    fn take(&self, state: &SpaceState, step: SpaceStep) -> SpaceState {
+        let mut after = *state;
+        self.happen(&mut after, step);
+        after
+    }
+
+    fn broken(&self, state: &SpaceState) -> Option<Invariant> {
+        let pairs = (1..=state.made).flat_map(|later| (1..later).map(move |earlier| (earlier, later)));
+        let mut overtaken = pairs.filter(|(earlier, later)| state.version(*earlier) >= state.version(*later));
+        let is_back = |held: Held| held[LIFE] > 0 && held[VALUE] > 0 && held[VALUE] < held[LIFE];
+        if state.has_aged {
+            Some(Invariant::NothingAges)
+        } else if overtaken.next().is_some() {
+            Some(Invariant::LastWordStays)
+        } else if state.owners.iter().any(|owner| is_back(owner.memory)) {
+            Some(Invariant::VoidStaysAway)
+        } else {
+            None
+        }
+    }
+
+    fn words(&self, state: &SpaceState, step: SpaceStep, after: &SpaceState) -> String {
+        match step {
+            SpaceStep::Write(owner, key) => {
+                let Write { stamp, .. } = after.writes[usize::from(state.made)];
+                let what = ["writes a value", "opens the space anew"][key];
+                format!("{} {what}: write {}, with stamp {stamp}", name(owner), after.made)
+            }
+            SpaceStep::Log(owner) => format!("{} logs that it has {}", name(owner), held(after.owners[owner].log)),
+            SpaceStep::Arrive(owner, write) => {
+                let has = held(after.owners[owner].memory);
+                format!("write {write} reaches {}, which has {has} then", name(owner))
+            }
+            SpaceStep::Lose(owner, write) => format!("write {write} is lost on its way to {}", name(owner)),
+            SpaceStep::Beat(owner, other) => format!(
+                "{} and {} tell one another what they have, and each is sent what it lacks",
+                name(owner),
+                name(other)
+            ),
+            SpaceStep::Crash(owner) => format!("{} crashes, and goes on from its log", name(owner)),
+            SpaceStep::Redraw(owner) if after.owners[owner].has_area => format!("{} gets an area", name(owner)),
+            SpaceStep::Redraw(owner) => format!("{} has no area any more", name(owner)),
+            SpaceStep::Show => format!("the client sees {}", held(after.sees)),
+            SpaceStep::Move(owner) => format!("the client's entity goes to {}", name(owner)),
+        }
+    }
+
+    /// All owners of the space have logged the newest that is in any log, and the client sees it.
+    fn settled(&self, state: &SpaceState) -> bool {
+        let mut newest: Held = [0; 2];
+        for owner in &state.owners {
+            for key in [LIFE, VALUE] {
+                self.put(state, &mut newest, owner.log[key]);
+            }
+        }
+        let mut there = state.owners.iter().filter(|owner| owner.has_area);
+        there.all(|owner| owner.log == newest && owner.memory == newest) && state.sees == newest
+    }
+
+    fn is_fault(&self, step: SpaceStep) -> bool {
+        matches!(
+            step,
+            SpaceStep::Write(..)
+                | SpaceStep::Lose(..)
+                | SpaceStep::Crash(_)
+                | SpaceStep::Redraw(_)
+                | SpaceStep::Move(_)
+        )
+    }
+}
+
+impl SpaceModel {
+    fn happen(&self, state: &mut SpaceState, step: SpaceStep) {
+        match step {
+            SpaceStep::Write(owner, key) => self.write(state, owner, key),
+            SpaceStep::Log(owner) => self.log(state, owner),
+            SpaceStep::Arrive(owner, write) => {
+                state.messages[owner] &= !bit(write);
+                let mut memory = state.owners[owner].memory;
+                self.put(state, &mut memory, write);
+                state.has_aged |= state.is_older(memory, state.owners[owner].memory);
+                state.owners[owner].memory = memory;
+            }
+            SpaceStep::Lose(owner, write) => {
+                spend(&mut state.left.drops);
+                state.messages[owner] &= !bit(write);
+            }
+            SpaceStep::Beat(owner, other) => state.messages = self.exchanged(state, owner, other),
+            SpaceStep::Crash(owner) => {
+                spend(&mut state.left.crashes);
+                state.owners[owner].memory = state.owners[owner].log;
+            }
+            SpaceStep::Redraw(owner) => {
+                state.redrawn -= 1;
+                state.owners[owner].has_area = !state.owners[owner].has_area;
+            }
+            SpaceStep::Show => {
+                let shown = self.shown(state);
+                state.has_aged |= state.is_older(shown, state.sees);
+                (state.sees, state.believes) = (shown, shown);
+            }
+            SpaceStep::Move(owner) => {
+                state.moves -= 1;
+                state.holder = owner;
+                // S3: the client names what it has.
+                let names = self.rules.has(Rule::S3Names);
+                state.believes = if names { state.sees } else { [0; 2] };
+            }
+        }
+    }
+
+    fn write(&self, state: &mut SpaceState, owner: usize, key: usize) {
+        let memory = state.owners[owner].memory;
+        let highest = memory.iter().map(|write| state.version(*write).0).max().unwrap_or(0);
+        let now = state.made + 1;
+        let stamp = if self.rules.has(Rule::S1GameTime) {
+            now.max(highest + 1)
+        } else {
+            highest + 1
+        };
+        state.writes[usize::from(state.made)] = Write { key, stamp, by: owner };
+        state.made += 1;
+        state.openings -= u8::from(key == LIFE);
+        let mut memory = memory;
+        self.put(state, &mut memory, state.made);
+        state.owners[owner].memory = memory;
+    }
+
+    /// G1: only what is logged is told.
+    fn log(&self, state: &mut SpaceState, owner: usize) {
+        let Owner { memory, log, .. } = state.owners[owner];
+        state.owners[owner].log = memory;
+        for (write, before) in memory.into_iter().zip(log) {
+            let own = write > 0 && write != before && state.write(write).by == owner;
+            for other in (0..OWNERS).filter(|other| own && *other != owner) {
+                if state.owners[other].has_area {
+                    state.messages[other] |= bit(write);
+                }
+            }
+        }
+    }
+
+    /// Messages after two owners have told each other what is in their logs.
+    fn exchanged(&self, state: &SpaceState, one: usize, other: usize) -> [u8; OWNERS] {
+        let mut messages = state.messages;
+        for (from, to) in [(one, other), (other, one)] {
+            for write in state.owners[from].log.into_iter().filter(|write| *write > 0) {
+                let mut copy = state.owners[to].memory;
+                if self.is_news(state, copy, write) {
+                    self.put(state, &mut copy, write);
+                    messages[to] |= bit(write);
+                }
+            }
+        }
+        messages
+    }
+
+    /// What the client sees once it was told what its owner has logged, and it is not known to have.
+    fn shown(&self, state: &SpaceState) -> Held {
+        let mut shown = state.believes;
+        for key in [LIFE, VALUE] {
+            let write = state.owners[state.holder].log[key];
+            if write > 0 && self.is_news(state, state.believes, write) {
+                self.put(state, &mut shown, write);
+            }
+        }
+        shown
+    }
+
+    /// S1, S4: whether a write is above what is held of its key, and not void.
+    fn is_news(&self, state: &SpaceState, held: Held, write: u8) -> bool {
+        let key = state.write(write).key;
+        let is_void = key == VALUE && self.rules.has(Rule::S4Void) && state.version(write) < state.version(held[LIFE]);
+        !is_void && state.version(write) > state.version(held[key])
+    }
+
+    fn put(&self, state: &SpaceState, held: &mut Held, write: u8) {
+        if write == 0 {
+            return;
+        }
+        let key = state.write(write).key;
+        let is_void = key == VALUE && self.rules.has(Rule::S4Void) && state.version(write) < state.version(held[LIFE]);
+        if self.is_news(state, *held, write) || !self.rules.has(Rule::S1Higher) && !is_void {
+            held[key] = write;
+        }
+        if self.rules.has(Rule::S4Void) && state.version(held[VALUE]) < state.version(held[LIFE]) {
+            held[VALUE] = 0;
+        }
+    }
+}
+
+impl SpaceState {
+    fn write(&self, number: u8) -> Write {
+        self.writes[usize::from(number) - 1]
+    }
+
+    /// Of nothing it is below all.
+    fn version(&self, write: u8) -> (u8, usize) {
+        match write {
+            0 => (0, 0),
+            write => {
+                let Write { stamp, by, .. } = self.write(write);
+                (stamp, by + 1)
+            }
+        }
+    }
+
+    /// Whether somebody that had this has something older now. What became void is not older, it is none.
+    fn is_older(&self, now: Held, before: Held) -> bool {
+        let mut keys = now.into_iter().zip(before);
+        keys.any(|(now, before)| now > 0 && self.version(now) < self.version(before))
+    }
+}
+
+fn bit(write: u8) -> u8 {
+    1 << (write - 1)
+}
+
+fn name(owner: usize) -> &'static str {
+    ["X", "Y", "Z"][owner]
+}
+
+fn held(held: Held) -> String {
+    let of = |write: u8| format!("write {write}");
+    match held {
+        [0, 0] => "nothing".to_owned(),
+        [value, 0] => of(value),
+        [0, life] => format!("{} alone", of(life)),
+        [value, life] => format!("{} and {}", of(life), of(value)),
+    }
+}
