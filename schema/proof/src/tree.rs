@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::merkle::node_hash;
+use crate::tile::Tile;
 
 /// A subtree of which no leaf is missing: 2^`level` leaves, the first of them `index` · 2^`level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +36,14 @@ pub enum OutsideTree {
     Leaf {
         /// The leaf's index.
         leaf: u64,
+        /// Leaves of the tree.
+        size: u64,
+    },
+    /// There is no such tile, or not as much of it.
+    #[error("a tree of {size} leaves has no {tile}")]
+    Tile {
+        /// The tile.
+        tile: Tile,
         /// Leaves of the tree.
         size: u64,
     },

@@ -34,7 +34,7 @@ use attempt::Attempt;
 pub(crate) use attempt::find_cell;
 use log::Log;
 
-use crate::{retention::Retention, sealing::Sealer};
+use crate::{retention::Retention, sealing::Sealer, tiling::Tiler};
 
 /// How often a commit is tried that lost against another transaction, or whose store did not answer. With the pauses it is
 /// half a minute.
@@ -274,6 +274,12 @@ impl Folder {
     #[must_use]
     pub fn sealer(&self) -> Sealer {
         Sealer::new(self.store.clone(), self.shard, self.term)
+    }
+
+    /// Writes the tiles of what this one archives, for as long as nobody supersedes it.
+    #[must_use]
+    pub fn tiler(&self) -> Tiler {
+        Tiler::new(self.store.clone(), self.shard, self.term)
     }
 
     /// Lets go of what this one archives, for as long as nobody supersedes it.

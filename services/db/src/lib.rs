@@ -12,6 +12,7 @@ mod index;
 pub mod ledger;
 pub mod migrating;
 mod migrations;
+mod proving;
 mod query;
 mod recovery;
 mod restoring;
@@ -19,12 +20,14 @@ mod retention;
 mod returns;
 mod sealing;
 mod stored;
+mod tiling;
 
 pub use cut::Cuts;
 pub use fold::{Alarm, Archived, FoldError, Folded, Folder, Missing};
 pub use holes::{AcceptError, Accepted, accept_hole};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, taken_from};
 pub use migrations::{Migrations, read_records, read_schema};
+pub use proving::{ProveError, Prover};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, read_position, recover};
 pub use restoring::{ClaimedStore, Extent, RestoreError, Restoring, Row, check_horizon, horizon_of, read_unlogged};
@@ -34,3 +37,4 @@ pub use retention::{
 pub use returns::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 pub use sealing::{Sealer, leaf};
 pub use stored::{StoredEntity, Unfit, read as read_stored};
+pub use tiling::{Tiled, Tiler};

@@ -7,6 +7,7 @@ mod ledger;
 mod retaining;
 mod rounds;
 mod sealing;
+mod tiling;
 mod trimming;
 
 use std::collections::BTreeMap;
@@ -186,9 +187,10 @@ async fn fold_all(
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
     let (cursors, archived) = watch::channel(BTreeMap::new());
-    // Tasks of their own: folding waits neither for a stream that is slow to be trimmed nor for compression. They end with it.
+    // Tasks of their own: folding waits neither for a stream that is slow to be trimmed nor for compression and hashing. They end with it.
     tokio::spawn(trimming::trim_all(history.clone(), archived.clone()));
     tokio::spawn(sealing::seal_all(folder.sealer(), archived.clone()));
+    tokio::spawn(tiling::tile_all(folder.tiler(), archived.clone()));
     if let Age::AtLeast(age) = keep {
         tokio::spawn(retaining::let_all_go(folder.retention(), age, archived));
     }

@@ -292,6 +292,7 @@ fn step(realm: &mut Realm, play: &mut Play, keeps: bool) {
         14 => {
             let most = 1 + realm.roll(9);
             realm.seal(most);
+            realm.tile();
         }
         15 if !keeps => {
             // One that is not done begins anew with the next: as after a crash.

@@ -23,6 +23,7 @@ mod retention_killed;
 mod scribe;
 mod sealing;
 mod snapshots;
+mod tiling;
 
 use std::sync::LazyLock;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::{
-    StoredEntity, find_stored, read_archived, read_cursor, read_floor, read_horizon, read_stored, recover,
+    Prover, StoredEntity, find_stored, read_archived, read_cursor, read_floor, read_horizon, read_stored, recover,
 };
 use annals_def::Value;
 use annals_event::{Batch, Body, Image, OwnerState, Subject, Thinned};
@@ -138,6 +138,16 @@ impl Realm {
         assert_eq!(tree.size, leaves.len() as u64, "seed {}", self.seed);
         let frontier = Frontier::resume(tree.size, tree.peaks).expect("as many peaks as it takes");
         assert_eq!(frontier.root(), root(&leaves), "seed {}: the tree's root", self.seed);
+        let mut prover = wait(Prover::begin(self.store.clone(), SHARD)).expect("the store answers");
+        for size in [leaves.len() / 2, leaves.len()] {
+            let found = wait(prover.root(size as u64)).expect("a root");
+            assert_eq!(
+                found,
+                root(&leaves[..size]),
+                "seed {}: the root of {size} leaves",
+                self.seed
+            );
+        }
     }
 
     /// Holds the database against what the archive, in its order, asks for.

@@ -353,6 +353,19 @@ impl Realm {
         panic!("seed {}: db never has sealed everything", self.seed);
     }
 
+    /// db writes tiles, as far as the store lets it.
+    pub(crate) fn tile(&mut self) {
+        let mut tiler = self.db.tiler();
+        for _ in 0..10_000 {
+            match wait(tiler.tile_next()) {
+                Ok(Some(_)) => {}
+                Ok(None) | Err(FoldError::Store(_)) => return,
+                Err(error) => panic!("seed {}: {error}", self.seed),
+            }
+        }
+        panic!("seed {}: db never has tiled everything", self.seed);
+    }
+
     /// db lets go of what is sealed and was closed before a moment, for so many turns, as far as the store lets it. Whether
     /// there is nothing left to do.
     pub(crate) fn let_go(&mut self, retention: &mut Retention, older_than: WallTime, turns: usize) -> bool {

@@ -48,7 +48,7 @@ fn laden() -> Realm {
 }
 
 /// Another store with the same rows.
-fn copy(store: &Store) -> Store {
+pub(crate) fn copy(store: &Store) -> Store {
     let copy = MemoryStore::new().store();
     let mut rows = everything(store).into_iter().peekable();
     while rows.peek().is_some() {
@@ -65,13 +65,13 @@ fn copy(store: &Store) -> Store {
 
 /// What becomes of the commit in which somebody dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
+pub(crate) enum Last {
     Lost,
     Applied,
 }
 
 /// A store whose user dies in the commit after so many.
-fn dying(store: &Store, left: Arc<AtomicU64>, last: Last) -> Store {
+pub(crate) fn dying(store: &Store, left: Arc<AtomicU64>, last: Last) -> Store {
     let mut is_dead = false;
     FaultyStore::wrap(store, move |call| {
         if is_dead {

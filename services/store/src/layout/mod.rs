@@ -50,6 +50,7 @@
 //! | `2a` | shard:u16, area:u8, owner:u32, 1, entity:u64, chunk:u16 | an entity's image there | db |
 //! | `2b` | shard:u16, database id:u64, leaf:u64, chunk:u16 | [`retention::CellPart`] | db |
 //! | `2c` | – | the name of the backup that is [being restored](lineage::unfinished_key); not there in a realm | whoever restores a realm |
+//! | `2d` | shard:u16, level:u8, index:u64 | [a tile](tiles) of the shard's Merkle tree: hashes | db |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 
@@ -66,6 +67,7 @@ pub mod owners;
 pub mod retention;
 pub mod segments;
 pub mod snapshots;
+pub mod tiles;
 
 pub(crate) use fields::Fields;
 pub use fields::{chunks, join, read_chunks};
