@@ -49,9 +49,11 @@ pub struct Ghost {
     whereabouts: Whereabouts,
     /// Of its newest movement.
     sequence: u64,
-    /// Since when its holder has spoken of it, and when it named it last.
+    /// Since when its holder has spoken of it, or could have, and when it named it last.
     held: Mono,
     named: Mono,
+    /// Whether its holder has not yet spoken of it since it left for there.
+    is_unheard_of: bool,
 }
 
 /// When something was heard.
@@ -129,7 +131,12 @@ impl Ghost {
 
     /// Whether its holder has not yet spoken of it since it left for there.
     pub(crate) fn is_unheard_of(&self) -> bool {
-        self.named == self.held
+        self.is_unheard_of
+    }
+
+    /// Its holder speaks of it.
+    fn hear(&mut self, now: Mono) {
+        (self.named, self.is_unheard_of) = (now, false);
     }
 
     /// What happened after `known`, `None` for an event of which there is no copy here. Nothing if `known` is more than is
@@ -241,14 +248,15 @@ impl Ghosts {
             sequence: 0,
             held: at.now,
             named: at.now,
+            is_unheard_of: true,
         };
         self.ghosts.insert(entity, ghost);
         self.trail.note(entity);
     }
 
-    /// What left has arrived at its holder: only from now on can that one speak of it.
-    pub(crate) fn arrive(&mut self, now: Mono, entity: EntityId) {
-        if let Some(ghost) = self.ghosts.get_mut(&entity).filter(|ghost| ghost.is_unheard_of()) {
+    /// What left for `holder` has arrived there: what that said of its ghosts until now may come later, and be older.
+    pub(crate) fn arrive(&mut self, now: Mono, entity: EntityId, holder: OwnerId) {
+        if let Some(ghost) = self.ghosts.get_mut(&entity).filter(|ghost| ghost.holder == holder) {
             (ghost.held, ghost.named) = (now, now);
         }
     }
@@ -304,7 +312,7 @@ impl Ghosts {
         let upto = HistoryNumber(after.0.saturating_add(events.len() as u64));
         if upto <= ghost.history {
             if upto == ghost.history && ghost.holder == from {
-                ghost.named = at.now;
+                ghost.hear(at.now);
             }
             return None;
         }
@@ -326,7 +334,7 @@ impl Ghosts {
         if ghost.holder != from {
             (ghost.holder, ghost.sequence, ghost.held) = (from, 0, at.now);
         }
-        ghost.named = at.now;
+        ghost.hear(at.now);
         None
     }
 
@@ -366,7 +374,7 @@ impl Ghosts {
                 }
                 Some(ghost) => {
                     if ghost.holder == from {
-                        ghost.named = at.now;
+                        ghost.hear(at.now);
                     }
                     if newest > ghost.history {
                         lacks.push((entity, Some(ghost.history)));
@@ -410,6 +418,7 @@ fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Gh
         sequence: 0,
         held: at.now,
         named: at.now,
+        is_unheard_of: false,
     };
     let Some(old) = old else { return ghost };
     if old.history == ghost.history {

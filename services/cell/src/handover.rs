@@ -207,7 +207,7 @@ impl CellRole {
     pub(crate) fn arrived(&mut self, desk: &mut Desk, caller: &Caller, of: CallNumber) {
         if let Some((entity, to)) = departing(desk, caller, of) {
             self.haunts.linger(desk, entity);
-            self.ghosts.arrive(desk.now().mono, entity);
+            self.ghosts.arrive(desk.now().mono, entity, to);
             desk.record_for(entity, false, Body::Departed { to, number: of });
         }
     }

@@ -228,8 +228,9 @@ fn say(world: &mut World, from: OwnerId, to: OwnerId, message: Message) -> Vec<O
     cell.handle(now, Input::Bus(envelope), 1_000)
 }
 
-#[test]
-fn what_the_next_holder_said_before_it_had_the_entity_takes_no_ghost_away() {
+/// What the next holder says that takes over in the middle of a hand-over, as the walker's old owner hears it: whatever is in
+/// `early` while the entity is under way, and afterwards that it has no ghosts there, which it had said before all of that.
+fn hear_next_holder(early: impl Fn(EntityId, HistoryNumber) -> Option<GhostMessage>) {
     let mut world = World::new(29);
     let walker = world.spawn(AVATAR, -3.0, Some(1));
     world.run(1_500);
@@ -248,6 +249,10 @@ fn what_the_next_holder_said_before_it_had_the_entity_takes_no_ghost_away() {
         if !is_under_way(&world) {
             break;
         }
+        let ghost = world.role(WEST).ghosts().get(walker).expect("it has just left");
+        if let Some(word) = early(walker, ghost.history()) {
+            say(&mut world, MIDDLE, WEST, Message::Ghost(word));
+        }
         world.run(1);
     }
     assert_eq!(world.holders(walker), [MIDDLE]);
@@ -256,6 +261,20 @@ fn what_the_next_holder_said_before_it_had_the_entity_takes_no_ghost_away() {
     assert!(has_ghost(&world, WEST, walker), "it was said too early");
     world.run(3_000);
     check_ghosts(&world);
+}
+
+#[test]
+fn what_the_next_holder_said_before_it_had_the_entity_takes_no_ghost_away() {
+    hear_next_holder(|_, _| None);
+}
+
+#[test]
+fn nor_does_it_where_that_was_overtaken_by_its_first_word_of_the_entity() {
+    hear_next_holder(|entity, after| {
+        let events = Vec::new();
+        Some(GhostMessage::Events { entity, after, events })
+    });
+    hear_next_holder(|entity, newest| Some(GhostMessage::Heads(vec![(entity, newest)])));
 }
 
 #[test]
