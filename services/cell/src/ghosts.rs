@@ -27,7 +27,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 
 /// How long a ghost is kept while its holder says nothing at all: longer than a take-over takes, so that clients do not see
 /// everything across the boundary go and come back.
-const UNHEARD: Duration = Duration::from_secs(30);
+pub(crate) const UNHEARD: Duration = Duration::from_secs(30);
 
 /// Most ghosts of one owner. At a kilobyte each they take 50 MB.
 const LIMIT: usize = 50_000;
@@ -80,6 +80,8 @@ pub(crate) type Lack = (EntityId, Option<HistoryNumber>);
 pub struct Ghosts {
     ghosts: BTreeMap<EntityId, Ghost>,
     trail: Trail,
+    /// Since when each owner has been heard to say what it haunts here.
+    heard: BTreeMap<OwnerId, Mono>,
 }
 
 impl Ghost {
@@ -261,6 +263,12 @@ impl Ghosts {
         }
     }
 
+    /// Since when all of these owners have been heard; `None` as long as one of them has said nothing.
+    pub(crate) fn all_heard(&self, owners: &BTreeSet<OwnerId>) -> Option<Mono> {
+        let mut heard = owners.iter().map(|owner| self.heard.get(owner).copied());
+        heard.try_fold(Mono(0), |all, heard| Some(all.max(heard?)))
+    }
+
     /// Takes an image, unless more is known already. Returns whether `from` holds the entity, as far as is known now.
     pub(crate) fn take_image(
         &mut self,
@@ -361,6 +369,7 @@ impl Ghosts {
         heads: &[(EntityId, HistoryNumber)],
         own: impl Fn(EntityId) -> bool,
     ) -> Vec<Lack> {
+        self.heard.entry(from).or_insert(at.now);
         let mut lacks = Vec::new();
         let mut room = LIMIT.saturating_sub(self.ghosts.len());
         let mut named = BTreeSet::new();

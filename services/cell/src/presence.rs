@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use annals_def::{EntityType, Value};
 use annals_event::{Audience, Body, Cause, Event, Image};
 use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
-use annals_node::Desk;
+use annals_node::{Desk, time::Mono};
 use annals_wire::bus::Shown;
 
 use crate::{
@@ -24,6 +24,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) news: &'a News,
     pub(crate) sampling: &'a Sampling,
     pub(crate) stamps: &'a Stamps,
+    /// Since when all neighbours have been heard, if they have.
+    pub(crate) all_heard: Option<Mono>,
     pub(crate) spaces: &'a Spaces,
 }
 

@@ -10,13 +10,14 @@ use annals_wire::client::{Known, MAX_KEPT, Movements, Stamp, ViewItem, volatile:
 
 use crate::{
     budget::Budget,
+    ghosts::UNHEARD,
     glimpse::{self, Glimpse, Had, Own, Sights, distance},
     presence::{Actor, Cast, Scene},
     telling::{Sighting, Telling},
 };
 
-/// How long entities that a client knows, and this owner does not yet, stay in a view that has just begun: after a
-/// take-over it takes a second or two until the neighbours have been heard.
+/// How long entities that a client knows, and this owner does not yet, stay in a view that has just begun, once all
+/// neighbours have been heard: what these name has to be asked for.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// A client with nothing to be shown gets an empty frame this long after its last one. It tells it that the last one was
@@ -113,9 +114,12 @@ impl View {
         self.frames.view()
     }
 
-    /// Whether it has begun so lately that this owner may not know yet all that the client knows.
-    pub(crate) fn is_settling(&self, now: Mono) -> bool {
-        now.since(self.begun) <= SETTLING
+    /// Whether it has begun so lately that this owner may not know yet all that the client knows. A neighbour that nobody
+    /// holds at the moment is waited for as long as ghosts of a silent holder are kept.
+    pub(crate) fn is_settling(&self, scene: &Scene<'_>) -> bool {
+        let now = scene.desk.now().mono;
+        let heard = |all_heard: Mono| now.since(all_heard.max(self.begun)) > SETTLING;
+        now.since(self.begun) <= UNHEARD && !scene.all_heard.is_some_and(heard)
     }
 
     /// The entities around its own that the client has.
@@ -207,7 +211,7 @@ impl View {
 
     /// Takes in who is around, and tells who has left.
     fn meet(&mut self, scene: &Scene<'_>, around: &[EntityId], sights: &mut Sights) {
-        let settling = self.is_settling(scene.desk.now().mono);
+        let settling = self.is_settling(scene);
         let is_same = self
             .glimpses
             .iter()

@@ -136,7 +136,7 @@ impl Witness {
         let Some(view) = &mut self.view else {
             return self.ask(now);
         };
-        if view.is_settling(now) {
+        if view.is_settling(scene) {
             // What the client saw before stays in view as long as the hysteresis holds it.
             view.known().for_each(|known| {
                 interest.keep(entity, known);
@@ -373,6 +373,7 @@ impl CellRole {
             sampling: &self.sampling,
             stamps: &self.stamps,
             spaces: &self.spaces,
+            all_heard: self.ghosts.all_heard(self.territory.neighbours()),
         };
         let mut letters = Vec::new();
         if !self.witnesses.is_empty() {
@@ -395,6 +396,7 @@ impl CellRole {
             sampling: &self.sampling,
             stamps: &self.stamps,
             spaces: &self.spaces,
+            all_heard: self.ghosts.all_heard(self.territory.neighbours()),
         };
         let witness = self.witnesses.get_mut(&entity);
         if let Some(letters) = witness.and_then(|witness| witness.show_own(&scene, entity)) {

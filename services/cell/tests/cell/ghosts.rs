@@ -278,6 +278,35 @@ fn nor_does_it_where_that_was_overtaken_by_its_first_word_of_the_entity() {
 }
 
 #[test]
+fn nobody_leaves_a_view_while_the_neighbour_that_holds_them_is_taken_over() {
+    let mut world = World::new(30);
+    let (watcher, walker) = (world.spawn(AVATAR, -3.0, Some(1)), world.spawn(AVATAR, 3.0, Some(2)));
+    world.run(1_500);
+    assert_eq!(
+        (world.holders(watcher), world.holders(walker)),
+        (vec![WEST], vec![MIDDLE])
+    );
+    assert!(world.client(1).known.contains_key(&walker));
+    world.crash(WEST);
+    world.crash(MIDDLE);
+    world.run(1_000);
+    world.start(WEST);
+    for step in 0..60 {
+        if step == 40 {
+            world.start(MIDDLE);
+        }
+        world.run(200);
+        let known = &world.client(1).known;
+        assert!(known.contains_key(&walker), "after {step} fifths of a second");
+    }
+    check_ghosts(&world);
+    // What is gone for good leaves, once its holder has been heard.
+    world.call(walker, DIE, Vec::new());
+    world.run(1_500);
+    assert!(!world.client(1).known.contains_key(&walker));
+}
+
+#[test]
 fn what_is_older_than_what_is_known_changes_nothing() {
     let mut world = World::new(28);
     let entity = world.spawn(AVATAR, 30.0, None);
