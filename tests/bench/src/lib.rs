@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
+pub mod audit;
 pub mod backup;
 pub mod balance;
 pub mod definitions;
@@ -111,6 +112,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("store", store::run),
     ("trade", trade::run),
     ("backup", backup::run),
+    ("audit", audit::run),
     ("interest", interest::run),
     ("balance", balance::run),
     ("volatile", volatile::run),
