@@ -8,13 +8,15 @@ mod words;
 
 use std::{io, path::PathBuf, process::ExitCode, str::FromStr};
 
-use annals_audit::{AuditError, Index, IndexError, Item, Span, Trade, Until};
+use annals_audit::{AuditError, Index, IndexError, Item, Owned, Span, Trade, Until};
+use annals_db::accounts;
 use annals_host::{
     config::Realm,
     process::{SHARD, Settings},
     telemetry::Chain,
 };
-use annals_ids::{EntityId, LogPosition, Serial, TradeId, TransferId, TransferNumber, WallTime};
+use annals_ids::{DatabaseId, EntityId, LogPosition, Serial, TradeId, TransferId, TransferNumber, WallTime};
+use annals_store::StoreError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use thiserror::Error;
 
@@ -63,11 +65,35 @@ enum Question {
         #[arg(value_parser = |text: &str| text.parse().map(Serial))]
         serial: Serial,
     },
+    /// What somebody has had, what they did with it, and what others did
+    Account {
+        /// The name with which the account logs in, or stored:NUMBER for any stored entity
+        who: Who,
+    },
     /// What was done in a trade, step by step, and what both parties had before and after each
     Trade {
         /// Its number, ENTITY/NUMBER: the entity that proposed it, and which of its orders that was
         id: TradeNumber,
     },
+}
+
+/// Whose account, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Who {
+    Named(String),
+    Stored(DatabaseId),
+}
+
+impl FromStr for Who {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("stored:").map(str::parse) {
+            None => Ok(Self::Named(text.to_owned())),
+            Some(Ok(number)) => Ok(Self::Stored(DatabaseId(number))),
+            Some(Err(_)) => Err("write stored: and the number of a stored entity, such as stored:17".to_owned()),
+        }
+    }
 }
 
 /// A trade as it is written.
@@ -110,6 +136,10 @@ enum NoAnswer {
     Source(#[from] SourceError),
     #[error("there is no index to ask by; with --index it lies in another folder")]
     Index(#[from] IndexError),
+    #[error("no account of this realm logs in as {0:?}")]
+    NoAccount(String),
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
     #[error("what the answer rests on is not as it was")]
     Found(#[source] AuditError),
     #[error("there is no answer")]
@@ -156,6 +186,10 @@ impl Audit {
         let span = self.span(&source, &index).await?;
         let report = match self.question {
             Question::Item { serial } => Report::of_item(&Item::find(&index, &source.store, serial).await?, &span),
+            Question::Account { who } => {
+                let holder = holder(&source, who).await?;
+                Report::of_owned(&Owned::find(&index, &source.store, holder).await?, &span)
+            }
             Question::Trade { id } => Report::of_trade(&Trade::find(&index, &source.store, id.0).await?, &span),
         };
         report.print(self.format, &extent)?;
@@ -171,6 +205,17 @@ impl Audit {
         };
         let since = self.since.map(|since| since.wall(began));
         Ok(Span { since, until })
+    }
+}
+
+/// The stored entity that is meant.
+async fn holder(source: &Source, who: Who) -> Result<DatabaseId, NoAnswer> {
+    match who {
+        Who::Stored(holder) => Ok(holder),
+        Who::Named(name) => match accounts::named(&source.store, &name).await? {
+            Some(account) => Ok(account.database),
+            None => Err(NoAnswer::NoAccount(name)),
+        },
     }
 }
 
@@ -208,6 +253,9 @@ mod tests {
             number: TransferNumber(3),
         });
         assert_eq!(id.to_string().parse(), Ok(TradeNumber(id)));
+        assert_eq!("stored:17".parse(), Ok(Who::Stored(DatabaseId(17))));
+        assert_eq!("merlin".parse(), Ok(Who::Named("merlin".to_owned())));
+        assert!("stored:merlin".parse::<Who>().is_err());
         for wrong in ["", "3", "/3", "3/", "x/1", "1/2/3"] {
             assert!(wrong.parse::<TradeNumber>().is_err(), "{wrong:?}");
         }

@@ -127,6 +127,9 @@ pub enum AuditError {
     /// There is no such batch.
     #[error("the archive has no batch {0}")]
     NoBatch(LogPosition),
+    /// Nobody of that number has had anything, or asked for anything.
+    #[error("no entry in the archive is about stored entity {0}")]
+    NoHolder(DatabaseId),
     /// There is no such item.
     #[error("there is no item {0} in the archive")]
     NoItem(Serial),
@@ -143,7 +146,12 @@ impl AuditError {
     pub fn is_finding(&self) -> bool {
         !matches!(
             self,
-            Self::Archive(_) | Self::Index(_) | Self::NoBatch(_) | Self::NoItem(_) | Self::NoTrade(_)
+            Self::Archive(_)
+                | Self::Index(_)
+                | Self::NoBatch(_)
+                | Self::NoHolder(_)
+                | Self::NoItem(_)
+                | Self::NoTrade(_)
         )
     }
 }

@@ -8,7 +8,7 @@
 //! Responsible for: the index, what the answers are, and what they rest on. Not responsible for: where an archive is found
 //! and how answers are printed, which is the business of the command line and of the console.
 //!
-//! Reading order: [`Index`], then [`Item`] and [`Trade`], which are made of [`Cited`] entries.
+//! Reading order: [`Index`], then [`Item`], [`Trade`] and [`Owned`], which are made of [`Cited`] entries.
 
 mod answer;
 mod cited;
@@ -16,13 +16,16 @@ mod holdings;
 mod index;
 mod intake;
 mod item;
+mod owned;
 mod rows;
 mod span;
 mod trade;
 
 pub use answer::AuditError;
 pub use cited::{Asked, Cited};
+pub use holdings::Inventory;
 pub use index::{Extent, Index, IndexError, Progress};
 pub use item::{Item, ItemStep};
+pub use owned::{Owned, OwnedStep};
 pub use span::{Span, Until};
-pub use trade::{Inventory, Trade, TradeSide, TradeStep};
+pub use trade::{Trade, TradeSide, TradeStep};

@@ -1,12 +1,17 @@
 //! What happened in a trade, step by step, with what both parties had before and after each.
 
-use std::collections::BTreeMap;
-
 use annals_event::ledger::{Entry, Holder, Order, Outcome, Side, Slots, Stage};
 use annals_ids::{DatabaseId, EntryNumber, OfferVersion, TradeId};
 use annals_store::Store;
 
-use crate::{answer::AuditError, cited::Cited, holdings::apply, index::Index, rows::About, span::Span};
+use crate::{
+    answer::AuditError,
+    cited::Cited,
+    holdings::{Inventory, apply, inventories},
+    index::Index,
+    rows::About,
+    span::Span,
+};
 
 /// A trade from its proposal on.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,15 +50,6 @@ pub struct TradeSide {
     pub accepted: bool,
     /// What the party held.
     pub held: Inventory,
-}
-
-/// What somebody held before and after a step, by slot. What is on the table is in neither.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inventory {
-    /// Before.
-    pub before: Slots,
-    /// After.
-    pub after: Slots,
 }
 
 /// A trade as it stands between two steps.
@@ -175,39 +171,4 @@ impl Standing {
         let is_open = self.stage == Stage::Open;
         (is_open || self.tables.iter().all(Slots::is_empty)).then_some(())
     }
-}
-
-/// What an entity of the database held before and after each of these entries, by adding up all that concerned it.
-async fn inventories(
-    index: &Index,
-    archive: &Store,
-    holder: DatabaseId,
-    wanted: &[EntryNumber],
-) -> Result<BTreeMap<EntryNumber, Inventory>, AuditError> {
-    let mut slots = Slots::new();
-    let mut found = BTreeMap::new();
-    let mut own = index.entries(About::Holder(holder)).await?.into_iter().peekable();
-    for &number in wanted {
-        while let Some(earlier) = own.next_if(|own| *own < number) {
-            add(index, archive, holder, &mut slots, earlier).await?;
-        }
-        let before = slots.clone();
-        if own.next_if_eq(&number).is_some() {
-            add(index, archive, holder, &mut slots, number).await?;
-        }
-        let after = slots.clone();
-        found.insert(number, Inventory { before, after });
-    }
-    Ok(found)
-}
-
-async fn add(
-    index: &Index,
-    archive: &Store,
-    holder: DatabaseId,
-    slots: &mut Slots,
-    number: EntryNumber,
-) -> Result<(), AuditError> {
-    let (entry, ..) = index.entry(archive, number).await?;
-    apply(slots, Holder::Stored(holder), &entry).ok_or(AuditError::Overdrawn { holder, entry: number })
 }

@@ -57,6 +57,22 @@ pub async fn find(store: &Store, hashed_name: &[u8]) -> Result<Option<Account>, 
         .await
 }
 
+/// The account that logs in by this name, if there is one.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn named(store: &Store, name: &str) -> Result<Option<Account>, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let value = transaction.get(&database::name_key_key()).await?;
+        value.map(|value| database::decode_name_key(&value)).transpose()
+    };
+    let name_key: Option<[u8; 32]> = store.read::<_, StoreError, _, _>(read).await?;
+    match name_key {
+        Some(name_key) => find(store, &database::hashed_name(&name_key, name)).await,
+        None => Ok(None),
+    }
+}
+
 /// Makes an account whose entity begins as `entity`; if somebody made one of this name first, that one is returned.
 ///
 /// # Errors

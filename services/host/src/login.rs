@@ -12,7 +12,7 @@ use annals_def::Schema;
 use annals_director::{Progress, Stage};
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_login::{Checkout, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
-use annals_store::StoreError;
+use annals_store::{StoreError, layout::database};
 use annals_wire::{
     client::{CloseReason, Located, Password, Secret},
     control::{
@@ -21,7 +21,6 @@ use annals_wire::{
     },
 };
 use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier, password_hash::SaltString};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
@@ -258,7 +257,7 @@ impl Asker {
 
     /// Whose account it is. A name that has none gets one with this password: an account is made by its first log-in.
     async fn verify(&self, name: &str, password: Password) -> Result<Verdict, Unavailable> {
-        let key = self.key_of(name);
+        let key = database::hashed_name(&self.name_key, name);
         let found = self
             .account(DbAsk::FindAccount(FindAccount { name: key.clone() }))
             .await?;
@@ -270,14 +269,6 @@ impl Asker {
         let database = DatabaseId(account.database);
         let fits = self.compare(password, account.password).await?;
         Ok(if fits { Verdict::Good(database) } else { Verdict::Wrong })
-    }
-
-    fn key_of(&self, name: &str) -> Vec<u8> {
-        Sha256::new()
-            .chain_update(self.name_key)
-            .chain_update(name.as_bytes())
-            .finalize()
-            .to_vec()
     }
 
     async fn create(&self, name: &str, key: Vec<u8>, password: &Password) -> Result<AccountFound, Unavailable> {

@@ -133,6 +133,11 @@ fn the_sample_world_survives_a_killed_cell_and_a_killed_base() {
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("offered in trade"), "{said}");
     }
+    let (code, said) = played.ask(&["account", "bot0", "--format", "csv"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("made: "), "{said}");
+    let (code, said) = played.ask(&["account", "nobody"]);
+    assert_eq!(code, Some(2), "{said}");
     let (code, said) = played.ask(&["item", "1000000"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("there is no item 1000000"), "{said}");

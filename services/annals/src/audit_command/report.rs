@@ -2,7 +2,7 @@
 
 use std::io::{self, Write, stdout};
 
-use annals_audit::{Cited, Extent, Item, Span, Trade, TradeSide};
+use annals_audit::{Cited, Extent, Item, Owned, Span, Trade, TradeSide};
 use annals_event::ledger::{Slots, Stage};
 use serde_json::{Value, json};
 
@@ -53,6 +53,33 @@ impl Report {
                 "item": serial.0,
                 "kind": kind.0,
                 "place": place,
+                "steps": objects.collect::<Vec<_>>(),
+            }),
+        }
+    }
+
+    /// What somebody has had.
+    pub(super) fn of_owned(owned: &Owned, span: &Span) -> Self {
+        let steps = owned.steps.iter().filter(|step| span.holds(&step.cited));
+        let rows = steps.clone().map(|step| {
+            let mut row = cited(&step.cited);
+            row.extend([words::slots(&step.held.before), words::slots(&step.held.after)]);
+            row
+        });
+        let objects = steps.clone().map(|step| {
+            let (before, after) = (held(&step.held.before), held(&step.held.after));
+            with(object(&step.cited), [("before", before), ("after", after)])
+        });
+        let holder = owned.holder;
+        let has = owned.within(span).map(|step| &step.held.after);
+        let said = has.map_or_else(|| "nothing yet".to_owned(), words::slots);
+        Self {
+            said: vec![format!("stored entity {holder} has {said}")],
+            columns: &["entry", "when", "what", "outcome", "asked by", "before", "after"],
+            rows: rows.collect(),
+            object: json!({
+                "stored": holder.0,
+                "has": has.map(held),
                 "steps": objects.collect::<Vec<_>>(),
             }),
         }

@@ -8,6 +8,7 @@
 //! length, and keeps them out of records, requests and logs; it hides them from nobody who can read the whole store.
 
 use annals_ids::{DatabaseId, OwnerId};
+use sha2::{Digest, Sha256};
 
 use super::fields::{Fields, key, number};
 use crate::{KeyRange, StoreError, tuple::Packer};
@@ -157,6 +158,13 @@ pub fn decode_name_key(value: &[u8]) -> Result<[u8; 32], StoreError> {
     let name_key = fields.take()?;
     fields.finish()?;
     Ok(name_key)
+}
+
+/// Under what an account's name is looked up: nobody who has not the realm's key can try names.
+#[must_use]
+pub fn hashed_name(name_key: &[u8; 32], name: &str) -> Vec<u8> {
+    let hash = Sha256::new().chain_update(name_key).chain_update(name.as_bytes());
+    hash.finalize().to_vec()
 }
 
 /// The stored form of a database id.
