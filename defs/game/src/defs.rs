@@ -975,6 +975,10 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         self.tell(context, occasion);
     }
 
+    fn space_gone(&self, context: &mut Context<'_>) {
+        self.tell(context, Occasion::SpaceGone);
+    }
+
     fn client_attached(&self, context: &mut Context<'_>) {
         self.tell(context, Occasion::ClientAttached);
     }
@@ -1274,7 +1278,8 @@ pub mod account {
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
             Occasion::Controller { .. }
             | Occasion::Teleported { .. }
-            | Occasion::TeleportFailed { .. } => Ok(()),
+            | Occasion::TeleportFailed { .. }
+            | Occasion::SpaceGone => Ok(()),
         }
     }
 
@@ -1862,7 +1867,8 @@ pub mod avatar {
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
             Occasion::Controller { .. }
             | Occasion::Teleported { .. }
-            | Occasion::TeleportFailed { .. } => Ok(()),
+            | Occasion::TeleportFailed { .. }
+            | Occasion::SpaceGone => Ok(()),
         }
     }
 
@@ -2544,6 +2550,11 @@ pub mod avatar {
             Ok(())
         }
 
+        /// Its space was destroyed, and it ceases unless it asks to be put elsewhere.
+        fn space_gone(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `takeDamage`: cell method 0.
         fn take_damage(
             &self,
@@ -2698,6 +2709,7 @@ pub mod avatar {
             } => game.controller(own, controller, tag, news),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
+            Occasion::SpaceGone => game.space_gone(own),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -3262,7 +3274,8 @@ pub mod monster {
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
             Occasion::Controller { .. }
             | Occasion::Teleported { .. }
-            | Occasion::TeleportFailed { .. } => Ok(()),
+            | Occasion::TeleportFailed { .. }
+            | Occasion::SpaceGone => Ok(()),
         }
     }
 
@@ -3577,6 +3590,11 @@ pub mod monster {
             Ok(())
         }
 
+        /// Its space was destroyed, and it ceases unless it asks to be put elsewhere.
+        fn space_gone(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `takeDamage`: cell method 0.
         fn take_damage(
             &self,
@@ -3669,6 +3687,7 @@ pub mod monster {
             } => game.controller(own, controller, tag, news),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
+            Occasion::SpaceGone => game.space_gone(own),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -4061,7 +4080,8 @@ pub mod chest {
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
             Occasion::Controller { .. }
             | Occasion::Teleported { .. }
-            | Occasion::TeleportFailed { .. } => Ok(()),
+            | Occasion::TeleportFailed { .. }
+            | Occasion::SpaceGone => Ok(()),
         }
     }
 
@@ -4230,6 +4250,11 @@ pub mod chest {
             Ok(())
         }
 
+        /// Its space was destroyed, and it ceases unless it asks to be put elsewhere.
+        fn space_gone(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `turnKey`: cell method 0, client number 0; clients may call it.
         fn turn_key(
             &self,
@@ -4269,6 +4294,7 @@ pub mod chest {
             } => game.controller(own, controller, tag, news),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
+            Occasion::SpaceGone => game.space_gone(own),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -4543,7 +4569,8 @@ pub mod space {
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
             Occasion::Controller { .. }
             | Occasion::Teleported { .. }
-            | Occasion::TeleportFailed { .. } => Ok(()),
+            | Occasion::TeleportFailed { .. }
+            | Occasion::SpaceGone => Ok(()),
         }
     }
 
@@ -4731,6 +4758,11 @@ pub mod space {
             Ok(())
         }
 
+        /// Its space was destroyed, and it ceases unless it asks to be put elsewhere.
+        fn space_gone(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `setWeather`: cell method 0.
         fn set_weather(
             &self,
@@ -4770,6 +4802,7 @@ pub mod space {
             } => game.controller(own, controller, tag, news),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
+            Occasion::SpaceGone => game.space_gone(own),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost
@@ -5022,7 +5055,8 @@ pub mod spawn_point {
             Occasion::Booked { booking, order } => game.booked(own, booking, order),
             Occasion::Controller { .. }
             | Occasion::Teleported { .. }
-            | Occasion::TeleportFailed { .. } => Ok(()),
+            | Occasion::TeleportFailed { .. }
+            | Occasion::SpaceGone => Ok(()),
         }
     }
 
@@ -5187,6 +5221,11 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// Its space was destroyed, and it ceases unless it asks to be put elsewhere.
+        fn space_gone(&self, _own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// `onMonsterGone`: cell method 0.
         fn on_monster_gone(
             &self,
@@ -5223,6 +5262,7 @@ pub mod spawn_point {
             } => game.controller(own, controller, tag, news),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
+            Occasion::SpaceGone => game.space_gone(own),
             Occasion::Learned { .. }
             | Occasion::ClientAttached
             | Occasion::ClientLost

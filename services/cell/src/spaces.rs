@@ -27,7 +27,8 @@ const GONE_AT_ONCE: usize = 100;
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Spaces {
-    /// Spaces of which another owner has all that is held here. Where this owner has no area any more, nothing is left to do.
+    /// Spaces of which another one of their owners has all that is held here. Where this owner has no area any more, nothing is
+    /// left to do.
     settled: BTreeSet<SpaceId>,
     /// How often something was written here into a space's data since the take-over.
     revisions: BTreeMap<SpaceId, u64>,
@@ -51,8 +52,8 @@ impl CellRole {
                 continue;
             };
             *self.spaces.revisions.entry(*space).or_default() += 1;
+            self.spaces.settled.remove(space);
             if entry.version.by == desk.owner() {
-                self.spaces.settled.remove(space);
                 written.entry(*space).or_default().push(entry.clone());
             }
         }
@@ -85,21 +86,26 @@ impl CellRole {
                 let is_news = |(key, version)| data.is_none_or(|data| data.is_news(key, version));
                 let lacks = have.iter().any(is_news);
                 let newer = data.map(|data| data.newer_than(&have)).unwrap_or_default();
-                if newer.is_empty() {
+                let has_area = self.territory.owners(space).contains(&from);
+                if newer.is_empty() && has_area {
                     self.spaces.settled.insert(space);
                 }
                 tell(desk, from, space, &newer);
                 // Whoever has no area there wants to know whether it is done with the space.
-                if !is_answer && (lacks || !self.territory.owners(space).contains(&from)) {
+                if !is_answer && (lacks || !has_area) {
                     ask(desk, from, space, true);
                 }
             }
         }
     }
 
-    /// Asks all others of spaces in which this owner has an area now and had none before.
+    /// Asks all others of spaces in which this owner has an area now and had none before. Of those in which it has none any more
+    /// it does not count on what was heard while it had one: whoever had all of it may have no area there either.
     pub(crate) fn learn_spaces(&mut self, desk: &mut Desk, before: &BTreeSet<SpaceId>) {
         let own = self.territory.own_spaces();
+        before.difference(&own).for_each(|space| {
+            self.spaces.settled.remove(space);
+        });
         for space in own.difference(before) {
             for owner in self.others(desk, *space) {
                 ask(desk, owner, *space, false);

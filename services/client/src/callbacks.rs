@@ -148,7 +148,7 @@ impl<G> Callbacks<G> {
 
     /// Calls what is registered for an event. Nothing is called for an entity that has left the view since.
     pub fn dispatch(&mut self, game: &mut G, core: &ClientCore, event: &Event) {
-        if let (Event::SpaceDataChanged { space, key }, Some(changed)) = (event, &mut self.space)
+        if let (Event::SpaceDataChanged { space, key, .. }, Some(changed)) = (event, &mut self.space)
             && let Some((_, data)) = core.view(Part::Cell).space().filter(|(now, _)| now == space)
         {
             changed(game, *space, *key, data.get(*key));

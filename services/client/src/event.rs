@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use annals_def::{Change, Replaced, Value};
+use annals_event::SpaceVersion;
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, TypeId,
 };
@@ -177,6 +178,8 @@ pub enum Event {
         space: SpaceId,
         /// Which key.
         key: u16,
+        /// Since when: the version of the entry that was told.
+        version: SpaceVersion,
     },
     /// A call was taken but not run.
     CallRefused {

@@ -447,11 +447,11 @@ impl View {
     fn take_data(&mut self, entity: EntityId, entry: SpaceEntry, events: &mut VecDeque<Event>) -> Result<(), Hole> {
         self.entities.get(&entity).ok_or(Hole)?;
         let (space, data) = self.space.as_mut().ok_or(Hole)?;
-        let (space, key, before) = (*space, entry.key, data.versions());
+        let (space, key, version, before) = (*space, entry.key, entry.version, data.versions());
         if data.take(entry) {
             let void = before.iter().map(|(key, _)| key);
             let void = void.filter(|other| *other != key && data.version(*other).is_none());
-            let changed = |key| Event::SpaceDataChanged { space, key };
+            let changed = |key| Event::SpaceDataChanged { space, key, version };
             events.extend(std::iter::once(key).chain(void).map(changed));
         }
         Ok(())

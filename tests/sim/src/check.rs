@@ -12,6 +12,7 @@ pub mod one_cell;
 pub mod one_real;
 pub mod replay;
 pub mod shown;
+pub mod spaces;
 pub mod succession;
 pub mod views;
 
@@ -21,7 +22,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 14] = [
+pub const ALL: [(&str, Check); 15] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -29,6 +30,7 @@ pub const ALL: [(&str, Check); 14] = [
     ("ghosts converge", ghosts::check),
     ("views converge", views::check),
     ("everybody sees what one big cell would show", one_cell::check),
+    ("data of spaces converges and never gets older", spaces::check),
     ("replay equals live", replay::check),
     ("who leaps arrives or is told", leaps::check),
     ("who was succeeded does no harm", succession::check),

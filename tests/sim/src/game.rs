@@ -10,6 +10,7 @@ use annals_def::{Change, Schema, Severity, Tree, Value, compile, generate_change
 use annals_event::{
     Audience, Place,
     ledger::{Booking, Order},
+    space_data::FIRST_OWN_KEY,
 };
 use annals_ids::{MemberId, Part, Position, SpaceId, TimerId, TypeId};
 use annals_node::{
@@ -266,6 +267,18 @@ impl Game {
     }
 }
 
+/// Writes something into the data of the space: a value, that there is none, or what time it is.
+fn scribble(context: &mut Context<'_>) {
+    let dice = context.roll().to_le_bytes();
+    let key = FIRST_OWN_KEY + u16::from(dice[0] % 6);
+    let done = match dice[1] % 8 {
+        0 => context.set_time_of_day(f64::from(dice[2]) * 300.0, f64::from(dice[3])),
+        1 | 2 => context.remove_space_data(key),
+        _ => context.set_space_data(key, dice.to_vec()),
+    };
+    done.unwrap_or_else(|denied| panic!("{denied}"));
+}
+
 /// Has a player see otherwise than before.
 fn squint(context: &mut Context<'_>, sight: f32, id: u32) {
     let done = match id % 4 {
@@ -366,6 +379,7 @@ impl Behaviour for Game {
             return beasts::wander(context, timer, LAST_TIMER);
         }
         Self::add(context, "hp", -1);
+        scribble(context);
         if context.now().0 > LAST_TIMER {
             context.cancel_timer(timer);
         }

@@ -65,6 +65,10 @@ pub struct Report {
     pub let_go: u64,
     /// How often boundaries have moved, or cells come or gone.
     pub redrawn: u64,
+    /// Entries of the data of spaces that were logged.
+    pub written: usize,
+    /// How often clients were told one.
+    pub heard: usize,
     /// What the parade came to.
     pub marched: Marched,
     /// How often each kind of fault struck.
@@ -189,8 +193,12 @@ fn report(world: &World, archive: &Archive) -> Report {
             .filter(|event| matches!(event.body, Body::Onloaded { .. }))
             .count(),
         entries: events.clone().filter(|event| is_done(event)).count(),
-        trades: trades(events),
+        trades: trades(events.clone()),
         lives: check::lives::count(world, archive),
+        written: events.clone().filter(|event| is_written(event)).count(),
+        heard: told
+            .filter(|told| matches!(told, annals_client::Event::SpaceDataChanged { .. }))
+            .count(),
         let_go: world.let_go,
         redrawn: world.redrawn,
         marched: world.parade.marched,
@@ -204,6 +212,11 @@ fn is_done(event: &Event) -> bool {
         return false;
     };
     !matches!(entry.outcome, Outcome::Refused(_))
+}
+
+/// Whether somebody wrote into a space's data.
+fn is_written(event: &Event) -> bool {
+    matches!(event.body, Body::SpaceData { .. })
 }
 
 /// Trades that were settled.

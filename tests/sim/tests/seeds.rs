@@ -60,7 +60,8 @@ fn every_promise_is_kept() {
     }
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} lives of pets, {} bytes of batches let go, {} maps with other boundaries, \
+         {} trades settled, {} lives of pets, {} bytes of batches let go, \
+         {} entries of space data logged, {} shown, {} maps with other boundaries, \
          {} rounds of parades, {} views of somebody judged, {} of them by what was before, {} open",
         seeds.end - seeds.start,
         sum.batches,
@@ -72,6 +73,8 @@ fn every_promise_is_kept() {
         sum.trades,
         sum.lives,
         sum.let_go,
+        sum.written,
+        sum.heard,
         sum.redrawn,
         sum.marched.rounds,
         sum.marched.judged,
@@ -153,6 +156,8 @@ fn add(sum: &mut Report, report: &Report) {
     sum.trades += report.trades;
     sum.lives += report.lives;
     sum.let_go += report.let_go;
+    sum.written += report.written;
+    sum.heard += report.heard;
     sum.redrawn += report.redrawn;
     sum.marched.rounds += report.marched.rounds;
     sum.marched.judged += report.marched.judged;

@@ -2,7 +2,8 @@
 //! and streams of all of it.
 //!
 //! Types are erased when TypeScript runs, so a client library reads and writes by the tables: `WORLD` has every type with
-//! its members in the order of their client numbers, and each member's stream as data. 64-bit integers are `bigint`.
+//! its members in the order of their client numbers, and each member's stream as data. 64-bit integers are `bigint`. What runs
+//! is what keeps a space's data.
 
 use annals_def::{Argument, DataType, EntityType, Exposure, Method, Property, Schema};
 use annals_ids::MemberId;
@@ -16,11 +17,12 @@ use super::{
 use crate::codegen::CodeParts;
 
 /// Names that TypeScript, or what stands at the head of every file, gives a meaning.
-const RESERVED: [&str; 24] = [
+const RESERVED: [&str; 28] = [
     "Array",
     "BigInt",
     "Boolean",
     "CallDescription",
+    "DataView",
     "Date",
     "EntityId",
     "Error",
@@ -34,6 +36,9 @@ const RESERVED: [&str; 24] = [
     "Readonly",
     "Record",
     "Set",
+    "SpaceData",
+    "SpaceEntry",
+    "SpaceVersion",
     "Step",
     "Stream",
     "String",
@@ -93,6 +98,9 @@ export interface TypeDescription {
 }
 "#;
 
+/// What follows it: what a client keeps of its space's data.
+const SPACE_DATA: &str = include_str!("space_data.ts");
+
 /// A type with the names that its interfaces begin with.
 struct Named<'s> {
     entity_type: &'s EntityType,
@@ -116,6 +124,7 @@ pub(super) fn file(model: &Model) -> String {
     ));
     text.gap();
     text.put(PRELUDE);
+    text.put(SPACE_DATA);
     let used = shapes.used(schema, CodeParts::CLIENT);
     for shape in shapes.all().filter(|shape| used.contains(shape.name.as_str())) {
         interface(&mut text, shape, &shapes);

@@ -140,6 +140,64 @@ fn typescript_compiles_strictly() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// What a client written in TypeScript is to find out by itself: the rules of `docs/client-protocol.md` on space data.
+const SPACE_DATA: &str = r#"
+import { SpaceData } from "./sample.js";
+const entry = (key, since, by, value) => ({ key, version: { since: BigInt(since), by }, value: Uint8Array.from(value) });
+const same = (what, found, wanted) => {
+  if (JSON.stringify(found) !== JSON.stringify(wanted)) throw new Error(`${what}: ${JSON.stringify(found)}`);
+};
+const data = new SpaceData();
+const changed = [];
+data.onChange = (key) => changed.push(key);
+same("new", data.take(entry(300, 10, 3, [1])), true);
+same("older", data.take(entry(300, 9, 9, [2])), false);
+same("the same", data.take(entry(300, 10, 3, [3])), false);
+same("of a higher owner", data.take(entry(300, 10, 4, [4])), true);
+same("held", [...data.get(300)], [4]);
+const day = new DataView(new ArrayBuffer(24));
+day.setFloat64(0, 3600, true);
+day.setFloat64(8, 60, true);
+day.setBigUint64(16, 1000n, true);
+same("time", data.take(entry(0, 20, 1, new Uint8Array(day.buffer))), true);
+same("time goes on", data.timeOfDay(2000), 3660);
+same("over midnight", data.timeOfDay(1000 - 61 * 60 * 1000 / 60 * 1), 3600 - 61 * 60 + 86400);
+same("removed", [data.take(entry(301, 30, 1, [])), data.get(301) === undefined], [true, true]);
+changed.length = 0;
+same("opened", data.take(entry(1, 25, 1, [2])), true);
+same("void", [data.get(300) === undefined, data.timeOfDay(0) === undefined], [true, true]);
+same("told", changed.sort((a, b) => a - b), [0, 1, 300]);
+same("void stays away", data.take(entry(300, 25, 1, [5])), false);
+same("versions", data.versions().map(([key, version]) => [key, Number(version.since), version.by]), [[1, 25, 1], [301, 30, 1]]);
+"#;
+
+#[test]
+fn what_typescript_keeps_of_space_data_is_what_the_protocol_says() {
+    let Some(tsc) = typescript() else {
+        println!("SKIPPED: no tsc; `make setup` installs one where there is npm, or name one in TSC");
+        return;
+    };
+    let folder = scratch("generated-space-data");
+    let (_, model) = worlds::all()
+        .into_iter()
+        .find(|(world, _)| world == "sample")
+        .expect("there is a sample");
+    fs::write(folder.join("sample.ts"), model.to_typescript()).expect("written");
+    fs::write(folder.join("package.json"), r#"{ "type": "module" }"#).expect("written");
+    fs::write(folder.join("check.js"), SPACE_DATA).expect("written");
+    let made = Command::new(tsc)
+        .args(["--strict", "--target", "es2020", "--module", "es2020"])
+        .arg(folder.join("sample.ts"))
+        .output()
+        .expect("tsc runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    let ran = Command::new("node").arg(folder.join("check.js")).output();
+    match ran {
+        Ok(ran) => assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr)),
+        Err(error) => println!("SKIPPED: no node: {error}"),
+    }
+}
+
 #[test]
 fn rust_stands_as_rustfmt_would_have_it() {
     let folder = scratch("generated-format");

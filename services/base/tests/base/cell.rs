@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_event::{Call, ClientLink, Link};
-use annals_ids::{Address, CallNumber, EntityId, Epoch, OwnerId};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, OwnerId, SpaceId};
 use annals_wire::bus::{CallMessage, Envelope, Message, ViewMessage};
 
 use crate::host::{BASE, Host};
@@ -21,6 +21,8 @@ pub(crate) struct Cell {
     pub(crate) views: Vec<ViewMessage>,
     /// How many parts were made, ever.
     pub(crate) made: usize,
+    /// Which spaces were opened, and how many parts had been made by then.
+    pub(crate) opened: Vec<(SpaceId, usize)>,
 }
 
 impl Cell {
@@ -131,6 +133,10 @@ impl Cell {
                 self.made += 1;
                 self.parts.insert(creation.entity, creation.client);
                 vec![self.say_placed(creation.entity, Some(self.owner))]
+            }
+            (Call::OpenSpace(space), _) => {
+                self.opened.push((space, self.made));
+                Vec::new()
             }
             (Call::DestroyCell, Address::Cell(entity)) => {
                 self.parts.remove(&entity);

@@ -301,6 +301,8 @@ fn refusal(ordered: &Result<TransferId, Denied>) -> char {
 /// Makes an avatar with a cell part and gives it the client; asks for the cell part so many times.
 fn become_avatar(context: &mut Context<'_>, times: u64) {
     let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
+    let (entity, place) = (avatar, PLACE);
+    context.request(Request::OpenSpace { entity, place });
     for _ in 0..times {
         context.request(create_cell(avatar));
     }

@@ -11,7 +11,7 @@ use annals_wire::{
 
 use crate::{
     cell::Cell,
-    game::text,
+    game::{PLACE, text},
     host::{CELL, Host, Out, open},
     player::{Player, log_in},
 };
@@ -47,6 +47,7 @@ fn a_client_passes_to_its_avatar() {
     let (mut player, avatar) = avatar(&mut host, &mut cell);
     assert_eq!(trail(&host, avatar), "bAg");
     assert_eq!(cell.made, 1, "a second cell part is not made");
+    assert_eq!(cell.opened, [(PLACE.space, 0)], "its space was opened before that");
     let client = host.image(avatar).client.expect("it has the client");
     let clients = host
         .owner

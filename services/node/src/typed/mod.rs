@@ -93,6 +93,8 @@ pub enum Occasion<'a> {
         /// Why.
         why: &'a TeleportFailed,
     },
+    /// The space in which the cell part is was destroyed.
+    SpaceGone,
     /// A client controls it from now on.
     ClientAttached,
     /// Its client is gone for good.

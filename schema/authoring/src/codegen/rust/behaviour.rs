@@ -92,7 +92,7 @@ const BASE_CALLBACKS: [Callback; 7] = [
     ),
 ];
 
-const CELL_CALLBACKS: [Callback; 3] = [
+const CELL_CALLBACKS: [Callback; 4] = [
     (
         "controller",
         "Controller",
@@ -114,6 +114,12 @@ const CELL_CALLBACKS: [Callback; 3] = [
         "TeleportFailed",
         &[("why", "&TeleportFailed")],
         "It was not put where it was wanted, and stands where it stood.",
+    ),
+    (
+        "space_gone",
+        "SpaceGone",
+        &[],
+        "Its space was destroyed, and it ceases unless it asks to be put elsewhere.",
     ),
 ];
 

@@ -4,7 +4,7 @@ use super::{Named, Side};
 use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
 /// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
-const NEWS: [(&str, &[&str], &str); 19] = [
+const NEWS: [(&str, &[&str], &str); 20] = [
     ("created", &[], "Created"),
     ("restored", &[], "Restored"),
     ("destroyed", &[], "Destroyed"),
@@ -26,6 +26,7 @@ const NEWS: [(&str, &[&str], &str); 19] = [
     ),
     ("teleported", &["before: SpaceId"], "Teleported { before }"),
     ("teleport_failed", &["why: &TeleportFailed"], "TeleportFailed { why }"),
+    ("space_gone", &[], "SpaceGone"),
     ("client_attached", &[], "ClientAttached"),
     ("client_lost", &[], "ClientLost"),
     ("cell_gained", &[], "CellGained"),
