@@ -41,29 +41,14 @@ fn plan(seed: u64) -> Plan {
     plan.only(&places)
 }
 
-#[test]
-fn every_promise_is_kept() {
-    let first = number("ANNALS_SIM_FIRST").unwrap_or(0);
-    let seeds = match number("ANNALS_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => first..first + number("ANNALS_SIM_SEEDS").unwrap_or(DEFAULT_SEEDS),
-    };
-    let (mut failed, mut coverage, mut sum) = (Vec::new(), Coverage::default(), Report::default());
-    for (seed, ran) in run_all(seeds.clone()) {
-        match ran {
-            Ok(report) => {
-                coverage.add(&report.struck);
-                add(&mut sum, &report);
-            }
-            Err(failure) => failed.push((seed, failure)),
-        }
-    }
+/// Prints what so many seeds came to.
+fn say(seeds: u64, sum: &Report) {
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
          {} trades settled, {} lives of pets, {} bytes of batches let go, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
          {} rounds of parades, {} views of somebody judged, {} of them by what was before, {} open",
-        seeds.end - seeds.start,
+        seeds,
         sum.batches,
         sum.shown,
         sum.parts,
@@ -81,6 +66,26 @@ fn every_promise_is_kept() {
         sum.marched.held,
         sum.marched.open
     );
+}
+
+#[test]
+fn every_promise_is_kept() {
+    let first = number("ANNALS_SIM_FIRST").unwrap_or(0);
+    let seeds = match number("ANNALS_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first..first + number("ANNALS_SIM_SEEDS").unwrap_or(DEFAULT_SEEDS),
+    };
+    let (mut failed, mut coverage, mut sum) = (Vec::new(), Coverage::default(), Report::default());
+    for (seed, ran) in run_all(seeds.clone()) {
+        match ran {
+            Ok(report) => {
+                coverage.add(&report.struck);
+                add(&mut sum, &report);
+            }
+            Err(failure) => failed.push((seed, failure)),
+        }
+    }
+    say(seeds.end - seeds.start, &sum);
     println!("{coverage}");
     for (seed, failure) in failed.iter().take(MOST_SHRUNK) {
         let (shrunk, failure) = minimal(failure);

@@ -17,7 +17,7 @@ use crate::{
     game::{ACT, AVATAR, CREATURE, ERRAND, SCRIBBLE},
     home::HomeInput,
     oracle::check,
-    teleport::{HALL, at, put, world as with_spaces},
+    teleport::{ARENA, HALL, at, put, world as with_spaces},
     world::{CALM, EAST, MIDDLE, ROUGH, SPACE, WEST, World, have, place},
 };
 
@@ -274,10 +274,11 @@ fn whoever_gets_an_area_learns_at_once_and_whoever_has_none_any_more_leaves_noth
     write(&mut world, east, KEY, b"after");
     world.run(60);
     let version = copy(&world, EAST, SPACE).version(KEY);
+    // Those who start know of no area of its.
+    east_goes_to(&mut world, MIDDLE);
     for id in [WEST, MIDDLE] {
         world.start(id);
     }
-    east_goes_to(&mut world, MIDDLE);
     world.run(6_000);
     assert_eq!(held(&world, KEY), all(b"after"));
     assert_eq!(copy(&world, WEST, SPACE).version(KEY), version);
@@ -479,6 +480,24 @@ fn who_is_in_a_space_that_is_destroyed_is_told_once_and_ends_and_nobody_else_doe
     assert!(lost(&world).contains(&late), "its base heard that there is none");
     assert_eq!(world.reals().into_keys().collect::<Vec<_>>(), [other]);
     assert_eq!(gone(&world), there, "and nobody is told who was not there");
+}
+
+/// Whoever sends it there has no area in that space, and knows nothing of it.
+#[test]
+fn who_is_sent_into_a_space_that_is_gone_is_refused_and_stays() {
+    let mut world = with_spaces(12);
+    let [west, _, east] = writers(&mut world);
+    put(&mut world, east, at(ARENA, 1.0));
+    world.run(500);
+    have(&mut world, east, |context| context.destroy_space().expect("it can be"));
+    world.run(500);
+    assert_eq!(world.holders(east), []);
+    put(&mut world, west, at(ARENA, 1.0));
+    world.run(1_000);
+    let told = world.game.teleports.lock().expect("nobody panics with it").pop();
+    let why = TeleportFailed::Refused("the space is gone".to_owned());
+    assert_eq!(told, Some((west, Err(why))));
+    assert_eq!(world.reals()[&west], (WEST, place(-30.0, 0.0)));
 }
 
 #[test]
