@@ -14,6 +14,7 @@ pub mod file;
 pub mod key;
 pub mod merkle;
 pub mod note;
+pub mod succession;
 pub mod tile;
 pub mod tree;
 pub mod verify;

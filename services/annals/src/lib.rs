@@ -12,6 +12,7 @@ pub mod bots;
 pub mod bots_command;
 pub mod check_command;
 pub mod checker;
+pub mod checkpoint_command;
 pub mod data_command;
 pub mod defs_command;
 pub mod demo_command;

@@ -32,6 +32,8 @@ enum Commands {
     Audit(annals::audit_command::Audit),
     /// Look into a realm's database
     Realm(annals::realm_command::Realm),
+    /// Make keys for signed checkpoints of a realm, print, cosign and verify them
+    Checkpoint(annals::checkpoint_command::Checkpoint),
     /// Back up a realm, and restore it
     Backup(annals::backup_command::Backup),
 }
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
             Commands::Log(log) => log.run().await,
             Commands::Audit(audit) => audit.run().await,
             Commands::Realm(realm) => realm.run().await,
+            Commands::Checkpoint(checkpoint) => checkpoint.run().await,
             Commands::Backup(backup) => backup.run().await,
         }
     })

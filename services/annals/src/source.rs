@@ -46,7 +46,7 @@ const READINGS: usize = 10;
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Where a realm that does not run has kept what it has, if it is to be read there.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct KeptRealm {
     /// Read the data directory of a realm that does not run, instead of a realm that does
     #[arg(long, global = true)]

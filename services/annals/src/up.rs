@@ -63,6 +63,8 @@ pub struct RealmPlan {
     pub listen: SocketAddr,
     /// The host name or address that clients are told to connect to, if it is not the one that is listened on.
     pub advertise: Option<String>,
+    /// Whether the archive's checkpoints are signed here.
+    pub signer: bool,
 }
 
 impl RealmPlan {
@@ -82,6 +84,7 @@ impl RealmPlan {
             sync: SyncPolicy::Always,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: None,
+            signer: true,
         }
     }
 }
@@ -229,11 +232,7 @@ impl Realm {
             login: (nowhere, Hash::ZERO),
             plan,
         };
-        let mut of_db = vec!["--store".to_owned(), realm.plan.store.to_string()];
-        if let Some(age) = &realm.plan.keep_cell_events {
-            of_db.extend(["--keep-cell-events".to_owned(), age.clone()]);
-        }
-        realm.add("db", "db", of_db)?;
+        realm.add("db", "db", of_db(&realm.plan))?;
         let (bases, cells) = (realm.plan.bases.to_string(), realm.plan.cells.to_string());
         let desired = ["--bases".to_owned(), bases, "--cells".to_owned(), cells];
         for number in 1..=realm.plan.directors {
@@ -254,6 +253,9 @@ impl Realm {
         }
         for number in 1..=realm.plan.cells {
             realm.add("cell", &format!("cell-{number}"), vec![])?;
+        }
+        if realm.plan.signer {
+            realm.add("signer", "signer", vec![])?;
         }
         realm.add(
             "login",
@@ -503,6 +505,15 @@ async fn start_servers(plan: &RealmPlan) -> Result<Servers, UpError> {
         ..ServerOptions::new(dir)
     };
     Ok(Servers::start(&options, plan.nats_servers).await?)
+}
+
+/// The flags of db.
+fn of_db(plan: &RealmPlan) -> Vec<String> {
+    let mut flags = vec!["--store".to_owned(), plan.store.to_string()];
+    if let Some(age) = &plan.keep_cell_events {
+        flags.extend(["--keep-cell-events".to_owned(), age.clone()]);
+    }
+    flags
 }
 
 /// The flags of a service that clients reach.

@@ -50,6 +50,9 @@ pub struct Up {
     /// When the private nats-server syncs: always, or an interval such as 100ms
     #[arg(long, default_value = "always")]
     sync: SyncPolicy,
+    /// Start no signer: the realm's checkpoints are signed elsewhere, or not at all
+    #[arg(long)]
+    no_signer: bool,
 }
 
 impl Up {
@@ -67,6 +70,7 @@ impl Up {
             listen,
             advertise,
             sync,
+            no_signer,
         } = self;
         let plan = RealmPlan {
             realm,
@@ -81,6 +85,7 @@ impl Up {
             sync,
             listen,
             advertise,
+            signer: !no_signer,
         };
         match keep(plan).await {
             Ok(()) => ExitCode::SUCCESS,

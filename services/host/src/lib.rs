@@ -19,6 +19,7 @@ pub mod nats;
 pub mod process;
 mod registry;
 pub mod service;
+pub mod signer;
 pub mod store;
 pub mod telemetry;
 pub mod world;

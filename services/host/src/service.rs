@@ -18,6 +18,7 @@ use crate::{
     front::Front,
     login,
     process::Settings,
+    signer,
     telemetry::{self, Chain},
     world::compile,
 };
@@ -95,6 +96,15 @@ pub fn login() -> ExitCode {
     })
 }
 
+/// The signer's process. It has no use for the world's definitions.
+pub fn signer() -> ExitCode {
+    let Plain { flags } = Plain::parse();
+    match prepare(&flags) {
+        Ok((config, settings)) => run_service(async || signer::run(&settings, &config).await),
+        Err(text) => cannot_begin(&text),
+    }
+}
+
 /// A cell process of the game that `game` gives for the world's definitions.
 pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>) -> ExitCode {
     let Plain { flags } = Plain::parse();
@@ -154,6 +164,10 @@ fn run_begun<E: std::error::Error + 'static>(
     begun: &Begun,
     service: impl AsyncFnOnce(&Begun) -> Result<(), E>,
 ) -> ExitCode {
+    run_service(async || service(begun).await)
+}
+
+fn run_service<E: std::error::Error + 'static>(service: impl AsyncFnOnce() -> Result<(), E>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -161,7 +175,7 @@ fn run_begun<E: std::error::Error + 'static>(
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(service(begun)) {
+    match runtime.block_on(service()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", Chain(&error));
@@ -170,15 +184,21 @@ fn run_begun<E: std::error::Error + 'static>(
     }
 }
 
-fn begin(flags: &Flags) -> Result<Begun, String> {
+/// The settings, checked, and the log output set up.
+fn prepare(flags: &Flags) -> Result<(Config, Settings), String> {
     let config = Config::load(flags).map_err(|mistakes| mistakes.to_string())?;
     telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;
-    let schema = compile(&config.world).map_err(|error| error.to_string())?;
     let settings = Settings {
         realm: config.realm.clone(),
         nats: config.nats.clone(),
         replicas: config.replicas,
     };
+    Ok((config, settings))
+}
+
+fn begin(flags: &Flags) -> Result<Begun, String> {
+    let (config, settings) = prepare(flags)?;
+    let schema = compile(&config.world).map_err(|error| error.to_string())?;
     Ok(Begun {
         config,
         settings,

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use annals_ids::Hash;
 use annals_proof::{
-    Checkpoint, ProofFile, SignedNote, SignerKey, Tile, TreeHead, VerifierKey, tree, verify_consistency,
-    verify_inclusion,
+    Checkpoint, ProofFile, SignedNote, SignerKey, Tile, TreeHead, VerifierKey, succession::KeyRecord, tree,
+    verify_consistency, verify_inclusion,
 };
 
 pub(crate) fn signed_note(bytes: &[u8]) {
@@ -15,6 +15,11 @@ pub(crate) fn signed_note(bytes: &[u8]) {
         // No key is believed.
         assert!(note.verify(&[]).is_err());
         one_form::<Checkpoint>(note.text());
+    }
+    if let Ok(record) = KeyRecord::parse(bytes) {
+        assert_eq!(record.to_string().as_bytes(), bytes);
+        let named = record.follows(&record.key, "example.com/behind-the-sofa");
+        assert!(named.is_err(), "nobody has signed it");
     }
     let Ok(text) = str::from_utf8(bytes) else { return };
     one_form::<Checkpoint>(text);

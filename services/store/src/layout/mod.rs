@@ -51,10 +51,13 @@
 //! | `2b` | shard:u16, database id:u64, leaf:u64, chunk:u16 | [`retention::CellPart`] | db |
 //! | `2c` | – | the name of the backup that is [being restored](lineage::unfinished_key); not there in a realm | whoever restores a realm |
 //! | `2d` | shard:u16, level:u8, index:u64 | [a tile](tiles) of the shard's Merkle tree: hashes | db |
+//! | `2e` | shard:u16, 0:u8, size:u64 | [a signed checkpoint](checkpoints) of the tree's first leaves | signer |
+//! | `2e` | shard:u16, 1:u8, from:u64 | [the key](checkpoints::signer_key) that signs from that size on | signer |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 
 pub mod archive;
+pub mod checkpoints;
 pub mod database;
 pub mod director;
 mod fields;

@@ -8,6 +8,7 @@ mod accounts;
 mod backups;
 mod bad_input;
 mod beginning;
+mod checkpoints;
 mod crowd;
 mod disks;
 mod draining;

@@ -101,7 +101,7 @@ pub(crate) fn binary(name: &str) -> Option<PathBuf> {
 
 /// Whether all of them are there; says so if not.
 pub(crate) fn are_built() -> bool {
-    let services = ["", "-base", "-cell", "-db", "-director", "-login"];
+    let services = ["", "-base", "-cell", "-db", "-director", "-login", "-signer"];
     let built = services.iter().all(|name| binary(&format!("annals{name}")).is_some());
     if !built {
         println!("SKIPPED: the services' binaries are not built; `make test` builds them");

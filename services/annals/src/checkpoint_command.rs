@@ -1,0 +1,341 @@
+//! `annals checkpoint`: keys, signed checkpoints, and what witnesses make of them (`docs/proofs.md`).
+
+use std::{
+    io::{self, Write, stdout},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use annals_db::{ProveError, Prover};
+use annals_host::{
+    clock,
+    config::Realm as RealmName,
+    process::{SHARD, Settings},
+    signer::{
+        FolderError, add_cosignatures, current_key, default_name, keep_note, key_records, make_key, make_key_file,
+        make_next_key, newest, of_size, read_key, read_note,
+    },
+    telemetry::Chain,
+};
+use annals_proof::{
+    KeyKind, KeyName, SignedNote, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted, key::KeyError,
+    verify::Unproven, verify_consistency,
+};
+use annals_store::StoreError;
+use thiserror::Error;
+
+use crate::source::{KeptRealm, SourceError};
+
+/// Signed checkpoints of a realm's archive: its keys, what was signed, and who has witnessed it.
+#[derive(Debug, clap::Args)]
+pub struct Checkpoint {
+    #[command(subcommand)]
+    command: Commands,
+    /// Name of the realm
+    #[arg(long, global = true, env = "ANNALS_REALM", default_value = "annals")]
+    realm: RealmName,
+    /// The realm's nats-server
+    #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
+    nats: String,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Commands {
+    /// Print the newest signed checkpoint, as others read it
+    Show {
+        /// The one of so many batches instead
+        #[arg(long, value_name = "BATCHES")]
+        size: Option<u64>,
+        /// The log's keys instead, each with how many batches there were when it began
+        #[arg(long, conflicts_with = "size")]
+        keys: bool,
+        #[command(flatten)]
+        kept: KeptRealm,
+    },
+    /// Make a key, for a signer or for a witness, and print what its signatures are checked with
+    Keygen {
+        /// The data directory of the signer
+        #[arg(long, default_value = "data")]
+        data: PathBuf,
+        /// The key's name, such as example.com/aldmoor: the first line of all checkpoints; localhost/REALM if none is given
+        #[arg(long)]
+        name: Option<String>,
+        /// Make the key of a witness in this file instead
+        #[arg(long, value_name = "FILE", requires = "name", conflicts_with = "data")]
+        witness: Option<PathBuf>,
+    },
+    /// Have the signer change its key: both sign the next checkpoint, and the new one alone what follows
+    Rotate {
+        /// The data directory of the signer
+        #[arg(long, default_value = "data")]
+        data: PathBuf,
+    },
+    /// Cosign the newest checkpoint as a witness, if it continues the one cosigned before, and print it
+    Cosign {
+        /// The witness's key
+        #[arg(long, value_name = "FILE")]
+        witness: PathBuf,
+        /// Where the witness keeps what it has cosigned last
+        #[arg(long, value_name = "FILE")]
+        last: PathBuf,
+        /// The log's key, as keygen and show --keys print it; several while keys are changed
+        #[arg(long, required = true, value_name = "KEY")]
+        key: Vec<String>,
+    },
+    /// Put what witnesses have cosigned into the realm's store, beside the log's own signature
+    AddCosignature {
+        /// A cosigned checkpoint
+        file: PathBuf,
+        /// The key of a witness whose signature is taken
+        #[arg(long, required = true, value_name = "KEY")]
+        witness: Vec<String>,
+    },
+    /// See that a checkpoint that was kept is signed, and that the realm's archive still begins with what it says; exit code 1
+    /// says what is wrong, 2 that nothing can be said
+    Verify {
+        /// The checkpoint
+        file: PathBuf,
+        /// A key of the log that is believed
+        #[arg(long, required = true, value_name = "KEY")]
+        key: Vec<String>,
+        /// The key of a witness that is believed
+        #[arg(long, value_name = "KEY")]
+        witness: Vec<String>,
+        /// How many of the witnesses must have cosigned
+        #[arg(long, default_value_t = 0)]
+        quorum: usize,
+        #[command(flatten)]
+        kept: KeptRealm,
+    },
+}
+
+/// Why a command did not do what it was to.
+#[derive(Debug, Error)]
+enum CheckpointError {
+    #[error("there is no realm to look into")]
+    Source(#[from] SourceError),
+    #[error("the store could not be read or written")]
+    Store(#[from] StoreError),
+    #[error("the archive's tree could not be read")]
+    Prove(#[from] ProveError),
+    #[error("the file cannot be used")]
+    File(#[from] FolderError),
+    #[error("the key cannot be used")]
+    Key(#[from] KeyError),
+    #[error("the realm has no signed checkpoint{}; a signer makes one of an archive that grows", of(*.0))]
+    None(Option<u64>),
+    #[error("there is no {}", .0.display())]
+    Missing(PathBuf),
+    #[error("there is no key in {}: annals checkpoint keygen makes one, as does the signer's first start", .0.display())]
+    NoKey(PathBuf),
+    #[error("the checkpoint is not to be believed")]
+    Untrusted(#[from] Untrusted),
+    #[error("nothing was cosigned: the checkpoint has {found} batches, and one was cosigned of {expected}")]
+    Older { expected: u64, found: u64 },
+    #[error("nothing was cosigned: the archive is not shown to continue what was cosigned before")]
+    Unproven(#[from] Unproven),
+    #[error("nothing was added: none of these witnesses has cosigned it, or the realm has no such checkpoint any more")]
+    NotAdded,
+    #[error("nobody takes what is printed")]
+    Print(#[from] io::Error),
+}
+
+fn of(size: Option<u64>) -> String {
+    size.map_or_else(String::new, |size| format!(" of {size} batches"))
+}
+
+impl Checkpoint {
+    /// Runs the command.
+    pub async fn run(self) -> ExitCode {
+        let settings = Settings {
+            realm: self.realm,
+            nats: self.nats,
+            replicas: 1,
+        };
+        match work(self.command, &settings).await {
+            Ok(code) => code,
+            // Whoever reads has seen enough.
+            Err(CheckpointError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                ExitCode::from(2)
+            }
+        }
+    }
+}
+
+async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, CheckpointError> {
+    match command {
+        Commands::Show { size, keys, kept } => show(size, keys, &kept, settings).await?,
+        Commands::Keygen { data, name, witness } => {
+            let name = match name {
+                Some(name) => KeyName::new(&name)?,
+                None => default_name(settings.realm.as_str())?,
+            };
+            let key = match witness {
+                Some(file) => make_key_file(&file, name, KeyKind::Cosignature)?,
+                None => make_key(&data, name)?,
+            };
+            writeln!(stdout(), "{}", key.verifier())?;
+        }
+        Commands::Rotate { data } => {
+            let current = current_key(&data)?.ok_or_else(|| CheckpointError::NoKey(data.clone()))?;
+            let next = make_next_key(&data, current.verifier().name().clone())?;
+            writeln!(stdout(), "{}", next.verifier())?;
+        }
+        Commands::Cosign { witness, last, key } => cosign((&witness, &last), &read_keys(&key)?, settings).await?,
+        Commands::AddCosignature { file, witness } => add(&file, &read_keys(&witness)?, settings).await?,
+        Commands::Verify {
+            file,
+            key,
+            witness,
+            quorum,
+            kept,
+        } => {
+            let trust = trust_in(read_keys(&key)?, read_keys(&witness)?, quorum);
+            return verify(&file, &trust, &kept, settings).await;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_keys(lines: &[String]) -> Result<Vec<VerifierKey>, KeyError> {
+    lines.iter().map(|line| line.trim().parse()).collect()
+}
+
+/// The log is named as its keys are.
+fn trust_in(keys: Vec<VerifierKey>, witnesses: Vec<VerifierKey>, quorum: usize) -> Trust {
+    Trust {
+        origin: keys.first().map(|key| key.name().to_string()).unwrap_or_default(),
+        keys,
+        witnesses,
+        quorum,
+    }
+}
+
+async fn show(size: Option<u64>, keys: bool, kept: &KeptRealm, settings: &Settings) -> Result<(), CheckpointError> {
+    let source = kept.stored(settings).await?;
+    if keys {
+        for (from, record) in key_records(&source.store, SHARD).await? {
+            writeln!(stdout(), "{from} {}", record.key)?;
+        }
+        return Ok(());
+    }
+    let note = match size {
+        Some(size) => of_size(&source.store, SHARD, size).await?,
+        None => newest(&source.store, SHARD).await?.map(|(_, note)| note),
+    };
+    write!(stdout(), "{}", note.ok_or(CheckpointError::None(size))?)?;
+    Ok(())
+}
+
+/// What a witness does: what it cosigns continues what it has cosigned, and it remembers it before anybody has it.
+async fn cosign(
+    (witness, last): (&Path, &Path),
+    keys: &[VerifierKey],
+    settings: &Settings,
+) -> Result<(), CheckpointError> {
+    let witness =
+        read_key(witness, KeyKind::Cosignature)?.ok_or_else(|| CheckpointError::Missing(witness.to_owned()))?;
+    let trust = trust_in(keys.to_vec(), Vec::new(), 0);
+    let source = KeptRealm::default().stored(settings).await?;
+    let (_, mut note) = newest(&source.store, SHARD).await?.ok_or(CheckpointError::None(None))?;
+    let new = trust.check(&note)?.checkpoint.head;
+    if let Some(before) = read_note(last)? {
+        let old = trust.check(&before)?.checkpoint.head;
+        if new.size < old.size {
+            let (expected, found) = (old.size, new.size);
+            return Err(CheckpointError::Older { expected, found });
+        }
+        let mut prover = Prover::begin(source.store.clone(), SHARD).await?;
+        let proof = prover.consistency(old.size, new.size).await?;
+        verify_consistency(old, new, &proof)?;
+    }
+    note.sign(&witness, clock::wall().0 / 1_000);
+    keep_note(last, &note)?;
+    write!(stdout(), "{note}")?;
+    Ok(())
+}
+
+async fn add(file: &Path, witnesses: &[VerifierKey], settings: &Settings) -> Result<(), CheckpointError> {
+    let note = read_file(file)?;
+    if let Some(key) = witnesses.iter().find(|key| key.kind() != KeyKind::Cosignature) {
+        let (name, role) = (key.name().clone(), "witness");
+        return Err(Untrusted::Role { name, role }.into());
+    }
+    note.verify(witnesses).map_err(Untrusted::Note)?;
+    let checkpoint: annals_proof::Checkpoint = note.text().parse().map_err(Untrusted::Checkpoint)?;
+    let source = KeptRealm::default().stored(settings).await?;
+    match add_cosignatures(&source.store, SHARD, checkpoint.head.size, &note, witnesses).await? {
+        0 => Err(CheckpointError::NotAdded),
+        count => Ok(writeln!(stdout(), "{count} cosignatures are in the store")?),
+    }
+}
+
+fn read_file(file: &Path) -> Result<SignedNote, CheckpointError> {
+    read_note(file)?.ok_or_else(|| CheckpointError::Missing(file.to_owned()))
+}
+
+async fn verify(
+    file: &Path,
+    trust: &Trust,
+    kept: &KeptRealm,
+    settings: &Settings,
+) -> Result<ExitCode, CheckpointError> {
+    let trusted = match trust.check(&read_file(file)?) {
+        Ok(trusted) => trusted,
+        Err(error) => {
+            writeln!(stdout(), "WRONG: {}", Chain(&error))?;
+            return Ok(ExitCode::from(1));
+        }
+    };
+    say(&trusted)?;
+    let source = kept.stored(settings).await?;
+    let TreeHead { size, root } = trusted.checkpoint.head;
+    let mut prover = Prover::begin(source.store.clone(), SHARD).await?;
+    let archive = prover.head();
+    if archive.size < size {
+        let there = archive.size;
+        writeln!(stdout(), "WRONG: the archive has {there} batches: it was rolled back")?;
+        return Ok(ExitCode::from(1));
+    }
+    let (found, whole) = (prover.root(size).await?, prover.root(archive.size).await?);
+    if found != root {
+        writeln!(
+            stdout(),
+            "WRONG: the first {size} batches of the archive have the root {found}: they were changed"
+        )?;
+        return Ok(ExitCode::from(1));
+    }
+    if whole != archive.root {
+        let (there, stored) = (archive.size, archive.root);
+        writeln!(
+            stdout(),
+            "WRONG: the tree stored with {there} batches has the root {stored}, and its tiles and leaves have {whole}"
+        )?;
+        return Ok(ExitCode::from(1));
+    }
+    let there = archive.size;
+    writeln!(
+        stdout(),
+        "the archive's tree of {there} batches begins with these; annals log verify holds each batch against it"
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(trusted: &Trusted) -> io::Result<()> {
+    let TreeHead { size, root } = trusted.checkpoint.head;
+    let mut out = stdout();
+    writeln!(
+        out,
+        "{}: {size} batches with the root {root}",
+        trusted.checkpoint.origin
+    )?;
+    for key in &trusted.signed {
+        writeln!(out, "signed by {} ({})", key.name(), key.id())?;
+    }
+    for (name, time) in &trusted.cosigned {
+        writeln!(out, "cosigned by {name} at @{time}")?;
+    }
+    Ok(())
+}

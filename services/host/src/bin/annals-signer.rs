@@ -1,0 +1,7 @@
+//! The signer of a realm.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    annals_host::service::signer()
+}

@@ -1,0 +1,122 @@
+//! The signer's shell: the process that alone holds the key with which a realm's checkpoints are signed. It changes nothing of
+//! the realm but what it signs, and asks nothing of it but the archive's tree.
+
+mod folder;
+mod signing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_proof::{KeyName, key::KeyError};
+use thiserror::Error;
+use tokio::time::MissedTickBehavior;
+
+pub use folder::{
+    FOLDER, Folder, FolderError, current_key, keep_note, make_key, make_key_file, make_next_key, read_key, read_note,
+};
+pub use signing::{KEPT, Refusal, SignError, Signer, add_cosignatures, key_records, newest, of_size};
+
+use crate::{
+    config::Config,
+    director::course_ended,
+    health::{DiscoveryError, Readiness},
+    nats::ConnectError,
+    process::{self, SHARD, Settings},
+    telemetry::{Chain, Metrics},
+};
+
+/// How often a tree that has grown is signed.
+const ROUND: Duration = Duration::from_secs(10);
+
+/// How soon it is tried again when it could not be.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Why the signer ended.
+#[derive(Debug, Error)]
+pub enum SignerError {
+    /// No connection.
+    #[error("the realm's bus could not be joined")]
+    Connect(#[from] ConnectError),
+    /// The bus does not let us listen.
+    #[error("the bus does not let the signer listen")]
+    Listen(#[from] async_nats::SubscribeError),
+    /// Service discovery.
+    #[error("the signer cannot make itself known")]
+    Announce(#[from] DiscoveryError),
+    /// The signer's files.
+    #[error("the signer's files cannot be used")]
+    Folder(#[from] FolderError),
+    /// They are not its own.
+    #[error("the signer cannot go on from what it has signed")]
+    Begin(#[from] SignError),
+    /// The realm's name.
+    #[error("a key cannot be named after the realm: make one with annals checkpoint keygen")]
+    Name(#[from] KeyError),
+}
+
+/// The name of the key that a realm's signer makes when nobody has made one: nobody's address.
+///
+/// # Errors
+/// When a key cannot have it.
+pub fn default_name(realm: &str) -> Result<KeyName, KeyError> {
+    KeyName::new(&format!("localhost/{realm}"))
+}
+
+/// Runs the signer until the process is asked to stop, or the realm has stopped.
+///
+/// # Errors
+/// When its files or the bus cannot be used.
+pub async fn run(settings: &Settings, config: &Config) -> Result<(), SignerError> {
+    let stop = process::stop_signal();
+    let folder = Folder::take(&config.data)?;
+    let key = match folder.key()? {
+        Some(key) => key,
+        None => make_key(&config.data, default_name(settings.realm.as_str())?)?,
+    };
+    tracing::info!(key = %key.verifier(), "signing checkpoints");
+    let (bus, subjects) = process::connect(settings, "signer").await?;
+    let mut course = bus.client().subscribe(subjects.news("course")).await?;
+    let metrics = Arc::new(Metrics::default());
+    let (_announcement, readiness) = process::announce(&bus, settings, "signer", &metrics).await?;
+    let signer = Signer::begin(process::remote_store(&bus, &subjects), SHARD, folder, key)?;
+    tokio::select! {
+        () = sign_all(signer, &readiness) => unreachable!("invariant: signing does not end"),
+        () = process::stopped(stop) => {}
+        () = course_ended(&mut course) => tracing::info!("the realm is stopped"),
+    }
+    Ok(())
+}
+
+async fn sign_all(mut signer: Signer, readiness: &tokio::sync::watch::Sender<Readiness>) {
+    let mut rounds = tokio::time::interval(ROUND);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut said = String::new();
+    loop {
+        rounds.tick().await;
+        match signer.turn().await {
+            Ok(signed) => {
+                said.clear();
+                readiness.send_replace(Readiness::Ready);
+                if let Some(note) = signed {
+                    tracing::debug!(checkpoint = note.text(), "signed");
+                }
+            }
+            Err(error) => {
+                let text = Chain(&error).to_string();
+                readiness.send_replace(Readiness::Waiting { reason: text.clone() });
+                let is_refused = matches!(error, SignError::Refused(_));
+                if !is_refused {
+                    // db may not be there yet.
+                    rounds.reset_after(AGAIN_AFTER);
+                }
+                if text != said {
+                    match is_refused {
+                        true => tracing::error!("{text}"),
+                        false => tracing::warn!("{text}; it is tried again"),
+                    }
+                    said = text;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The signer's folder: the only place where the secret key is, and what the signer remembers by itself.
+//!
+//! | file | what | written |
+//! |---|---|---|
+//! | `key` | the secret key, for its owner alone | by `annals checkpoint keygen`, or by the first start |
+//! | `next-key` | the one that is to follow it | by `annals checkpoint rotate`; takes the place of `key` at the change |
+//! | `checkpoint` | the newest checkpoint that was signed | before the checkpoint leaves the process |
+//! | `keys/SIZE` | the record of the key that signs from that size on | once |
+//! | `lock` | locked by whoever signs | |
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use annals_proof::{KeyKind, KeyName, SignedNote, SignerKey, key::KeyError, note::NoteError, succession};
+use succession::{KeyRecord, RecordError};
+use thiserror::Error;
+
+/// The folder in a data directory.
+pub const FOLDER: &str = "signer";
+
+const KEY: &str = "key";
+const NEXT_KEY: &str = "next-key";
+const CHECKPOINT: &str = "checkpoint";
+const RECORDS: &str = "keys";
+const LOCK: &str = "lock";
+
+/// Readable by the owner alone: the file holds a secret key.
+const PRIVATE: u32 = 0o600;
+
+/// For whoever may see the folder: the file holds what is public.
+const PUBLIC: u32 = 0o644;
+
+/// What others than its owner may do with a file.
+const OTHERS: u32 = 0o077;
+
+/// Largest file that is read, bytes: more than a note may have.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// The folder of one signer, which nobody else uses meanwhile.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// The lock is the open file's.
+    _lock: File,
+}
+
+/// Why a signer's files cannot be used.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    /// The operating system.
+    #[error("{} cannot be read or written; check the path and its permissions", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Another signer.
+    #[error("another signer uses {}: one key signs in one place", path.display())]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Others may read a secret.
+    #[error("{} can be read by others than its owner: anybody may have the key; if nobody can, chmod 600 it, else make another key", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is a key already.
+    #[error("{} is there already; nothing was changed", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No key.
+    #[error("{} holds no key that signs checkpoints; restore the file", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: KeyError,
+    },
+    /// A key of the other kind.
+    #[error("{} holds a key of the other kind: a log's makes checkpoints, and a witness's cosigns them", path.display())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No note.
+    #[error("{} holds no signed note; if it is what was signed or cosigned last, restore it: without it nobody would know what that was", path.display())]
+    Note {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: NoteError,
+    },
+    /// No record.
+    #[error("{} is damaged: restore it", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: RecordError,
+    },
+}
+
+impl Folder {
+    /// Takes the signer's folder in a data directory, made if there is none.
+    ///
+    /// # Errors
+    /// When another signer uses it, or it cannot be written.
+    pub fn take(data: &Path) -> Result<Self, FolderError> {
+        let path = data.join(FOLDER);
+        let records = path.join(RECORDS);
+        fs::create_dir_all(&records).map_err(|source| FolderError::File { path: records, source })?;
+        let lock = path.join(LOCK);
+        let failed = |source| FolderError::File {
+            path: lock.clone(),
+            source,
+        };
+        let file = File::create(&lock).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: file }),
+            Err(TryLockError::WouldBlock) => Err(FolderError::Taken { path }),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// The key that signs.
+    ///
+    /// # Errors
+    /// When it is not what it should be.
+    pub fn key(&self) -> Result<Option<SignerKey>, FolderError> {
+        read_key(&self.path.join(KEY), KeyKind::Note)
+    }
+
+    /// The key that is to follow it.
+    ///
+    /// # Errors
+    /// As [`Self::key`].
+    pub fn next_key(&self) -> Result<Option<SignerKey>, FolderError> {
+        read_key(&self.path.join(NEXT_KEY), KeyKind::Note)
+    }
+
+    /// Puts the next key into the place of the one that has signed so far, which is gone.
+    ///
+    /// # Errors
+    /// When the files cannot be written.
+    pub fn change_keys(&self) -> Result<(), FolderError> {
+        let (next, key) = (self.path.join(NEXT_KEY), self.path.join(KEY));
+        let moved = fs::rename(&next, &key).and_then(|()| sync(&self.path));
+        moved.map_err(|source| FolderError::File { path: key, source })
+    }
+
+    /// The newest checkpoint that was signed.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn checkpoint(&self) -> Result<Option<SignedNote>, FolderError> {
+        read_note(&self.path.join(CHECKPOINT))
+    }
+
+    /// Remembers a checkpoint: it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn remember(&self, checkpoint: &SignedNote) -> Result<(), FolderError> {
+        keep_note(&self.path.join(CHECKPOINT), checkpoint)
+    }
+
+    /// The records of all keys that have signed, by the sizes from which on they did.
+    ///
+    /// # Errors
+    /// When one is damaged.
+    pub fn records(&self) -> Result<Vec<(u64, KeyRecord)>, FolderError> {
+        let folder = self.path.join(RECORDS);
+        let failed = |source| FolderError::File {
+            path: folder.clone(),
+            source,
+        };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let Some(from) = name.and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let bytes = read(&path)?.unwrap_or_default();
+            let record = KeyRecord::parse(&bytes).map_err(|source| FolderError::Record { path, source })?;
+            found.push((from, record));
+        }
+        found.sort_by_key(|(from, _)| *from);
+        Ok(found)
+    }
+
+    /// Remembers since when a key signs.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn record(&self, from: u64, record: &KeyRecord) -> Result<(), FolderError> {
+        let path = self.path.join(RECORDS).join(from.to_string());
+        write(&path, record.to_string().as_bytes(), PUBLIC)
+    }
+}
+
+/// The signed note in a file; `None` if there is no file.
+///
+/// # Errors
+/// When it cannot be read, or is none.
+pub fn read_note(path: &Path) -> Result<Option<SignedNote>, FolderError> {
+    let Some(bytes) = read(path)? else { return Ok(None) };
+    let path = path.to_owned();
+    let note = SignedNote::parse(&bytes).map_err(|source| FolderError::Note { path, source })?;
+    Ok(Some(note))
+}
+
+/// Puts a signed note into a file, in the place of what is there: it is on the disk when this returns.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep_note(path: &Path, note: &SignedNote) -> Result<(), FolderError> {
+    write(path, note.to_string().as_bytes(), PUBLIC)
+}
+
+/// Makes the key with which a data directory's signer begins.
+///
+/// # Errors
+/// When there is one, or it cannot be written.
+pub fn make_key(data: &Path, name: KeyName) -> Result<SignerKey, FolderError> {
+    make_key_file(&data.join(FOLDER).join(KEY), name, KeyKind::Note)
+}
+
+/// Makes the key that is to follow the one that signs.
+///
+/// # Errors
+/// When there is one already, or it cannot be written.
+pub fn make_next_key(data: &Path, name: KeyName) -> Result<SignerKey, FolderError> {
+    make_key_file(&data.join(FOLDER).join(NEXT_KEY), name, KeyKind::Note)
+}
+
+/// The key that signs, of a signer that may be running.
+///
+/// # Errors
+/// When it is not what it should be.
+pub fn current_key(data: &Path) -> Result<Option<SignerKey>, FolderError> {
+    read_key(&data.join(FOLDER).join(KEY), KeyKind::Note)
+}
+
+/// Makes a key in a file of its own.
+///
+/// # Errors
+/// When the file is there, or cannot be written.
+pub fn make_key_file(path: &Path, name: KeyName, kind: KeyKind) -> Result<SignerKey, FolderError> {
+    let folder = folder_of(path);
+    fs::create_dir_all(folder).map_err(|source| FolderError::File {
+        path: folder.to_owned(),
+        source,
+    })?;
+    if path.exists() {
+        let path = path.to_owned();
+        return Err(FolderError::Exists { path });
+    }
+    let key = SignerKey::from_seed(name, kind, &crate::process::random());
+    write(path, format!("{}\n", key.to_secret_text()).as_bytes(), PRIVATE)?;
+    Ok(key)
+}
+
+/// The key in a file that is its owner's alone; `None` if there is no file.
+///
+/// # Errors
+/// When others can read it, or it holds no key of that kind.
+pub fn read_key(path: &Path, kind: KeyKind) -> Result<Option<SignerKey>, FolderError> {
+    let Some(bytes) = read(path)? else { return Ok(None) };
+    let path = path.to_owned();
+    let mode = fs::metadata(&path).map(|found| found.permissions().mode());
+    if mode.is_ok_and(|mode| mode & OTHERS != 0) {
+        return Err(FolderError::Exposed { path });
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    match line.parse::<SignerKey>() {
+        Ok(key) if key.verifier().kind() != kind => Err(FolderError::Kind { path }),
+        Ok(key) => Ok(Some(key)),
+        Err(source) => Err(FolderError::Key { path, source }),
+    }
+}
+
+/// What is in a file; `None` if there is none.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, FolderError> {
+    use io::Read;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_BYTES).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(FolderError::File {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Writes a file beside its place and moves it there: a crash leaves the one or the other, and what is there when this returns
+/// stays.
+fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FolderError> {
+    let draft = path.with_extension("draft");
+    let put = || {
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        sync(folder_of(path))
+    };
+    put().map_err(|source| FolderError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Where a file is; one that is named alone is in the working directory.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,468 @@
+//! The signer on real files and a store in memory: what it signs continues what it signed, and nothing else is ever signed.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use annals_event::{Gathering, Imprint, Tail};
+use annals_host::signer::{
+    Folder, FolderError, KEPT, Refusal, SignError, Signer, add_cosignatures, current_key, default_name, key_records,
+    make_key, make_next_key, newest,
+};
+use annals_ids::{Epoch, Hash, LeafIndex, OwnerId, Shard, Tick, WallTime};
+use annals_proof::{Frontier, KeyKind, KeyName, SignedNote, SignerKey, TreeHead, Trust, VerifierKey};
+use annals_store::{
+    MemoryStore, Store, StoreError, Transaction,
+    faults::{Call, Fault, FaultyStore},
+    immediate,
+    layout::{
+        archive::{Tree, leaf_key, tree_key},
+        checkpoints, chunks,
+    },
+};
+use tempfile::TempDir;
+
+const SHARD: Shard = Shard(0);
+const ORIGIN: &str = "localhost/sunken";
+
+/// The hashes and bytes of a log's batches; from `changed` on they are others.
+fn batches(count: u64, changed: u64) -> Vec<(Hash, Vec<u8>)> {
+    let mut tail = Tail::default();
+    let imprint = Imprint {
+        realm: "sunken".into(),
+        owner: OwnerId(1),
+        epoch: Epoch(1),
+        schema: Hash([3; 32]),
+    };
+    let freeze = |number: u64| {
+        let wall = WallTime(if number < changed { number } else { number + 1 });
+        let batch = Gathering::default().freeze(&imprint, &mut tail, Tick(number), wall, number == 0);
+        (batch.hash, batch.bytes)
+    };
+    (0..count).map(freeze).collect()
+}
+
+fn head_of(batches: &[(Hash, Vec<u8>)]) -> (TreeHead, Vec<Hash>) {
+    let mut tree = Frontier::new();
+    batches.iter().for_each(|(hash, _)| tree.push(*hash));
+    let head = TreeHead {
+        size: tree.size(),
+        root: tree.root(),
+    };
+    (head, tree.peaks().to_vec())
+}
+
+/// Puts an archive into a store, in the place of any that is there.
+fn archive(store: &Store, batches: &[(Hash, Vec<u8>)]) -> TreeHead {
+    let (head, peaks) = head_of(batches);
+    let tree = &Tree { size: head.size, peaks };
+    let work = |transaction: Transaction| async move {
+        transaction.clear_range(&annals_store::layout::archive::leaves(SHARD))?;
+        for (leaf, (_, bytes)) in (0..).zip(batches) {
+            for (key, chunk) in chunks(&leaf_key(SHARD, LeafIndex(leaf)), bytes) {
+                transaction.set(&key, chunk)?;
+            }
+        }
+        transaction.set(&tree_key(SHARD), &tree.encode())?;
+        Ok::<_, StoreError>(())
+    };
+    immediate(store.run_repeatable(work)).expect("the store answers");
+    head
+}
+
+fn begin(store: &Store, data: &Path) -> Result<Signer, SignError> {
+    let folder = Folder::take(data)?;
+    let key = folder.key()?.expect("there is a key");
+    Signer::begin(store.clone(), SHARD, folder, key)
+}
+
+/// A realm with a key and an empty store.
+fn realm() -> (Store, TempDir) {
+    let data = tempfile::tempdir().expect("a folder");
+    make_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+    (MemoryStore::new().store(), data)
+}
+
+fn verifier(data: &Path) -> VerifierKey {
+    current_key(data).expect("readable").expect("there is one").verifier()
+}
+
+fn head_signed(note: &SignedNote, key: &VerifierKey) -> TreeHead {
+    let trust = Trust {
+        origin: ORIGIN.into(),
+        keys: vec![key.clone()],
+        witnesses: vec![],
+        quorum: 0,
+    };
+    trust.check(note).expect("signed by the key").checkpoint.head
+}
+
+fn turn(signer: &mut Signer) -> Result<Option<SignedNote>, SignError> {
+    immediate(signer.turn())
+}
+
+fn sign(signer: &mut Signer) -> SignedNote {
+    turn(signer).expect("nothing fails").expect("there is something new")
+}
+
+fn stored(store: &Store) -> Option<SignedNote> {
+    immediate(newest(store, SHARD))
+        .expect("the store answers")
+        .map(|(_, note)| note)
+}
+
+fn remembered(data: &Path) -> String {
+    fs::read_to_string(data.join("signer/checkpoint")).expect("a checkpoint")
+}
+
+#[test]
+fn what_grows_is_signed_and_remembered_before_anybody_has_it() {
+    let (store, data) = realm();
+    let key = verifier(data.path());
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    assert_eq!(
+        turn(&mut signer).expect("nothing fails"),
+        None,
+        "of nothing there is no checkpoint"
+    );
+    for size in [1, 2, 300, 301, 1_000] {
+        let head = archive(&store, &batches(size, size));
+        let note = sign(&mut signer);
+        assert_eq!(head_signed(&note, &key), head);
+        assert_eq!(stored(&store).as_ref(), Some(&note));
+        assert_eq!(remembered(data.path()), note.to_string());
+        assert_eq!(turn(&mut signer).expect("nothing fails"), None, "nothing new");
+        if size == 300 {
+            drop(signer);
+            signer = begin(&store, data.path()).expect("it goes on");
+            assert_eq!(
+                turn(&mut signer).expect("nothing fails"),
+                None,
+                "it knows what it has signed"
+            );
+        }
+    }
+    let records = immediate(key_records(&store, SHARD)).expect("records");
+    assert_eq!(records.len(), 1);
+    assert_eq!(
+        (records[0].0, &records[0].1.key, &records[0].1.change),
+        (0, &key, &None)
+    );
+}
+
+#[test]
+fn an_archive_that_was_rolled_back_or_changed_is_not_signed() {
+    let (store, data) = realm();
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    archive(&store, &batches(500, 500));
+    let signed = sign(&mut signer);
+    let refused = |signer: &mut Signer, store: &Store| {
+        let refusal = match turn(signer) {
+            Err(SignError::Refused(refusal)) => refusal,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(stored(store).as_ref(), Some(&signed));
+        assert_eq!(remembered(data.path()), signed.to_string());
+        refusal
+    };
+    for begun_anew in [false, true] {
+        if begun_anew {
+            drop(signer);
+            signer = begin(&store, data.path()).expect("it begins");
+        }
+        for size in [0, 1, 255, 499] {
+            archive(&store, &batches(size, size));
+            let expected = Refusal::RolledBack {
+                expected: 500,
+                found: size,
+            };
+            assert_eq!(refused(&mut signer, &store), expected);
+        }
+        for (size, changed) in [(500, 0), (500, 499), (501, 499), (800, 256), (1_200, 0)] {
+            let other = batches(size, changed);
+            archive(&store, &other);
+            let expected = Refusal::Rewritten {
+                size: 500,
+                expected: head_of(&batches(500, 500)).0.root,
+                found: head_of(&other[..500]).0.root,
+            };
+            assert_eq!(refused(&mut signer, &store), expected, "{changed} of {size}");
+        }
+        // One whose stored tree is not that of its leaves: the root that would be signed is nobody's.
+        let honest = batches(600, 600);
+        archive(&store, &honest);
+        let (head, mut peaks) = head_of(&honest);
+        peaks[0].0[0] ^= 1;
+        let tree = &Tree { size: head.size, peaks };
+        let work = |transaction: Transaction| async move { transaction.set(&tree_key(SHARD), &tree.encode()) };
+        immediate(store.run_repeatable(work)).expect("the store answers");
+        let refusal = refused(&mut signer, &store);
+        assert!(
+            matches!(refusal, Refusal::Contradictory { size: 600, found, .. } if found == head.root),
+            "{refusal:?}"
+        );
+    }
+    archive(&store, &batches(600, 500));
+    sign(&mut signer);
+}
+
+#[test]
+fn a_signature_that_nobody_got_is_remembered_all_the_same() {
+    let (store, data) = realm();
+    archive(&store, &batches(40, 40));
+    let fails = Arc::new(AtomicBool::new(true));
+    let failing = Arc::clone(&fails);
+    let away = FaultyStore::wrap(&store, move |call| match call {
+        Call::Commit if failing.load(Ordering::Relaxed) => Fault::Unavailable,
+        _ => Fault::None,
+    });
+    let mut signer = begin(&away, data.path()).expect("it begins");
+    assert!(matches!(turn(&mut signer), Err(SignError::Store(_))));
+    assert_eq!(stored(&store), None);
+    drop(signer);
+    // It counts as signed: another archive of that size is refused.
+    archive(&store, &batches(40, 39));
+    let mut signer = begin(&away, data.path()).expect("it begins");
+    fails.store(false, Ordering::Relaxed);
+    assert!(matches!(
+        turn(&mut signer),
+        Err(SignError::Refused(Refusal::Rewritten { size: 40, .. }))
+    ));
+    // And it is brought to the store when that is there again.
+    assert_eq!(
+        stored(&store).map(|note| note.to_string()),
+        Some(remembered(data.path()))
+    );
+    archive(&store, &batches(41, 41));
+    sign(&mut signer);
+}
+
+#[test]
+fn an_older_copy_of_the_folder_does_not_make_it_forget_what_the_store_has() {
+    let (store, data) = realm();
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    archive(&store, &batches(10, 10));
+    sign(&mut signer);
+    let older = remembered(data.path());
+    archive(&store, &batches(20, 20));
+    sign(&mut signer);
+    drop(signer);
+    fs::write(data.path().join("signer/checkpoint"), older).expect("written");
+    archive(&store, &batches(15, 15));
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    let expected = Refusal::RolledBack {
+        expected: 20,
+        found: 15,
+    };
+    assert!(matches!(turn(&mut signer), Err(SignError::Refused(refusal)) if refusal == expected));
+    // What somebody else has put there in the name of the log counts for nothing.
+    let mut forged = SignedNote::new(stored(&store).expect("one").text().replace("\n20\n", "\n99\n")).expect("a text");
+    forged.sign(
+        &SignerKey::from_seed(KeyName::new(ORIGIN).expect("a name"), KeyKind::Note, &[1; 32]),
+        0,
+    );
+    let text = &forged.to_string();
+    let put = |transaction: Transaction| async move {
+        transaction.set(&checkpoints::checkpoint_key(SHARD, 99), text.as_bytes())
+    };
+    immediate(store.run_repeatable(put)).expect("the store answers");
+    drop(signer);
+    archive(&store, &batches(30, 30));
+    sign(&mut begin(&store, data.path()).expect("it begins"));
+}
+
+#[test]
+fn a_key_is_changed_by_a_checkpoint_that_both_have_signed() {
+    let (store, data) = realm();
+    let secret = |name: &str| data.path().join("signer").join(name);
+    let old = verifier(data.path());
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    archive(&store, &batches(10, 10));
+    sign(&mut signer);
+    let new = make_next_key(data.path(), default_name("sunken").expect("a name"))
+        .expect("a key")
+        .verifier();
+    assert!(matches!(
+        make_next_key(data.path(), default_name("sunken").expect("a name")),
+        Err(FolderError::Exists { .. })
+    ));
+    assert_eq!(
+        turn(&mut signer).expect("nothing fails"),
+        None,
+        "it is changed with the next batch"
+    );
+    let (old_file, new_file) = (
+        fs::read(secret("key")).expect("a key"),
+        fs::read(secret("next-key")).expect("a key"),
+    );
+    let head = archive(&store, &batches(11, 11));
+    let change = sign(&mut signer);
+    assert_eq!((head_signed(&change, &old), head_signed(&change, &new)), (head, head));
+    assert_eq!(verifier(data.path()), new);
+    assert!(!secret("next-key").exists());
+    let after = archive(&store, &batches(12, 12));
+    let note = sign(&mut signer);
+    assert_eq!(head_signed(&note, &new), after);
+    assert!(
+        note.verify(std::slice::from_ref(&old)).is_err(),
+        "the old key signs no more"
+    );
+
+    let records = immediate(key_records(&store, SHARD)).expect("records");
+    let keys: Vec<(u64, &VerifierKey)> = records.iter().map(|(from, record)| (*from, &record.key)).collect();
+    assert_eq!(keys, [(0, &old), (11, &new)]);
+    assert_eq!(records[1].1.follows(&old, ORIGIN), Ok(11));
+    assert_eq!(records[1].1.change.as_ref(), Some(&change));
+
+    // Killed between the record and the change of the files.
+    drop(signer);
+    for (name, bytes) in [("key", &old_file), ("next-key", &new_file)] {
+        fs::write(secret(name), bytes).expect("written");
+        fs::set_permissions(secret(name), fs::Permissions::from_mode(0o600)).expect("private");
+    }
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    assert_eq!(turn(&mut signer).expect("nothing fails"), None);
+    assert_eq!(verifier(data.path()), new);
+    let head = archive(&store, &batches(13, 13));
+    assert_eq!(head_signed(&sign(&mut signer), &new), head);
+    assert_eq!(immediate(key_records(&store, SHARD)).expect("records").len(), 2);
+
+    // A key of another name is none of this log.
+    make_next_key(data.path(), KeyName::new("example.com/other").expect("a name")).expect("a key");
+    archive(&store, &batches(14, 14));
+    assert!(matches!(turn(&mut signer), Err(SignError::OtherName { .. })));
+}
+
+#[test]
+fn the_secret_is_its_owners_alone_and_damage_is_named() {
+    let (store, data) = realm();
+    let key = data.path().join("signer/key");
+    let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode(&key), 0o600);
+    let name = || default_name("sunken").expect("a name");
+    assert!(matches!(make_key(data.path(), name()), Err(FolderError::Exists { .. })));
+    for open in [0o640, 0o604, 0o660] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(open)).expect("set");
+        assert!(
+            matches!(current_key(data.path()), Err(FolderError::Exposed { .. })),
+            "{open:o}"
+        );
+    }
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("set");
+    let text = fs::read_to_string(&key).expect("a key");
+    for damaged in [
+        String::new(),
+        text.replace("+KEY+", "+"),
+        text.replace('\n', "\n\n"),
+        text[..text.len() - 3].to_owned(),
+    ] {
+        fs::write(&key, damaged).expect("written");
+        assert!(matches!(current_key(data.path()), Err(FolderError::Key { .. })));
+    }
+    let witness = SignerKey::from_seed(name(), KeyKind::Cosignature, &[7; 32]);
+    fs::write(&key, witness.to_secret_text()).expect("written");
+    assert!(matches!(current_key(data.path()), Err(FolderError::Kind { .. })));
+    fs::write(&key, &text).expect("written");
+
+    let signer = begin(&store, data.path()).expect("it begins");
+    assert!(matches!(Folder::take(data.path()), Err(FolderError::Taken { .. })));
+    drop(signer);
+    archive(&store, &batches(5, 5));
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    sign(&mut signer);
+    drop(signer);
+    let checkpoint = data.path().join("signer/checkpoint");
+    let signed = remembered(data.path());
+    fs::write(&checkpoint, signed.replace("\n5\n", "\n4\n")).expect("written");
+    assert!(matches!(begin(&store, data.path()), Err(SignError::Foreign(_))));
+    fs::write(&checkpoint, &signed[..20]).expect("written");
+    assert!(matches!(
+        begin(&store, data.path()),
+        Err(SignError::Folder(FolderError::Note { .. }))
+    ));
+}
+
+#[test]
+fn cosignatures_are_added_to_what_they_are_of_and_stay() {
+    let (store, data) = realm();
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    archive(&store, &batches(5, 5));
+    let signed = sign(&mut signer);
+    let witness = |seed: u8| {
+        let name = KeyName::new(&format!("witness{seed}.example")).expect("a name");
+        SignerKey::from_seed(name, KeyKind::Cosignature, &[seed; 32])
+    };
+    let mut cosigned = signed.clone();
+    [1, 2]
+        .iter()
+        .for_each(|seed| cosigned.sign(&witness(*seed), 1_700_000_000));
+    let add = |size, note: &SignedNote, seed| {
+        let witnesses = [witness(seed).verifier()];
+        immediate(add_cosignatures(&store, SHARD, size, note, &witnesses)).expect("the store answers")
+    };
+    assert_eq!(add(6, &cosigned, 1), 0, "there is no such checkpoint");
+    assert_eq!(add(5, &cosigned, 3), 0, "it has not cosigned");
+    let mut other = SignedNote::new(signed.text().replace("sunken", "risen")).expect("a text");
+    other.sign(&witness(1), 1_700_000_000);
+    assert_eq!(add(5, &other, 1), 0, "it has cosigned something else");
+    assert_eq!(stored(&store).as_ref(), Some(&signed));
+    assert_eq!(add(5, &cosigned, 1), 1);
+    assert_eq!(
+        stored(&store).expect("one").signatures().len(),
+        2,
+        "only whose key was named"
+    );
+    assert_eq!(add(5, &cosigned, 2), 1);
+    assert_eq!(stored(&store), Some(cosigned.clone()));
+    // A signer that begins again brings what it has signed, and finds it there.
+    drop(signer);
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    assert_eq!(turn(&mut signer).expect("nothing fails"), None);
+    assert_eq!(stored(&store), Some(cosigned));
+}
+
+#[test]
+fn old_checkpoints_go_unless_somebody_has_cosigned_them_or_a_key_was_changed() {
+    let (store, data) = realm();
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    let witness = SignerKey::from_seed(
+        KeyName::new("witness.example").expect("a name"),
+        KeyKind::Cosignature,
+        &[7; 32],
+    );
+    let last = KEPT as u64 + 20;
+    for size in 1..=last {
+        archive(&store, &batches(size, size));
+        if size == 7 {
+            make_next_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+        }
+        let mut note = sign(&mut signer);
+        if size == 3 {
+            note.sign(&witness, 1_700_000_000);
+            let text = &note.to_string();
+            let put = |transaction: Transaction| async move {
+                transaction.set(&checkpoints::checkpoint_key(SHARD, 3), text.as_bytes())
+            };
+            immediate(store.run_repeatable(put)).expect("the store answers");
+        }
+    }
+    let read = |transaction: Transaction| async move {
+        let range = checkpoints::checkpoints(SHARD);
+        let page = transaction
+            .get_range(&range, 1_000, annals_store::Order::Forward)
+            .await?;
+        page.rows
+            .iter()
+            .map(|(key, _)| checkpoints::size_of(key))
+            .collect::<Result<Vec<u64>, StoreError>>()
+    };
+    let kept = immediate(store.read(read)).expect("the store answers");
+    let expected: Vec<u64> = [3, 7].into_iter().chain(last - KEPT as u64 + 1..=last).collect();
+    assert_eq!(kept, expected);
+}

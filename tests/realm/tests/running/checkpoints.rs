@@ -1,0 +1,237 @@
+//! Signed checkpoints of a realm that runs, by real processes and commands: what was signed once is what the archive goes on
+//! to begin with, whoever is killed meanwhile, and an archive of which that is not true is signed by nobody.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::ExitStatus,
+    time::{Duration, SystemTime},
+};
+
+use annals::up::{Realm, RealmPlan};
+use tokio::process::Command;
+
+use crate::played::{are_built, binary, repository, run, turn, within};
+
+/// How long it may take until something is signed that was not: some rounds of the signer.
+const SIGNS: Duration = Duration::from_secs(60);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Runs `annals` in a folder: how it ended, and what it said.
+async fn annals(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
+    let mut command = Command::new(binary("annals").expect("it is built"));
+    command.args(line).current_dir(folder);
+    let (status, said) = run(&mut command).await;
+    println!("annals {}\n{said}", line.join(" "));
+    (status, said)
+}
+
+/// The same; it has to end like that.
+async fn ends(folder: &Path, code: i32, line: &[&str]) -> String {
+    let (status, said) = annals(folder, line).await;
+    assert_eq!(status.code(), Some(code), "annals {}: {said}", line.join(" "));
+    said
+}
+
+/// How many batches a checkpoint is of.
+fn size(checkpoint: &str) -> u64 {
+    let line = checkpoint.lines().nth(1).unwrap_or_default();
+    line.parse().unwrap_or_else(|_| panic!("{checkpoint}"))
+}
+
+async fn start(name: &str, data: &Path) -> Realm {
+    let plan = RealmPlan::new(name, &repository().join("defs"), data);
+    Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Waits until a command has found something.
+async fn until(what: &str, folder: &Path, line: &[&str], is_it: impl Fn(&str) -> bool) -> String {
+    within(SIGNS, what, async {
+        loop {
+            let (status, said) = annals(folder, line).await;
+            if status.success() && is_it(&said) {
+                return said;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_signed_is_what_the_archive_goes_on_to_begin_with() {
+    if !are_built() {
+        return;
+    }
+    let _turn = turn().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (here, data) = (folder.path(), folder.path().join("kept"));
+    fs::create_dir_all(&data).expect("a folder for the realm");
+    let named = ["checkpoint", "keygen", "--data", "kept", "--name", "example.com/kept"];
+    let key = ends(here, 0, &named).await.trim().to_owned();
+    ends(here, 2, &named).await;
+    let mode = fs::metadata(data.join("signer/key"))
+        .expect("a key")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600, "the key is its owner's alone");
+    let mut realm = start("kept", &data).await;
+    let nats = realm.nats();
+    let running = ["--realm", "kept", "--nats", &nats];
+    let of = |line: &[&'static str]| [&["checkpoint"], line, &running[..]].concat();
+    let verify = |file, key| [&["checkpoint", "verify", file, "--key", key][..], &running].concat();
+    let first = until("a checkpoint", here, &of(&["show"]), |_| true).await;
+    assert!(first.starts_with("example.com/kept\n"), "{first}");
+    fs::write(here.join("first"), &first).expect("written");
+    let verified = ends(here, 0, &verify("first", key.as_str())).await;
+    assert!(verified.contains("begins with these"), "{verified}");
+
+    witnessed(here, &key, &running).await;
+
+    // A signer that is killed goes on where it was.
+    realm.kill("signer").expect("it runs");
+    assert!(realm.start_again("signer").expect("it starts"));
+    let later = until("a later checkpoint", here, &of(&["show"]), |said| {
+        size(said) > size(&first) + 20
+    })
+    .await;
+
+    let next = ends(here, 0, &["checkpoint", "rotate", "--data", "kept"])
+        .await
+        .trim()
+        .to_owned();
+    let keys = until("the new key", here, &of(&["show", "--keys"]), |said| {
+        said.lines().count() == 2
+    })
+    .await;
+    assert!(
+        keys.starts_with(&format!("0 {key}\n")) && keys.contains(&next),
+        "{keys}"
+    );
+    let last = until("a checkpoint by the new key", here, &of(&["show"]), |said| {
+        size(said) > size(&later) && !said.contains("next-key")
+    })
+    .await;
+    fs::write(here.join("last"), &last).expect("written");
+    ends(here, 0, &verify("last", next.as_str())).await;
+    assert!(ends(here, 1, &verify("last", key.as_str())).await.contains("WRONG"));
+
+    ends(here, 0, &[&["backup", "create"][..], &running].concat()).await;
+    realm.stop().await.expect("it stops");
+    // A realm that does not run answers as well.
+    let stopped = ["--realm", "kept", "--data", "kept"];
+    ends(
+        here,
+        0,
+        &[&["checkpoint", "verify", "first", "--key", &key][..], &stopped].concat(),
+    )
+    .await;
+    rolled_back(here, (&key, &next), size(&first), size(&last)).await;
+}
+
+/// A witness cosigns what continues what it has cosigned, and others see it.
+async fn witnessed(here: &Path, key: &str, running: &[&str]) {
+    let made = [
+        "checkpoint",
+        "keygen",
+        "--witness",
+        "witness",
+        "--name",
+        "witness.example",
+    ];
+    let witness = ends(here, 0, &made).await.trim().to_owned();
+    let cosign = [
+        "checkpoint",
+        "cosign",
+        "--witness",
+        "witness",
+        "--last",
+        "seen",
+        "--key",
+        key,
+    ];
+    let cosigned = ends(here, 0, &[&cosign[..], running].concat()).await;
+    assert_eq!(fs::read_to_string(here.join("seen")).expect("it remembers"), cosigned);
+    let add = ["checkpoint", "add-cosignature", "seen", "--witness"];
+    ends(here, 0, &[&add[..], &[&witness], running].concat()).await;
+    ends(here, 2, &[&add[..], &[key], running].concat()).await;
+    let of_that_size = size(&cosigned).to_string();
+    let show = ["checkpoint", "show", "--size", &of_that_size];
+    let shown = ends(here, 0, &[&show[..], running].concat()).await;
+    assert_eq!(shown, cosigned);
+    let verify = [
+        "checkpoint",
+        "verify",
+        "seen",
+        "--key",
+        key,
+        "--witness",
+        &witness,
+        "--quorum",
+    ];
+    let said = ends(here, 0, &[&verify[..], &["1"], running].concat()).await;
+    let now = SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs();
+    let time = said.split('@').nth(1).and_then(|time| time.lines().next());
+    let time: u64 = time
+        .and_then(|time| time.parse().ok())
+        .unwrap_or_else(|| panic!("{said}"));
+    assert!((now - 60..=now).contains(&time), "{said}");
+    ends(here, 1, &[&verify[..], &["2"], running].concat()).await;
+    // It remembers what it has seen: of another log, it cosigns nothing more.
+    ends(here, 0, &[&cosign[..], running].concat()).await;
+}
+
+/// The archive as it was earlier is not signed by the signer that knows what it was later, and is told from it by a checkpoint.
+async fn rolled_back(here: &Path, (key, next): (&str, &str), first: u64, last: u64) {
+    let leaves = (first + 1).to_string();
+    let restore = [
+        "backup", "restore", "--realm", "back", "--data", "back", "--leaves", &leaves,
+    ];
+    ends(here, 0, &restore).await;
+    let back = ["--realm", "back", "--data", "back"];
+    // What was signed of an earlier archive is true of this one too.
+    ends(
+        here,
+        0,
+        &[&["checkpoint", "verify", "first", "--key", key][..], &back].concat(),
+    )
+    .await;
+    fs::create_dir_all(here.join("back/signer/keys")).expect("a folder");
+    for file in ["key", "checkpoint"] {
+        fs::copy(here.join("kept/signer").join(file), here.join("back/signer").join(file)).expect("copied");
+    }
+    let mut realm = start("back", &here.join("back")).await;
+    let log = here.join("back/logs/signer.log");
+    within(SIGNS, "the signer to refuse", async {
+        while !fs::read_to_string(&log).is_ok_and(|said| said.contains("it was rolled back")) {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+    let said = fs::read_to_string(&log).expect("a log");
+    let signed = said
+        .split("a checkpoint was signed of ")
+        .nth(1)
+        .and_then(|said| said.split(':').next());
+    let signed: u64 = signed
+        .and_then(|size| size.parse().ok())
+        .unwrap_or_else(|| panic!("{said}"));
+    assert!(signed >= last, "{said}");
+    realm.watch(&[]).expect("everything runs on");
+    let nats = realm.nats();
+    // What it has signed last stands in the store, for everybody to see that the archive is another one.
+    let running = ["--realm", "back", "--nats", &nats];
+    let shown = ends(here, 0, &[&["checkpoint", "show"][..], &running].concat()).await;
+    assert_eq!(size(&shown), signed);
+    fs::write(here.join("newest"), shown).expect("written");
+    let verify = ["checkpoint", "verify", "newest", "--key", next];
+    let said = ends(here, 1, &[&verify[..], &running].concat()).await;
+    assert!(
+        said.contains("WRONG: the archive has") && said.contains("it was rolled back"),
+        "{said}"
+    );
+    realm.stop().await.expect("it stops");
+}
