@@ -10,11 +10,7 @@ use std::{io, path::PathBuf, process::ExitCode, str::FromStr};
 
 use annals_audit::{AuditError, Index, IndexError, Item, Owned, Span, Trade, Until};
 use annals_db::accounts;
-use annals_host::{
-    config::Realm,
-    process::{SHARD, Settings},
-    telemetry::Chain,
-};
+use annals_host::{process::SHARD, telemetry::Chain};
 use annals_ids::{DatabaseId, EntityId, LogPosition, Serial, TradeId, TransferId, TransferNumber, WallTime};
 use annals_store::StoreError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -23,7 +19,7 @@ use thiserror::Error;
 use crate::{
     log_command::position,
     moment::{self, Moment},
-    source::{KeptRealm, Source, SourceError},
+    source::{KeptRealm, NamedRealm, Source, SourceError},
 };
 use report::{Format, Report};
 
@@ -32,12 +28,8 @@ use report::{Format, Report};
 pub struct Audit {
     #[command(subcommand)]
     question: Question,
-    /// Name of the realm
-    #[arg(long, global = true, env = "ANNALS_REALM", default_value = "annals")]
-    realm: Realm,
-    /// The realm's nats-server
-    #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
-    nats: String,
+    #[command(flatten)]
+    named: NamedRealm,
     #[command(flatten)]
     kept: KeptRealm,
     /// Folder of the index of this realm's archive; it is made, and may be removed at any time
@@ -173,12 +165,7 @@ impl Audit {
     }
 
     async fn answer(self) -> Result<(), NoAnswer> {
-        let settings = Settings {
-            realm: self.realm.clone(),
-            nats: self.nats.clone(),
-            replicas: 1,
-        };
-        let source = self.kept.stored(&settings).await?;
+        let source = self.kept.stored(&self.named.settings()).await?;
         let mut index = Index::open(&self.index, SHARD).await?;
         let bar = Bar::new();
         let extent = index.catch_up(&source.store, |progress| bar.show(progress)).await?;

@@ -28,7 +28,7 @@ use crate::{
     },
     log_command::position,
     moment::{self, Moment},
-    source::{KeptRealm, SourceError},
+    source::{KeptRealm, NamedRealm, SourceError},
     up::{Claim, UpError},
 };
 
@@ -46,12 +46,8 @@ pub struct Backup {
 enum Commands {
     /// Back up a realm, whether it runs or not
     Create {
-        /// Name of the realm
-        #[arg(long, env = "ANNALS_REALM", default_value = "annals")]
-        realm: Realm,
-        /// The realm's nats-server
-        #[arg(long, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
-        nats: String,
+        #[command(flatten)]
+        named: NamedRealm,
         #[command(flatten)]
         kept: KeptRealm,
     },
@@ -130,7 +126,7 @@ impl Backup {
     async fn work(self) -> Result<ExitCode, BackupError> {
         let target = Target::open(&self.target)?;
         match self.command {
-            Commands::Create { realm, nats, kept } => create_one(&target, realm, nats, &kept).await?,
+            Commands::Create { named, kept } => create_one(&target, named.settings(), &kept).await?,
             Commands::List => list(&target).await?,
             Commands::Verify { name } => {
                 let manifest = Manifest::read(&target, name.as_deref()).await?;
@@ -172,16 +168,11 @@ impl Backup {
     }
 }
 
-async fn create_one(target: &Target, realm: Realm, nats: String, kept: &KeptRealm) -> Result<(), BackupError> {
-    let settings = Settings {
-        realm: realm.clone(),
-        nats,
-        replicas: 1,
-    };
+async fn create_one(target: &Target, settings: Settings, kept: &KeptRealm) -> Result<(), BackupError> {
     let source = kept.stored(&settings).await?;
     let realm = match kept.data {
-        Some(_) => source.realm_name(&realm).await?,
-        None => realm,
+        Some(_) => source.realm_name(&settings.realm).await?,
+        None => settings.realm,
     };
     let created = create(&source.store, realm.as_str(), now(), target).await?;
     let manifest = &created.manifest;

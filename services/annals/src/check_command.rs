@@ -3,13 +3,12 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use annals_host::{
-    config::Realm,
-    process::{Settings, connect, remote_store},
+    process::{connect, remote_store},
     telemetry::Chain,
     world::compile,
 };
 
-use crate::checker::check;
+use crate::{checker::check, source::NamedRealm};
 
 /// Compare what bots were shown with the archive.
 #[derive(Debug, clap::Args)]
@@ -23,12 +22,8 @@ pub struct Check {
     /// Fail as well if the archive shows that something of the world was never at work
     #[arg(long)]
     all_driven: bool,
-    /// Name of the realm
-    #[arg(long, env = "ANNALS_REALM", default_value = "annals")]
-    realm: Realm,
-    /// The realm's nats-server
-    #[arg(long, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
-    nats: String,
+    #[command(flatten)]
+    named: NamedRealm,
 }
 
 impl Check {
@@ -41,12 +36,7 @@ impl Check {
                 return ExitCode::from(2);
             }
         };
-        let settings = Settings {
-            realm: self.realm,
-            nats: self.nats,
-            replicas: 1,
-        };
-        let (bus, subjects) = match connect(&settings, "check").await {
+        let (bus, subjects) = match connect(&self.named.settings(), "check").await {
             Ok(connected) => connected,
             Err(error) => {
                 eprintln!("{}", Chain(&error));

@@ -9,7 +9,6 @@ use std::{
 use annals_db::{ProveError, Prover};
 use annals_host::{
     clock,
-    config::Realm as RealmName,
     process::{SHARD, Settings},
     signer::{
         FolderError, add_cosignatures, current_key, default_name, keep_note, key_records, make_key, make_key_file,
@@ -24,19 +23,15 @@ use annals_proof::{
 use annals_store::StoreError;
 use thiserror::Error;
 
-use crate::source::{KeptRealm, SourceError};
+use crate::source::{KeptRealm, NamedRealm, SourceError};
 
 /// Signed checkpoints of a realm's archive: its keys, what was signed, and who has witnessed it.
 #[derive(Debug, clap::Args)]
 pub struct Checkpoint {
     #[command(subcommand)]
     command: Commands,
-    /// Name of the realm
-    #[arg(long, global = true, env = "ANNALS_REALM", default_value = "annals")]
-    realm: RealmName,
-    /// The realm's nats-server
-    #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
-    nats: String,
+    #[command(flatten)]
+    named: NamedRealm,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -147,12 +142,7 @@ fn of(size: Option<u64>) -> String {
 impl Checkpoint {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        let settings = Settings {
-            realm: self.realm,
-            nats: self.nats,
-            replicas: 1,
-        };
-        match work(self.command, &settings).await {
+        match work(self.command, &self.named.settings()).await {
             Ok(code) => code,
             // Whoever reads has seen enough.
             Err(CheckpointError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

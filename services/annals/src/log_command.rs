@@ -8,8 +8,7 @@ use std::{
 use annals_db::{AcceptError, accept_hole};
 use annals_director::read_owners;
 use annals_host::{
-    config::Realm,
-    process::{AskError, Settings, request},
+    process::{AskError, request},
     telemetry::Chain,
 };
 use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, OwnerKind, WallTime};
@@ -20,7 +19,7 @@ use thiserror::Error;
 use crate::{
     replay::{Extent, ReplayError, owners, replay},
     segments::Segments,
-    source::{KeptRealm, Source, SourceError},
+    source::{KeptRealm, NamedRealm, Source, SourceError},
     tail::{Tail, TailError, TailPlan},
     verify::{VerifyError, verify},
 };
@@ -30,12 +29,8 @@ use crate::{
 pub struct Log {
     #[command(subcommand)]
     command: Commands,
-    /// Name of the realm
-    #[arg(long, global = true, env = "ANNALS_REALM", default_value = "annals")]
-    realm: Realm,
-    /// The realm's nats-server
-    #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
-    nats: String,
+    #[command(flatten)]
+    named: NamedRealm,
     #[command(flatten)]
     kept: KeptRealm,
 }
@@ -140,12 +135,7 @@ impl Log {
         if matches!(self.command, Commands::AcceptHole { .. }) && self.kept.is_on_cluster()? {
             return Err(LogError::OnCluster);
         }
-        let settings = Settings {
-            realm: self.realm,
-            nats: self.nats,
-            replicas: 1,
-        };
-        let source = self.kept.source(&settings).await?;
+        let source = self.kept.source(&self.named.settings()).await?;
         let code = match self.command {
             Commands::Verify => {
                 let report = verify(&source).await?;

@@ -9,23 +9,19 @@ mod stop;
 
 use std::{io, process::ExitCode};
 
-use annals_host::{config::Realm as RealmName, process::Settings, telemetry::Chain};
+use annals_host::telemetry::Chain;
 use annals_store::StoreError;
 use thiserror::Error;
 
-use crate::source::{KeptRealm, SourceError};
+use crate::source::{KeptRealm, NamedRealm, SourceError};
 
 /// Look into a realm, stop one, or migrate one to other definitions.
 #[derive(Debug, clap::Args)]
 pub struct Realm {
     #[command(subcommand)]
     command: Commands,
-    /// Name of the realm
-    #[arg(long, global = true, env = "ANNALS_REALM", default_value = "annals")]
-    realm: RealmName,
-    /// The realm's nats-server
-    #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
-    nats: String,
+    #[command(flatten)]
+    named: NamedRealm,
     #[command(flatten)]
     kept: KeptRealm,
 }
@@ -76,11 +72,7 @@ enum RealmError {
 impl Realm {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        let settings = Settings {
-            realm: self.realm,
-            nats: self.nats,
-            replicas: 1,
-        };
+        let settings = self.named.settings();
         // The store is all that is read: what the log of a realm that does not run holds beyond is not in its database yet.
         let source = self.kept.stored(&settings);
         let done = async {

@@ -45,6 +45,29 @@ const READINGS: usize = 10;
 /// Between two readings.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
+/// Which realm a command is about.
+#[derive(Clone, Debug, clap::Args)]
+pub struct NamedRealm {
+    /// Name of the realm
+    #[arg(long, global = true, env = "ANNALS_REALM", default_value = "annals")]
+    realm: Realm,
+    /// The realm's nats-server
+    #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
+    nats: String,
+}
+
+impl NamedRealm {
+    /// What is needed to speak to it. Streams are not made by those who look into a realm, so replicas are not asked for.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings {
+            realm: self.realm.clone(),
+            nats: self.nats.clone(),
+            replicas: 1,
+        }
+    }
+}
+
 /// Where a realm that does not run has kept what it has, if it is to be read there.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct KeptRealm {

@@ -24,4 +24,4 @@ pub(crate) use desk::{Desk, Failed};
 pub use pages::{read_entries, read_notices};
 pub use rows::read_life;
 pub use rules::Ask;
-pub use trace::{Lot, Lots, Origin, Step, trace_account, trace_item};
+pub use trace::{Lot, Lots, Origin, trace_account};

@@ -12,9 +12,8 @@ use std::{
     str::FromStr,
 };
 
-use annals_db::ledger::{Report, Step, audit, trace_account, trace_item};
-use annals_event::ledger::{Holder, Place, Side};
-use annals_ids::{AssetKind, DatabaseId, Serial, Slot};
+use annals_db::ledger::{Report, audit, trace_account};
+use annals_ids::{AssetKind, DatabaseId, Slot};
 use annals_store::Store;
 
 use super::RealmError;
@@ -23,38 +22,35 @@ use crate::source::Source;
 /// See the module.
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditLedger {
-    /// Say where this comes from instead: `serial:N`, or `account:DATABASE/SLOT/KIND`
+    /// Say where the units of this account come from instead: `account:DATABASE/SLOT/KIND`
     #[arg(long)]
     trace: Option<Traced>,
 }
 
-/// What is to be traced.
+/// The account that is to be traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Traced {
-    Item(Serial),
-    Account(DatabaseId, Slot, AssetKind),
+struct Traced {
+    holder: DatabaseId,
+    slot: Slot,
+    kind: AssetKind,
 }
 
 impl FromStr for Traced {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let usage = || format!("{text:?} is neither serial:N nor account:DATABASE/SLOT/KIND");
-        match text.split_once(':').ok_or_else(usage)? {
-            ("serial", number) => number
-                .parse()
-                .map(|number| Traced::Item(Serial(number)))
-                .map_err(|_| usage()),
-            ("account", account) => {
-                let mut parts = account.splitn(3, '/');
-                let mut part = || parts.next().ok_or_else(usage);
-                let holder = part()?.parse().map_err(|_| usage())?;
-                let slot = part()?.parse().map_err(|_| usage())?;
-                let kind = part()?.parse().map_err(|_| usage())?;
-                Ok(Traced::Account(DatabaseId(holder), Slot(slot), AssetKind(kind)))
-            }
-            _ => Err(usage()),
-        }
+        let parts = text.strip_prefix("account:").and_then(|account| {
+            let (holder, rest) = account.split_once('/')?;
+            let (slot, kind) = rest.split_once('/')?;
+            Some((holder.parse().ok()?, slot.parse().ok()?, kind.parse().ok()?))
+        });
+        let (holder, slot, kind) = parts
+            .ok_or_else(|| format!("{text:?} is not account:DATABASE/SLOT/KIND; `annals audit item` traces an item"))?;
+        Ok(Self {
+            holder: DatabaseId(holder),
+            slot: Slot(slot),
+            kind: AssetKind(kind),
+        })
     }
 }
 
@@ -67,8 +63,7 @@ impl AuditLedger {
                 let is_clean = report.found == 0;
                 Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
             }
-            Some(Traced::Item(serial)) => print_item(&source.store, serial).await,
-            Some(Traced::Account(holder, slot, kind)) => print_account(&source.store, holder, slot, kind).await,
+            Some(traced) => print_account(&source.store, traced).await,
         }
     }
 }
@@ -95,31 +90,8 @@ fn print(report: &Report) -> Result<(), RealmError> {
     Ok(())
 }
 
-async fn print_item(store: &Store, serial: Serial) -> Result<ExitCode, RealmError> {
-    let steps = trace_item(store, serial).await?;
-    let mut out = stdout().lock();
-    for step in &steps {
-        let Step { entry, wall, of, .. } = step;
-        let (from, to) = (name(step.from), name(step.to));
-        let why = if step.reason.is_empty() {
-            String::new()
-        } else {
-            format!(", for {:?}", step.reason)
-        };
-        writeln!(
-            out,
-            "entry {entry} at {wall} ms, transfer {of}: item {serial} of kind {} from {from} to {to}{why}",
-            step.kind
-        )?;
-    }
-    if steps.is_empty() {
-        writeln!(out, "there is no item {serial}")?;
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn print_account(store: &Store, holder: DatabaseId, slot: Slot, kind: AssetKind) -> Result<ExitCode, RealmError> {
+async fn print_account(store: &Store, traced: Traced) -> Result<ExitCode, RealmError> {
+    let Traced { holder, slot, kind } = traced;
     let lots = trace_account(store, holder, slot, kind).await?;
     let mut out = stdout().lock();
     for (amount, origin) in &lots {
@@ -137,31 +109,22 @@ async fn print_account(store: &Store, holder: DatabaseId, slot: Slot, kind: Asse
     Ok(ExitCode::SUCCESS)
 }
 
-fn name(place: Place) -> String {
-    let slot = place.slot;
-    match place.holder {
-        Holder::World => "the world".to_owned(),
-        Holder::Stored(holder) => format!("entity {holder} of the database, slot {slot}"),
-        Holder::Pending(transfer) => format!("reserved transfer {transfer}"),
-        Holder::Trade(trade, Side::Proposer) => format!("trade {trade}, the proposer's side"),
-        Holder::Trade(trade, Side::Partner) => format!("trade {trade}, the partner's side"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_to_be_traced_is_read_as_it_is_written() {
-        let account = Traced::Account(DatabaseId(7), Slot(1), AssetKind(30));
+        let account = Traced {
+            holder: DatabaseId(7),
+            slot: Slot(1),
+            kind: AssetKind(30),
+        };
         assert_eq!("account:7/1/30".parse(), Ok(account));
-        assert_eq!("serial:12".parse(), Ok(Traced::Item(Serial(12))));
         for wrong in [
             "",
             "12",
-            "serial:",
-            "serial:x",
+            "serial:12",
             "account:7/1",
             "account:7/70000/1",
             "account:7/1/1/1",

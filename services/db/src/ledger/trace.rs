@@ -1,36 +1,15 @@
-//! Where assets come from: an item by its serial, units by the lots that first came first go.
+//! Where units come from, by the lots that first came first go.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use annals_event::ledger::{Account, Entry, Holder, Order, Outcome, Place};
-use annals_ids::{AssetKind, DatabaseId, EntryNumber, Serial, Slot, TransferId, WallTime};
+use annals_event::ledger::{Account, Entry, Holder, Order, Place};
+use annals_ids::{AssetKind, DatabaseId, EntryNumber, Slot, WallTime};
 use annals_store::{Store, StoreError};
 
 use super::pages::read_entries;
 
 /// Entries read at a time.
 const ENTRIES_AT_ONCE: usize = 512;
-
-/// Where an item went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// In which entry.
-    pub entry: EntryNumber,
-    /// When, as the batch said that asked for it.
-    pub wall: WallTime,
-    /// The order.
-    pub of: TransferId,
-    /// What came of it.
-    pub outcome: Outcome,
-    /// Its kind.
-    pub kind: AssetKind,
-    /// From where.
-    pub from: Place,
-    /// To where.
-    pub to: Place,
-    /// Why, where it was made or destroyed.
-    pub reason: String,
-}
 
 /// The entry in which units were made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,29 +31,6 @@ pub struct Lot {
     pub amount: u64,
     /// The entry in which they were made.
     pub made_in: EntryNumber,
-}
-
-/// The way of an item, from where it was made.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn trace_item(store: &Store, serial: Serial) -> Result<Vec<Step>, StoreError> {
-    let mut steps = Vec::new();
-    let note = |entry: &Entry| {
-        let passages = entry.passages.iter().filter(|passage| passage.serial == serial);
-        steps.extend(passages.map(|passage| Step {
-            entry: entry.number,
-            wall: entry.wall,
-            of: entry.of,
-            outcome: entry.outcome,
-            kind: passage.kind,
-            from: passage.from,
-            to: passage.to,
-            reason: reason(entry),
-        }));
-    };
-    each_entry(store, note).await?;
-    Ok(steps)
 }
 
 /// The lots that make up what an account holds now, oldest first, each with the entry in which it was made.
