@@ -80,7 +80,7 @@ pub(crate) type Lack = (EntityId, Option<HistoryNumber>);
 pub struct Ghosts {
     ghosts: BTreeMap<EntityId, Ghost>,
     trail: Trail,
-    /// Since when each owner has been heard to say what it haunts here.
+    /// When each owner last said all that it haunts here.
     heard: BTreeMap<OwnerId, Mono>,
 }
 
@@ -263,10 +263,11 @@ impl Ghosts {
         }
     }
 
-    /// Since when all of these owners have been heard; `None` as long as one of them has said nothing.
-    pub(crate) fn all_heard(&self, owners: &BTreeSet<OwnerId>) -> Option<Mono> {
+    /// When the one of these owners that has been silent for longest said what it haunts here: not later than `now`, and
+    /// never if one of them has said nothing.
+    pub(crate) fn all_heard(&self, now: Mono, owners: &BTreeSet<OwnerId>) -> Option<Mono> {
         let mut heard = owners.iter().map(|owner| self.heard.get(owner).copied());
-        heard.try_fold(Mono(0), |all, heard| Some(all.max(heard?)))
+        heard.try_fold(now, |least, heard| Some(least.min(heard?)))
     }
 
     /// Takes an image, unless more is known already. Returns whether `from` holds the entity, as far as is known now.
@@ -369,7 +370,7 @@ impl Ghosts {
         heads: &[(EntityId, HistoryNumber)],
         own: impl Fn(EntityId) -> bool,
     ) -> Vec<Lack> {
-        self.heard.entry(from).or_insert(at.now);
+        self.heard.insert(from, at.now);
         let mut lacks = Vec::new();
         let mut room = LIMIT.saturating_sub(self.ghosts.len());
         let mut named = BTreeSet::new();

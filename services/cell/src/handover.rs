@@ -167,6 +167,7 @@ impl CellRole {
         desk.call(own, caller.link.from, from, Call::Arrived { of: number });
         tell_home(desk, entity, Some(desk.owner()));
         self.handover.arrived(desk.now().mono, entity, is_tossed);
+        self.haunts.may_be_on(desk.now().mono, [from]);
         let of = (desk.owner(), number);
         has_arrived(desk, self.surroundings(), entity, of);
     }

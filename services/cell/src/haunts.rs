@@ -41,7 +41,7 @@ const NAMING: u64 = SECOND / 2;
 pub(crate) struct Haunts {
     /// Per owner and entity, the history number up to which the owner was told.
     there: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>>,
-    /// When each owner was last told of a ghost it should have.
+    /// When each owner was last told of a ghost it should have, or may have begun to keep one of what is here.
     haunted: BTreeMap<OwnerId, Mono>,
     /// What was handed over a moment ago.
     lingering: BTreeMap<EntityId, Lingering>,
@@ -59,6 +59,12 @@ impl Haunts {
     /// Which entities have a ghost on an owner.
     pub(crate) fn on(&self, owner: OwnerId) -> impl Iterator<Item = EntityId> {
         self.there.get(&owner).into_iter().flatten().map(|(entity, _)| *entity)
+    }
+
+    /// These owners may keep ghosts of what is here, of which this one has not told them: of what has come from there, or
+    /// what a former holder told. They are told what they are to have, be they neighbours or not.
+    pub(crate) fn may_be_on(&mut self, now: Mono, owners: impl IntoIterator<Item = OwnerId>) {
+        self.haunted.extend(owners.into_iter().map(|owner| (owner, now)));
     }
 
     /// Goes on naming an entity that is about to be forgotten here because it has arrived elsewhere.

@@ -24,7 +24,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) news: &'a News,
     pub(crate) sampling: &'a Sampling,
     pub(crate) stamps: &'a Stamps,
-    /// Since when all neighbours have been heard, if they have.
+    /// When the neighbour that has been silent for longest said what it haunts here.
     pub(crate) all_heard: Option<Mono>,
     pub(crate) spaces: &'a Spaces,
 }

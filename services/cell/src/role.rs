@@ -205,6 +205,7 @@ impl Role for CellRole {
                 }
                 let before = self.territory.own_spaces();
                 if self.territory.redraw(map) {
+                    self.haunts.may_be_on(desk.now().mono, self.territory.fellows());
                     self.witnesses.values_mut().for_each(Witness::ask_again);
                 }
                 self.learn_spaces(desk, &before);

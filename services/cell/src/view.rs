@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How long entities that a client knows, and this owner does not yet, stay in a view that has just begun, once all
-/// neighbours have been heard: what these name has to be asked for.
+/// neighbours have been heard since: what these name has to be asked for.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// A client with nothing to be shown gets an empty frame this long after its last one. It tells it that the last one was
@@ -45,7 +45,8 @@ pub(crate) struct View {
     data: Option<(SpaceId, SpaceVersions)>,
     /// The revision of that data at which it had all of it.
     data_revision: Option<u64>,
-    begun: Mono,
+    /// `None` once this owner knows all that the client may know.
+    settling: Option<Settling>,
     /// When the last frame was made.
     spoke: Mono,
     /// Empty between ticks: the vectors in which the next `glimpses` and the order of turns are made.
@@ -55,6 +56,14 @@ pub(crate) struct View {
     told: Vec<Told>,
     /// Whether somebody whose turn it is has none at this tick.
     is_short: bool,
+}
+
+/// A view that has begun a moment ago.
+#[derive(Clone, Copy, Debug)]
+struct Settling {
+    begun: Mono,
+    /// When all neighbours had been heard since it began.
+    all_heard: Option<Mono>,
 }
 
 /// Somebody whose turn it is.
@@ -100,7 +109,10 @@ impl View {
             space: None,
             data: known.space.take(),
             data_revision: None,
-            begun: now,
+            settling: Some(Settling {
+                begun: now,
+                all_heard: None,
+            }),
             spoke: now,
             spare: Vec::new(),
             due: Vec::new(),
@@ -114,12 +126,24 @@ impl View {
         self.frames.view()
     }
 
-    /// Whether it has begun so lately that this owner may not know yet all that the client knows. A neighbour that nobody
+    /// Whether it has begun so lately that this owner may not know yet all that the client knows. What neighbours said before
+    /// it began does not count: with what the client knows, or with a newer map, they may have more to say. One that nobody
     /// holds at the moment is waited for as long as ghosts of a silent holder are kept.
-    pub(crate) fn is_settling(&self, scene: &Scene<'_>) -> bool {
+    pub(crate) fn is_settling(&mut self, scene: &Scene<'_>) -> bool {
         let now = scene.desk.now().mono;
-        let heard = |all_heard: Mono| now.since(all_heard.max(self.begun)) > SETTLING;
-        now.since(self.begun) <= UNHEARD && !scene.all_heard.is_some_and(heard)
+        self.settling = self.settling.and_then(|mut settling| {
+            if settling.all_heard.is_none() && scene.all_heard >= Some(settling.begun) {
+                settling.all_heard = Some(now);
+            }
+            let waits = settling.all_heard.is_none_or(|since| now.since(since) <= SETTLING);
+            (waits && now.since(settling.begun) <= UNHEARD).then_some(settling)
+        });
+        self.settling.is_some()
+    }
+
+    /// The client knows nobody who could be around its entity: this owner need not wait to know as much.
+    pub(crate) fn settle(&mut self) {
+        self.settling = None;
     }
 
     /// The entities around its own that the client has.

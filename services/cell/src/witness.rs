@@ -124,13 +124,12 @@ impl Witness {
     ) -> Letters {
         let now = scene.desk.now().mono;
         if let Some(said) = self.said.take() {
+            let mut view = View::begin(said.view, entity, said.known, said.movements, now);
             // Whoever was put here from another space has left those behind whom its client knows.
-            let begun = if std::mem::take(&mut self.is_put_here) {
-                Mono(0)
-            } else {
-                now
-            };
-            self.view = Some(View::begin(said.view, entity, said.known, said.movements, begun));
+            if std::mem::take(&mut self.is_put_here) {
+                view.settle();
+            }
+            self.view = Some(view);
         }
         let own = self.own(scene, entity);
         let Some(view) = &mut self.view else {
@@ -373,7 +372,7 @@ impl CellRole {
             sampling: &self.sampling,
             stamps: &self.stamps,
             spaces: &self.spaces,
-            all_heard: self.ghosts.all_heard(self.territory.neighbours()),
+            all_heard: self.ghosts.all_heard(desk.now().mono, self.territory.neighbours()),
         };
         let mut letters = Vec::new();
         if !self.witnesses.is_empty() {
@@ -396,7 +395,7 @@ impl CellRole {
             sampling: &self.sampling,
             stamps: &self.stamps,
             spaces: &self.spaces,
-            all_heard: self.ghosts.all_heard(self.territory.neighbours()),
+            all_heard: self.ghosts.all_heard(desk.now().mono, self.territory.neighbours()),
         };
         let witness = self.witnesses.get_mut(&entity);
         if let Some(letters) = witness.and_then(|witness| witness.show_own(&scene, entity)) {

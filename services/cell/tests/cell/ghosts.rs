@@ -1,15 +1,19 @@
 //! Ghosts follow the real ones, whatever is lost on the way.
 
+use annals_cell::CellInput;
 use annals_def::Value;
 use annals_event::{Call, Link, Trace};
 use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, MemberId, OwnerId, SessionId};
 use annals_node::{Input, Output};
-use annals_wire::bus::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown};
+use annals_wire::{
+    CellArea,
+    bus::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown},
+};
 
 use crate::{
     game::{ACT, AVATAR, DIE},
     oracle::check_ghosts,
-    world::{EAST, MIDDLE, ROUGH, WEST, World, place},
+    world::{EAST, MIDDLE, ROUGH, SPACE, WEST, World, place},
 };
 
 fn has_ghost(world: &World, id: annals_ids::OwnerId, entity: EntityId) -> bool {
@@ -152,12 +156,9 @@ fn ghosts_converge_on_a_rough_bus() {
 fn see_far(world: &mut World) {
     let mut map = world.map.clone();
     map.version += 1;
-    map.spaces
-        .get_mut(&crate::world::SPACE)
-        .expect("it is there")
-        .ghost_distance = 100.0;
+    map.spaces.get_mut(&SPACE).expect("it is there").ghost_distance = 100.0;
     for id in [WEST, MIDDLE, EAST] {
-        world.tell_cell(id, annals_cell::CellInput::Map(map.clone()));
+        world.tell_cell(id, CellInput::Map(map.clone()));
     }
     world.map = map;
 }
@@ -304,6 +305,110 @@ fn nobody_leaves_a_view_while_the_neighbour_that_holds_them_is_taken_over() {
     world.call(walker, DIE, Vec::new());
     world.run(1_500);
     assert!(!world.client(1).known.contains_key(&walker));
+}
+
+/// A newer map of the world's space: whose areas they are, and where each begins and ends, metres east.
+fn redraw(world: &mut World, areas: &[(OwnerId, f32, f32)]) {
+    let area = |&(owner, west, east)| CellArea {
+        west,
+        east,
+        ..CellArea::everywhere(owner)
+    };
+    world.map.version += 1;
+    let space = world.map.spaces.get_mut(&SPACE).expect("it is there");
+    space.cells = areas.iter().map(area).collect();
+}
+
+fn tell_map(world: &mut World, to: &[OwnerId]) {
+    for id in to {
+        world.tell_cell(*id, CellInput::Map(world.map.clone()));
+    }
+}
+
+#[test]
+fn nor_while_a_neighbour_is_taken_over_from_which_a_newer_map_wants_more_than_before() {
+    let mut world = World::new(31);
+    let (watcher, walker) = (world.spawn(AVATAR, 30.0, Some(1)), world.spawn(AVATAR, 66.0, None));
+    world.run(1_500);
+    assert_eq!(
+        (world.holders(watcher), world.holders(walker)),
+        (vec![MIDDLE], vec![EAST])
+    );
+    assert!(world.client(1).known.contains_key(&walker));
+    assert!(!has_ghost(&world, WEST, walker));
+    world.crash(EAST);
+    redraw(
+        &mut world,
+        &[
+            (WEST, f32::NEG_INFINITY, 40.0),
+            (MIDDLE, 40.0, 60.0),
+            (EAST, 60.0, f32::INFINITY),
+        ],
+    );
+    tell_map(&mut world, &[WEST, MIDDLE]);
+    for step in 0..60 {
+        if step == 40 {
+            world.start(EAST);
+        }
+        world.run(200);
+        let known = &world.client(1).known;
+        assert!(known.contains_key(&walker), "after {step} fifths of a second");
+    }
+    assert_eq!(world.holders(watcher), [WEST]);
+    check_ghosts(&world);
+}
+
+/// An entity goes from West to Middle, which by a newer map are no neighbours, and Middle lets nobody have a ghost of it.
+fn hand_over_to_a_stranger(dies: bool) {
+    let mut world = World::new(32);
+    let entity = world.spawn(AVATAR, -2.0, Some(1));
+    redraw(
+        &mut world,
+        &[
+            (WEST, f32::NEG_INFINITY, 0.0),
+            (MIDDLE, 0.0, 50.0),
+            (EAST, 50.0, f32::INFINITY),
+        ],
+    );
+    tell_map(&mut world, &[WEST, MIDDLE, EAST]);
+    // Whoever begins tells all others for a while what they are to have.
+    world.run(15_000);
+    redraw(
+        &mut world,
+        &[
+            (WEST, f32::NEG_INFINITY, -300.0),
+            (EAST, -300.0, -80.0),
+            (MIDDLE, -80.0, 66.0),
+            (EAST, 66.0, f32::INFINITY),
+        ],
+    );
+    tell_map(&mut world, &[MIDDLE, EAST]);
+    world.walk(1, 6.0, 0.0);
+    let mut left = 2_000;
+    while !world.holders(entity).contains(&MIDDLE) || !world.live(WEST).state().departing.is_empty() {
+        left -= 1;
+        assert!(left > 0, "it is handed over");
+        world.run(1);
+    }
+    tell_map(&mut world, &[WEST]);
+    if dies {
+        world.crash(MIDDLE);
+        world.run(2_000);
+        world.start(MIDDLE);
+    }
+    world.run(8_000);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+    check_ghosts(&world);
+}
+
+#[test]
+fn who_hands_something_over_hears_that_nobody_is_to_have_a_ghost_of_it() {
+    hand_over_to_a_stranger(false);
+}
+
+#[test]
+fn and_hears_so_from_whoever_takes_the_next_holder_over() {
+    hand_over_to_a_stranger(true);
 }
 
 #[test]

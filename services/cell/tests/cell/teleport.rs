@@ -120,7 +120,7 @@ fn into_a_space_of_another_owner_an_entity_goes_with_all_that_it_has() {
     let (entity, third) = (world.spawn(AVATAR, -20.0, Some(1)), world.spawn(AVATAR, -25.0, Some(2)));
     let there = world.spawn(AVATAR, 80.0, None);
     // Views have settled.
-    world.run(4_000);
+    world.run(5_000);
     put(&mut world, there, at(ARENA, 5.0));
     for what in 0..9 {
         world.call(entity, ACT, vec![Value::UInt(what)]);
