@@ -155,6 +155,13 @@ impl CellRole {
         }
         if let Err(reason) = self.admits(desk, entity, &image) {
             self.counters.refused += 1;
+            if let Some(space) = image
+                .cell()
+                .map(|cell| cell.place.space)
+                .filter(|space| desk.is_gone(*space))
+            {
+                self.tell_gone(desk, from, space);
+            }
             desk.record(Subject::Owner, false, Body::Refused { from, number });
             let reason = reason.to_owned();
             desk.call(own, caller.link.from, from, Call::Refused { of: number, reason });

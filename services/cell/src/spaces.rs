@@ -161,7 +161,11 @@ impl CellRole {
         }
         let there = desk.places().filter(|(_, place)| desk.is_gone(place.space));
         let there: BTreeSet<EntityId> = there.map(|(entity, _)| entity).collect();
-        self.spaces.told.retain(|entity| there.contains(entity));
+        // Who is on its way may be refused and come back: it is not told again.
+        let leaving: BTreeSet<EntityId> = desk.state().departing.values().map(|(entity, _)| *entity).collect();
+        self.spaces
+            .told
+            .retain(|entity| there.contains(entity) || leaving.contains(entity));
         for entity in there.into_iter().take(GONE_AT_ONCE) {
             if desk.needs(0).is_err() {
                 return;
@@ -176,6 +180,20 @@ impl CellRole {
             }
             self.destroy(desk, entity);
         }
+    }
+
+    /// An owner sends somebody into a space that is gone, as it seems not to know.
+    pub(crate) fn tell_gone(&self, desk: &mut Desk, owner: OwnerId, space: SpaceId) {
+        let entries = desk.space_data(space).into_iter().flat_map(SpaceData::entries);
+        let life = entries.filter(|(key, ..)| *key == LIFE);
+        let told: Vec<SpaceEntry> = life
+            .map(|(key, version, value)| SpaceEntry {
+                key,
+                version,
+                value: value.to_vec(),
+            })
+            .collect();
+        tell(desk, owner, space, &told);
     }
 
     /// Everybody but this owner who has an area in a space.

@@ -189,6 +189,8 @@ impl View {
         let (is_known, before) = (self.own.is_some(), self.space.replace(space));
         if before.is_some_and(|before| before != space) {
             self.leave_others(sights);
+            // The client forgets its data as it is told so, and has none of it when it is back.
+            (self.data, self.data_revision) = (None, None);
         }
         let told = (before != Some(space)).then_some(ViewItem::Space { entity, space });
         let (first, last) = if is_known { (told, None) } else { (None, told) };
@@ -197,8 +199,8 @@ impl View {
         sights.items.extend(last);
     }
 
-    /// What the client is to be told of its space's data, as far as the budget goes; the rest comes at the ticks after this.
-    /// What it has in a newer version than this owner it keeps.
+    /// What the client is to be told of its space's data, as far as half of the budget goes, for there are others to be shown;
+    /// the rest comes at the ticks after this. What it has in a newer version than this owner it keeps.
     fn show_data(&mut self, scene: &Scene<'_>, entity: EntityId, budget: &Budget, sights: &mut Sights) {
         let Some(space) = self.space else { return };
         if self.data.as_ref().is_none_or(|(of, _)| *of != space) {
@@ -208,13 +210,13 @@ impl View {
         let (Some((_, had)), true) = (&mut self.data, self.data_revision != revision) else {
             return;
         };
-        let mut bytes = sights.bytes_after(0);
+        let (before, mut bytes) = (sights.bytes_after(0), 0);
         let entries = scene.desk.space_data(space).into_iter().flat_map(SpaceData::entries);
         for (key, version, value) in entries {
             if !had.is_news(key, version) {
                 continue;
             }
-            if !budget.allows(bytes) {
+            if !budget.allows(before + 2 * bytes) {
                 return;
             }
             had.note(key, version);

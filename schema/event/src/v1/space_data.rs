@@ -129,11 +129,16 @@ impl SpaceData {
         self.entries.get(&key).map(|(version, _)| *version)
     }
 
-    /// The version that `by` gives a value that it writes now: above all that is held under the key.
+    /// The version that `by` gives a value that it writes now: above all that is held under the key, and what says that the space
+    /// is gone or open again above all that there is, for it makes that void.
     #[must_use]
     pub fn next_version(&self, key: u16, now: WorldTime, by: OwnerId) -> SpaceVersion {
-        let held = [key, LIFE].into_iter().filter_map(|key| self.version(key));
-        let above = held.map(|held| held.stamp.saturating_add(1)).max().unwrap_or(1);
+        let rises_above = |held: u16| key == LIFE || held == LIFE || held == key;
+        let held = self.entries.iter().filter(|(held, _)| rises_above(**held));
+        let above = held
+            .map(|(_, (version, _))| version.stamp.saturating_add(1))
+            .max()
+            .unwrap_or(1);
         let stamp = now.0.max(above);
         SpaceVersion { stamp, by }
     }

@@ -99,7 +99,7 @@ fn what_one_cell_writes_all_have_at_once_and_the_last_word_stays() {
             .filter(|event| matches!(event.body, Body::SpaceData { .. }))
             .count()
     };
-    assert_eq!(written(&world), 0, "what is so already is not written");
+    assert_eq!(written(&world), 2, "what is so already is the last word as well");
     check(&world);
 }
 
@@ -183,6 +183,16 @@ fn a_client_has_the_data_of_the_space_in_which_its_entity_is() {
         Some(b"two".to_vec()),
         "it has forgotten it meanwhile"
     );
+    // To and fro between two ticks.
+    for phase in 0..10 {
+        world.run(500 + 9 * phase);
+        put(&mut world, own, at(HALL, 0.0));
+        world.run(20);
+        put(&mut world, own, place(-10.0, 0.0));
+        world.run(500);
+        assert_eq!(world.client(1).space, Some(SPACE));
+        assert_eq!(seen(&world, 1, KEY + 1), Some(b"two".to_vec()), "it is told again");
+    }
     check(&world);
 }
 
@@ -480,6 +490,44 @@ fn who_is_in_a_space_that_is_destroyed_is_told_once_and_ends_and_nobody_else_doe
     assert!(lost(&world).contains(&late), "its base heard that there is none");
     assert_eq!(world.reals().into_keys().collect::<Vec<_>>(), [other]);
     assert_eq!(gone(&world), there, "and nobody is told who was not there");
+}
+
+/// What was written by then is as gone as the space, however much it was written at once.
+#[test]
+fn nothing_of_a_space_that_is_destroyed_is_left() {
+    let mut world = World::new(13);
+    let [west, ..] = writers(&mut world);
+    have(&mut world, west, |context| {
+        for value in 0..5 {
+            context.set_space_data(KEY, vec![1 + value]).expect("it can be");
+        }
+        context.destroy_space().expect("it can be");
+    });
+    world.run(4_000);
+    assert_eq!(held(&world, KEY), [None, None, None]);
+    check(&world);
+}
+
+/// Who asks to be put into another space that is gone as well, which only its owners know, is told once and ends.
+#[test]
+fn who_cannot_get_away_ends() {
+    let mut world = with_spaces(14);
+    let ([west, middle, east], other) = crowd(&mut world);
+    put(&mut world, other, at(ARENA, 1.0));
+    world.run(500);
+    have(&mut world, other, |context| context.destroy_space().expect("it can be"));
+    world.run(500);
+    *world.game.refuge.lock().expect("nobody panics with it") = Some(at(ARENA, 2.0));
+    destroy(&mut world, middle);
+    world.run(3_000);
+    assert_eq!(world.reals().len(), 0, "{:?}", world.reals());
+    assert!(copy(&world, WEST, ARENA).is_gone(), "whoever sent them was told why");
+    let told = world.game.gone.lock().expect("nobody panics with it").clone();
+    assert_eq!(told.len(), 5, "each is told once: {told:?}");
+    let mut ended = lost(&world);
+    ended.sort_unstable();
+    ended.retain(|entity| [west, middle, east].contains(entity));
+    assert_eq!(ended.len(), 3);
 }
 
 /// Whoever sends it there has no area in that space, and knows nothing of it.
