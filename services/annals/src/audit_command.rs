@@ -3,15 +3,18 @@
 //! The archive is verified first, as far as that was not done before; the index that remembers it lies in a folder of whoever
 //! asks. An answer whose evidence is not as it was is no answer: exit code 1 and the first thing that is not.
 
+mod events;
 mod report;
+mod states;
 mod words;
 
-use std::{io, path::PathBuf, process::ExitCode, str::FromStr};
+use std::{collections::BTreeMap, io, path::PathBuf, process::ExitCode, str::FromStr};
 
-use annals_audit::{AuditError, Index, IndexError, Item, Owned, Span, Trade, Until};
+use annals_audit::{AuditError, EntityLog, Index, IndexError, Item, Owned, Span, Trade, Until};
 use annals_db::accounts;
+use annals_def::Schema;
 use annals_host::{process::SHARD, telemetry::Chain};
-use annals_ids::{DatabaseId, EntityId, LogPosition, Serial, TradeId, TransferId, TransferNumber, WallTime};
+use annals_ids::{DatabaseId, EntityId, Hash, LogPosition, Serial, TradeId, TransferId, TransferNumber, WallTime};
 use annals_store::StoreError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use thiserror::Error;
@@ -19,9 +22,11 @@ use thiserror::Error;
 use crate::{
     log_command::position,
     moment::{self, Moment},
+    past::{Past, PastError},
     source::{KeptRealm, NamedRealm, Source, SourceError},
 };
 use report::{Format, Report};
+use states::Which;
 
 /// Answer who owned what, when and why, from a realm's archive alone.
 #[derive(Debug, clap::Args)]
@@ -66,6 +71,28 @@ enum Question {
     Trade {
         /// Its number, ENTITY/NUMBER: the entity that proposed it, and which of its orders that was
         id: TradeNumber,
+    },
+    /// What happened to an entity: each event of its parts, wherever they were, and by whose call
+    Entity {
+        /// Its number
+        #[arg(value_parser = |text: &str| text.parse().map(EntityId))]
+        entity: EntityId,
+    },
+    /// The realm as it was at a moment, --at, rebuilt from the archive, with the hash of each owner's state
+    Replay {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// What is otherwise at one moment than at an earlier one: entities, their properties, and who has which items and units
+    Diff {
+        /// The earlier moment, or the batch OWNER@BATCH and all that the archive has before it
+        #[arg(value_parser = at)]
+        before: At,
+        /// The later one
+        #[arg(value_parser = at)]
+        after: At,
+        #[command(flatten)]
+        which: Which,
     },
 }
 
@@ -136,6 +163,12 @@ enum NoAnswer {
     Found(#[source] AuditError),
     #[error("there is no answer")]
     None(#[source] AuditError),
+    #[error("what the answer rests on is not as it was")]
+    PastFound(#[source] PastError),
+    #[error("there is no answer")]
+    PastNone(#[source] PastError),
+    #[error("{0}")]
+    Span(&'static str),
     #[error("nobody takes what is printed")]
     Print(#[from] io::Error),
 }
@@ -150,6 +183,16 @@ impl From<AuditError> for NoAnswer {
     }
 }
 
+impl From<PastError> for NoAnswer {
+    fn from(error: PastError) -> Self {
+        if error.is_finding() {
+            Self::PastFound(error)
+        } else {
+            Self::PastNone(error)
+        }
+    }
+}
+
 impl Audit {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
@@ -159,18 +202,32 @@ impl Audit {
             Err(NoAnswer::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));
-                ExitCode::from(if matches!(error, NoAnswer::Found(_)) { 1 } else { 2 })
+                let is_finding = matches!(error, NoAnswer::Found(_) | NoAnswer::PastFound(_));
+                ExitCode::from(if is_finding { 1 } else { 2 })
             }
         }
     }
 
     async fn answer(self) -> Result<(), NoAnswer> {
+        let (is_from, is_to) = (self.since.is_some(), self.at.is_some() || self.until.is_some());
+        match self.question {
+            Question::Replay { .. } if is_from || self.until.is_some() => {
+                return Err(NoAnswer::Span("a state is that of one moment: name it with --at alone"));
+            }
+            Question::Diff { .. } if is_from || is_to => {
+                return Err(NoAnswer::Span(
+                    "diff is given its two moments: leave out --at, --since and --until",
+                ));
+            }
+            _ => {}
+        }
         let source = self.kept.stored(&self.named.settings()).await?;
         let mut index = Index::open(&self.index, SHARD).await?;
         let bar = Bar::new();
         let extent = index.catch_up(&source.store, |progress| bar.show(progress)).await?;
         bar.clear();
         let span = self.span(&source, &index).await?;
+        let store = &source.store;
         let report = match self.question {
             Question::Item { serial } => Report::of_item(&Item::find(&index, &source.store, serial).await?, &span),
             Question::Account { who } => {
@@ -178,20 +235,66 @@ impl Audit {
                 Report::of_owned(&Owned::find(&index, &source.store, holder).await?, &span)
             }
             Question::Trade { id } => Report::of_trade(&Trade::find(&index, &source.store, id.0).await?, &span),
+            Question::Entity { entity } => {
+                let log = EntityLog::find(&index, store, entity).await?;
+                Report::of_entity(&log, &span, &schemas(&source).await?)
+            }
+            Question::Replay { which } => {
+                let past = Past::at(&index, store, index.leaves_until(span.until).await?).await?;
+                Report::of_past(&past, &schemas(&source).await?, which)
+            }
+            Question::Diff { before, after, which } => {
+                let began = began(&source).await?;
+                let (from, to) = (until(&index, before, began).await?, until(&index, after, began).await?);
+                let (from, to) = (
+                    index.leaves_until(Some(from)).await?,
+                    index.leaves_until(Some(to)).await?,
+                );
+                if from > to {
+                    return Err(NoAnswer::Span(
+                        "the first moment is the later one: name them in their order",
+                    ));
+                }
+                let before = Past::at(&index, store, from).await?;
+                let mut after = before.clone();
+                after.advance(&index, store, to).await?;
+                Report::of_difference((&before, &after), &schemas(&source).await?, which)
+            }
         };
         report.print(self.format, &extent)?;
         Ok(())
     }
 
     async fn span(&self, source: &Source, index: &Index) -> Result<Span, NoAnswer> {
-        let began = source.about().await?.map_or(WallTime(0), |about| about.began);
+        let began = began(source).await?;
         let until = match (self.at, self.until) {
-            (Some(At::Batch(at)), _) => Some(index.until(at).await?),
-            (Some(At::Moment(moment)), _) | (None, Some(moment)) => Some(Until::Wall(moment.wall(began))),
+            (Some(at), _) => Some(until(index, at, began).await?),
+            (None, Some(moment)) => Some(Until::Wall(moment.wall(began))),
             (None, None) => None,
         };
         let since = self.since.map(|since| since.wall(began));
         Ok(Span { since, until })
+    }
+}
+
+/// When the realm began.
+async fn began(source: &Source) -> Result<WallTime, NoAnswer> {
+    Ok(source.about().await?.map_or(WallTime(0), |about| about.began))
+}
+
+/// All definitions that the realm has had, by their fingerprints.
+async fn schemas(source: &Source) -> Result<BTreeMap<Hash, Schema>, NoAnswer> {
+    let about = source.about().await?;
+    let all = about
+        .into_iter()
+        .flat_map(|about| about.former.into_iter().chain([about.schema]));
+    Ok(all.map(|schema| (schema.fingerprint(), schema)).collect())
+}
+
+async fn until(index: &Index, at: At, began: WallTime) -> Result<Until, NoAnswer> {
+    match at {
+        At::Batch(at) => Ok(index.until(at).await?),
+        At::Moment(moment) => Ok(Until::Wall(moment.wall(began))),
     }
 }
 

@@ -121,25 +121,9 @@ pub async fn replay(
     }
     // Begun after the log was read: what was trimmed from it is archived by now.
     let mut walk = LogWalk::begin(&source.store, record.shard, owner).await?;
-    let mut state = begin(source, (record.shard, owner), record.kind, until).await?;
+    let mut state = begin(&source.store, (record.shard, owner), record.kind, until).await?;
     let is_there = |state: &OwnerState| until.is_some_and(|until| state.tail.batch >= until);
-    while !is_there(&state)
-        && let Some(step) = walk.next().await?
-    {
-        let at = LogPosition {
-            owner,
-            batch: step.number,
-        };
-        match (step.fault, step.batch) {
-            (None, Some(batch)) => migrations.fold(&mut state, &batch)?,
-            // Its floor holds what it came to.
-            (None, None) if step.let_go.is_some() && step.number <= state.tail.batch => {}
-            (fault, _) => {
-                let fault = fault.unwrap_or(Fault::Missing);
-                return Err(ReplayError::Faulty { at, fault });
-            }
-        }
-    }
+    fold_archived(&mut walk, &mut state, &migrations, until, |_| {}).await?;
     let archived = state.tail.batch;
     if extent == Extent::Log && !is_there(&state) {
         for frozen in source.beyond(owner, walk.cursor(), &reading).await? {
@@ -177,16 +161,48 @@ pub async fn replay(
     })
 }
 
+/// Folds what `walk` comes to into a state, up to `until` or to the archive's end. `each` sees every batch before it is folded.
+pub(crate) async fn fold_archived(
+    walk: &mut LogWalk,
+    state: &mut OwnerState,
+    migrations: &Migrations,
+    until: Option<BatchNumber>,
+    mut each: impl FnMut(&Batch),
+) -> Result<(), ReplayError> {
+    let owner = state.owner;
+    while until.is_none_or(|until| state.tail.batch < until)
+        && let Some(step) = walk.next().await?
+    {
+        let at = LogPosition {
+            owner,
+            batch: step.number,
+        };
+        match (step.fault, step.batch) {
+            (None, Some(batch)) => {
+                each(&batch);
+                migrations.fold(state, &batch)?;
+            }
+            // Its floor holds what it came to.
+            (None, None) if step.let_go.is_some() && step.number <= state.tail.batch => {}
+            (fault, _) => {
+                let fault = fault.unwrap_or(Fault::Missing);
+                return Err(ReplayError::Faulty { at, fault });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The state that a log is replayed from: its floor, if it has one, else that before its first batch.
-async fn begin(
-    source: &Source,
+pub(crate) async fn begin(
+    store: &Store,
     (shard, owner): (Shard, OwnerId),
     kind: OwnerKind,
     until: Option<BatchNumber>,
 ) -> Result<OwnerState, ReplayError> {
-    let horizon = read_horizon(&source.store, shard).await?;
+    let horizon = read_horizon(store, shard).await?;
     let floor = match Kind::of(kind) {
-        Kind::Passing => read_floor(&source.store, shard, owner, BatchNumber(0)).await?,
+        Kind::Passing => read_floor(store, shard, owner, BatchNumber(0)).await?,
         Kind::Lasting => None,
     };
     match (floor, until, horizon) {

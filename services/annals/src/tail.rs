@@ -8,8 +8,8 @@
 
 mod follow;
 mod ledger;
-mod names;
-mod space_data;
+pub(crate) mod names;
+pub(crate) mod space_data;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,6 +1,6 @@
 //! Why there is no answer.
 
-use annals_ids::{BatchNumber, DatabaseId, EntryNumber, LeafIndex, LogPosition, Serial, TradeId};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, EntryNumber, LeafIndex, LogPosition, Serial, TradeId};
 use annals_store::StoreError;
 use thiserror::Error;
 
@@ -130,6 +130,9 @@ pub enum AuditError {
     /// Nobody of that number has had anything, or asked for anything.
     #[error("no entry in the archive is about stored entity {0}")]
     NoHolder(DatabaseId),
+    /// No event is about that entity.
+    #[error("no event in the archive is about entity {0}; what retention has let go of is not in it")]
+    NoEntity(EntityId),
     /// There is no such item.
     #[error("there is no item {0} in the archive")]
     NoItem(Serial),
@@ -150,6 +153,7 @@ impl AuditError {
                 | Self::Index(_)
                 | Self::NoBatch(_)
                 | Self::NoHolder(_)
+                | Self::NoEntity(_)
                 | Self::NoItem(_)
                 | Self::NoTrade(_)
         )

@@ -82,7 +82,7 @@ impl Index {
             None => Reached::default(),
         };
         let mut tails = BTreeMap::new();
-        for (key, value) in read_rows(&rows, rows::tails()).await? {
+        for (key, value) in read_rows(&rows, rows::tails(), usize::MAX).await? {
             tails.insert(rows::owner_of(&key)?, rows::decode_tail(&value)?);
         }
         Ok(Self {
@@ -175,9 +175,7 @@ impl Index {
 
     /// The entries about something, ascending.
     pub(crate) async fn entries(&self, about: About) -> Result<Vec<EntryNumber>, AuditError> {
-        let rows = read_rows(&self.rows, about.entries())
-            .await
-            .map_err(AuditError::Index)?;
+        let rows = self.rows(about.entries(), usize::MAX).await?;
         let numbers = rows.iter().map(|(key, _)| about.entry_of(key));
         numbers.collect::<Result<_, _>>().map_err(AuditError::Index)
     }
@@ -212,6 +210,22 @@ impl Index {
             .map(|value| Where::decode(&value))
             .transpose()
             .map_err(AuditError::Index)
+    }
+
+    /// The end of each log.
+    pub(crate) fn tails(&self) -> &BTreeMap<OwnerId, Tail> {
+        &self.tails
+    }
+
+    /// The first rows in a range, at most `limit`.
+    pub(crate) async fn rows(&self, range: KeyRange, limit: usize) -> Result<Vec<annals_store::Row>, AuditError> {
+        let rows = read_rows(&self.rows, range, limit).await;
+        rows.map_err(AuditError::Index)
+    }
+
+    /// The shard of which this is the index.
+    pub(crate) fn shard(&self) -> Shard {
+        self.shard
     }
 
     /// A batch, as it was verified; `None` if no such batch was.
@@ -320,19 +334,20 @@ async fn read_value(store: &Store, key: Vec<u8>) -> Result<Option<Vec<u8>>, Stor
     Ok(value.map(|value| value.to_vec()))
 }
 
-async fn read_rows(store: &Store, range: KeyRange) -> Result<Vec<annals_store::Row>, StoreError> {
+async fn read_rows(store: &Store, range: KeyRange, limit: usize) -> Result<Vec<annals_store::Row>, StoreError> {
     let mut rows = Vec::new();
     let mut begin = range.begin.clone();
     loop {
         let range = KeyRange::new(begin.clone(), range.end.clone());
         let read = |transaction: Transaction| {
             let range = &range;
-            async move { transaction.snapshot().get_range(range, PAGE, Order::Forward).await }
+            let most = PAGE.min(limit);
+            async move { transaction.snapshot().get_range(range, most, Order::Forward).await }
         };
         let page: annals_store::Page = store.read(read).await?;
         let last = page.rows.last().map(|(key, _)| key_after(key));
         rows.extend(page.rows);
-        match last.filter(|_| page.more) {
+        match last.filter(|_| page.more && rows.len() < limit) {
             Some(next) => begin = next,
             None => return Ok(rows),
         }
@@ -343,8 +358,10 @@ async fn read_rows(store: &Store, range: KeyRange) -> Result<Vec<annals_store::R
 async fn clear(rows: &Store) -> Result<(), StoreError> {
     loop {
         let empty = |transaction: Transaction| async move {
-            let all = KeyRange::new(vec![0x00], vec![0x07]);
-            let page = transaction.snapshot().get_range(&all, PAGE, Order::Forward).await?;
+            let page = transaction
+                .snapshot()
+                .get_range(&rows::all(), PAGE, Order::Forward)
+                .await?;
             for (key, _) in &page.rows {
                 transaction.clear(key)?;
             }

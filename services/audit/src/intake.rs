@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{
-    Batch, Body, Header, Tail, Thinned,
+    Batch, Body, Header, Subject, Tail, Thinned,
     ledger::{Entry, Holder, Order, Place},
 };
-use annals_ids::{EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, TradeId};
+use annals_ids::{BatchNumber, EntityId, EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, TradeId, WallTime};
 use annals_proof::Frontier;
 use annals_store::{ArchivedBatch, StoreError};
 
 use crate::{
     answer::AuditError,
-    rows::{self, About, Reached, Told, Where},
+    rows::{self, About, Reached, STRETCH, Told, Where},
 };
 
 /// See the module. Rows wait in it until they are written.
@@ -23,9 +23,12 @@ pub(crate) struct Intake {
     /// The hash of the first batch.
     first: Hash,
     entry: EntryNumber,
+    latest: WallTime,
     tails: BTreeMap<OwnerId, Tail>,
     /// Logs that have grown since the rows were last taken.
     grown: BTreeSet<OwnerId>,
+    /// Of each log, whose events are noted already in which stretch of it.
+    noted: BTreeMap<OwnerId, (u64, BTreeSet<EntityId>)>,
     rows: Vec<(Vec<u8>, Vec<u8>)>,
     bytes: usize,
 }
@@ -38,8 +41,10 @@ impl Intake {
             tree,
             first: reached.first,
             entry: reached.entry,
+            latest: reached.latest,
             tails,
             grown: BTreeSet::new(),
+            noted: BTreeMap::new(),
             rows: Vec::new(),
             bytes: 0,
         })
@@ -65,6 +70,7 @@ impl Intake {
         Reached {
             first: self.first,
             entry: self.entry,
+            latest: self.latest,
             leaves: self.tree.size(),
             peaks: self.tree.peaks().to_vec(),
         }
@@ -111,6 +117,9 @@ impl Intake {
             }
         };
         for (place, event) in batch.iter().flat_map(|batch| (0_u32..).zip(&batch.events)) {
+            if let Subject::Entity(entity, _) = event.subject {
+                self.note(expected, entity);
+            }
             if let Body::Entered { entry: Some(entry), .. } = &event.body {
                 self.enter(expected, place, entry)?;
             }
@@ -138,9 +147,26 @@ impl Intake {
         self.tree.push(end.hash);
         self.tails.insert(at.owner, end);
         self.grown.insert(at.owner);
+        if header.wall > self.latest {
+            self.latest = header.wall;
+            self.row(rows::moment_key(header.wall), rows::encode_leaf(leaf));
+        }
         let lies = Where { leaf, hash: end.hash };
         self.row(rows::batch_key(at.owner, at.batch), lies.encode());
         Ok(())
+    }
+
+    /// A batch has an event of an entity.
+    fn note(&mut self, at: LogPosition, entity: EntityId) {
+        let stretch = stretch_of(at.batch);
+        let (current, entities) = self.noted.entry(at.owner).or_default();
+        if *current != stretch {
+            *current = stretch;
+            entities.clear();
+        }
+        if entities.insert(entity) {
+            self.row(rows::stretch_key(entity, at.owner, stretch), Vec::new());
+        }
     }
 
     /// The ledger's log has an entry.
@@ -166,6 +192,11 @@ impl Intake {
         self.bytes += key.len() + value.len();
         self.rows.push((key, value));
     }
+}
+
+/// In which stretch of its log a batch lies.
+pub(crate) fn stretch_of(batch: BatchNumber) -> u64 {
+    batch.0 / STRETCH
 }
 
 /// Whatever an entry is about. Some of it may be named twice.

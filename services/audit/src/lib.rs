@@ -8,14 +8,17 @@
 //! Responsible for: the index, what the answers are, and what they rest on. Not responsible for: where an archive is found
 //! and how answers are printed, which is the business of the command line and of the console.
 //!
-//! Reading order: [`Index`], then [`Item`], [`Trade`] and [`Owned`], which are made of [`Cited`] entries.
+//! Reading order: [`Index`], then [`Item`], [`Trade`] and [`Owned`], which are made of [`Cited`] entries, and [`EntityLog`], which
+//! is made of events.
 
 mod answer;
 mod cited;
+mod entity;
 mod holdings;
 mod index;
 mod intake;
 mod item;
+mod moments;
 mod owned;
 mod rows;
 mod span;
@@ -23,6 +26,7 @@ mod trade;
 
 pub use answer::AuditError;
 pub use cited::{Asked, Cited};
+pub use entity::{EntityEvent, EntityLog};
 pub use holdings::Inventory;
 pub use index::{Extent, Index, IndexError, Progress};
 pub use item::{Item, ItemStep};

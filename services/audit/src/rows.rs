@@ -9,15 +9,23 @@
 //! | `04` | serial:u64, entry:u64 | – : the entry moved that item |
 //! | `05` | transfer, entry:u64 | – : the entry is about that transfer or trade |
 //! | `06` | database id:u64, entry:u64 | – : the entry concerns what that entity of the database holds |
+//! | `07` | entity:u64, owner:u32, stretch:u64 | – : events of that [stretch](STRETCH) of the owner's log are the entity's |
+//! | `08` | wall clock ms:u64 | leaf:u64 : the first batch that was closed then, later than all that lie before it |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers are big-endian, so that keys sort.
 
 use annals_event::Tail;
-use annals_ids::{BatchNumber, DatabaseId, EntryNumber, EventNumber, Hash, LeafIndex, OwnerId, Serial, TransferId};
+use annals_ids::{
+    BatchNumber, DatabaseId, EntityId, EntryNumber, EventNumber, Hash, LeafIndex, OwnerId, Serial, TransferId, WallTime,
+};
 use annals_store::{KeyRange, StoreError};
 
 /// The form of these rows. An index of another form is built anew.
-pub(crate) const FORM: u8 = 1;
+pub(crate) const FORM: u8 = 2;
+
+/// Batches of a log for which it is noted together whose events they hold: an entity that is busy has events in most batches
+/// of its owner, and a row for each would be as large as the archive.
+pub(crate) const STRETCH: u64 = 64;
 
 /// How far an archive is taken in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +34,8 @@ pub(crate) struct Reached {
     pub(crate) first: Hash,
     /// Its newest entry of the ledger.
     pub(crate) entry: EntryNumber,
+    /// The latest wall time of its batches.
+    pub(crate) latest: WallTime,
     /// How many leaves.
     pub(crate) leaves: u64,
     /// The tree over them: the roots of its complete subtrees, largest first.
@@ -83,6 +93,51 @@ pub(crate) fn entry_key(entry: EntryNumber) -> Vec<u8> {
     key(0x03, &[&entry.0.to_be_bytes()])
 }
 
+/// All rows of an index.
+pub(crate) fn all() -> KeyRange {
+    KeyRange::new(vec![0x00], vec![0x09])
+}
+
+pub(crate) fn stretch_key(entity: EntityId, owner: OwnerId, stretch: u64) -> Vec<u8> {
+    key(
+        0x07,
+        &[&entity.0.to_be_bytes(), &owner.0.to_be_bytes(), &stretch.to_be_bytes()],
+    )
+}
+
+/// The stretches of all logs in which an entity has events.
+pub(crate) fn stretches(entity: EntityId) -> KeyRange {
+    KeyRange::prefix(&key(0x07, &[&entity.0.to_be_bytes()]))
+}
+
+/// Whose log, and which stretch of it, a key of a stretch names.
+pub(crate) fn stretch_of(key: &[u8]) -> Result<(OwnerId, u64), StoreError> {
+    let mut fields = Fields(key.get(9..).unwrap_or_default());
+    let place = (OwnerId(fields.u32()?), fields.u64()?);
+    fields.finish()?;
+    Ok(place)
+}
+
+pub(crate) fn moment_key(wall: WallTime) -> Vec<u8> {
+    key(0x08, &[&wall.0.to_be_bytes()])
+}
+
+/// What was closed after a moment; nothing is after the last that can be said.
+pub(crate) fn moments_after(wall: WallTime) -> KeyRange {
+    KeyRange::new([moment_key(wall), vec![0x00]].concat(), vec![0x09])
+}
+
+pub(crate) fn encode_leaf(leaf: LeafIndex) -> Vec<u8> {
+    leaf.0.to_be_bytes().to_vec()
+}
+
+pub(crate) fn decode_leaf(value: &[u8]) -> Result<LeafIndex, StoreError> {
+    let mut fields = Fields(value);
+    let leaf = LeafIndex(fields.u64()?);
+    fields.finish()?;
+    Ok(leaf)
+}
+
 impl About {
     fn prefix(self) -> Vec<u8> {
         match self {
@@ -115,6 +170,7 @@ impl Reached {
         let mut value = vec![FORM];
         value.extend(self.first.0);
         value.extend(self.entry.0.to_be_bytes());
+        value.extend(self.latest.0.to_be_bytes());
         value.extend(self.leaves.to_be_bytes());
         self.peaks.iter().for_each(|peak| value.extend(peak.0));
         value
@@ -127,13 +183,15 @@ impl Reached {
             return Ok(None);
         }
         let first = fields.hash()?;
-        let (entry, leaves) = (EntryNumber(fields.u64()?), fields.u64()?);
+        let (entry, latest) = (EntryNumber(fields.u64()?), WallTime(fields.u64()?));
+        let leaves = fields.u64()?;
         let peaks = (0..leaves.count_ones()).map(|_| fields.hash());
         let peaks = peaks.collect::<Result<_, _>>()?;
         fields.finish()?;
         Ok(Some(Self {
             first,
             entry,
+            latest,
             leaves,
             peaks,
         }))

@@ -136,11 +136,56 @@ fn the_sample_world_survives_a_killed_cell_and_a_killed_base() {
     let (code, said) = played.ask(&["account", "bot0", "--format", "csv"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("made: "), "{said}");
+    answers_agree(&played, &answer);
     let (code, said) = played.ask(&["account", "nobody"]);
     assert_eq!(code, Some(2), "{said}");
     let (code, said) = played.ask(&["item", "1000000"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("there is no item 1000000"), "{said}");
+}
+
+/// What became otherwise since the first batch of the realm is what single questions say.
+fn answers_agree(played: &Played, item: &serde_json::Value) {
+    let (code, said) = played.ask(&["diff", "1@1", "26:00:00", "--format", "json"]);
+    assert_eq!(code, Some(0), "{said}");
+    let answer: serde_json::Value = serde_json::from_str(&said).expect("an object");
+    let changes = answer["changes"].as_array().expect("changes");
+    let name = format!("item 1 of kind {}", item["kind"]);
+    let moved = changes
+        .iter()
+        .find(|change| change["of"] == name.as_str())
+        .expect("it was made since");
+    assert_eq!(
+        (&moved["before"], &moved["after"]),
+        (&serde_json::json!("nowhere"), &item["place"])
+    );
+    let (code, said) = played.ask(&["replay", "--format", "json"]);
+    assert_eq!(code, Some(0), "{said}");
+    let answer: serde_json::Value = serde_json::from_str(&said).expect("an object");
+    let made = changes.iter().filter(|change| change["what"] == "made").count();
+    let parts = answer["parts"].as_array().expect("parts");
+    assert!(
+        made > 8 && made <= parts.len(),
+        "{made} of {} parts were made since",
+        parts.len()
+    );
+    for owner in answer["owners"].as_array().expect("owners") {
+        let at = format!("{}@{}", owner["owner"], owner["batch"]);
+        let mut command = Command::new(annals().expect("it was run"));
+        command
+            .current_dir(played.folder.path())
+            .args(["log", "replay", "--at", &at, "--data", "realm"]);
+        let output = command.output().expect("it can be replayed");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let state = owner["state"].as_str().expect("a hash");
+        assert!(
+            text.starts_with(&format!("{at} {state} ")),
+            "{owner} is replayed as {text}"
+        );
+    }
+    let entity = parts[0]["entity"].to_string();
+    let (code, said) = played.ask(&["entity", &entity, "--format", "csv"]);
+    assert!(code == Some(0) && said.contains("created"), "{said}");
 }
 
 #[test]

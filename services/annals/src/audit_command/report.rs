@@ -23,10 +23,10 @@ pub(super) enum Format {
 /// An answer in all its forms.
 pub(super) struct Report {
     /// The answer in a sentence or two.
-    said: Vec<String>,
-    columns: &'static [&'static str],
-    rows: Vec<Vec<String>>,
-    object: Value,
+    pub(super) said: Vec<String>,
+    pub(super) columns: &'static [&'static str],
+    pub(super) rows: Vec<Vec<String>>,
+    pub(super) object: Value,
 }
 
 impl Report {

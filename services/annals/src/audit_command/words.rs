@@ -1,7 +1,10 @@
 //! Assets, places and callers in the words of an auditor.
 
 use annals_audit::{Asked, Cited};
-use annals_event::ledger::{Assets, Holder, Order, Outcome, Place, Side, Slots};
+use annals_event::{
+    Consumed,
+    ledger::{Assets, Holder, Order, Outcome, Place, Side, Slots},
+};
 use annals_ids::Address;
 
 /// Where something is.
@@ -56,14 +59,19 @@ pub(super) fn asker(cited: &Cited) -> String {
     let Some(Asked { at, event, call, .. }) = &cited.asked else {
         return "nobody".to_owned();
     };
-    let by = match call.as_ref().map(|call| (call.from, call.number)) {
-        None => "by itself".to_owned(),
-        Some((Address::Client(session), number)) => format!("client session {session}, call {number}"),
-        Some((Address::Base(entity), number)) => format!("entity {entity} (base), call {number}"),
-        Some((Address::Cell(entity), number)) => format!("entity {entity} (cell), call {number}"),
-        Some((Address::Owner(owner), number)) => format!("owner {owner}, call {number}"),
-    };
+    let by = call.as_ref().map_or_else(|| "by itself".to_owned(), caller);
     format!("{by}; {at} #{event}")
+}
+
+/// Who called, and which call it was.
+pub(super) fn caller(call: &Consumed) -> String {
+    let number = call.number;
+    match call.from {
+        Address::Client(session) => format!("client session {session}, call {number}"),
+        Address::Base(entity) => format!("entity {entity} (base), call {number}"),
+        Address::Cell(entity) => format!("entity {entity} (cell), call {number}"),
+        Address::Owner(owner) => format!("owner {owner}, call {number}"),
+    }
 }
 
 /// What somebody has, by slot.

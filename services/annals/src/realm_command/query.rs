@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::Format;
 use super::RealmError;
-use crate::source::Source;
+use crate::{source::Source, value_json::value_to_json};
 
 /// Find stored entities. What is shown is what was last written to the database; of an entity that is in use its owner may
 /// hold newer values.
@@ -178,29 +178,4 @@ fn to_json(answer: &Answer, entity_type: &EntityType, shown: &[&Property]) -> se
         "scanned": answer.scanned,
         "more": answer.more,
     })
-}
-
-/// Numbers and text as they are, fields by their names; what is no text as its bytes, and what has no form here as it is shown.
-fn value_to_json(data_type: &DataType, value: &Value) -> serde_json::Value {
-    match (data_type, value) {
-        (_, Value::Int(number)) => json!(number),
-        (_, Value::UInt(number)) => json!(number),
-        (_, Value::Float32(number)) => json!(number),
-        (_, Value::Float64(number)) => json!(number),
-        (_, Value::Unicode(text)) => json!(text),
-        (_, Value::Bytes(bytes)) => match std::str::from_utf8(bytes) {
-            Ok(text) => json!(text),
-            Err(_) => json!({ "bytes": bytes }),
-        },
-        (_, Value::None | Value::Mailbox(None)) => serde_json::Value::Null,
-        (DataType::Array(sequence) | DataType::Tuple(sequence), Value::Sequence(values)) => {
-            values.iter().map(|value| value_to_json(&sequence.of, value)).collect()
-        }
-        (DataType::FixedDict(dict), Value::Dict(values)) => {
-            let fields = dict.fields.iter().zip(values);
-            let named = fields.map(|(field, value)| (field.name.clone(), value_to_json(&field.data_type, value)));
-            serde_json::Value::Object(named.collect())
-        }
-        (_, value) => json!(value.to_string()),
-    }
 }

@@ -11,7 +11,7 @@ use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 
 /// What is known of the world that a log is about.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// By their fingerprints, all definitions that the world had.
     schemas: BTreeMap<Hash, Schema>,
     /// Of what type each entity was, under some definitions.
@@ -20,13 +20,13 @@ pub(super) struct Names {
 
 /// The words of a world under some of its definitions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Words<'a> {
+pub(crate) struct Words<'a> {
     names: &'a Names,
     under: Hash,
 }
 
 impl Names {
-    pub(super) fn new(schemas: impl IntoIterator<Item = Schema>) -> Self {
+    pub(crate) fn new(schemas: impl IntoIterator<Item = Schema>) -> Self {
         let by_fingerprint = |schema: Schema| (schema.fingerprint(), schema);
         Self {
             schemas: schemas.into_iter().map(by_fingerprint).collect(),
@@ -35,7 +35,7 @@ impl Names {
     }
 
     /// The words of what was written under these definitions.
-    pub(super) fn under(&self, schema: Hash) -> Words<'_> {
+    pub(crate) fn under(&self, schema: Hash) -> Words<'_> {
         Words {
             names: self,
             under: schema,
@@ -43,24 +43,28 @@ impl Names {
     }
 
     /// Whether it is known of what type an entity is.
-    pub(super) fn knows(&self, entity: EntityId) -> bool {
+    pub(crate) fn knows(&self, entity: EntityId) -> bool {
         self.types.contains_key(&entity)
     }
 
     /// Learns the types of all entities of a state.
-    pub(super) fn learn_state(&mut self, state: &OwnerState) {
+    pub(crate) fn learn_state(&mut self, state: &OwnerState) {
         for (entity, type_id) in types_of(state) {
             self.types.entry(entity).or_default().insert(state.schema, type_id);
         }
     }
 
     /// Learns what a batch tells of types.
-    pub(super) fn learn(&mut self, batch: &Batch) {
-        for (entity, type_id) in batch.events.iter().filter_map(told) {
-            self.types
-                .entry(entity)
-                .or_default()
-                .insert(batch.header.schema, type_id);
+    pub(crate) fn learn(&mut self, batch: &Batch) {
+        for event in &batch.events {
+            self.learn_event(batch.header.schema, event);
+        }
+    }
+
+    /// Learns what an event tells of types that was written under these definitions.
+    pub(crate) fn learn_event(&mut self, schema: Hash, event: &Event) {
+        if let Some((entity, type_id)) = told(event) {
+            self.types.entry(entity).or_default().insert(schema, type_id);
         }
     }
 }
@@ -94,7 +98,7 @@ fn sighted(change: &SightChange) -> String {
 
 impl Words<'_> {
     /// Whose state an event changes.
-    pub(super) fn subject(&self, subject: Subject) -> String {
+    pub(crate) fn subject(&self, subject: Subject) -> String {
         match subject {
             Subject::Owner => "owner".to_owned(),
             Subject::Entity(entity, part) => {
@@ -105,7 +109,7 @@ impl Words<'_> {
     }
 
     /// What happened.
-    pub(super) fn event(&self, event: &Event) -> String {
+    pub(crate) fn event(&self, event: &Event) -> String {
         let entity_type = match event.subject {
             Subject::Entity(entity, _) => self.entity_type(entity),
             Subject::Owner => None,
@@ -151,7 +155,7 @@ impl Words<'_> {
     }
 
     /// An end of a link.
-    pub(super) fn address(&self, address: Address) -> String {
+    pub(crate) fn address(&self, address: Address) -> String {
         match address.entity() {
             Some((entity, part)) => self.subject(Subject::Entity(entity, part)),
             None => address.to_string(),
@@ -254,7 +258,7 @@ impl Words<'_> {
 }
 
 /// The entities that an event speaks of.
-pub(super) fn mentioned(event: &Event) -> impl Iterator<Item = EntityId> {
+pub(crate) fn mentioned(event: &Event) -> impl Iterator<Item = EntityId> {
     let subject = match event.subject {
         Subject::Entity(entity, _) => Some(entity),
         Subject::Owner => None,

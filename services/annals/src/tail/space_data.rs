@@ -6,7 +6,7 @@ use annals_event::{
 };
 
 /// What an entry says.
-pub(super) fn entry(entry: &SpaceEntry) -> String {
+pub(crate) fn entry(entry: &SpaceEntry) -> String {
     let SpaceEntry { key, version, value } = entry;
     let said = match (*key, value.as_slice()) {
         (TIME_OF_DAY, value) if let Ok(day) = TimeOfDay::read(value) => {

@@ -1,4 +1,4 @@
-//! `annals log`, `annals realm query`, `cells` and `costs` on generated realms: whole ones, and ones that somebody or something
+//! `annals log`, `annals audit` of entities and moments, `annals realm query`, `cells` and `costs` on generated realms: whole ones, and ones that somebody or something
 //! has damaged.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
@@ -8,6 +8,7 @@ mod cells;
 mod costs;
 mod directory;
 mod live;
+mod past;
 mod query;
 mod retention;
 mod tail;

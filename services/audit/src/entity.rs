@@ -1,0 +1,194 @@
+//! What happened to an entity: every event that changed one of its parts, whoever held it.
+
+use std::collections::BTreeMap;
+
+use annals_event::{Batch, Body, Consumed, Event, Link, Subject, Thinned};
+use annals_ids::{
+    Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime,
+};
+use annals_store::{ArchivedBatch, Store, Transaction, archive::ArchiveReader};
+
+use crate::{
+    answer::AuditError,
+    index::Index,
+    rows::{self, STRETCH, Where},
+    span::{Span, Until},
+};
+
+/// Most calls that are followed back from an event. An entity that calls itself goes on for as long as it likes.
+const CALLS_FOLLOWED: usize = 16;
+
+/// All events of an entity, in the order of the archive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntityLog {
+    /// Which entity.
+    pub entity: EntityId,
+    /// What happened.
+    pub events: Vec<EntityEvent>,
+    /// By owner, the last batch whose events retention let go of, in the stretches of its log in which the entity had some.
+    pub let_go: BTreeMap<OwnerId, BatchNumber>,
+}
+
+/// One event, with where the archive has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntityEvent {
+    /// In which batch.
+    pub at: LogPosition,
+    /// That batch's leaf.
+    pub leaf: LeafIndex,
+    /// When the batch was closed, by its writer's clock.
+    pub wall: WallTime,
+    /// The definitions under which it was written.
+    pub schema: Hash,
+    /// Its number in that log.
+    pub number: EventNumber,
+    /// What happened.
+    pub event: Event,
+    /// The call that led to it, then the one that led to that call, and so on, as far as the entity itself made them; the last
+    /// is what came from elsewhere. None where a timer or the like led to it.
+    pub calls: Vec<Consumed>,
+}
+
+/// A batch as the archive has it.
+enum Found {
+    Whole(Box<Batch>),
+    LetGo,
+}
+
+impl EntityLog {
+    /// Gathers what happened to an entity, as far as the archive was taken in.
+    ///
+    /// # Errors
+    /// When no event is about it, or a batch is not what was verified.
+    pub async fn find(index: &Index, archive: &Store, entity: EntityId) -> Result<Self, AuditError> {
+        let mut log = Self {
+            entity,
+            events: Vec::new(),
+            let_go: BTreeMap::new(),
+        };
+        for (key, _) in index.rows(rows::stretches(entity), usize::MAX).await? {
+            let (owner, stretch) = rows::stretch_of(&key).map_err(AuditError::Index)?;
+            for (lies, batch, found) in read_stretch(index, archive, owner, stretch).await? {
+                match found {
+                    Found::Whole(found) => log.take(lies, *found),
+                    Found::LetGo => {
+                        log.let_go.insert(owner, batch);
+                    }
+                }
+            }
+        }
+        if log.events.is_empty() && log.let_go.is_empty() {
+            return Err(AuditError::NoEntity(entity));
+        }
+        log.events.sort_by_key(|event| (event.leaf, event.number));
+        log.follow_calls();
+        Ok(log)
+    }
+
+    /// Those within a span.
+    pub fn within(&self, span: Span) -> impl Iterator<Item = &EntityEvent> {
+        self.events.iter().filter(move |event| {
+            let is_before = match span.until {
+                None => true,
+                Some(Until::Wall(wall)) => event.wall <= wall,
+                Some(Until::Leaf(leaf)) => event.leaf <= leaf,
+            };
+            is_before && span.since.is_none_or(|since| event.wall >= since)
+        })
+    }
+
+    fn take(&mut self, lies: Where, batch: Batch) {
+        let header = batch.header;
+        for (number, event) in (header.first_event.0..).zip(batch.events) {
+            if !matches!(event.subject, Subject::Entity(entity, _) if entity == self.entity) {
+                continue;
+            }
+            let cause = (event.cause.0 as usize).checked_sub(1);
+            self.events.push(EntityEvent {
+                at: LogPosition {
+                    owner: header.owner,
+                    batch: header.number,
+                },
+                leaf: lies.leaf,
+                wall: header.wall,
+                schema: header.schema,
+                number: EventNumber(number),
+                calls: cause
+                    .and_then(|index| header.consumed.get(index))
+                    .copied()
+                    .into_iter()
+                    .collect(),
+                event,
+            });
+        }
+    }
+
+    /// Follows each event's call back through those that the entity made.
+    fn follow_calls(&mut self) {
+        let mut made: BTreeMap<(Link, CallNumber), Option<Consumed>> = BTreeMap::new();
+        for event in &self.events {
+            if let (Body::Called { to, number, .. }, Subject::Entity(entity, part)) =
+                (&event.event.body, event.event.subject)
+            {
+                let from = Address::of(entity, part);
+                made.insert((Link { from, to: *to }, *number), event.calls.first().copied());
+            }
+        }
+        for event in &mut self.events {
+            while let Some(last) = event.calls.last()
+                && event.calls.len() < CALLS_FOLLOWED
+            {
+                let link = Link {
+                    from: last.from,
+                    to: last.to,
+                };
+                match made.get(&(link, last.number)) {
+                    Some(Some(before)) => event.calls.push(*before),
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+/// The batches of a stretch of a log, each as it was verified.
+async fn read_stretch(
+    index: &Index,
+    archive: &Store,
+    owner: OwnerId,
+    stretch: u64,
+) -> Result<Vec<(Where, BatchNumber, Found)>, AuditError> {
+    let last = index.tails().get(&owner).map_or(BatchNumber(0), |tail| tail.batch);
+    let mut places = Vec::new();
+    for number in (stretch * STRETCH).max(1)..(stretch * STRETCH + STRETCH).min(last.0 + 1) {
+        let batch = BatchNumber(number);
+        places.push((batch, index.find(owner, batch).await?));
+    }
+    let (shard, places) = (index.shard(), &places);
+    let read = |transaction: Transaction| async move {
+        let mut reader = ArchiveReader::new(&transaction, shard);
+        let mut found = Vec::new();
+        for (batch, lies) in places {
+            found.push(reader.batch(lies.leaf, owner, *batch).await?);
+        }
+        Ok(found)
+    };
+    let archived = archive.read(read).await.map_err(AuditError::Archive)?;
+    let taken = places.iter().zip(archived).map(|((batch, lies), archived)| {
+        let found = match archived {
+            Some(ArchivedBatch::Whole(bytes)) => Batch::read(&bytes)
+                .ok()
+                .filter(|batch| batch.hash == lies.hash)
+                .map(|batch| Found::Whole(Box::new(batch))),
+            Some(ArchivedBatch::Thinned(bytes)) => Thinned::read(&bytes)
+                .ok()
+                .filter(|batch| batch.hash == lies.hash)
+                .map(|_| Found::LetGo),
+            None => None,
+        };
+        let at = LogPosition { owner, batch: *batch };
+        let found = found.ok_or(AuditError::Replaced { leaf: lies.leaf, at })?;
+        Ok((*lies, *batch, found))
+    });
+    taken.collect()
+}
