@@ -141,6 +141,9 @@ async fn a_moment_ends_before_the_first_batch_that_was_closed_after_it() {
     }
 }
 
+/// An event as its log has it: in which batch, its number, and who called.
+type Noted = (LogPosition, u64, Event, Option<Address>);
+
 /// A part as it was found, by looking at all owners.
 fn parts(states: &BTreeMap<OwnerId, OwnerState>) -> BTreeMap<EntityId, (OwnerId, BTreeMap<String, Value>)> {
     let mut found = BTreeMap::new();
@@ -250,7 +253,7 @@ async fn an_entity_s_events_are_all_that_the_logs_have_of_it() {
     let mut followed = 0;
     for seed in 60..64 {
         let asked = Asked::generate(seed).await;
-        let mut expected: BTreeMap<EntityId, Vec<(LogPosition, u64, Event, Option<Address>)>> = BTreeMap::new();
+        let mut expected: BTreeMap<EntityId, Vec<Noted>> = BTreeMap::new();
         for frozen in &asked.world.frozen {
             let batch = Batch::read(&frozen.bytes).unwrap();
             for (number, event) in (batch.header.first_event.0..).zip(&batch.events) {
