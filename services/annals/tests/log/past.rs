@@ -315,6 +315,36 @@ async fn nothing_is_rebuilt_from_an_archive_that_was_changed_since() {
             );
             asked.world.replace(leaf, &batch.bytes).await;
         }
+        // The last of a log has nothing behind it that names its hash.
+        for log in &asked.world.logs {
+            let batch = asked
+                .world
+                .frozen
+                .iter()
+                .rfind(|batch| batch.owner == log.owner)
+                .unwrap();
+            let read = Batch::read(&batch.bytes).unwrap();
+            let wall = read.header.wall.0.to_le_bytes();
+            let byte = batch.bytes.windows(8).position(|bytes| bytes == wall).unwrap();
+            let mut bytes = batch.bytes.clone();
+            bytes[byte] ^= 1;
+            assert_eq!(
+                Batch::read(&bytes).unwrap().events,
+                read.events,
+                "it is as good a batch"
+            );
+            let leaf = asked.world.leaf(batch).await;
+            asked.world.replace(leaf, &bytes).await;
+            let found = Past::at(&asked.index, &asked.world.store, all as u64)
+                .await
+                .err()
+                .unwrap();
+            assert!(
+                matches!(found, PastError::Replaced(place) if place == at(batch)),
+                "seed {seed}: {found:?}"
+            );
+            asked.world.replace(leaf, &batch.bytes).await;
+        }
     }
 }
 
