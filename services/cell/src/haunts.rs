@@ -141,16 +141,18 @@ impl Haunts {
         }
     }
 
-    /// Answers an owner that lacks something of a ghost it is to have.
+    /// Answers an owner that lacks something of a ghost it is to have. One that asks for what it is not to have is told what it is.
     pub(crate) fn answer(
-        &self,
+        &mut self,
         desk: &mut Desk,
         news: &News,
         from: OwnerId,
         (entity, have): (EntityId, Option<HistoryNumber>),
     ) {
         let told = self.there.get(&from).is_some_and(|told| told.contains_key(&entity));
-        if told && let Some((message, _)) = missing(desk, news, entity, have) {
+        if !told {
+            self.may_be_on(desk.now().mono, [from]);
+        } else if let Some((message, _)) = missing(desk, news, entity, have) {
             desk.tell(from, Message::Ghost(message));
         }
     }

@@ -23,6 +23,7 @@ mod physics;
 mod presence;
 mod role;
 mod sampling;
+mod searching;
 mod spaces;
 mod stamps;
 mod surroundings;

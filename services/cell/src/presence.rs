@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use annals_def::{EntityType, Value};
 use annals_event::{Audience, Body, Cause, Event, Image};
 use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
-use annals_node::{Desk, time::Mono};
+use annals_node::Desk;
 use annals_wire::bus::Shown;
 
 use crate::{
     ghosts::{Ghost, Ghosts},
     news::News,
     sampling::{Sampling, Whereabouts},
+    searching::LastHeard,
     spaces::Spaces,
     stamps::Stamps,
 };
@@ -24,8 +25,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) news: &'a News,
     pub(crate) sampling: &'a Sampling,
     pub(crate) stamps: &'a Stamps,
-    /// When the neighbour that has been silent for longest said what it haunts here.
-    pub(crate) all_heard: Option<Mono>,
+    pub(crate) heard: LastHeard,
     pub(crate) spaces: &'a Spaces,
 }
 

@@ -205,7 +205,8 @@ impl Role for CellRole {
                 }
                 let before = self.territory.own_spaces();
                 if self.territory.redraw(map) {
-                    self.haunts.may_be_on(desk.now().mono, self.territory.fellows());
+                    self.haunts
+                        .may_be_on(desk.now().mono, self.territory.fellows().iter().copied());
                     self.witnesses.values_mut().for_each(Witness::ask_again);
                 }
                 self.learn_spaces(desk, &before);
@@ -354,6 +355,7 @@ impl Role for CellRole {
             self.haunts.name(desk, &self.territory, self.sampling.beat());
             self.exchange_spaces(desk);
             self.show_views(desk);
+            self.search(desk);
         }
         self.news.forget();
         if self.sampling.beat().is_multiple_of(SECOND) {

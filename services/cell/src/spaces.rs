@@ -214,14 +214,6 @@ impl Territory {
         own.map(|(id, _)| id).collect()
     }
 
-    /// Everybody else who has an area in one of the spaces in which this owner has one.
-    pub(crate) fn fellows(&self) -> BTreeSet<OwnerId> {
-        let own = self.own_spaces();
-        let mut owners: BTreeSet<OwnerId> = own.into_iter().flat_map(|space| self.owners(space)).collect();
-        owners.remove(&self.owner());
-        owners
-    }
-
     /// Everybody who has an area in a space.
     pub(crate) fn owners(&self, space: SpaceId) -> BTreeSet<OwnerId> {
         let found = self.spaces().filter(|(id, _)| *id == space);

@@ -20,6 +20,8 @@ pub(crate) struct Territory {
     map: Option<SpaceMap>,
     /// Owners that may hold ghosts of what is here.
     neighbours: BTreeSet<OwnerId>,
+    /// All other owners of the spaces in which this one has an area.
+    fellows: BTreeSet<OwnerId>,
 }
 
 impl Territory {
@@ -28,6 +30,7 @@ impl Territory {
             owner,
             map: None,
             neighbours: BTreeSet::new(),
+            fellows: BTreeSet::new(),
         }
     }
 
@@ -37,6 +40,7 @@ impl Territory {
         if self.map.as_ref().is_none_or(|known| known.version < map.version) {
             self.neighbours = neighbours(self.owner, &map);
             self.map = Some(map);
+            self.fellows = fellows(self);
         }
         first
     }
@@ -52,6 +56,11 @@ impl Territory {
 
     pub(crate) fn neighbours(&self) -> &BTreeSet<OwnerId> {
         &self.neighbours
+    }
+
+    /// All other owners of the spaces in which this one has an area.
+    pub(crate) fn fellows(&self) -> &BTreeSet<OwnerId> {
+        &self.fellows
     }
 
     /// Who is responsible for a place.
@@ -195,6 +204,12 @@ fn neighbours(owner: OwnerId, map: &SpaceMap) -> BTreeSet<OwnerId> {
         found.extend(others.iter().filter(near).map(|area| area.owner));
     }
     found
+}
+
+fn fellows(territory: &Territory) -> BTreeSet<OwnerId> {
+    let own = territory.own_spaces().into_iter();
+    let owners = own.flat_map(|space| territory.owners(space));
+    owners.filter(|owner| *owner != territory.owner).collect()
 }
 
 /// How far two areas are apart along the axis on which they are farther.

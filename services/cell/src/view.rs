@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How long entities that a client knows, and this owner does not yet, stay in a view that has just begun, once all
-/// neighbours have been heard since: what these name has to be asked for.
+/// neighbours, or all who may hold them, have been heard since: what these name has to be asked for.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// A client with nothing to be shown gets an empty frame this long after its last one. It tells it that the last one was
@@ -62,7 +62,9 @@ pub(crate) struct View {
 #[derive(Clone, Copy, Debug)]
 struct Settling {
     begun: Mono,
-    /// When all neighbours had been heard since it began.
+    /// Somebody whom the client has, and of whom nothing is known here.
+    missed: Option<EntityId>,
+    /// When all that was needed had been heard since it began.
     all_heard: Option<Mono>,
 }
 
@@ -111,6 +113,7 @@ impl View {
             data_revision: None,
             settling: Some(Settling {
                 begun: now,
+                missed: None,
                 all_heard: None,
             }),
             spoke: now,
@@ -127,18 +130,29 @@ impl View {
     }
 
     /// Whether it has begun so lately that this owner may not know yet all that the client knows. What neighbours said before
-    /// it began does not count: with what the client knows, or with a newer map, they may have more to say. One that nobody
-    /// holds at the moment is waited for as long as ghosts of a silent holder are kept.
+    /// it began does not count: with a newer map they may have more to say. Where somebody is missed nobody's word is enough but
+    /// that of all who have an area in the space, for the one that holds it may have none nearby any more. One that nobody holds
+    /// at the moment is waited for as long as ghosts of a silent holder are kept.
     pub(crate) fn is_settling(&mut self, scene: &Scene<'_>) -> bool {
         let now = scene.desk.now().mono;
         self.settling = self.settling.and_then(|mut settling| {
-            if settling.all_heard.is_none() && scene.all_heard >= Some(settling.begun) {
+            settling.missed = missed(&self.glimpses, scene);
+            let heard = match settling.missed {
+                Some(_) => scene.heard.fellows,
+                None => scene.heard.neighbours,
+            };
+            if settling.all_heard.is_none() && heard >= Some(settling.begun) {
                 settling.all_heard = Some(now);
             }
             let waits = settling.all_heard.is_none_or(|since| now.since(since) <= SETTLING);
             (waits && now.since(settling.begun) <= UNHEARD).then_some(settling)
         });
         self.settling.is_some()
+    }
+
+    /// Somebody whom the client has, and of whom nothing was known here at the last tick although that may still come.
+    pub(crate) fn missed(&self) -> Option<EntityId> {
+        self.settling?.missed
     }
 
     /// The client knows nobody who could be around its entity: this owner need not wait to know as much.
@@ -237,7 +251,7 @@ impl View {
 
     /// Takes in who is around, and tells who has left.
     fn meet(&mut self, scene: &Scene<'_>, around: &[EntityId], sights: &mut Sights) {
-        let settling = self.is_settling(scene);
+        let settling = self.settling.is_some();
         let is_same = self
             .glimpses
             .iter()
@@ -351,6 +365,13 @@ impl View {
         self.is_open = true;
         self.frames.of(tick, items)
     }
+}
+
+/// Somebody whom the client has, and of whom nothing is known here.
+fn missed(glimpses: &[Glimpse], scene: &Scene<'_>) -> Option<EntityId> {
+    let mut known = glimpses.iter().filter(|glimpse| glimpse.had.is_some());
+    let missed = known.find(|glimpse| scene.presence(glimpse.entity).is_none());
+    missed.map(|glimpse| glimpse.entity)
 }
 
 /// Tells that somebody has left, if the client has it, and notes what it has.

@@ -158,6 +158,11 @@ impl Witness {
         letters
     }
 
+    /// Somebody whom the client knows, and of whom nothing was known here at the last tick although that may still come.
+    pub(crate) fn missed(&self) -> Option<EntityId> {
+        self.view.as_ref()?.missed()
+    }
+
     /// Shows the client what has just happened to its own entity.
     pub(crate) fn show_own(&mut self, scene: &Scene<'_>, entity: EntityId) -> Option<Letters> {
         let own = self.own(scene, entity);
@@ -372,7 +377,7 @@ impl CellRole {
             sampling: &self.sampling,
             stamps: &self.stamps,
             spaces: &self.spaces,
-            all_heard: self.ghosts.all_heard(desk.now().mono, self.territory.neighbours()),
+            heard: self.last_heard(desk),
         };
         let mut letters = Vec::new();
         if !self.witnesses.is_empty() {
@@ -395,7 +400,7 @@ impl CellRole {
             sampling: &self.sampling,
             stamps: &self.stamps,
             spaces: &self.spaces,
-            all_heard: self.ghosts.all_heard(desk.now().mono, self.territory.neighbours()),
+            heard: self.last_heard(desk),
         };
         let witness = self.witnesses.get_mut(&entity);
         if let Some(letters) = witness.and_then(|witness| witness.show_own(&scene, entity)) {

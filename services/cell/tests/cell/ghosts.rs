@@ -358,6 +358,79 @@ fn nor_while_a_neighbour_is_taken_over_from_which_a_newer_map_wants_more_than_be
     check_ghosts(&world);
 }
 
+#[test]
+fn nor_while_a_stranger_is_taken_over_that_was_about_to_hand_them_over() {
+    let mut world = World::new(33);
+    let (watcher, walker) = (world.spawn(AVATAR, 20.0, Some(1)), world.spawn(AVATAR, -5.0, None));
+    world.run(1_500);
+    assert_eq!(
+        (world.holders(watcher), world.holders(walker)),
+        (vec![MIDDLE], vec![WEST])
+    );
+    assert!(world.client(1).known.contains_key(&walker));
+    // By the newest map West is far away; what it held is to be Middle's, and whoever watches it East's.
+    world.crash(WEST);
+    redraw(
+        &mut world,
+        &[
+            (WEST, f32::NEG_INFINITY, -300.0),
+            (MIDDLE, -300.0, 10.0),
+            (EAST, 10.0, f32::INFINITY),
+        ],
+    );
+    tell_map(&mut world, &[MIDDLE, EAST]);
+    for step in 0..60 {
+        if step == 40 {
+            world.start(WEST);
+        }
+        world.run(200);
+        let known = &world.client(1).known;
+        assert!(known.contains_key(&walker), "after {step} fifths of a second");
+    }
+    assert_eq!(
+        (world.holders(watcher), world.holders(walker)),
+        (vec![EAST], vec![MIDDLE])
+    );
+    check_ghosts(&world);
+    // Whoever is nowhere leaves, once all have been heard.
+    world.call(walker, DIE, Vec::new());
+    world.run(1_500);
+    assert!(!world.client(1).known.contains_key(&walker));
+}
+
+#[test]
+fn who_is_gone_leaves_a_view_that_has_begun_since_once_all_have_said_that_they_do_not_hold_it() {
+    let mut world = World::new(34);
+    let (watcher, mortal) = (world.spawn(AVATAR, -3.0, Some(1)), world.spawn(AVATAR, 3.0, None));
+    redraw(
+        &mut world,
+        &[
+            (WEST, f32::NEG_INFINITY, 0.0),
+            (MIDDLE, 0.0, 1_000.0),
+            (EAST, 1_000.0, f32::INFINITY),
+        ],
+    );
+    tell_map(&mut world, &[WEST, MIDDLE, EAST]);
+    // Whoever begins tells all others for a while what they are to have.
+    world.run(15_000);
+    assert_eq!(
+        (world.holders(watcher), world.holders(mortal)),
+        (vec![WEST], vec![MIDDLE])
+    );
+    world.crash(WEST);
+    world.run(200);
+    world.call(mortal, DIE, Vec::new());
+    world.run(1_000);
+    world.start(WEST);
+    world.run(2_000);
+    assert!(
+        world.client(1).known.contains_key(&mortal),
+        "somebody may have it who was not heard yet"
+    );
+    world.run(5_000);
+    assert!(!world.client(1).known.contains_key(&mortal));
+}
+
 /// An entity goes from West to Middle, which by a newer map are no neighbours, and Middle lets nobody have a ghost of it.
 fn hand_over_to_a_stranger(dies: bool) {
     let mut world = World::new(32);
