@@ -25,6 +25,8 @@ pub const FILE_BYTES: usize = EXTRA_BYTES / 3 * 4 + NOTE_BYTES + PATH_HASHES * 4
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 
+const EXTRA: &str = "extra ";
+
 /// That something is in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofFile {
@@ -88,28 +90,19 @@ impl ProofFile {
         if bytes.len() > FILE_BYTES {
             return Err(FileError::Size { bytes: bytes.len() });
         }
-        let mut lines = Lines { rest: bytes, number: 0 };
+        let mut lines = Lines::new(bytes);
         if lines.next() != Some(FIRST_LINE) {
             return Err(FileError::Kind);
         }
-        let mut line = lines.next().unwrap_or_default();
         let mut extra = None;
-        if let Some(text) = line.strip_prefix("extra ") {
-            let decoded = base64::decode(text).filter(|bytes| (1..=EXTRA_BYTES).contains(&bytes.len()));
+        if lines.rest.starts_with(EXTRA.as_bytes()) {
+            let text = lines.next().and_then(|line| line.strip_prefix(EXTRA));
+            let decoded = text.and_then(base64::decode);
+            let decoded = decoded.filter(|bytes| (1..=EXTRA_BYTES).contains(&bytes.len()));
             extra = Some(decoded.ok_or_else(|| lines.expected("\"extra \" and up to 1 MiB in base64"))?);
-            line = lines.next().unwrap_or_default();
         }
-        let index = line.strip_prefix("index ").and_then(read_decimal);
-        let index = index.ok_or_else(|| lines.expected("\"index \" and a decimal number without leading zeros"))?;
-        let mut path = Vec::new();
-        loop {
-            let line = lines.next();
-            if line == Some("") {
-                break;
-            }
-            let hash = line.filter(|_| path.len() < PATH_HASHES).and_then(base64::decode_hash);
-            path.push(hash.ok_or_else(|| lines.expected("a hash of 32 bytes in base64, or empty behind at most 65"))?);
-        }
+        let index = lines.number("index ", "\"index \" and a decimal number without leading zeros")?;
+        let path = lines.path()?;
         let checkpoint = SignedNote::parse(lines.rest)?;
         Ok(Self {
             extra,
@@ -148,12 +141,21 @@ impl fmt::Display for ProofFile {
 }
 
 /// The lines in front of the checkpoint.
-struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     rest: &'a [u8],
     number: usize,
 }
 
 impl<'a> Lines<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, number: 0 }
+    }
+
+    /// What follows the lines that were read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// The next line that is ended, if it is text.
     fn next(&mut self) -> Option<&'a str> {
         self.number += 1;
@@ -161,6 +163,28 @@ impl<'a> Lines<'a> {
         let line = str::from_utf8(&self.rest[..end]).ok()?;
         self.rest = &self.rest[end + 1..];
         Some(line)
+    }
+
+    /// A number behind its name.
+    pub(crate) fn number(&mut self, name: &str, expected: &'static str) -> Result<u64, FileError> {
+        let number = self
+            .next()
+            .and_then(|line| line.strip_prefix(name))
+            .and_then(read_decimal);
+        number.ok_or_else(|| self.expected(expected))
+    }
+
+    /// The hashes of a proof, and the empty line behind them.
+    pub(crate) fn path(&mut self) -> Result<Vec<Hash>, FileError> {
+        let mut path = Vec::new();
+        loop {
+            let line = self.next();
+            if line == Some("") {
+                return Ok(path);
+            }
+            let hash = line.filter(|_| path.len() < PATH_HASHES).and_then(base64::decode_hash);
+            path.push(hash.ok_or_else(|| self.expected("a hash of 32 bytes in base64, or empty behind at most 65"))?);
+        }
     }
 
     fn expected(&self, expected: &'static str) -> FileError {

@@ -10,6 +10,7 @@
 
 mod base64;
 pub mod checkpoint;
+pub mod continuation;
 pub mod file;
 pub mod key;
 pub mod merkle;
@@ -20,6 +21,7 @@ pub mod tree;
 pub mod verify;
 
 pub use checkpoint::{Checkpoint, Trust, Trusted};
+pub use continuation::Continuation;
 pub use file::ProofFile;
 pub use key::{KeyKind, KeyName, SignerKey, VerifierKey};
 pub use merkle::{Frontier, leaf_hash, node_hash};

@@ -6,20 +6,32 @@
 mod events;
 mod report;
 mod states;
-mod words;
 
-use std::{collections::BTreeMap, io, path::PathBuf, process::ExitCode, str::FromStr};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write, stdout},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    str::FromStr,
+};
 
-use annals_audit::{AuditError, EntityLog, Index, IndexError, Item, Owned, Span, Trade, Until};
+use annals_audit::{AuditError, EntityLog, Index, IndexError};
 use annals_db::accounts;
 use annals_def::Schema;
-use annals_host::{process::SHARD, telemetry::Chain};
-use annals_ids::{DatabaseId, EntityId, Hash, LogPosition, Serial, TradeId, TransferId, TransferNumber, WallTime};
-use annals_store::StoreError;
+use annals_evidence::{Answer, Question, Span, Until, read_trade};
+use annals_host::{
+    process::SHARD,
+    signer::{FolderError, read_note},
+    telemetry::Chain,
+};
+use annals_ids::{DatabaseId, EntityId, Hash, LogPosition, Serial, TradeId, WallTime};
+use annals_proof::SignedNote;
+use annals_store::{Store, StoreError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use thiserror::Error;
 
 use crate::{
+    evidence::{self, EvidenceError},
     log_command::position,
     moment::{self, Moment},
     past::{Past, PastError},
@@ -32,7 +44,7 @@ use states::Which;
 #[derive(Debug, clap::Args)]
 pub struct Audit {
     #[command(subcommand)]
-    question: Question,
+    question: Asked,
     #[command(flatten)]
     named: NamedRealm,
     #[command(flatten)]
@@ -55,21 +67,32 @@ pub struct Audit {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Question {
+enum Asked {
     /// Where an item was made, who has had it since, and why it went from one to the other
     Item {
         /// Its serial
         #[arg(value_parser = |text: &str| text.parse().map(Serial))]
         serial: Serial,
+        #[command(flatten)]
+        wanted: Wanted,
     },
     /// What somebody has had, what they did with it, and what others did
     Account {
         /// The name with which the account logs in, or stored:NUMBER for any stored entity
         who: Who,
+        #[command(flatten)]
+        wanted: Wanted,
     },
     /// What was done in a trade, step by step, and what both parties had before and after each
     Trade {
         /// Its number, ENTITY/NUMBER: the entity that proposed it, and which of its orders that was
+        id: TradeNumber,
+        #[command(flatten)]
+        wanted: Wanted,
+    },
+    /// A receipt of a trade for those who have traded: a text that proves what was exchanged, and says nothing of anybody else
+    Receipt {
+        /// Its number, as above
         id: TradeNumber,
     },
     /// What happened to an entity: each event of its parts, wherever they were, and by whose call
@@ -94,6 +117,17 @@ enum Question {
         #[command(flatten)]
         which: Which,
     },
+}
+
+/// The answer as evidence for somebody else.
+#[derive(Debug, clap::Args)]
+struct Wanted {
+    /// Write a bundle too: the answer and all that somebody needs to check it with annals-verify, in a zip file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["at", "since", "until"])]
+    bundle: Option<PathBuf>,
+    /// A checkpoint that was kept elsewhere, to which the bundle is to lead; it may be given several times
+    #[arg(long, value_name = "FILE", requires = "bundle")]
+    kept: Vec<PathBuf>,
 }
 
 /// Whose account, as it is written.
@@ -123,14 +157,8 @@ impl FromStr for TradeNumber {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text
-            .split_once('/')
-            .and_then(|(asker, number)| Some((asker.parse().ok()?, number.parse().ok()?)));
-        let (asker, number) = parts.ok_or("write ENTITY/NUMBER, such as 1048580/3")?;
-        Ok(Self(TradeId(TransferId {
-            asker: EntityId(asker),
-            number: TransferNumber(number),
-        })))
+        let id = read_trade(text).ok_or("write ENTITY/NUMBER, such as 1048580/3")?;
+        Ok(Self(id))
     }
 }
 
@@ -169,6 +197,20 @@ enum NoAnswer {
     PastNone(#[source] PastError),
     #[error("{0}")]
     Span(&'static str),
+    #[error("the checkpoint that was kept cannot be read")]
+    Kept(#[from] FolderError),
+    #[error("there is no checkpoint in {}", .0.display())]
+    NoKept(PathBuf),
+    #[error("no evidence was written: something is not as it was")]
+    Wrong(#[source] EvidenceError),
+    #[error("no evidence was written")]
+    NoEvidence(#[source] EvidenceError),
+    #[error("the bundle cannot be written to {}", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("nobody takes what is printed")]
     Print(#[from] io::Error),
 }
@@ -193,6 +235,16 @@ impl From<PastError> for NoAnswer {
     }
 }
 
+impl From<EvidenceError> for NoAnswer {
+    fn from(error: EvidenceError) -> Self {
+        if error.is_finding() {
+            Self::Wrong(error)
+        } else {
+            Self::NoEvidence(error)
+        }
+    }
+}
+
 impl Audit {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
@@ -202,7 +254,7 @@ impl Audit {
             Err(NoAnswer::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));
-                let is_finding = matches!(error, NoAnswer::Found(_) | NoAnswer::PastFound(_));
+                let is_finding = matches!(error, NoAnswer::Found(_) | NoAnswer::PastFound(_) | NoAnswer::Wrong(_));
                 ExitCode::from(if is_finding { 1 } else { 2 })
             }
         }
@@ -211,10 +263,10 @@ impl Audit {
     async fn answer(self) -> Result<(), NoAnswer> {
         let (is_from, is_to) = (self.since.is_some(), self.at.is_some() || self.until.is_some());
         match self.question {
-            Question::Replay { .. } if is_from || self.until.is_some() => {
+            Asked::Replay { .. } if is_from || self.until.is_some() => {
                 return Err(NoAnswer::Span("a state is that of one moment: name it with --at alone"));
             }
-            Question::Diff { .. } if is_from || is_to => {
+            Asked::Diff { .. } if is_from || is_to => {
                 return Err(NoAnswer::Span(
                     "diff is given its two moments: leave out --at, --since and --until",
                 ));
@@ -229,21 +281,25 @@ impl Audit {
         let span = self.span(&source, &index).await?;
         let store = &source.store;
         let report = match self.question {
-            Question::Item { serial } => Report::of_item(&Item::find(&index, &source.store, serial).await?, &span),
-            Question::Account { who } => {
+            Asked::Item { serial, wanted } => of_ledger(&index, store, Question::Item(serial), wanted, &span).await?,
+            Asked::Account { who, wanted } => {
                 let holder = holder(&source, who).await?;
-                Report::of_owned(&Owned::find(&index, &source.store, holder).await?, &span)
+                of_ledger(&index, store, Question::Account(holder), wanted, &span).await?
             }
-            Question::Trade { id } => Report::of_trade(&Trade::find(&index, &source.store, id.0).await?, &span),
-            Question::Entity { entity } => {
+            Asked::Trade { id, wanted } => of_ledger(&index, store, Question::Trade(id.0), wanted, &span).await?,
+            Asked::Receipt { id } => {
+                let receipt = evidence::receipt(store, &index, id.0).await?;
+                return Ok(write!(stdout(), "{receipt}")?);
+            }
+            Asked::Entity { entity } => {
                 let log = EntityLog::find(&index, store, entity).await?;
                 Report::of_entity(&log, &span, &schemas(&source).await?)
             }
-            Question::Replay { which } => {
+            Asked::Replay { which } => {
                 let past = Past::at(&index, store, index.leaves_until(span.until).await?).await?;
                 Report::of_past(&past, &schemas(&source).await?, which)
             }
-            Question::Diff { before, after, which } => {
+            Asked::Diff { before, after, which } => {
                 let began = began(&source).await?;
                 let (from, to) = (until(&index, before, began).await?, until(&index, after, began).await?);
                 let (from, to) = (
@@ -298,6 +354,32 @@ async fn until(index: &Index, at: At, began: WallTime) -> Result<Until, NoAnswer
     }
 }
 
+/// An answer from the ledger, also as evidence where that is wanted.
+async fn of_ledger(
+    index: &Index,
+    store: &Store,
+    question: Question,
+    wanted: Wanted,
+    span: &Span,
+) -> Result<Report, NoAnswer> {
+    let answer = index.answer(store, question).await?;
+    if let Some(file) = wanted.bundle {
+        let kept = wanted.kept.iter().map(|path| read_kept(path));
+        let kept: Vec<SignedNote> = kept.collect::<Result<_, _>>()?;
+        let bundle = evidence::bundle(store, index, (question, &answer), &kept).await?;
+        std::fs::write(&file, bundle).map_err(|source| NoAnswer::Write { path: file, source })?;
+    }
+    Ok(match &answer {
+        Answer::Item(item) => Report::of_item(item, span),
+        Answer::Account(owned) => Report::of_owned(owned, span),
+        Answer::Trade(trade) => Report::of_trade(trade, &index.inventories(store, trade).await?, span),
+    })
+}
+
+fn read_kept(path: &Path) -> Result<SignedNote, NoAnswer> {
+    read_note(path)?.ok_or_else(|| NoAnswer::NoKept(path.to_owned()))
+}
+
 /// The stored entity that is meant.
 async fn holder(source: &Source, who: Who) -> Result<DatabaseId, NoAnswer> {
     match who {
@@ -332,7 +414,7 @@ impl Bar {
 
 #[cfg(test)]
 mod tests {
-    use annals_ids::{BatchNumber, OwnerId};
+    use annals_ids::{BatchNumber, EntityId, OwnerId, TransferId, TransferNumber};
 
     use super::*;
 

@@ -16,6 +16,7 @@ pub mod checkpoint_command;
 pub mod data_command;
 pub mod defs_command;
 pub mod demo_command;
+pub mod evidence;
 pub mod log_command;
 mod moment;
 pub mod past;

@@ -1,6 +1,6 @@
 //! Moments as they are written on the command line.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use annals_ids::WallTime;
 
@@ -53,15 +53,6 @@ pub(crate) fn read(text: &str) -> Result<Moment, String> {
     ms().map(Moment::World).ok_or_else(wrong)
 }
 
-/// A wall clock's time with its date.
-pub(crate) fn date(wall: WallTime) -> String {
-    match SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(wall.0)) {
-        // Later than the year 9999 it has no such form.
-        Some(time) if wall.0 < 253_402_300_800_000 => humantime::format_rfc3339_millis(time).to_string(),
-        _ => format!("@{} ms", wall.0),
-    }
-}
-
 /// Seconds with at most three digits behind the point, in milliseconds.
 fn milliseconds(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
@@ -82,8 +73,6 @@ mod tests {
         assert_eq!(read("26:00:00"), Ok(Moment::World(93_600_000)));
         assert_eq!(read("@1795301400.5"), Ok(Moment::Wall(1_795_301_400_500)));
         assert_eq!(read("2026-11-22T00:50:00.5Z"), Ok(Moment::Wall(1_795_308_600_500)));
-        assert_eq!(date(WallTime(1_795_308_600_500)), "2026-11-22T00:50:00.500Z");
-        assert_eq!(date(WallTime(u64::MAX)), "@18446744073709551615 ms");
         for wrong in [
             "",
             "10:02",

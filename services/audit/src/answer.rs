@@ -1,5 +1,6 @@
 //! Why there is no answer.
 
+use annals_evidence::Contradiction;
 use annals_ids::{BatchNumber, DatabaseId, EntityId, EntryNumber, LeafIndex, LogPosition, Serial, TradeId};
 use annals_store::StoreError;
 use thiserror::Error;
@@ -82,42 +83,9 @@ pub enum AuditError {
     /// The index points at something else.
     #[error("the index does not fit the archive at entry {0}: remove its folder, and it is built anew")]
     Misled(EntryNumber),
-    /// An entry and the log of whoever asked for it contradict one another.
-    #[error("entry {entry} says that batch {asked} asked for it, and that batch does not: one of the two was made up")]
-    NotAsked {
-        /// Which entry.
-        entry: EntryNumber,
-        /// Which batch it names.
-        asked: LogPosition,
-    },
-    /// The way of an item has a gap.
-    #[error("entry {entry} moves item {serial} from where it was not: an entry before it is missing, or was changed")]
-    Astray {
-        /// Which item.
-        serial: Serial,
-        /// Which entry.
-        entry: EntryNumber,
-    },
-    /// A trade cannot have come to where an entry says.
-    #[error(
-        "entry {entry} does to trade {trade} what cannot be done to it: an entry before it is missing, or was changed"
-    )]
-    Unfounded {
-        /// Which trade.
-        trade: TradeId,
-        /// Which entry.
-        entry: EntryNumber,
-    },
-    /// Somebody gives what they do not have.
-    #[error(
-        "entry {entry} takes from entity {holder} of the database what that does not have: an entry before it is missing, or was changed"
-    )]
-    Overdrawn {
-        /// Who.
-        holder: DatabaseId,
-        /// Which entry.
-        entry: EntryNumber,
-    },
+    /// What an answer would rest on contradicts itself.
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
     /// Another archive is to be taken in than was before.
     #[error(
         "the first batch of the archive is another one than when the index was begun: either it is the index of another realm, and \

@@ -1,72 +1,66 @@
-//! What an answer rests on: an entry of the ledger where its log has it, and the order that asked for it where the log of
-//! the asker has that.
+//! Citing: reading what an answer rests on from the archive, and holding it against what was verified.
 
-use annals_event::{Body, Consumed, Subject, ledger::Entry};
-use annals_ids::{EntryNumber, EventNumber, LeafIndex, LogPosition, Part};
+use annals_event::Batch;
+use annals_evidence::{Cited, Contradiction, Excerpt, Found, asks};
+use annals_ids::{EntryNumber, EventNumber, LeafIndex, LogPosition};
 use annals_store::Store;
 
 use crate::{answer::AuditError, index::Index};
 
-/// An entry of the ledger, with where the archive has it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cited {
-    /// The entry.
-    pub entry: Entry,
-    /// The batch of the ledger's log in which it is told.
-    pub at: LogPosition,
-    /// That batch's leaf.
-    pub leaf: LeafIndex,
-    /// The order; `None` where nobody asked, and time was over.
-    pub asked: Option<Asked>,
-}
-
-/// The event with which a base part asked for something.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// Its batch.
-    pub at: LogPosition,
-    /// That batch's leaf.
-    pub leaf: LeafIndex,
-    /// Its number in that log.
-    pub event: EventNumber,
-    /// The call that led to it; `None` where a timer or the like did.
-    pub call: Option<Consumed>,
-}
-
 impl Index {
     /// Reads an entry and what asked for it, and holds the two against one another.
     pub(crate) async fn cite(&self, archive: &Store, number: EntryNumber) -> Result<Cited, AuditError> {
-        let (entry, at, leaf) = self.entry(archive, number).await?;
-        let asked = match &entry.order {
-            Some(_) => Some(self.asked(archive, &entry).await?),
-            None => None,
-        };
-        Ok(Cited { entry, at, leaf, asked })
-    }
-
-    async fn asked(&self, archive: &Store, entry: &Entry) -> Result<Asked, AuditError> {
-        let not_asked = || AuditError::NotAsked {
-            entry: entry.number,
+        let (leaf, batch, place) = self.told(archive, number).await?;
+        let told = found(leaf, &batch, place).ok_or(AuditError::Misled(number))?;
+        let entry = told.entry()?;
+        if entry.order.is_none() {
+            return Ok(Cited::of(&told, None)?);
+        }
+        let not_asked = || Contradiction::NotAsked {
+            entry: number,
             asked: entry.at,
         };
         let (leaf, batch) = self.batch(archive, entry.at).await?.ok_or_else(not_asked)?;
-        let is_it = |body: &Body| match body {
-            Body::Ordered { number, order } => *number == entry.of.number && Some(order) == entry.order.as_ref(),
-            _ => false,
-        };
-        let subject = Subject::Entity(entry.of.asker, Part::Base);
-        let place = batch
-            .events
-            .iter()
-            .position(|event| event.subject == subject && is_it(&event.body))
+        let place = batch.events.iter().position(|event| asks(event, entry));
+        let place = place.and_then(|place| u32::try_from(place).ok());
+        let asked = place
+            .and_then(|place| found(leaf, &batch, place))
             .ok_or_else(not_asked)?;
-        let cause = batch.events[place].cause.0 as usize;
-        let call = cause.checked_sub(1).and_then(|index| batch.header.consumed.get(index));
-        Ok(Asked {
-            at: entry.at,
-            leaf,
-            event: EventNumber(batch.header.first_event.0 + place as u64),
-            call: call.cloned(),
-        })
+        Ok(Cited::of(&told, Some(&asked))?)
     }
+
+    /// The events that an answer rests on, as the archive has them: the entry, and what asked for it if anybody did.
+    ///
+    /// # Errors
+    /// When the archive does not have them as they were verified.
+    pub async fn excerpts(&self, archive: &Store, cited: &Cited) -> Result<Vec<(LeafIndex, Excerpt)>, AuditError> {
+        let asked = cited.asked.as_ref().map(|asked| (asked.at, asked.event));
+        let mut excerpts = Vec::new();
+        for (at, event) in [(cited.at, cited.event)].into_iter().chain(asked) {
+            excerpts.push(self.excerpt(archive, at, event).await?);
+        }
+        Ok(excerpts)
+    }
+
+    async fn excerpt(
+        &self,
+        archive: &Store,
+        at: LogPosition,
+        event: EventNumber,
+    ) -> Result<(LeafIndex, Excerpt), AuditError> {
+        let (leaf, batch, bytes) = self.bytes(archive, at).await?.ok_or(AuditError::NoBatch(at))?;
+        let place = event.0.checked_sub(batch.header.first_event.0);
+        let place = place.and_then(|place| u32::try_from(place).ok());
+        let excerpt = place.and_then(|place| Excerpt::take(&bytes, place).ok());
+        Ok((leaf, excerpt.ok_or(AuditError::Replaced { leaf, at })?))
+    }
+}
+
+fn found(leaf: LeafIndex, batch: &Batch, place: u32) -> Option<Found<'_>> {
+    Some(Found {
+        leaf,
+        header: &batch.header,
+        place,
+        event: batch.events.get(place as usize)?,
+    })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_event::{Batch, Body, Consumed, Event, Link, Subject, Thinned};
+use annals_evidence::{Span, Until};
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime,
 };
@@ -12,7 +13,6 @@ use crate::{
     answer::AuditError,
     index::Index,
     rows::{self, STRETCH, Where},
-    span::{Span, Until},
 };
 
 /// Most calls that are followed back from an event. An entity that calls itself goes on for as long as it likes.

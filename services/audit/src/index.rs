@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use annals_event::{Batch, Tail, ledger::Entry};
+use annals_event::{Batch, Body, Tail};
+use annals_evidence::About;
 use annals_ids::{EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_proof::Frontier;
 use annals_store::{
@@ -16,7 +17,7 @@ use annals_store::{
 use crate::{
     answer::AuditError,
     intake::Intake,
-    rows::{self, About, Reached, Told, Where},
+    rows::{self, Reached, Told, Where},
 };
 
 /// Rows read at a time.
@@ -35,7 +36,7 @@ const READINGS: usize = 5;
 /// the archive does not, and is as secret as that.
 ///
 /// ```text
-/// Index::open -> catch_up (as often as the archive has grown) -> Item::find, Trade::find
+/// Index::open -> catch_up (as often as the archive has grown) -> item, trade, owned
 /// ```
 pub struct Index {
     rows: Store,
@@ -175,17 +176,17 @@ impl Index {
 
     /// The entries about something, ascending.
     pub(crate) async fn entries(&self, about: About) -> Result<Vec<EntryNumber>, AuditError> {
-        let rows = self.rows(about.entries(), usize::MAX).await?;
-        let numbers = rows.iter().map(|(key, _)| about.entry_of(key));
+        let rows = self.rows(rows::entries(about), usize::MAX).await?;
+        let numbers = rows.iter().map(|(key, _)| rows::entry_of(about, key));
         numbers.collect::<Result<_, _>>().map_err(AuditError::Index)
     }
 
-    /// An entry as the ledger's log has it, and in which batch.
-    pub(crate) async fn entry(
+    /// The batch of the ledger's log that tells an entry, its leaf, and which of its events that is.
+    pub(crate) async fn told(
         &self,
         archive: &Store,
         number: EntryNumber,
-    ) -> Result<(Entry, LogPosition, LeafIndex), AuditError> {
+    ) -> Result<(LeafIndex, Batch, u32), AuditError> {
         let value = read_value(&self.rows, rows::entry_key(number))
             .await
             .map_err(AuditError::Index)?;
@@ -193,11 +194,8 @@ impl Index {
         let Told { owner, batch, place } = Told::decode(&told).map_err(AuditError::Index)?;
         let at = LogPosition { owner, batch };
         let (leaf, batch) = self.batch(archive, at).await?.ok_or(AuditError::Misled(number))?;
-        let event = batch.events.into_iter().nth(place as usize).map(|event| event.body);
-        match event {
-            Some(annals_event::Body::Entered { entry: Some(entry), .. }) if entry.number == number => {
-                Ok((*entry, at, leaf))
-            }
+        match batch.events.get(place as usize).map(|event| &event.body) {
+            Some(Body::Entered { entry: Some(entry), .. }) if entry.number == number => Ok((leaf, batch, place)),
             _ => Err(AuditError::Misled(number)),
         }
     }
@@ -234,6 +232,16 @@ impl Index {
         archive: &Store,
         at: LogPosition,
     ) -> Result<Option<(LeafIndex, Batch)>, AuditError> {
+        let found = self.bytes(archive, at).await?;
+        Ok(found.map(|(leaf, batch, _)| (leaf, batch)))
+    }
+
+    /// A batch and its bytes, as it was verified; `None` if no such batch was.
+    pub(crate) async fn bytes(
+        &self,
+        archive: &Store,
+        at: LogPosition,
+    ) -> Result<Option<(LeafIndex, Batch, Vec<u8>)>, AuditError> {
         let Some(Where { leaf, hash }) = self.lies(at).await? else {
             return Ok(None);
         };
@@ -244,9 +252,9 @@ impl Index {
         };
         let found = archive.read(read).await.map_err(AuditError::Archive)?;
         let bytes = found.and_then(ArchivedBatch::whole);
-        let batch = bytes.and_then(|bytes| Batch::read(&bytes).ok());
-        match batch.filter(|batch| batch.hash == hash) {
-            Some(batch) => Ok(Some((leaf, batch))),
+        let read = bytes.and_then(|bytes| Some((Batch::read(&bytes).ok()?, bytes)));
+        match read.filter(|(batch, _)| batch.hash == hash) {
+            Some((batch, bytes)) => Ok(Some((leaf, batch, bytes))),
             None => Err(AuditError::Replaced { leaf, at }),
         }
     }

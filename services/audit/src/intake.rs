@@ -3,17 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_event::{
-    Batch, Body, Header, Subject, Tail, Thinned,
-    ledger::{Entry, Holder, Order, Place},
-};
-use annals_ids::{BatchNumber, EntityId, EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, TradeId, WallTime};
+use annals_event::{Batch, Body, Header, Subject, Tail, Thinned, ledger::Entry};
+use annals_evidence::concerns;
+use annals_ids::{BatchNumber, EntityId, EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime};
 use annals_proof::Frontier;
 use annals_store::{ArchivedBatch, StoreError};
 
 use crate::{
     answer::AuditError,
-    rows::{self, About, Reached, STRETCH, Told, Where},
+    rows::{self, Reached, STRETCH, Told, Where},
 };
 
 /// See the module. Rows wait in it until they are written.
@@ -183,7 +181,7 @@ impl Intake {
         let LogPosition { owner, batch } = at;
         self.row(rows::entry_key(entry.number), Told { owner, batch, place }.encode());
         for about in concerns(entry) {
-            self.row(about.key(entry.number), Vec::new());
+            self.row(rows::about_key(about, entry.number), Vec::new());
         }
         Ok(())
     }
@@ -197,32 +195,4 @@ impl Intake {
 /// In which stretch of its log a batch lies.
 pub(crate) fn stretch_of(batch: BatchNumber) -> u64 {
     batch.0 / STRETCH
-}
-
-/// Whatever an entry is about. Some of it may be named twice.
-fn concerns(entry: &Entry) -> Vec<About> {
-    let mut found = vec![About::Transfer(entry.of), About::Holder(entry.holder)];
-    let named = entry.order.as_ref().and_then(|order| match order {
-        Order::Post { of } | Order::Void { of } => Some(*of),
-        Order::Offer { trade, .. }
-        | Order::Withdraw { trade, .. }
-        | Order::Accept { trade, .. }
-        | Order::Cancel { trade } => Some(trade.0),
-        _ => None,
-    });
-    found.extend(named.map(About::Transfer));
-    let mut touch = |place: Place| match place.holder {
-        Holder::World => {}
-        Holder::Stored(holder) => found.push(About::Holder(holder)),
-        Holder::Pending(of) | Holder::Trade(TradeId(of), _) => found.push(About::Transfer(of)),
-    };
-    for posting in &entry.postings {
-        touch(posting.account.place);
-    }
-    for passage in &entry.passages {
-        touch(passage.from);
-        touch(passage.to);
-    }
-    found.extend(entry.passages.iter().map(|passage| About::Item(passage.serial)));
-    found
 }

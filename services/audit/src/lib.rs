@@ -5,31 +5,19 @@
 //! the archive again and held against the hash that was verified, so an archive that was changed since, or an index that
 //! points elsewhere, ends in an error and not in an answer.
 //!
-//! Responsible for: the index, what the answers are, and what they rest on. Not responsible for: where an archive is found
-//! and how answers are printed, which is the business of the command line and of the console.
-//!
-//! Reading order: [`Index`], then [`Item`], [`Trade`] and [`Owned`], which are made of [`Cited`] entries, and [`EntityLog`], which
-//! is made of events.
+//! Responsible for: the index, and which entries and events an answer rests on. Not responsible for: what follows from entries,
+//! which `annals-evidence` says; where an archive is found and how answers are printed, which is the business of the command line
+//! and of the console.
 
 mod answer;
 mod cited;
 mod entity;
-mod holdings;
 mod index;
 mod intake;
-mod item;
 mod moments;
-mod owned;
+mod questions;
 mod rows;
-mod span;
-mod trade;
 
 pub use answer::AuditError;
-pub use cited::{Asked, Cited};
 pub use entity::{EntityEvent, EntityLog};
-pub use holdings::Inventory;
 pub use index::{Extent, Index, IndexError, Progress};
-pub use item::{Item, ItemStep};
-pub use owned::{Owned, OwnedStep};
-pub use span::{Span, Until};
-pub use trade::{Trade, TradeSide, TradeStep};

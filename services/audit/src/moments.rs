@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use annals_evidence::Until;
 use annals_ids::{BatchNumber, Hash, OwnerId};
 
 use crate::{
     answer::AuditError,
     index::Index,
     rows::{self, Where},
-    span::Until,
 };
 
 impl Index {

@@ -15,9 +15,8 @@
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers are big-endian, so that keys sort.
 
 use annals_event::Tail;
-use annals_ids::{
-    BatchNumber, DatabaseId, EntityId, EntryNumber, EventNumber, Hash, LeafIndex, OwnerId, Serial, TransferId, WallTime,
-};
+use annals_evidence::About;
+use annals_ids::{BatchNumber, EntityId, EntryNumber, EventNumber, Hash, LeafIndex, OwnerId, WallTime};
 use annals_store::{KeyRange, StoreError};
 
 /// The form of these rows. An index of another form is built anew.
@@ -56,14 +55,6 @@ pub(crate) struct Told {
     pub(crate) batch: BatchNumber,
     /// Which of the batch's events it is.
     pub(crate) place: u32,
-}
-
-/// Whose entries are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum About {
-    Item(Serial),
-    Transfer(TransferId),
-    Holder(DatabaseId),
 }
 
 pub(crate) fn reached_key() -> Vec<u8> {
@@ -138,31 +129,30 @@ pub(crate) fn decode_leaf(value: &[u8]) -> Result<LeafIndex, StoreError> {
     Ok(leaf)
 }
 
-impl About {
-    fn prefix(self) -> Vec<u8> {
-        match self {
-            About::Item(serial) => key(0x04, &[&serial.0.to_be_bytes()]),
-            About::Transfer(id) => key(0x05, &[&id.asker.0.to_be_bytes(), &id.number.0.to_be_bytes()]),
-            About::Holder(holder) => key(0x06, &[&holder.0.to_be_bytes()]),
-        }
+fn prefix(about: About) -> Vec<u8> {
+    match about {
+        About::Item(serial) => key(0x04, &[&serial.0.to_be_bytes()]),
+        About::Transfer(id) => key(0x05, &[&id.asker.0.to_be_bytes(), &id.number.0.to_be_bytes()]),
+        About::Holder(holder) => key(0x06, &[&holder.0.to_be_bytes()]),
     }
+}
 
-    pub(crate) fn key(self, entry: EntryNumber) -> Vec<u8> {
-        [self.prefix(), entry.0.to_be_bytes().to_vec()].concat()
-    }
+/// Says that an entry is about something.
+pub(crate) fn about_key(about: About, entry: EntryNumber) -> Vec<u8> {
+    [prefix(about), entry.0.to_be_bytes().to_vec()].concat()
+}
 
-    /// The keys of all entries about it.
-    pub(crate) fn entries(self) -> KeyRange {
-        KeyRange::prefix(&self.prefix())
-    }
+/// The keys of all entries about something.
+pub(crate) fn entries(about: About) -> KeyRange {
+    KeyRange::prefix(&prefix(about))
+}
 
-    /// The entry that a key of it names.
-    pub(crate) fn entry_of(self, key: &[u8]) -> Result<EntryNumber, StoreError> {
-        let mut fields = Fields(key.get(self.prefix().len()..).unwrap_or_default());
-        let entry = EntryNumber(fields.u64()?);
-        fields.finish()?;
-        Ok(entry)
-    }
+/// The entry that a key of it names.
+pub(crate) fn entry_of(about: About, key: &[u8]) -> Result<EntryNumber, StoreError> {
+    let mut fields = Fields(key.get(prefix(about).len()..).unwrap_or_default());
+    let entry = EntryNumber(fields.u64()?);
+    fields.finish()?;
+    Ok(entry)
 }
 
 impl Reached {

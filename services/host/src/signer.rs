@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 pub use folder::{
     FOLDER, Folder, FolderError, current_key, keep_note, make_key, make_key_file, make_next_key, read_key, read_note,
 };
-pub use signing::{KEPT, Refusal, SignError, Signer, add_cosignatures, key_records, newest, of_size};
+pub use signing::{KEPT, Refusal, SignError, Signer, add_cosignatures, covering, key_records, newest, of_size};
 
 use crate::{
     config::Config,

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_audit::{Index, Item};
+use annals_audit::Index;
 use annals_event::{Batch, Body};
 use annals_host::process::SHARD;
 use annals_ids::Serial;
@@ -76,14 +76,14 @@ async fn measure(folder: &Path, made: &Made) -> Vec<Figure> {
     for question in 0..QUESTIONS {
         let serial = Serial(1 + question * 37 % made.items);
         let clock = Instant::now();
-        let item = Item::find(&index, &store, serial).await.expect("an item");
+        let item = index.item(&store, serial).await.expect("an item");
         durations.push(clock.elapsed());
         steps += item.steps.len() as u64;
     }
     let clock = Instant::now();
     let found = scan(&store, Serial(1)).await;
     let scanning = clock.elapsed();
-    let item = Item::find(&index, &store, Serial(1)).await.expect("an item");
+    let item = index.item(&store, Serial(1)).await.expect("an item");
     assert_eq!(found, item.steps.len(), "both find the same");
     let found = Percentiles::of(&durations);
     let million = made.events as f64 * 1e-6;

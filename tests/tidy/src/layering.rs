@@ -59,6 +59,9 @@ const SCHEMA: &[&str] = &[
     "annals-wire",
 ];
 
+/// What follows from the ledger's entries, and how it is handed on; no server is built with it.
+const EVIDENCE: &[&str] = &["annals-evidence"];
+
 /// What people who write definitions use, and no server.
 const AUTHORING: &[&str] = &["annals-authoring"];
 
@@ -86,6 +89,7 @@ const PLACES: &[Place] = &[
     pure("annals-def", &[&["annals-ids"]]),
     pure("annals-authoring", &[&["annals-ids", "annals-def"]]),
     pure("annals-event", &[&["annals-ids", "annals-proof", "annals-def"]]),
+    pure("annals-evidence", &[&["annals-ids", "annals-proof", "annals-event"]]),
     pure("annals-wire", &[&["annals-ids", "annals-def", "annals-event"]]),
     pure("annals-node", &[SCHEMA]),
     pure("annals-space", &[SCHEMA, NODE]),
@@ -97,8 +101,10 @@ const PLACES: &[Place] = &[
     shell("annals-store", &[SCHEMA]),
     shell(
         "annals-audit",
-        &[&["annals-ids", "annals-proof", "annals-event"], STORE],
+        &[&["annals-ids", "annals-proof", "annals-event"], EVIDENCE, STORE],
     ),
+    // What somebody outside needs to check evidence: nothing that waits for anybody.
+    shell("annals-verify", &[&["annals-ids", "annals-proof"], EVIDENCE]),
     shell("annals-data", &[&["annals-def"]]),
     shell("annals-client", &[SCHEMA]),
     shell("annals-host", &[SCHEMA, NODE, STORE, CORES]),
@@ -110,6 +116,7 @@ const PLACES: &[Place] = &[
             NODE,
             STORE,
             CORES,
+            EVIDENCE,
             &["annals-audit", "annals-client", "annals-data", "annals-host"],
         ],
     ),
@@ -128,6 +135,7 @@ const PLACES: &[Place] = &[
 const COMPUTES: &[&str] = &[
     "base64ct",
     "bytes",
+    "crc32fast",
     "ed25519-dalek",
     "encoding_rs",
     "miette",

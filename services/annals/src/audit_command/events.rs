@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use annals_audit::{EntityEvent, EntityLog, Span};
+use annals_audit::{EntityEvent, EntityLog};
 use annals_def::Schema;
+use annals_evidence::{Span, words};
 use annals_ids::{Hash, Part};
 use serde_json::{Value, json};
 
-use super::{report::Report, words};
-use crate::{moment::date, tail::names::Names};
+use super::report::Report;
+use crate::tail::names::Names;
 
 impl Report {
     /// What happened to an entity.
@@ -23,7 +24,7 @@ impl Report {
             let said = names.under(event.schema);
             vec![
                 format!("{} #{}", event.at, event.number),
-                date(event.wall),
+                words::date(event.wall),
                 said.subject(event.event.subject),
                 said.event(&event.event),
                 cause(event),
@@ -75,7 +76,7 @@ fn object(event: &EntityEvent, names: &Names) -> Value {
         "batch": event.at.to_string(),
         "event": event.number.0,
         "leaf": event.leaf.0,
-        "when": date(event.wall),
+        "when": words::date(event.wall),
         "part": part,
         "of": said.subject(event.event.subject),
         "kind": event.event.body.name(),

@@ -2,12 +2,10 @@
 
 use std::io::{self, Write, stdout};
 
-use annals_audit::{Cited, Extent, Item, Owned, Span, Trade, TradeSide};
-use annals_event::ledger::{Slots, Stage};
+use annals_audit::Extent;
+use annals_event::ledger::Slots;
+use annals_evidence::{Cited, Inventory, Item, Owned, Span, Trade, TradeSide, words};
 use serde_json::{Value, json};
-
-use super::words;
-use crate::moment::date;
 
 /// How an answer is printed.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -85,27 +83,31 @@ impl Report {
         }
     }
 
-    /// What was done in a trade.
-    pub(super) fn of_trade(trade: &Trade, span: &Span) -> Self {
-        let steps = trade.steps.iter().filter(|step| span.holds(&step.cited));
-        let rows = steps.clone().map(|step| {
+    /// What was done in a trade, and what both parties held.
+    pub(super) fn of_trade(trade: &Trade, held: &[[Inventory; 2]], span: &Span) -> Self {
+        let steps = trade.steps.iter().zip(held);
+        let steps = steps.filter(|(step, _)| span.holds(&step.cited));
+        let rows = steps.clone().map(|(step, held)| {
             let mut row = cited(&step.cited);
             row.push(step.version.to_string());
-            for side in [&step.proposer, &step.partner] {
+            for (side, held) in [&step.proposer, &step.partner].into_iter().zip(held) {
                 let accepted = if side.accepted { ", accepted" } else { "" };
                 row.push(format!("{}{accepted}", words::slots(&side.table)));
-                row.push(words::slots(&side.held.before));
-                row.push(words::slots(&side.held.after));
+                row.push(words::slots(&held.before));
+                row.push(words::slots(&held.after));
             }
             row
         });
-        let objects = steps.clone().map(|step| {
-            let sides = [("proposer", side(&step.proposer)), ("partner", side(&step.partner))];
+        let objects = steps.clone().map(|(step, [proposer, partner])| {
+            let sides = [
+                ("proposer", side(&step.proposer, proposer)),
+                ("partner", side(&step.partner, partner)),
+            ];
             with(with(object(&step.cited), [("version", json!(step.version.0))]), sides)
         });
         let (id, proposer, partner) = (trade.id, trade.proposer, trade.partner);
         let stage = trade.stage_within(span);
-        let stage = stage.map_or("not proposed yet", stage_name);
+        let stage = stage.map_or("not proposed yet", words::stage);
         Self {
             said: vec![format!(
                 "trade {id} of stored entity {proposer} with stored entity {partner}: {stage}"
@@ -185,7 +187,7 @@ impl Report {
 fn cited(cited: &Cited) -> Vec<String> {
     vec![
         cited.entry.number.to_string(),
-        date(cited.entry.wall),
+        words::date(cited.entry.wall),
         words::order(cited),
         words::outcome(cited.entry.outcome),
         words::asker(cited),
@@ -205,7 +207,7 @@ fn object(cited: &Cited) -> Value {
     });
     json!({
         "entry": cited.entry.number.0,
-        "when": date(cited.entry.wall),
+        "when": words::date(cited.entry.wall),
         "transfer": cited.entry.of.to_string(),
         "what": words::order(cited),
         "outcome": words::outcome(cited.entry.outcome),
@@ -214,12 +216,12 @@ fn object(cited: &Cited) -> Value {
     })
 }
 
-fn side(side: &TradeSide) -> Value {
+fn side(side: &TradeSide, inventory: &Inventory) -> Value {
     json!({
         "table": held(&side.table),
         "accepted": side.accepted,
-        "before": held(&side.held.before),
-        "after": held(&side.held.after),
+        "before": held(&inventory.before),
+        "after": held(&inventory.after),
     })
 }
 
@@ -243,13 +245,4 @@ fn with<const N: usize>(mut object: Value, fields: [(&str, Value); N]) -> Value 
         object[name] = value;
     }
     object
-}
-
-fn stage_name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Open => "open",
-        Stage::Settled => "settled",
-        Stage::Cancelled => "cancelled",
-        Stage::Expired => "expired",
-    }
 }

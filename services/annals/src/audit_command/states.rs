@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_def::Schema;
 use annals_event::{SpaceEntry, ledger::Holder};
+use annals_evidence::words;
 use annals_ids::{DatabaseId, EntityId, Hash, OwnerId, SpaceId};
 use serde_json::{Map, Value, json};
 
-use super::{report::Report, words};
+use super::report::Report;
 use crate::{
     past::{Change, Difference, PartAt, PartOf, Past},
     tail::space_data,

@@ -8,10 +8,11 @@ use std::{
 };
 
 use annals::past::{Change, Difference, Past, PastError};
-use annals_audit::{EntityLog, Index, Span, Until};
+use annals_audit::{EntityLog, Index};
 use annals_db::read_horizon;
 use annals_def::{Schema, Value, split_mix};
 use annals_event::{Batch, Event, FrozenBatch, OwnerState, Subject};
+use annals_evidence::{Span, Until};
 use annals_ids::{Address, EntityId, Hash, LogPosition, OwnerId, Part, WallTime};
 use annals_store::{MemoryStore, embedded::EmbeddedStore};
 use tempfile::TempDir;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use annals_audit::{AuditError, Index, Item, Owned, Span, Trade, Until};
+use annals_audit::{AuditError, Index};
 use annals_event::ledger::{Order, Slots, Stage};
+use annals_evidence::{Span, Until};
 use annals_ids::{Address, DatabaseId, EntityId, EntryNumber, Serial, TradeId, TransferId, TransferNumber};
 
 use crate::game::{Game, SHARD};
@@ -25,7 +26,7 @@ async fn an_item_went_where_it_went() {
         let extent = index.catch_up(&game.store, |_| {}).await.expect("sound");
         assert_eq!(extent.entry.0, game.truths.len() as u64, "seed {seed}");
         for &serial in &game.serials {
-            let found = Item::find(&index, &game.store, serial).await.expect("known");
+            let found = index.item(&game.store, serial).await.expect("known");
             let mut steps = found.steps.iter();
             for truth in &game.truths {
                 let entry = &truth.entry;
@@ -75,16 +76,18 @@ async fn a_trade_went_as_it_went() {
         let (_folder, mut index) = game.index().await;
         index.catch_up(&game.store, |_| {}).await.expect("sound");
         for deal in &game.deals {
-            let found = Trade::find(&index, &game.store, deal.id).await.expect("known");
+            let found = index.trade(&game.store, deal.id).await.expect("known");
             assert_eq!([found.proposer, found.partner], deal.parties, "seed {seed}");
             assert_eq!(found.stage_within(&Span::default()), Some(deal.stage), "seed {seed}");
             settled += usize::from(deal.stage == Stage::Settled);
-            let mut steps = found.steps.iter();
+            let held = index.inventories(&game.store, &found).await.expect("sound");
+            let mut steps = found.steps.iter().zip(held);
             for place in 0..game.truths.len() {
                 if !is_about(&game, place, deal.id) {
                     continue;
                 }
-                let (step, truth) = (steps.next().expect("a step for each entry"), &game.truths[place]);
+                let (step, held) = steps.next().expect("a step for each entry");
+                let truth = &game.truths[place];
                 let was = truth.deal.as_ref().expect("about a trade");
                 assert_eq!(step.cited.entry, truth.entry);
                 assert_eq!((step.stage, step.version), (was.stage, was.version), "seed {seed}");
@@ -95,9 +98,9 @@ async fn a_trade_went_as_it_went() {
                     };
                     assert_eq!(side.table, was.tables[number], "seed {seed}");
                     assert_eq!(side.accepted, was.accepted[number], "seed {seed}");
-                    assert_eq!(side.held.after, holds(place).unwrap_or_default(), "seed {seed}");
+                    assert_eq!(held[number].after, holds(place).unwrap_or_default(), "seed {seed}");
                     let before = place.checked_sub(1).and_then(holds).unwrap_or_default();
-                    assert_eq!(side.held.before, before, "seed {seed}");
+                    assert_eq!(held[number].before, before, "seed {seed}");
                 }
             }
             assert!(steps.next().is_none(), "seed {seed}");
@@ -114,7 +117,7 @@ async fn somebody_had_what_they_had() {
         index.catch_up(&game.store, |_| {}).await.expect("sound");
         let holders: BTreeSet<DatabaseId> = game.truths.iter().map(|truth| truth.entry.holder).collect();
         for holder in holders {
-            let found = Owned::find(&index, &game.store, holder).await.expect("known");
+            let found = index.owned(&game.store, holder).await.expect("known");
             let mut steps = found.steps.iter().peekable();
             let mut has = Slots::new();
             for truth in &game.truths {
@@ -149,8 +152,8 @@ async fn an_index_grows_with_its_archive() {
         assert_eq!(fresh.catch_up(&game.store, |_| {}).await.expect("sound"), extent);
         assert_eq!(extent.leaves, game.leaves.len() as u64);
         for &serial in &game.serials {
-            let grown = Item::find(&index, &game.store, serial).await.expect("known");
-            assert_eq!(grown, Item::find(&fresh, &game.store, serial).await.expect("known"));
+            let grown = index.item(&game.store, serial).await.expect("known");
+            assert_eq!(grown, fresh.item(&game.store, serial).await.expect("known"));
         }
         let until = game.leaves.len() - part * 5;
         game.seal(sealed, until).await;
@@ -164,13 +167,13 @@ async fn what_never_was_is_not_found() {
     let game = Game::play(3, 60).await;
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");
-    let item = Item::find(&index, &game.store, Serial(10_000)).await;
+    let item = index.item(&game.store, Serial(10_000)).await;
     assert!(matches!(item, Err(AuditError::NoItem(Serial(10_000)))));
     let none = TradeId(TransferId {
         asker: EntityId(5),
         number: TransferNumber(1),
     });
-    let trade = Trade::find(&index, &game.store, none).await;
+    let trade = index.trade(&game.store, none).await;
     assert!(matches!(trade, Err(AuditError::NoTrade(id)) if id == none));
     // An order that opened no trade is none.
     let minted = game
@@ -178,7 +181,7 @@ async fn what_never_was_is_not_found() {
         .iter()
         .find(|truth| matches!(truth.entry.order, Some(Order::Mint { .. })));
     let made = TradeId(minted.expect("something was made").entry.of);
-    let trade = Trade::find(&index, &game.store, made).await;
+    let trade = index.trade(&game.store, made).await;
     assert!(matches!(trade, Err(AuditError::NoTrade(_))));
     assert_eq!(
         EntryNumber(game.truths.len() as u64),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_audit::Index;
+use annals_def::{EntityType, Schema};
 use annals_event::{
     Body, Cause, Event, Gathering, Imprint, Subject, Tail,
     ledger::{
@@ -11,8 +12,8 @@ use annals_event::{
     },
 };
 use annals_ids::{
-    Address, AssetKind, BatchNumber, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, Hash, LeafIndex,
-    LogPosition, NoticeNumber, OfferVersion, OwnerId, Part, Serial, SessionId, Shard, Slot, Tick, TradeId, TransferId,
+    Address, AssetKind, BatchNumber, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, LeafIndex, LogPosition,
+    NoticeNumber, OfferVersion, OwnerId, Part, Serial, SessionId, Shard, Slot, Tick, TradeId, TransferId,
     TransferNumber, WallTime,
 };
 use annals_proof::Frontier;
@@ -21,6 +22,7 @@ use annals_store::{
     layout::{
         archive::{Tree, encode_place, leaf_key, place_key, tree_key},
         chunks,
+        director::schema_key,
     },
     segment::{self, Leaf},
 };
@@ -102,9 +104,22 @@ fn player(number: usize) -> (DatabaseId, EntityId, OwnerId) {
 impl Game {
     /// A game of so many steps.
     pub(crate) async fn play(seed: u64, steps: usize) -> Self {
+        Self::play_in(MemoryStore::new().store(), seed, steps).await
+    }
+
+    /// The same, in a store that has nothing yet.
+    pub(crate) async fn play_in(store: Store, seed: u64, steps: usize) -> Self {
+        let schema = definitions();
+        commit(&store, |transaction| {
+            for (key, chunk) in chunks(&schema_key(schema.fingerprint()), &schema.encode()) {
+                transaction.set(&key, chunk)?;
+            }
+            Ok(())
+        })
+        .await;
         let mut game = Self {
             dice: Dice(seed),
-            store: MemoryStore::new().store(),
+            store,
             leaves: Vec::new(),
             truths: Vec::new(),
             deals: Vec::new(),
@@ -436,7 +451,7 @@ impl Game {
             realm: "audited".to_owned(),
             owner,
             epoch: Epoch(1),
-            schema: Hash::default(),
+            schema: definitions().fingerprint(),
         };
         let wall = WallTime(self.wall);
         let frozen = log.gathering.freeze(&imprint, &mut log.tail, Tick(0), wall, false);
@@ -494,6 +509,11 @@ impl Game {
         })
         .await;
     }
+}
+
+/// The definitions under which all of it is written.
+pub(crate) fn definitions() -> Schema {
+    Schema::new(vec![EntityType::new("Avatar")], Vec::new(), Vec::new())
 }
 
 /// Nobody asked.

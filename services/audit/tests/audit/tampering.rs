@@ -1,7 +1,8 @@
 //! Archives that were changed, before and after they were taken in.
 
-use annals_audit::{AuditError, Item};
+use annals_audit::AuditError;
 use annals_event::ledger::Order;
+use annals_evidence::Contradiction;
 use annals_ids::{LeafIndex, TransferId};
 use annals_store::layout::archive::leaf_key;
 
@@ -97,7 +98,7 @@ async fn what_is_cited_is_what_was_verified() {
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");
     let serial = game.serials[0];
-    let item = Item::find(&index, &game.store, serial).await.expect("known");
+    let item = index.item(&game.store, serial).await.expect("known");
     for step in &item.steps {
         let asked = step.cited.asked.as_ref().expect("asked for");
         for cited in [step.cited.leaf, asked.leaf] {
@@ -106,7 +107,7 @@ async fn what_is_cited_is_what_was_verified() {
             let last = bytes.len() - 1;
             bytes[last] ^= 1;
             game.write(leaf, &bytes).await;
-            let found = Item::find(&index, &game.store, serial).await.expect_err("changed");
+            let found = index.item(&game.store, serial).await.expect_err("changed");
             assert!(
                 matches!(found, AuditError::Replaced { leaf, .. } if leaf == cited),
                 "{found:?}"
@@ -140,12 +141,12 @@ async fn an_entry_that_nobody_asked_for_is_named() {
         game.forge(elsewhere, None).await;
         let (_folder, mut index) = game.index().await;
         index.catch_up(&game.store, |_| {}).await.expect("well-formed");
-        let found = Item::find(&index, &game.store, elsewhere).await.expect_err("made up");
+        let found = index.item(&game.store, elsewhere).await.expect_err("made up");
         let is_named = match found {
-            AuditError::NotAsked { entry, .. } => {
+            AuditError::Contradiction(Contradiction::NotAsked { entry, .. }) => {
                 is_ordered && entry == game.truths[game.truths.len() - 2].entry.number
             }
-            AuditError::Astray { serial, .. } => !is_ordered && serial == elsewhere,
+            AuditError::Contradiction(Contradiction::Astray { serial, .. }) => !is_ordered && serial == elsewhere,
             _ => false,
         };
         assert!(is_named, "{found:?}");

@@ -10,7 +10,7 @@ use annals_proof::{
     verify::Unproven,
     verify_consistency,
 };
-use annals_store::{Order, Store, StoreError, Transaction, layout::checkpoints};
+use annals_store::{KeyRange, Order, Store, StoreError, Transaction, layout::checkpoints};
 use succession::KeyRecord;
 use thiserror::Error;
 
@@ -321,6 +321,35 @@ pub async fn of_size(store: &Store, shard: Shard, size: u64) -> Result<Option<Si
     value.map(|value| stored_note(&value)).transpose()
 }
 
+/// The checkpoint in a store that is best shown to others of those of at least `least` leaves: the newest that somebody has
+/// cosigned, or else the newest. Where there is none, the size of the newest, or 0.
+///
+/// # Errors
+/// When the store does not answer, or one is no note.
+pub async fn covering(store: &Store, shard: Shard, least: u64) -> Result<Result<SignedNote, u64>, StoreError> {
+    let range = &KeyRange::new(
+        checkpoints::checkpoint_key(shard, least),
+        checkpoints::checkpoints(shard).end,
+    );
+    let read = |transaction: Transaction| async move {
+        let page = transaction.get_range(range, LOOKED_AT, Order::Reverse).await?;
+        let notes = page.rows.iter().map(|(_, value)| stored_note(value));
+        notes.collect::<Result<Vec<_>, _>>()
+    };
+    let mut notes: Vec<SignedNote> = store.read(read).await?;
+    // The log's own signatures have its name, which is the first line.
+    let is_cosigned = |note: &SignedNote| {
+        let origin = note.text().lines().next();
+        note.signatures().iter().any(|held| Some(held.name.as_str()) != origin)
+    };
+    if notes.is_empty() {
+        let newest = newest(store, shard).await?;
+        return Ok(Err(newest.map_or(0, |(size, _)| size)));
+    }
+    let best = notes.iter().position(is_cosigned).unwrap_or(0);
+    Ok(Ok(notes.swap_remove(best)))
+}
+
 /// Adds to the checkpoint of `size` leaves what these witnesses have signed of `note`: how many that is. Nothing is added to
 /// another checkpoint than the one they have signed.
 ///
@@ -380,3 +409,6 @@ pub async fn key_records(store: &Store, shard: Shard) -> Result<Vec<(u64, KeyRec
 
 /// Most keys of a log that are read: one a month for eight decades.
 const RECORDS_READ: usize = 1_000;
+
+/// Checkpoints among which one is looked for that somebody has cosigned: all that are kept anyway, and as many besides.
+const LOOKED_AT: usize = 2 * KEPT;

@@ -1,17 +1,9 @@
-//! What happened in a trade, step by step, with what both parties had before and after each.
+//! What happened in a trade, step by step.
 
 use annals_event::ledger::{Entry, Holder, Order, Outcome, Side, Slots, Stage};
-use annals_ids::{DatabaseId, EntryNumber, OfferVersion, TradeId};
-use annals_store::Store;
+use annals_ids::{DatabaseId, OfferVersion, TradeId};
 
-use crate::{
-    answer::AuditError,
-    cited::Cited,
-    holdings::{Inventory, apply, inventories},
-    index::Index,
-    rows::About,
-    span::Span,
-};
+use crate::{Cited, Contradiction, Span, holdings::apply};
 
 /// A trade from its proposal on.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,8 +40,6 @@ pub struct TradeSide {
     pub table: Slots,
     /// Whether what is on the table is accepted.
     pub accepted: bool,
-    /// What the party held.
-    pub held: Inventory,
 }
 
 /// A trade as it stands between two steps.
@@ -62,35 +52,29 @@ struct Standing {
 }
 
 impl Trade {
-    /// Follows a trade through the archive, as far as that was taken in.
+    /// Follows a trade through the entries that are about it, all of them and in their order. `None` if they do not begin with
+    /// its proposal.
     ///
     /// # Errors
-    /// When there is no such trade, or what the answer would rest on is not as it was: every step is what its asker's log
-    /// asked for, and nobody gives what they do not have.
-    pub async fn find(index: &Index, archive: &Store, id: TradeId) -> Result<Self, AuditError> {
-        let mut cited = Vec::new();
-        for number in index.entries(About::Transfer(id.0)).await? {
-            cited.push(index.cite(archive, number).await?);
-        }
-        let first = cited.first().map(|first| (&first.entry.order, first.entry.holder));
-        let Some((Some(Order::Propose { with, .. }), proposer)) = first else {
-            return Err(AuditError::NoTrade(id));
+    /// When one of them does what cannot be done then.
+    pub fn follow(id: TradeId, entries: Vec<Cited>) -> Result<Option<Self>, Contradiction> {
+        let first = entries.first().map(|first| &first.entry);
+        let Some(Entry {
+            holder: proposer,
+            order: Some(Order::Propose { with, .. }),
+            ..
+        }) = first.filter(|first| first.of == id.0)
+        else {
+            return Ok(None);
         };
-        let parties = [proposer, *with];
-        let numbers: Vec<EntryNumber> = cited.iter().map(|cited| cited.entry.number).collect();
-        let held = [
-            inventories(index, archive, parties[0], &numbers).await?,
-            inventories(index, archive, parties[1], &numbers).await?,
-        ];
+        let parties = [*proposer, *with];
         let mut standing = Standing::new(id);
         let mut steps = Vec::new();
-        for cited in cited {
+        for cited in entries {
             standing.take(&cited, parties)?;
-            let number = cited.entry.number;
             let [proposer, partner] = [0, 1].map(|side| TradeSide {
                 table: standing.tables[side].clone(),
                 accepted: standing.accepted[side],
-                held: held[side].get(&number).cloned().unwrap_or_default(),
             });
             let (stage, version) = (standing.stage, standing.version);
             steps.push(TradeStep {
@@ -101,16 +85,14 @@ impl Trade {
                 partner,
             });
         }
-        Ok(Self {
+        Ok(Some(Self {
             id,
             proposer: parties[0],
             partner: parties[1],
             steps,
-        })
+        }))
     }
-}
 
-impl Trade {
     /// How it stood at the end of a span; `None` before it was proposed.
     #[must_use]
     pub fn stage_within(&self, span: &Span) -> Option<Stage> {
@@ -131,13 +113,13 @@ impl Standing {
     }
 
     /// The next thing that was done.
-    fn take(&mut self, cited: &Cited, parties: [DatabaseId; 2]) -> Result<(), AuditError> {
+    fn take(&mut self, cited: &Cited, parties: [DatabaseId; 2]) -> Result<(), Contradiction> {
         let entry = &cited.entry;
         let is_refused = matches!(entry.outcome, Outcome::Refused(_));
         if is_refused || self.follow(entry, parties).is_some() {
             return Ok(());
         }
-        Err(AuditError::Unfounded {
+        Err(Contradiction::Unfounded {
             trade: self.id,
             entry: entry.number,
         })

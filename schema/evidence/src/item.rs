@@ -1,10 +1,9 @@
 //! Who owned an item, when, and why.
 
 use annals_event::ledger::{Holder, Place};
-use annals_ids::{AssetKind, EntryNumber, Serial};
-use annals_store::Store;
+use annals_ids::{AssetKind, Serial};
 
-use crate::{answer::AuditError, cited::Cited, index::Index, rows::About, span::Span};
+use crate::{Cited, Contradiction, Span};
 
 /// The whole way of an item, from where it was made.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,31 +28,33 @@ pub struct ItemStep {
 }
 
 impl Item {
-    /// Follows an item through the archive, as far as that was taken in.
+    /// Follows an item through the entries that have moved it, all of them and in their order. `None` if there are none.
     ///
     /// # Errors
-    /// When there is no such item, or what the answer would rest on is not as it was: every step begins where the one before
-    /// ended, and is what its asker's log asked for.
-    pub async fn find(index: &Index, archive: &Store, serial: Serial) -> Result<Self, AuditError> {
+    /// When a step does not begin where the one before ended, or an entry does not move the item once.
+    pub fn follow(serial: Serial, entries: Vec<Cited>) -> Result<Option<Self>, Contradiction> {
         let mut steps: Vec<ItemStep> = Vec::new();
         let mut kind = None;
         let mut at = Holder::World;
         let mut slot = None;
-        for number in index.entries(About::Item(serial)).await? {
-            let cited = index.cite(archive, number).await?;
-            let passages: Vec<_> = cited.entry.passages.clone();
-            let mut moved = passages.into_iter().filter(|passage| passage.serial == serial);
-            let passage = moved.next().ok_or(AuditError::Misled(number))?;
+        for cited in entries {
+            let astray = Contradiction::Astray {
+                serial,
+                entry: cited.entry.number,
+            };
+            let mut moved = cited.entry.passages.iter().filter(|passage| passage.serial == serial);
+            let Some(passage) = moved.next() else {
+                return Err(astray);
+            };
             let follows = passage.from.holder == at && slot.is_none_or(|slot| slot == passage.from.slot);
             if !follows || moved.next().is_some() || kind.is_some_and(|kind| kind != passage.kind) {
-                return Err(astray(serial, number));
+                return Err(astray);
             }
             (kind, at, slot) = (Some(passage.kind), passage.to.holder, Some(passage.to.slot));
             let (from, to) = (passage.from, passage.to);
             steps.push(ItemStep { cited, from, to });
         }
-        let kind = kind.ok_or(AuditError::NoItem(serial))?;
-        Ok(Self { serial, kind, steps })
+        Ok(kind.map(|kind| Self { serial, kind, steps }))
     }
 
     /// Where it was at the end of a span; `None` before it was made.
@@ -62,8 +63,4 @@ impl Item {
         let last = self.steps.iter().rev().find(|step| span.had_come_to(&step.cited));
         last.map(|step| step.to)
     }
-}
-
-fn astray(serial: Serial, entry: EntryNumber) -> AuditError {
-    AuditError::Astray { serial, entry }
 }

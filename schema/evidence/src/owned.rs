@@ -1,16 +1,9 @@
 //! What somebody has had, and what they did with it.
 
+use annals_event::ledger::{Holder, Slots};
 use annals_ids::DatabaseId;
-use annals_store::Store;
 
-use crate::{
-    answer::AuditError,
-    cited::Cited,
-    holdings::{Inventory, inventories},
-    index::Index,
-    rows::About,
-    span::Span,
-};
+use crate::{Cited, Contradiction, Inventory, Span, holdings::apply};
 
 /// All that a stored entity has had, through all its lives.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,23 +24,24 @@ pub struct OwnedStep {
 }
 
 impl Owned {
-    /// Follows what somebody had through the archive, as far as that was taken in.
+    /// Adds up what somebody had over the entries that concern it, all of them and in their order. `None` if there are none.
     ///
     /// # Errors
-    /// When the archive has no entry about it, or what the answer would rest on is not as it was: every step is what its asker's
-    /// log asked for, and nobody gives what they do not have.
-    pub async fn find(index: &Index, archive: &Store, holder: DatabaseId) -> Result<Self, AuditError> {
-        let numbers = index.entries(About::Holder(holder)).await?;
-        let held = inventories(index, archive, holder, &numbers).await?;
+    /// When somebody gives what they do not have.
+    pub fn follow(holder: DatabaseId, entries: Vec<Cited>) -> Result<Option<Self>, Contradiction> {
+        let mut slots = Slots::new();
         let mut steps = Vec::new();
-        for (number, held) in held {
-            let cited = index.cite(archive, number).await?;
+        for cited in entries {
+            let before = slots.clone();
+            let entry = cited.entry.number;
+            apply(&mut slots, Holder::Stored(holder), &cited.entry)
+                .ok_or(Contradiction::Overdrawn { holder, entry })?;
+            let after = slots.clone();
+            let held = Inventory { before, after };
             steps.push(OwnedStep { cited, held });
         }
-        if steps.is_empty() {
-            return Err(AuditError::NoHolder(holder));
-        }
-        Ok(Self { holder, steps })
+        let some = (!steps.is_empty()).then_some(Self { holder, steps });
+        Ok(some)
     }
 
     /// The last that had been done at the end of a span; `None` before anything was.

@@ -1,8 +1,8 @@
 //! Which part of the past is asked about.
 
-use annals_ids::{LeafIndex, LogPosition, WallTime};
+use annals_ids::{LeafIndex, WallTime};
 
-use crate::{answer::AuditError, cited::Cited, index::Index};
+use crate::Cited;
 
 /// Up to when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,16 +37,5 @@ impl Span {
     #[must_use]
     pub fn holds(&self, cited: &Cited) -> bool {
         self.had_come_to(cited) && self.since.is_none_or(|since| cited.entry.wall >= since)
-    }
-}
-
-impl Index {
-    /// The leaf of a batch, as a place in the archive's order.
-    ///
-    /// # Errors
-    /// When the archive that was verified has no such batch.
-    pub async fn until(&self, at: LogPosition) -> Result<Until, AuditError> {
-        let found = self.lies(at).await?;
-        found.map(|lies| Until::Leaf(lies.leaf)).ok_or(AuditError::NoBatch(at))
     }
 }

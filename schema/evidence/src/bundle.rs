@@ -1,0 +1,526 @@
+//! The evidence bundle: an answer and all that it rests on, in one file.
+//!
+//! A zip of the form that [`crate::zip`] has, with these files in this order:
+//!
+//! | file | what |
+//! |---|---|
+//! | `report.txt` | the answer in words, for whoever has to decide |
+//! | `question.txt` | `annals evidence v1`, and the [`Question`] in a line |
+//! | `checkpoint.txt` | a signed checkpoint of the archive, with its cosignatures |
+//! | `keys/0001.txt` … | the log's keys up to the one that signed it, from the first on, as [`KeyRecord`]s |
+//! | `consistency/SIZE.txt` … | that the checkpoint continues the tree of that size, as [`Continuation`]s, ascending |
+//! | `events/000001.tlog-proof` … | the events, each a C2SP tlog-proof whose `extra` is an [`Excerpt`] |
+//! | `schemas/FINGERPRINT` … | the definitions under which their batches were written, as the realm stores them |
+//! | `manifest.txt` | SHA-256 and name of each file before it, as `sha256sum` writes them |
+//!
+//! The events are, for each entry of the ledger that answers the question, in the order of their numbers: the entry, and the
+//! order that asked for it if somebody did. Sizes in names have 20 digits. What is the same gives the same bytes.
+
+use std::collections::BTreeMap;
+
+use annals_ids::{Hash, LeafIndex};
+use annals_proof::{
+    Checkpoint, Continuation, ProofFile, SignedNote,
+    checkpoint::CheckpointError,
+    file::FileError,
+    note::NoteError,
+    succession::{KeyRecord, RecordError},
+};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::{
+    Answer, Cited, Contradiction, Excerpt, ExcerptError, Found, NoQuestion, Question,
+    cited::concerns,
+    report,
+    zip::{self, File, TooMuch, ZipError},
+};
+
+/// Most events in one. With its proof one takes some three kilobytes, and a report of as many steps is still read by somebody.
+pub const EVENTS: usize = 10_000;
+
+const FORM: &str = "annals evidence v1\n";
+const REPORT: &str = "report.txt";
+const QUESTION: &str = "question.txt";
+const CHECKPOINT: &str = "checkpoint.txt";
+const MANIFEST: &str = "manifest.txt";
+
+/// An answer and all that it rests on. Nothing of it is believed before [`crate::check()`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bundle {
+    /// What was asked.
+    pub question: Question,
+    /// The signed checkpoint that the events are in.
+    pub checkpoint: SignedNote,
+    /// The log's keys, from the first one to the one that has signed the checkpoint.
+    pub keys: Vec<KeyRecord>,
+    /// Consistency proofs from earlier trees to the checkpoint's, by their sizes.
+    pub continued: BTreeMap<u64, Vec<Hash>>,
+    /// Definitions by their fingerprints, as they are stored.
+    pub schemas: BTreeMap<Hash, Vec<u8>>,
+    /// The events: entries of the ledger, each followed by the order that asked for it.
+    pub events: Vec<Proven>,
+}
+
+/// An event, and what shows that it is in the archive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proven {
+    /// The event.
+    pub excerpt: Excerpt,
+    /// The leaf of its batch.
+    pub leaf: LeafIndex,
+    /// The inclusion proof of that leaf in the checkpoint's tree.
+    pub path: Vec<Hash>,
+}
+
+/// Why something is no bundle, or contradicts itself. The first file is named that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BundleError {
+    /// The zip.
+    #[error("the bundle is not whole")]
+    Zip(#[from] ZipError),
+    /// It would be too large.
+    #[error("the bundle would be too large")]
+    TooMuch(#[from] TooMuch),
+    /// Too many events.
+    #[error("the answer rests on {events} events, and a bundle has at most {EVENTS}")]
+    Events {
+        /// How many.
+        events: usize,
+    },
+    /// A file is missing, or another one in its place.
+    #[error("{name} is not where it belongs in the bundle: it was removed, or another file put in")]
+    Missing {
+        /// Which should be there.
+        name: String,
+    },
+    /// A file is not what the manifest says.
+    #[error("{name} is not what {MANIFEST} says it is: one of the two was changed")]
+    Changed {
+        /// Which.
+        name: String,
+    },
+    /// The question cannot be read.
+    #[error("{QUESTION} names no question of a bundle of form 1")]
+    Question(#[from] NoQuestion),
+    /// The checkpoint cannot be read.
+    #[error("{CHECKPOINT} is no signed note")]
+    Note(#[from] NoteError),
+    /// The note is none of a checkpoint.
+    #[error("{CHECKPOINT} is no checkpoint")]
+    Checkpoint(#[from] CheckpointError),
+    /// A key's record cannot be read.
+    #[error("{name} is no record of a key")]
+    Key {
+        /// Which file.
+        name: String,
+        /// Why.
+        source: RecordError,
+    },
+    /// A proof cannot be read.
+    #[error("{name} is no proof")]
+    Proof {
+        /// Which file.
+        name: String,
+        /// Why.
+        source: FileError,
+    },
+    /// The event in a proof is not shown to be its batch's.
+    #[error("the event in {name} was changed, or the batch that it is said to be of")]
+    Excerpt {
+        /// Which file.
+        name: String,
+        /// Why.
+        source: ExcerptError,
+    },
+    /// A proof names another checkpoint.
+    #[error("{name} is about another checkpoint than {CHECKPOINT}: it is of another bundle")]
+    OtherCheckpoint {
+        /// Which file.
+        name: String,
+    },
+    /// An entry has nothing to do with the question.
+    #[error("entry {entry} of the ledger, in {name}, is not about {question}: it was put in")]
+    Stray {
+        /// Which file.
+        name: String,
+        /// Which entry.
+        entry: u64,
+        /// What was asked.
+        question: String,
+    },
+    /// An event stands in the wrong place.
+    #[error("the event in {name} does not belong there: {why}")]
+    Misplaced {
+        /// Which file.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// The events contradict one another.
+    #[error("the event in {name} and those before it contradict one another")]
+    Contradiction {
+        /// Which file.
+        name: String,
+        /// How.
+        source: Contradiction,
+    },
+    /// The events contradict one another as a whole.
+    #[error("the events contradict one another")]
+    Contradictory(#[source] Contradiction),
+    /// There is no answer.
+    #[error("the events do not answer the question: the first of them are missing")]
+    Unanswered,
+    /// The report is another one.
+    #[error("{REPORT} is not what follows from the events: it was written or changed by somebody else")]
+    Report,
+}
+
+impl Proven {
+    /// The event where the archive has it.
+    pub(crate) fn found(&self) -> Found<'_> {
+        Found {
+            leaf: self.leaf,
+            header: self.excerpt.header(),
+            place: self.excerpt.place(),
+            event: self.excerpt.event(),
+        }
+    }
+
+    /// The file that stands for it.
+    #[must_use]
+    pub fn file(&self, checkpoint: &SignedNote) -> ProofFile {
+        ProofFile {
+            extra: Some(self.excerpt.encode()),
+            index: self.leaf.0,
+            path: self.path.clone(),
+            checkpoint: checkpoint.clone(),
+        }
+    }
+
+    /// Reads the file that stands for it, and the checkpoint that it names.
+    pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<(Self, SignedNote), BundleError> {
+        let proof = |source| BundleError::Proof {
+            name: name.to_owned(),
+            source,
+        };
+        let file = ProofFile::parse(bytes).map_err(proof)?;
+        let excerpt = Excerpt::decode(&file.extra.unwrap_or_default());
+        let excerpt = excerpt.map_err(|source| BundleError::Excerpt {
+            name: name.to_owned(),
+            source,
+        })?;
+        let (leaf, path) = (LeafIndex(file.index), file.path);
+        Ok((Self { excerpt, leaf, path }, file.checkpoint))
+    }
+}
+
+impl Bundle {
+    /// What follows from its events.
+    ///
+    /// # Errors
+    /// The first event that does not belong there, or contradicts those before it; or that nothing follows.
+    pub fn answer(&self) -> Result<Answer, BundleError> {
+        let mut entries: Vec<Cited> = Vec::new();
+        let mut at = 0;
+        while let Some(told) = self.events.get(at) {
+            let found = told.found();
+            let name = event_name(at);
+            let entry = found.entry().map_err(|source| contradiction(&name, source))?;
+            if !concerns(entry).contains(&self.question.about()) {
+                let (entry, question) = (entry.number.0, self.question.to_string());
+                return Err(BundleError::Stray { name, entry, question });
+            }
+            let asked = match entry.order {
+                Some(_) => Some(self.asked(at + 1)?),
+                None => None,
+            };
+            let cited =
+                Cited::of(&found, asked.as_ref()).map_err(|source| contradiction(&event_name(at + 1), source))?;
+            let misplaced = |why| BundleError::Misplaced { name, why };
+            if let Some(before) = entries.last() {
+                if before.entry.number >= cited.entry.number {
+                    return Err(misplaced("entries have ascending numbers"));
+                }
+                if before.at.owner != cited.at.owner {
+                    return Err(misplaced("all entries are in one log"));
+                }
+            }
+            at += 1 + usize::from(asked.is_some());
+            entries.push(cited);
+        }
+        self.of_one_realm()?;
+        let answer = self.question.answer(entries).map_err(BundleError::Contradictory)?;
+        answer.ok_or(BundleError::Unanswered)
+    }
+
+    fn asked(&self, at: usize) -> Result<Found<'_>, BundleError> {
+        let missing = || BundleError::Missing { name: event_name(at) };
+        self.events.get(at).map(Proven::found).ok_or_else(missing)
+    }
+
+    fn of_one_realm(&self) -> Result<(), BundleError> {
+        let realm = self.realm();
+        let other = self
+            .events
+            .iter()
+            .position(|event| event.excerpt.header().realm != realm);
+        other.map_or(Ok(()), |at| {
+            Err(BundleError::Misplaced {
+                name: event_name(at),
+                why: "it is of another realm than the first one",
+            })
+        })
+    }
+
+    /// The realm's name, as its batches have it.
+    #[must_use]
+    pub fn realm(&self) -> &str {
+        self.events.first().map_or("", |event| &event.excerpt.header().realm)
+    }
+
+    /// What the checkpoint says, which is not believed yet.
+    ///
+    /// # Errors
+    /// When it says nothing.
+    pub fn claimed(&self) -> Result<Checkpoint, CheckpointError> {
+        self.checkpoint.text().parse()
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// When nothing follows from the events, or they are too many.
+    pub fn write(&self) -> Result<Vec<u8>, BundleError> {
+        if self.events.len() > EVENTS {
+            return Err(BundleError::Events {
+                events: self.events.len(),
+            });
+        }
+        let mut files = vec![file(REPORT, self.report(&self.answer()?)?)];
+        files.push(file(QUESTION, format!("{FORM}{}\n", self.question)));
+        files.push(file(CHECKPOINT, self.checkpoint.to_string()));
+        files.extend(
+            (0..)
+                .zip(&self.keys)
+                .map(|(at, record)| file(&key_name(at), record.to_string())),
+        );
+        files.extend(self.continued.iter().map(|(&old, path)| {
+            let (path, checkpoint) = (path.clone(), self.checkpoint.clone());
+            file(
+                &continuation_name(old),
+                Continuation { old, path, checkpoint }.to_string(),
+            )
+        }));
+        files.extend(
+            (0..)
+                .zip(&self.events)
+                .map(|(at, event)| file(&event_name(at), event.file(&self.checkpoint).to_string())),
+        );
+        files.extend(
+            self.schemas
+                .iter()
+                .map(|(fingerprint, bytes)| file(&schema_name(*fingerprint), bytes.clone())),
+        );
+        files.push(file(MANIFEST, manifest(&files)));
+        Ok(zip::write(&files)?)
+    }
+
+    fn report(&self, answer: &Answer) -> Result<String, BundleError> {
+        let names = (0..self.events.len()).map(event_name);
+        Ok(report::render(answer, self, &self.claimed()?, names))
+    }
+
+    /// Reads the file: whether all of it is there, can be read, and is what the manifest and the events say. No proof and no
+    /// signature is looked at.
+    ///
+    /// # Errors
+    /// The first thing that is not as it should be.
+    pub fn read(bytes: &[u8]) -> Result<(Self, Answer), BundleError> {
+        let mut files = zip::read(bytes)?;
+        check_manifest(&files)?;
+        files.pop();
+        let mut files = Files {
+            rest: files.into_iter().peekable(),
+        };
+        let report = files.take(REPORT)?;
+        let question = read_question(&files.take(QUESTION)?)?;
+        let checkpoint = SignedNote::parse(&files.take(CHECKPOINT)?)?;
+        let mut bundle = Self {
+            question,
+            checkpoint,
+            keys: files.keys()?,
+            continued: BTreeMap::new(),
+            schemas: BTreeMap::new(),
+            events: Vec::new(),
+        };
+        bundle.continued = files.continued(&bundle.checkpoint)?;
+        bundle.events = files.events(&bundle.checkpoint)?;
+        bundle.schemas = files.schemas();
+        if let Some(other) = files.rest.next() {
+            return Err(BundleError::Missing { name: other.name });
+        }
+        let answer = bundle.answer()?;
+        if bundle.report(&answer)?.as_bytes() != report {
+            return Err(BundleError::Report);
+        }
+        Ok((bundle, answer))
+    }
+}
+
+/// The files that are still to be read.
+struct Files {
+    rest: std::iter::Peekable<std::vec::IntoIter<File>>,
+}
+
+impl Files {
+    fn take(&mut self, name: &str) -> Result<Vec<u8>, BundleError> {
+        let found = self.rest.next_if(|file| file.name == name);
+        found
+            .map(|file| file.bytes)
+            .ok_or_else(|| BundleError::Missing { name: name.to_owned() })
+    }
+
+    fn keys(&mut self) -> Result<Vec<KeyRecord>, BundleError> {
+        let mut keys = Vec::new();
+        while let Some(file) = self.rest.next_if(|file| file.name == key_name(keys.len())) {
+            let name = file.name;
+            keys.push(KeyRecord::parse(&file.bytes).map_err(|source| BundleError::Key { name, source })?);
+        }
+        match keys.is_empty() {
+            true => Err(BundleError::Missing { name: key_name(0) }),
+            false => Ok(keys),
+        }
+    }
+
+    fn continued(&mut self, own: &SignedNote) -> Result<BTreeMap<u64, Vec<Hash>>, BundleError> {
+        let mut continued = BTreeMap::new();
+        while let Some(file) = self.rest.next_if(|file| file.name.starts_with("consistency/")) {
+            let name = file.name;
+            let read = Continuation::parse(&file.bytes);
+            let Continuation { old, path, checkpoint } = read.map_err(|source| BundleError::Proof {
+                name: name.clone(),
+                source,
+            })?;
+            if checkpoint != *own {
+                return Err(BundleError::OtherCheckpoint { name });
+            }
+            let ascends = continued.last_key_value().is_none_or(|(before, _)| *before < old);
+            if continuation_name(old) != name || !ascends {
+                return Err(BundleError::Missing {
+                    name: continuation_name(old),
+                });
+            }
+            continued.insert(old, path);
+        }
+        Ok(continued)
+    }
+
+    fn events(&mut self, own: &SignedNote) -> Result<Vec<Proven>, BundleError> {
+        let mut events = Vec::new();
+        while let Some(file) = self.rest.next_if(|file| file.name == event_name(events.len())) {
+            if events.len() == EVENTS {
+                return Err(BundleError::Events { events: EVENTS + 1 });
+            }
+            let (event, checkpoint) = Proven::read(&file.name, &file.bytes)?;
+            if checkpoint != *own {
+                return Err(BundleError::OtherCheckpoint { name: file.name });
+            }
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    fn schemas(&mut self) -> BTreeMap<Hash, Vec<u8>> {
+        let mut schemas = BTreeMap::new();
+        let mut last = None;
+        while let Some(file) = self.rest.next_if(|file| {
+            let fingerprint = hash_of(&file.bytes);
+            file.name == schema_name(fingerprint) && last < Some(fingerprint)
+        }) {
+            let fingerprint = hash_of(&file.bytes);
+            last = Some(fingerprint);
+            schemas.insert(fingerprint, file.bytes);
+        }
+        schemas
+    }
+}
+
+/// The last file names each of the others, with its hash.
+fn check_manifest(files: &[File]) -> Result<(), BundleError> {
+    let missing = || BundleError::Missing {
+        name: MANIFEST.to_owned(),
+    };
+    let (last, others) = files.split_last().ok_or_else(missing)?;
+    if last.name != MANIFEST {
+        return Err(missing());
+    }
+    let listed = String::from_utf8_lossy(&last.bytes);
+    let mut lines = listed.split_inclusive('\n');
+    for file in others {
+        let line = lines.next().unwrap_or_default();
+        if line == manifest_line(file) {
+            continue;
+        }
+        let name = file.name.clone();
+        return Err(match line.trim_end().rsplit_once("  ") {
+            Some((_, listed)) if listed != name => BundleError::Missing {
+                name: crate::words::text(listed),
+            },
+            _ => BundleError::Changed { name },
+        });
+    }
+    match lines.next() {
+        None => Ok(()),
+        Some(more) => Err(BundleError::Missing {
+            name: crate::words::text(more.trim_end().rsplit("  ").next().unwrap_or_default()),
+        }),
+    }
+}
+
+fn manifest(files: &[File]) -> String {
+    files.iter().map(manifest_line).collect()
+}
+
+fn manifest_line(file: &File) -> String {
+    format!("{}  {}\n", hash_of(&file.bytes), file.name)
+}
+
+fn read_question(bytes: &[u8]) -> Result<Question, NoQuestion> {
+    let text = str::from_utf8(bytes).ok().and_then(|text| text.strip_prefix(FORM));
+    text.and_then(|text| text.strip_suffix('\n')).ok_or(NoQuestion)?.parse()
+}
+
+fn contradiction(name: &str, source: Contradiction) -> BundleError {
+    BundleError::Contradiction {
+        name: name.to_owned(),
+        source,
+    }
+}
+
+pub(crate) fn hash_of(bytes: &[u8]) -> Hash {
+    Hash(Sha256::digest(bytes).into())
+}
+
+fn file(name: &str, bytes: impl Into<Vec<u8>>) -> File {
+    File {
+        name: name.to_owned(),
+        bytes: bytes.into(),
+    }
+}
+
+pub(crate) fn key_name(at: usize) -> String {
+    format!("keys/{:04}.txt", at + 1)
+}
+
+pub(crate) fn continuation_name(old: u64) -> String {
+    format!("consistency/{old:020}.txt")
+}
+
+pub(crate) fn event_name(at: usize) -> String {
+    format!("events/{:06}.tlog-proof", at + 1)
+}
+
+pub(crate) fn schema_name(fingerprint: Hash) -> String {
+    format!("schemas/{fingerprint}")
+}

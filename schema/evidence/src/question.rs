@@ -1,0 +1,112 @@
+//! What was asked, and what follows from the entries about it.
+
+use std::{fmt, str::FromStr};
+
+use annals_ids::{DatabaseId, EntityId, Serial, TradeId, TransferId, TransferNumber};
+use thiserror::Error;
+
+use crate::{About, Cited, Contradiction, Item, Owned, Trade};
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Where an item was made, who has had it since, and why.
+    Item(Serial),
+    /// What was done in a trade.
+    Trade(TradeId),
+    /// What a stored entity has had, and what was done with it.
+    Account(DatabaseId),
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The way of an item.
+    Item(Item),
+    /// A trade, step by step.
+    Trade(Trade),
+    /// What somebody has had.
+    Account(Owned),
+}
+
+/// That is no question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a question is \"item SERIAL\", \"trade ENTITY/NUMBER\" or \"account stored:NUMBER\"")]
+pub struct NoQuestion;
+
+impl Question {
+    /// What the entries are about that answer it.
+    #[must_use]
+    pub fn about(&self) -> About {
+        match *self {
+            Self::Item(serial) => About::Item(serial),
+            Self::Trade(TradeId(id)) => About::Transfer(id),
+            Self::Account(holder) => About::Holder(holder),
+        }
+    }
+
+    /// What follows from the entries about it, all of them and in their order. `None` if there is no such thing.
+    ///
+    /// # Errors
+    /// When the entries contradict one another.
+    pub fn answer(&self, entries: Vec<Cited>) -> Result<Option<Answer>, Contradiction> {
+        Ok(match *self {
+            Self::Item(serial) => Item::follow(serial, entries)?.map(Answer::Item),
+            Self::Trade(id) => Trade::follow(id, entries)?.map(Answer::Trade),
+            Self::Account(holder) => Owned::follow(holder, entries)?.map(Answer::Account),
+        })
+    }
+}
+
+impl Answer {
+    /// The entries that it cites, in their order.
+    #[must_use]
+    pub fn cited(&self) -> Vec<&Cited> {
+        match self {
+            Self::Item(item) => item.steps.iter().map(|step| &step.cited).collect(),
+            Self::Trade(trade) => trade.steps.iter().map(|step| &step.cited).collect(),
+            Self::Account(owned) => owned.steps.iter().map(|step| &step.cited).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Item(serial) => write!(f, "item {serial}"),
+            Self::Trade(id) => write!(f, "trade {id}"),
+            Self::Account(holder) => write!(f, "account stored:{holder}"),
+        }
+    }
+}
+
+impl FromStr for Question {
+    type Err = NoQuestion;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // A question has one form, so it is read leniently and compared.
+        read(text)
+            .filter(|question| question.to_string() == text)
+            .ok_or(NoQuestion)
+    }
+}
+
+fn read(text: &str) -> Option<Question> {
+    let (what, which) = text.split_once(' ')?;
+    Some(match what {
+        "item" => Question::Item(Serial(which.parse().ok()?)),
+        "trade" => Question::Trade(read_trade(which)?),
+        "account" => Question::Account(DatabaseId(which.strip_prefix("stored:")?.parse().ok()?)),
+        _ => return None,
+    })
+}
+
+/// A trade as it is written: `ENTITY/NUMBER`.
+#[must_use]
+pub fn read_trade(text: &str) -> Option<TradeId> {
+    let (asker, number) = text.split_once('/')?;
+    Some(TradeId(TransferId {
+        asker: EntityId(asker.parse().ok()?),
+        number: TransferNumber(number.parse().ok()?),
+    }))
+}

@@ -1,0 +1,161 @@
+//! The answer in words, for whoever has to decide and has never seen this before.
+
+use std::fmt::Write as _;
+
+use annals_proof::Checkpoint;
+
+use crate::{Answer, Bundle, Cited, Span, words};
+
+/// Columns that a text may have.
+const WIDTH: usize = 100;
+
+/// What the words in it mean.
+const MEANINGS: &[&str] = &[
+    "An entry is a line of the realm's ledger: what moves assets, or was asked to and was refused. Times are those of the clock \
+     of the process that was asked, in UTC.",
+    "A stored entity is an account or a character, by its number in the realm's database, through all its lives. What it holds \
+     is in slots; slot 0 is the inventory. Kinds of assets are the game's: a kind is either counted, or made of items, each of \
+     which has a number of its own that is never used again.",
+    "The line \"asked by\" names the call that led to the entry, and then the batch and event of the log in which that was \
+     written down before anything came of it.",
+    "What is on the table of a trade has left its owner and belongs to nobody until the trade ends: then it goes to the other \
+     party, or back. Whoever accepts a trade accepts one version of it; each change of what is on the tables makes another \
+     version, which nobody has accepted yet.",
+];
+
+/// The report: the same for the same bundle.
+pub(crate) fn render(
+    answer: &Answer,
+    bundle: &Bundle,
+    checkpoint: &Checkpoint,
+    mut files: impl Iterator<Item = String>,
+) -> String {
+    let (question, realm) = (bundle.question, words::text(bundle.realm()));
+    let mut out = format!("EVIDENCE: {question} of the realm {realm}\n\n{}\n", said(answer));
+    for (number, (cited, lines)) in (1..).zip(steps(answer)) {
+        let told = place(cited.at, cited.event, cited.leaf.0, files.next());
+        let asked = cited.asked.as_ref();
+        let asked = asked.map(|asked| place(asked.at, asked.event, asked.leaf.0, files.next()));
+        let mut all = vec![
+            ("when", words::date(cited.entry.wall)),
+            ("entry", cited.entry.number.to_string()),
+            ("what", words::order(cited)),
+            ("outcome", words::outcome(cited.entry.outcome)),
+            ("asked by", words::asker(cited)),
+        ];
+        all.extend(lines);
+        all.push(("proof of the entry", told));
+        all.extend(asked.map(|asked| ("proof of the asking", asked)));
+        put(&mut out, format_args!("\nStep {number}\n"));
+        for (name, value) in all {
+            put(&mut out, format_args!("  {name:<20}{value}\n"));
+        }
+    }
+    put(&mut out, format_args!("\nWHAT THIS RESTS ON\n"));
+    let origin = words::text(&checkpoint.origin);
+    let (size, root) = (checkpoint.head.size, checkpoint.head.root);
+    paragraph(
+        &mut out,
+        &format!(
+            "Each step is an event in the log {origin}, as that was when it had {size} batches with the root {root}. That is \
+             signed in checkpoint.txt; the files named in a step prove that its event is there, as it stands here."
+        ),
+    );
+    paragraph(
+        &mut out,
+        "annals-verify checks all of this without the realm and without a network, works this report out from the events again, \
+         and says what is proven and what is not: annals-verify FILE --key KEY, where KEY is the log's key as you know it from \
+         elsewhere. This report is worth nothing without that.",
+    );
+    put(&mut out, format_args!("\nWHAT THE WORDS MEAN\n"));
+    MEANINGS.iter().for_each(|meaning| paragraph(&mut out, meaning));
+    out
+}
+
+/// The answer in a sentence.
+pub(crate) fn said(answer: &Answer) -> String {
+    match answer {
+        Answer::Item(item) => {
+            let last = item.steps.last().map_or_else(String::new, |step| words::place(step.to));
+            format!("Item {} of kind {}: {last}.", item.serial, item.kind)
+        }
+        Answer::Trade(trade) => format!(
+            "Trade {} of stored entity {} (the proposer) with stored entity {} (the partner): {}.",
+            trade.id,
+            trade.proposer,
+            trade.partner,
+            trade.stage_within(&Span::default()).map_or("", words::stage)
+        ),
+        Answer::Account(owned) => {
+            let last = owned.steps.last();
+            let has = last.map_or_else(String::new, |step| words::slots(&step.held.after));
+            format!("Stored entity {} has {has}.", owned.holder)
+        }
+    }
+}
+
+type Lines = Vec<(&'static str, String)>;
+
+/// What each step cites, and what is to be said of it besides.
+fn steps(answer: &Answer) -> Vec<(&Cited, Lines)> {
+    match answer {
+        Answer::Item(item) => {
+            let lines = |step: &crate::ItemStep| vec![("from", words::place(step.from)), ("to", words::place(step.to))];
+            item.steps.iter().map(|step| (&step.cited, lines(step))).collect()
+        }
+        Answer::Trade(trade) => trade.steps.iter().map(|step| (&step.cited, of_trade(step))).collect(),
+        Answer::Account(owned) => {
+            let lines = |step: &crate::OwnedStep| {
+                let (before, after) = (words::slots(&step.held.before), words::slots(&step.held.after));
+                vec![("had before", before), ("had after", after)]
+            };
+            owned.steps.iter().map(|step| (&step.cited, lines(step))).collect()
+        }
+    }
+}
+
+fn of_trade(step: &crate::TradeStep) -> Lines {
+    let table = |side: &crate::TradeSide| {
+        let accepted = if side.accepted { ", accepted" } else { "" };
+        format!("{}{accepted}", words::slots(&side.table))
+    };
+    vec![
+        ("moved", words::moved(&step.cited.entry)),
+        ("the trade is then", words::stage(step.stage).to_owned()),
+        ("version", step.version.to_string()),
+        ("proposer's table", table(&step.proposer)),
+        ("partner's table", table(&step.partner)),
+    ]
+}
+
+fn place(at: annals_ids::LogPosition, event: annals_ids::EventNumber, leaf: u64, file: Option<String>) -> String {
+    format!("{}: batch {at} #{event}, leaf {leaf}", file.unwrap_or_default())
+}
+
+/// An empty line, and a text in lines of a width that can be read and printed.
+fn paragraph(out: &mut String, text: &str) {
+    out.push('\n');
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        match width {
+            0 => {}
+            _ if width + 1 + length > WIDTH => {
+                out.push('\n');
+                width = 0;
+            }
+            _ => {
+                out.push(' ');
+                width += 1;
+            }
+        }
+        out.push_str(word);
+        width += length;
+    }
+    out.push('\n');
+}
+
+fn put(out: &mut String, words: std::fmt::Arguments<'_>) {
+    out.write_fmt(words)
+        .expect("invariant: a string takes what is written into it");
+}

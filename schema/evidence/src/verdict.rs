@@ -1,0 +1,169 @@
+//! What is proven and what is not, in plain words.
+
+use annals_ids::WallTime;
+use annals_proof::{TreeHead, Trusted, VerifierKey};
+
+use crate::{Answer, Question, report, words};
+
+/// What a bundle or a receipt proves to somebody who knew what they were given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What it is about.
+    pub(crate) subject: Subject,
+    /// The realm's name, as its batches have it.
+    pub(crate) realm: String,
+    /// How many events are in it.
+    pub(crate) events: usize,
+    /// What is known of the checkpoint.
+    pub(crate) believed: Believed,
+}
+
+/// What something is about.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Subject {
+    /// A bundle.
+    Answer(Question, Answer),
+    /// A receipt: what was exchanged, in words.
+    Exchange(String),
+}
+
+/// What is known of a checkpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Believed {
+    pub(crate) trusted: Trusted,
+    /// The log's keys, the last of which has signed.
+    pub(crate) keys: Vec<VerifierKey>,
+    pub(crate) key_trust: KeyTrust,
+    /// What was kept outside, and is continued by it.
+    pub(crate) kept: Vec<TreeHead>,
+    /// Witnesses whose keys were given.
+    pub(crate) witnesses: usize,
+    /// Signatures on it, whoever's.
+    pub(crate) signatures: usize,
+}
+
+/// By whose word a key is the log's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyTrust {
+    /// By nobody's but its own.
+    Unknown,
+    /// It was given by whoever checks.
+    Given,
+    /// One that was given has named it, by way of those between them.
+    Named,
+}
+
+impl Verdict {
+    /// What it is about, in a line.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let realm = words::text(&self.realm);
+        match &self.subject {
+            Subject::Answer(question, _) => format!("evidence: {question} of the realm {realm}"),
+            Subject::Exchange(_) => format!("receipt of a trade in the realm {realm}"),
+        }
+    }
+
+    /// What is stated, in a line or a few.
+    #[must_use]
+    pub fn statement(&self) -> String {
+        match &self.subject {
+            Subject::Answer(_, answer) => report::said(answer),
+            Subject::Exchange(said) => said.clone(),
+        }
+    }
+
+    /// What is proven, each in a sentence.
+    #[must_use]
+    pub fn proven(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        let TreeHead { size, root } = self.believed.trusted.checkpoint.head;
+        let origin = words::text(&self.believed.trusted.checkpoint.origin);
+        let events = self.events;
+        said.push(match &self.subject {
+            Subject::Answer(..) => format!(
+                "The report follows from the {events} events in it and says nothing else: it was worked out from them again, and \
+                 each entry of the ledger answers the order that is with it."
+            ),
+            Subject::Exchange(_) => format!(
+                "What the receipt says follows from the {events} events in it: it was worked out from them again."
+            ),
+        });
+        said.push(format!(
+            "Each of these events is, byte for byte, in the log {origin} as it had {size} batches with the root {root}: nobody \
+             can have changed one without that root being another."
+        ));
+        let key = self.believed.keys.last().map(ToString::to_string).unwrap_or_default();
+        said.push(match self.believed.key_trust {
+            KeyTrust::Unknown => format!("Whoever has the key {key} has signed that root."),
+            KeyTrust::Given => format!("The key {key}, which you gave, has signed that root."),
+            KeyTrust::Named => format!(
+                "The key {key} has signed that root; a key that you gave has named it to follow, itself or by way of those between \
+                 them."
+            ),
+        });
+        for (name, time) in &self.believed.trusted.cosigned {
+            let date = words::date(WallTime(time.saturating_mul(1_000)));
+            let name = words::text(name.as_str());
+            said.push(format!(
+                "The witness {name}, whose key you gave, has seen the same root, at the latest at {date} by its clock."
+            ));
+        }
+        for TreeHead { size: kept, .. } in &self.believed.kept {
+            said.push(format!(
+                "The log as it had {size} batches begins with the {kept} of the checkpoint that you kept: nothing among those \
+                 was changed, taken out or put in since."
+            ));
+        }
+        said
+    }
+
+    /// What is not proven, each in a sentence, and what would prove it where something would.
+    #[must_use]
+    pub fn open(&self) -> Vec<String> {
+        let mut open = Vec::new();
+        let Believed {
+            key_trust,
+            kept,
+            trusted,
+            witnesses,
+            signatures,
+            ..
+        } = &self.believed;
+        if *key_trust == KeyTrust::Unknown {
+            open.push(
+                "That this key is the realm's. Anybody can make a key and sign a history of their own with it. Compare the key with \
+                 one that you have from elsewhere, with --key."
+                    .to_owned(),
+            );
+        }
+        if kept.is_empty() && trusted.cosigned.is_empty() {
+            open.push(
+                "That the realm shows everybody the same history. Whoever has its key can sign another one. A checkpoint that \
+                 somebody else has kept (--checkpoint), or the key of a witness that has cosigned (--witness), would show that."
+                    .to_owned(),
+            );
+        }
+        if *witnesses == 0 && *signatures > trusted.signed.len() {
+            open.push(
+                "What witnesses say: others have put their names to the checkpoint, and none of their keys was given (--witness)."
+                    .to_owned(),
+            );
+        }
+        open.push(match &self.subject {
+            Subject::Answer(..) => format!(
+                "That nothing was left out. What has left no trace in what was done after it, such as an order that was refused or an \
+                 acceptance that another offer undid, would not be missed; nor would what came at the end, or after the first {} \
+                 batches of the log.",
+                trusted.checkpoint.head.size
+            ),
+            Subject::Exchange(_) => "What was done before that in the trade, and what became of the assets since.".to_owned(),
+        });
+        open.push(
+            "That the realm wrote down what truly happened, and when. A log proves that nothing was changed after it was written; \
+             times are those of the realm's own clocks."
+                .to_owned(),
+        );
+        open
+    }
+}

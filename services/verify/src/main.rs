@@ -1,0 +1,178 @@
+//! `annals-verify`: checks a bundle of evidence or a receipt, and says in plain words what is proven and what is not.
+//!
+//! Responsible for: reading files, and printing. What is checked, `annals-evidence` says. It asks nobody: no realm, no store, no
+//! network; whoever trusts nobody can read all that it consists of.
+
+use std::{
+    error::Error,
+    fmt,
+    fs::File,
+    io::{self, Read, Write, stdout},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use annals_evidence::{Anchors, Verdict, Wrong, check, check_receipt, zip::ZIP_BYTES};
+use annals_proof::{SignedNote, VerifierKey, key::KeyError, note::NoteError};
+use clap::Parser;
+
+/// Columns of what is printed.
+const WIDTH: usize = 100;
+
+/// How a zip begins; what begins otherwise is read as a receipt.
+const ZIP: &[u8] = b"PK";
+
+/// Check a bundle of evidence or a trade's receipt, and say what is proven and what is not.
+///
+/// The exit code is 0 if everything in it verifies, 1 if something does not, and 2 if there is nothing to be said: the file
+/// cannot be read or is no evidence, or a checkpoint that was kept cannot be connected with it.
+#[derive(Debug, Parser)]
+#[command(name = "annals-verify", version)]
+struct CommandLine {
+    /// The bundle, or the receipt
+    file: PathBuf,
+    /// The log's key, as you know it from elsewhere: NAME+ID+BASE64; several may be given
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    key: Vec<VerifierKey>,
+    /// A checkpoint of the log that you, or somebody whom you trust, has kept; several may be given
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Vec<PathBuf>,
+    /// The key of a witness whom you trust; several may be given
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    witness: Vec<VerifierKey>,
+    /// How many of these witnesses must have cosigned
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    quorum: usize,
+}
+
+fn key(text: &str) -> Result<VerifierKey, KeyError> {
+    text.trim().parse()
+}
+
+/// Why nothing was checked.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    #[error("{} cannot be read", path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{} is no checkpoint that was kept", path.display())]
+    Note {
+        path: PathBuf,
+        #[source]
+        source: NoteError,
+    },
+    #[error("there is nothing to be said of {}", path.display())]
+    NoVerdict {
+        path: PathBuf,
+        #[source]
+        source: Box<Wrong>,
+    },
+    #[error("nobody takes what is printed")]
+    Print(#[from] io::Error),
+}
+
+fn main() -> ExitCode {
+    match run(&CommandLine::parse()) {
+        Ok(code) => code,
+        // Whoever reads has seen enough.
+        Err(Unread::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", Chain(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(line: &CommandLine) -> Result<ExitCode, Unread> {
+    let kept = line.checkpoint.iter().map(|path| read_note(path));
+    let anchors = Anchors {
+        keys: line.key.clone(),
+        witnesses: line.witness.clone(),
+        quorum: line.quorum,
+        kept: kept.collect::<Result<_, _>>()?,
+    };
+    let bytes = read(&line.file)?;
+    let checked = if bytes.starts_with(ZIP) {
+        check(&bytes, &anchors)
+    } else {
+        check_receipt(&bytes, &anchors)
+    };
+    match checked {
+        Ok(verdict) => {
+            say(&verdict)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(source) if source.is_no_verdict() => {
+            let (path, source) = (line.file.clone(), Box::new(source));
+            Err(Unread::NoVerdict { path, source })
+        }
+        Err(wrong) => {
+            writeln!(stdout(), "WRONG: {}", Chain(&wrong))?;
+            Ok(ExitCode::from(1))
+        }
+    }
+}
+
+/// Reads a file, but no more of one that is too long than shows that.
+fn read(path: &Path) -> Result<Vec<u8>, Unread> {
+    let read = || {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(ZIP_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|source| Unread::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn read_note(path: &Path) -> Result<SignedNote, Unread> {
+    SignedNote::parse(&read(path)?).map_err(|source| Unread::Note {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn say(verdict: &Verdict) -> io::Result<()> {
+    let mut out = stdout().lock();
+    writeln!(out, "{}\n{}", verdict.subject(), verdict.statement())?;
+    for (title, sentences) in [("PROVEN", verdict.proven()), ("NOT PROVEN", verdict.open())] {
+        writeln!(out, "\n{title}")?;
+        for sentence in sentences {
+            list(&mut out, &sentence)?;
+        }
+    }
+    Ok(())
+}
+
+/// A sentence with a mark before it, in lines of a width that can be read.
+fn list(out: &mut impl Write, sentence: &str) -> io::Result<()> {
+    let mut line = String::from("-");
+    for word in sentence.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH && line.trim() != "-" {
+            writeln!(out, "{line}")?;
+            line = String::from(" ");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    writeln!(out, "{line}")
+}
+
+/// An error with everything that led to it.
+struct Chain<'a>(&'a dyn Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! A generated game, archived, indexed and signed.
+
+use annals::evidence::{EvidenceError, bundle, receipt};
+use annals_audit::Index;
+use annals_event::ledger::Stage;
+use annals_evidence::{Anchors, Answer, Question, zip};
+use annals_host::signer::{Folder, Signer, make_key, make_next_key, newest};
+use annals_ids::{DatabaseId, Serial, TradeId};
+use annals_proof::{KeyName, SignedNote, VerifierKey};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::game::{Game, SHARD};
+
+/// The log's name.
+pub(crate) const NAME: &str = "example.com/audited";
+
+/// See the module.
+pub(crate) struct Archive {
+    pub(crate) game: Game,
+    pub(crate) key: VerifierKey,
+    index: Index,
+    signer: Signer,
+    data: TempDir,
+    _index: TempDir,
+}
+
+impl Archive {
+    /// The first game from a seed on in which something was exchanged twice.
+    pub(crate) async fn play(seed: u64, steps: usize) -> Self {
+        for seed in (seed..).step_by(10_000).take(50) {
+            let game = Game::play(seed, steps).await;
+            if exchanges(&game).len() > 1 {
+                return Self::of(game).await;
+            }
+        }
+        panic!("nobody trades in {steps} steps of games from {seed} on")
+    }
+
+    async fn of(game: Game) -> Self {
+        let data = tempfile::tempdir().expect("a folder");
+        let name = KeyName::new(NAME).expect("a name");
+        let key = make_key(data.path(), name).expect("a key");
+        let verifier = key.verifier();
+        let folder = Folder::take(data.path()).expect("its own");
+        let signer = Signer::begin(game.store.clone(), SHARD, folder, key).expect("it begins");
+        let (own, index) = game.index().await;
+        let mut archive = Self {
+            game,
+            key: verifier,
+            index,
+            signer,
+            data,
+            _index: own,
+        };
+        archive.read().await;
+        archive.sign().await;
+        archive
+    }
+
+    /// Whoever asks takes in what has come.
+    pub(crate) async fn read(&mut self) {
+        let read = self.index.catch_up(&self.game.store, |_| {}).await;
+        read.expect("sound");
+    }
+
+    /// The game goes on, and nobody signs it yet.
+    pub(crate) async fn go_on(&mut self, steps: usize) {
+        self.game.play_on(steps).await;
+        self.read().await;
+    }
+
+    pub(crate) async fn sign(&mut self) -> SignedNote {
+        self.signer
+            .turn()
+            .await
+            .expect("it may be signed")
+            .expect("it has grown")
+    }
+
+    /// The signer has another key from the next checkpoint on.
+    pub(crate) fn rotate(&mut self) -> VerifierKey {
+        let name = KeyName::new(NAME).expect("a name");
+        make_next_key(self.data.path(), name).expect("a key").verifier()
+    }
+
+    pub(crate) async fn newest(&self) -> SignedNote {
+        let found = newest(&self.game.store, SHARD).await.expect("the store answers");
+        found.expect("something was signed").1
+    }
+
+    pub(crate) async fn answer(&self, question: Question) -> Answer {
+        let answer = self.index.answer(&self.game.store, question).await;
+        answer.expect("an answer")
+    }
+
+    pub(crate) async fn try_bundle(&self, question: Question, kept: &[SignedNote]) -> Result<Vec<u8>, EvidenceError> {
+        let answer = self.answer(question).await;
+        bundle(&self.game.store, &self.index, (question, &answer), kept).await
+    }
+
+    /// A bundle of an answer that was given before.
+    pub(crate) async fn try_bundle_of(&self, question: Question, answer: &Answer) -> Result<Vec<u8>, EvidenceError> {
+        bundle(&self.game.store, &self.index, (question, answer), &[]).await
+    }
+
+    pub(crate) async fn bundle(&self, question: Question) -> Vec<u8> {
+        self.try_bundle(question, &[]).await.expect("evidence")
+    }
+
+    pub(crate) async fn receipt(&self, id: TradeId) -> Result<String, EvidenceError> {
+        receipt(&self.game.store, &self.index, id).await
+    }
+
+    /// Everything that can be asked.
+    pub(crate) fn questions(&self) -> Vec<Question> {
+        let mut questions: Vec<Question> = self.game.serials.iter().copied().map(Question::Item).collect();
+        questions.extend(self.game.deals.iter().map(|deal| Question::Trade(deal.id)));
+        questions.extend((100..103).map(|number| Question::Account(DatabaseId(number))));
+        questions
+    }
+
+    /// The trades in which something changed hands.
+    pub(crate) fn settled(&self) -> Vec<TradeId> {
+        exchanges(&self.game)
+    }
+
+    /// What somebody knows who has the log's first key.
+    pub(crate) fn anchors(&self) -> Anchors {
+        Anchors {
+            keys: vec![self.key.clone()],
+            ..Anchors::default()
+        }
+    }
+
+    /// A trade of several steps, and an item that has moved.
+    pub(crate) fn trade(&self) -> Question {
+        Question::Trade(self.settled()[0])
+    }
+
+    pub(crate) fn item(&self) -> Question {
+        let moved = self.game.truths.iter().flat_map(|truth| &truth.entry.passages);
+        let times = |serial: Serial| moved.clone().filter(|passage| passage.serial == serial).count();
+        let most = self.game.serials.iter().copied().max_by_key(|serial| times(*serial));
+        Question::Item(most.expect("an item"))
+    }
+}
+
+/// The trades in which something changed hands.
+fn exchanges(game: &Game) -> Vec<TradeId> {
+    let is_exchange = |deal: &&crate::game::Deal| {
+        let done = game.truths.iter().rev();
+        let mut done = done.filter(|truth| truth.deal.as_ref().is_some_and(|was| was.id == deal.id));
+        let settled = done.find(|truth| {
+            let stage = truth.deal.as_ref().map(|was| was.stage);
+            stage == Some(Stage::Settled)
+        });
+        settled.is_some_and(|truth| !truth.entry.postings.is_empty() || !truth.entry.passages.is_empty())
+    };
+    let settled = game.deals.iter().filter(is_exchange);
+    settled.map(|deal| deal.id).collect()
+}
+
+/// A zip as it would be written by whoever changed files in it: with a manifest that fits.
+pub(crate) fn pack(mut files: Vec<zip::File>) -> Vec<u8> {
+    files.retain(|file| file.name != "manifest.txt");
+    let line = |file: &zip::File| {
+        let hash: String = Sha256::digest(&file.bytes)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        format!("{hash}  {}\n", file.name)
+    };
+    let manifest: String = files.iter().map(line).collect();
+    files.push(zip::File {
+        name: "manifest.txt".to_owned(),
+        bytes: manifest.into_bytes(),
+    });
+    zip::write(&files).expect("small")
+}
