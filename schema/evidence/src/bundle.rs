@@ -39,6 +39,10 @@ use crate::{
 /// Most events in one. With its proof one takes some three kilobytes, and a report of as many steps is still read by somebody.
 pub const EVENTS: usize = 10_000;
 
+/// Most assets that one tells of, each counted in each step in which it is held: what is held is told again in each step, and a
+/// few entries could otherwise ask for more memory than there is. This many take some hundred megabytes.
+pub const TOLD: usize = 500_000;
+
 const FORM: &str = "annals evidence v1\n";
 const REPORT: &str = "report.txt";
 const QUESTION: &str = "question.txt";
@@ -88,6 +92,9 @@ pub enum BundleError {
         /// How many.
         events: usize,
     },
+    /// Too much is held in too many steps.
+    #[error("what was held in all the steps comes to more than {TOLD} assets, which is the most that a bundle tells")]
+    Told,
     /// A file is missing, or another one in its place.
     #[error("{name} is not where it belongs in the bundle: it was removed, or another file put in")]
     Missing {
@@ -250,6 +257,9 @@ impl Bundle {
             entries.push(cited);
         }
         self.of_one_realm()?;
+        if self.question.told(&entries) > TOLD {
+            return Err(BundleError::Told);
+        }
         let answer = self.question.answer(entries).map_err(BundleError::Contradictory)?;
         answer.ok_or(BundleError::Unanswered)
     }

@@ -25,7 +25,7 @@ mod verdict;
 pub mod words;
 pub mod zip;
 
-pub use bundle::{Bundle, BundleError, EVENTS, Proven};
+pub use bundle::{Bundle, BundleError, EVENTS, Proven, TOLD};
 pub use check::{Anchors, Wrong, check};
 pub use cited::{About, Asked, Cited, Contradiction, Found, asks, concerns};
 pub use excerpt::{Excerpt, ExcerptError, TakeError};

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use annals_event::ledger::{Holder, Place};
 use annals_ids::{DatabaseId, EntityId, Serial, TradeId, TransferId, TransferNumber};
 use thiserror::Error;
 
@@ -43,6 +44,27 @@ impl Question {
             Self::Trade(TradeId(id)) => About::Transfer(id),
             Self::Account(holder) => About::Holder(holder),
         }
+    }
+
+    /// How many assets an answer tells of at most, each counted in each step in which it is held.
+    pub(crate) fn told(&self, entries: &[Cited]) -> usize {
+        let is_meant = |place: Place| match (*self, place.holder) {
+            (Self::Account(holder), Holder::Stored(other)) => holder == other,
+            (Self::Trade(id), Holder::Trade(other, _)) => id == other,
+            _ => false,
+        };
+        let mut held = 0usize;
+        let steps = entries.iter().map(|cited| {
+            let (postings, passages) = (&cited.entry.postings, &cited.entry.passages);
+            let units = postings
+                .iter()
+                .filter(|posting| posting.amount > 0 && is_meant(posting.account.place));
+            held += units.count() + passages.iter().filter(|passage| is_meant(passage.to)).count();
+            let most = held;
+            held = held.saturating_sub(passages.iter().filter(|passage| is_meant(passage.from)).count());
+            most
+        });
+        steps.fold(0, usize::saturating_add)
     }
 
     /// What follows from the entries about it, all of them and in their order. `None` if there is no such thing.

@@ -102,6 +102,7 @@ pub const TARGETS: &[Target] = &[
     decoder("signed_note", proofs::signed_note),
     decoder("proof_file", proofs::proof_file),
     decoder("merkle_proof", proofs::merkle_proof),
+    decoder("evidence", proofs::evidence),
 ];
 
 /// The target of this name.

@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use annals_evidence::{Anchors, Bundle, Excerpt, Receipt, check, check_receipt, zip};
 use annals_ids::Hash;
 use annals_proof::{
-    Checkpoint, ProofFile, SignedNote, SignerKey, Tile, TreeHead, VerifierKey, succession::KeyRecord, tree,
-    verify_consistency, verify_inclusion,
+    Checkpoint, Continuation, ProofFile, SignedNote, SignerKey, Tile, TreeHead, VerifierKey, succession::KeyRecord,
+    tree, verify_consistency, verify_inclusion,
 };
 
 pub(crate) fn signed_note(bytes: &[u8]) {
@@ -34,6 +35,28 @@ pub(crate) fn signed_note(bytes: &[u8]) {
 pub(crate) fn proof_file(bytes: &[u8]) {
     if let Ok(file) = ProofFile::parse(bytes) {
         assert_eq!(file.to_string().as_bytes(), bytes);
+    }
+    if let Ok(continuation) = Continuation::parse(bytes) {
+        assert_eq!(continuation.to_string().as_bytes(), bytes);
+    }
+}
+
+/// A bundle, a receipt, or an event in one of them. Nothing has two forms, and what is read is what is written.
+pub(crate) fn evidence(bytes: &[u8]) {
+    if let Ok(files) = zip::read(bytes) {
+        assert_eq!(zip::write(&files).as_deref(), Ok(bytes));
+    }
+    let anchors = Anchors::default();
+    if check(bytes, &anchors).is_ok() {
+        let (bundle, _) = Bundle::read(bytes).expect("it was checked");
+        assert_eq!(bundle.write().as_deref(), Ok(bytes));
+    }
+    if check_receipt(bytes, &anchors).is_ok() {
+        let receipt = Receipt::read(bytes).expect("it was checked");
+        assert_eq!(receipt.write().expect("it was read").as_bytes(), bytes);
+    }
+    if let Ok(excerpt) = Excerpt::decode(bytes) {
+        assert_eq!(excerpt.encode(), bytes);
     }
 }
 

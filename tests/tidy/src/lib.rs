@@ -8,6 +8,7 @@ pub mod attributes;
 pub mod documents;
 pub mod layering;
 pub mod manifests;
+pub mod outsiders;
 pub mod purity;
 pub mod repository;
 pub mod sizes;

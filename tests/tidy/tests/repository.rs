@@ -5,7 +5,7 @@ use std::fs;
 use annals_tidy::documents::Existing;
 use annals_tidy::layering::{Nature, crates, nature};
 use annals_tidy::repository::{SourceFile, files, root, stray_at_top};
-use annals_tidy::{Violation, attributes, documents, layering, manifests, purity, sizes, words};
+use annals_tidy::{Violation, attributes, documents, layering, manifests, outsiders, purity, sizes, words};
 
 /// Fails with one line per violation.
 fn none(violations: impl IntoIterator<Item = Violation>) {
@@ -20,6 +20,11 @@ fn rust() -> impl Iterator<Item = SourceFile> {
 #[test]
 fn arrows_point_one_way() {
     none(layering::check(&crates()));
+}
+
+#[test]
+fn what_checks_evidence_consists_of_little() {
+    none(outsiders::check());
 }
 
 #[test]

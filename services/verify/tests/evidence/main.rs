@@ -4,6 +4,7 @@ mod anchors;
 mod archive;
 mod bundles;
 mod commands;
+mod hostile;
 mod receipts;
 mod tampering;
 

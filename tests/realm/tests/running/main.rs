@@ -12,6 +12,7 @@ mod checkpoints;
 mod crowd;
 mod disks;
 mod draining;
+mod evidence;
 mod full_disks;
 mod hands;
 mod lives;

@@ -54,7 +54,7 @@ async fn on_another_base(realm: &Played, first: &Hand) -> Hand {
 }
 
 /// Both put something on the table, both accept, both have it.
-async fn exchange(first: &Hand, second: &Hand) {
+pub(crate) async fn exchange(first: &Hand, second: &Hand) -> TradeId {
     let trade = first.propose(second).await;
     let (before, theirs) = (first.carried().coins, second.carried().coins);
     first.offer(trade, &Assets::coins(3));
@@ -66,6 +66,7 @@ async fn exchange(first: &Hand, second: &Hand) {
     second
         .until("for what it got", |hand| hand.carried().coins == theirs + 2)
         .await;
+    trade
 }
 
 async fn accept_both(first: &Hand, second: &Hand, trade: TradeId, version: u64) {

@@ -1,0 +1,113 @@
+//! Evidence of a trade in a realm that runs, and once it does not, by real processes and commands.
+
+use std::{fs, path::Path, process::ExitStatus, time::Duration};
+
+use annals_host::nats::ServerCount;
+use tokio::process::Command;
+
+use crate::{
+    hands::Hand,
+    played::{Played, are_built, binary, run, within},
+    trading::exchange,
+};
+
+/// How long it may take until something is signed: some rounds of the signer.
+const SIGNS: Duration = Duration::from_secs(60);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Runs one of our commands in a folder: how it ended, and what it said.
+async fn command(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
+    let mut command = Command::new(binary(line[0]).expect("it is built"));
+    command.args(&line[1..]).current_dir(folder);
+    run(&mut command).await
+}
+
+/// The same; it has to end like that.
+async fn ends(folder: &Path, code: i32, line: &[&str]) -> String {
+    let (status, said) = command(folder, line).await;
+    assert_eq!(status.code(), Some(code), "{}: {said}", line.join(" "));
+    said
+}
+
+/// Has a bundle of a trade made, as soon as that is signed.
+async fn bundle(folder: &Path, trade: &str, running: &[&str]) {
+    let ask = ["annals", "audit", "trade", trade, "--bundle", "trade.zip"];
+    let ask = [&ask[..], running].concat();
+    within(SIGNS, "the trade to be signed", async {
+        loop {
+            let (status, said) = command(folder, &ask).await;
+            if status.success() {
+                break;
+            }
+            assert!(
+                status.code() == Some(2) && said.contains("no signed checkpoint"),
+                "{said}"
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trade_is_proven_to_somebody_who_has_not_the_realm() {
+    if !are_built() || binary("annals-verify").is_none() {
+        return;
+    }
+    let realm = Played::start(ServerCount::One, &[]).await;
+    let (ann, bob) = (Hand::come(&realm, "ann").await, Hand::come(&realm, "bob").await);
+    let (asker, number) = exchange(&ann, &bob).await;
+    let (trade, nats) = (format!("{asker}/{number}"), realm.realm.nats());
+    let folder = tempfile::tempdir().expect("a folder");
+    let here = folder.path();
+    let running = ["--realm", "played", "--nats", &nats];
+    bundle(here, &trade, &running).await;
+    let keys = [&["annals", "checkpoint", "show", "--keys"][..], &running].concat();
+    let keys = ends(here, 0, &keys).await;
+    let key = keys.trim().strip_prefix("0 ").expect("one key").to_owned();
+    let verified = ends(here, 0, &["annals-verify", "trade.zip", "--key", &key]).await;
+    assert!(
+        verified.contains(&format!("Trade {trade} of stored entity")),
+        "{verified}"
+    );
+    assert!(
+        verified.contains(": settled.") && verified.contains("which you gave"),
+        "{verified}"
+    );
+
+    let receipt = [&["annals", "audit", "receipt", &trade][..], &running].concat();
+    let receipt = ends(here, 0, &receipt).await;
+    for (giver, taker, coins) in [(&ann, &bob, 3), (&bob, &ann, 1)] {
+        let line = format!(
+            "stored entity {} gave stored entity {}: {coins} of kind ",
+            giver.id(),
+            taker.id()
+        );
+        assert!(receipt.contains(&line), "{line}: {receipt}");
+    }
+    fs::write(here.join("receipt"), receipt).expect("written");
+    ends(here, 0, &["annals-verify", "receipt", "--key", &key]).await;
+
+    let kept = [&["annals", "checkpoint", "show"][..], &running].concat();
+    fs::write(here.join("kept"), ends(here, 0, &kept).await).expect("written");
+    let data = realm.data();
+    realm.realm.stop().await.expect("it stops");
+    // The archive alone, by whoever has it, and with another index.
+    let data = data.to_str().expect("a path");
+    let bundle = [
+        "annals",
+        "audit",
+        "trade",
+        &trade,
+        "--bundle",
+        "again.zip",
+        "--kept",
+        "kept",
+    ];
+    let stopped = ["--realm", "played", "--data", data, "--index", "another"];
+    ends(here, 0, &[&bundle[..], &stopped].concat()).await;
+    let checked = ["annals-verify", "again.zip", "--key", &key, "--checkpoint", "kept"];
+    ends(here, 0, &checked).await;
+}
