@@ -27,7 +27,6 @@ use annals_host::{
 use annals_ids::{DatabaseId, EntityId, Hash, LogPosition, Serial, TradeId, WallTime};
 use annals_proof::SignedNote;
 use annals_store::{Store, StoreError};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use thiserror::Error;
 
 use crate::{
@@ -35,6 +34,7 @@ use crate::{
     log_command::position,
     moment::{self, Moment},
     past::{Past, PastError},
+    progress::ArchiveBar,
     source::{KeptRealm, NamedRealm, Source, SourceError},
 };
 use report::{Format, Report};
@@ -275,8 +275,10 @@ impl Audit {
         }
         let source = self.kept.stored(&self.named.settings()).await?;
         let mut index = Index::open(&self.index, SHARD).await?;
-        let bar = Bar::new();
-        let extent = index.catch_up(&source.store, |progress| bar.show(progress)).await?;
+        let bar = ArchiveBar::new();
+        let extent = index
+            .catch_up(&source.store, |progress| bar.show(progress.leaves, progress.of))
+            .await?;
         bar.clear();
         let span = self.span(&source, &index).await?;
         let store = &source.store;
@@ -388,27 +390,6 @@ async fn holder(source: &Source, who: Who) -> Result<DatabaseId, NoAnswer> {
             Some(account) => Ok(account.database),
             None => Err(NoAnswer::NoAccount(name)),
         },
-    }
-}
-
-/// How far the archive is verified, on a terminal.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("verifying the archive {bar:24} {pos}/{len} batches");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self(bar)
-    }
-
-    fn show(&self, progress: annals_audit::Progress) {
-        self.0.set_length(progress.of);
-        self.0.set_position(progress.leaves);
-    }
-
-    fn clear(&self) {
-        self.0.finish_and_clear();
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::{
     io::{self, Write, stdout},
+    path::{Path, PathBuf},
     process::ExitCode,
+    time::{Duration, Instant},
 };
 
 use annals_db::{AcceptError, accept_hole};
 use annals_director::read_owners;
 use annals_host::{
-    process::{AskError, request},
+    process::{AskError, SHARD, request},
     telemetry::Chain,
 };
 use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, OwnerKind, WallTime};
@@ -17,12 +19,16 @@ use annals_wire::control::Inspected;
 use thiserror::Error;
 
 use crate::{
+    progress::ArchiveBar,
     replay::{Extent, ReplayError, owners, replay},
     segments::Segments,
     source::{KeptRealm, NamedRealm, Source, SourceError},
     tail::{Tail, TailError, TailPlan},
-    verify::{VerifyError, verify},
+    verify::{Place, SweepProgress, VerifyError, sweep, verify},
 };
+
+/// How often it is written down how far a verification is.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
 
 /// Read a realm's log.
 #[derive(Debug, clap::Args)]
@@ -38,7 +44,16 @@ pub struct Log {
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
     /// Check that the log is whole, in one piece and replays; exit code 1 names what is wrong, 2 is that nothing can be said
-    Verify,
+    Verify {
+        /// Only the hashes, numbers, seals and chains of the archive, its tree, tiles and checkpoints, as fast as it can be read;
+        /// not what its logs fold into, which calls were made and taken, and what lies beyond it. Ends with the first thing
+        /// that is wrong
+        #[arg(long)]
+        hashes: bool,
+        /// Where it is written down how far that is; if there is such a file, it goes on from there
+        #[arg(long, value_name = "FILE", requires = "hashes")]
+        resume: Option<PathBuf>,
+    },
     /// Print the newest events, one a line
     Tail {
         /// How many
@@ -120,7 +135,7 @@ impl Log {
             Ok(code) => code,
             // Whoever reads has seen enough.
             Err(LogError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Err(error @ (LogError::Replay(_) | LogError::Tail(_))) => {
+            Err(error @ (LogError::Replay(_) | LogError::Tail(_) | LogError::Verify(VerifyError::Changed { .. }))) => {
                 eprintln!("{}", Chain(&error));
                 ExitCode::FAILURE
             }
@@ -137,7 +152,8 @@ impl Log {
         }
         let source = self.kept.source(&self.named.settings()).await?;
         let code = match self.command {
-            Commands::Verify => {
+            Commands::Verify { hashes: true, resume } => verify_hashes(&source, resume.as_deref()).await?,
+            Commands::Verify { .. } => {
                 let report = verify(&source).await?;
                 writeln!(stdout(), "{report}")?;
                 if report.is_clean() {
@@ -190,6 +206,33 @@ impl Log {
         }
         Ok(code)
     }
+}
+
+/// Verifies the archive without what it folds into, from the place in a file if there is one, and writes down how far it is.
+async fn verify_hashes(source: &Source, file: Option<&Path>) -> Result<ExitCode, LogError> {
+    let place = file.map(Place::read).transpose().map_err(VerifyError::from)?.flatten();
+    let bar = ArchiveBar::new();
+    let mut written = Instant::now();
+    let reached = |place: &Place, progress: SweepProgress| {
+        bar.show(progress.leaves, progress.of);
+        match file.filter(|_| written.elapsed() >= WRITE_EVERY) {
+            Some(file) => {
+                written = Instant::now();
+                Ok(place.write(file)?)
+            }
+            None => Ok(()),
+        }
+    };
+    let swept = sweep(&source.store, place.unwrap_or_else(|| Place::begin(SHARD)), reached).await?;
+    bar.clear();
+    writeln!(stdout(), "{swept}")?;
+    if !swept.findings.is_empty() {
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some(file) = file {
+        swept.place.write(file).map_err(VerifyError::from)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn print_tail(source: &Source, plan: TailPlan, follow: bool) -> Result<(), LogError> {

@@ -117,6 +117,29 @@ impl ProgressView {
     }
 }
 
+/// How far an archive is verified, on a terminal; nothing is shown elsewhere.
+#[derive(Debug)]
+pub(crate) struct ArchiveBar(ProgressBar);
+
+impl ArchiveBar {
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("verifying the archive {bar:24} {pos}/{len} batches");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self(bar)
+    }
+
+    /// So many batches of so many are verified.
+    pub(crate) fn show(&self, verified: u64, of: u64) {
+        self.0.set_length(of);
+        self.0.set_position(verified);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

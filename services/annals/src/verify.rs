@@ -14,8 +14,11 @@
 mod leaves;
 mod log;
 mod numbers;
+mod place;
 mod report;
 mod spans;
+mod sweep;
+mod tree;
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -45,8 +48,10 @@ use leaves::Leaves;
 use log::Log;
 use numbers::Numbers;
 pub use numbers::Taken;
-pub use report::{Finding, MAX_NAMED, OpeningFault, OwnerReport, VerifyReport};
+pub use place::{Place, PlaceError};
+pub use report::{CheckpointFault, Finding, MAX_NAMED, OpeningFault, OwnerReport, TileFault, VerifyReport};
 pub use spans::Seen;
+pub use sweep::{SweepProgress, Swept, sweep};
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -63,6 +68,18 @@ pub enum VerifyError {
     /// The archive.
     #[error("an owner could not be rebuilt")]
     Recovery(#[from] RecoveryError),
+    /// The place from which it was to go on.
+    #[error("it cannot go on from where it was, or say where it is")]
+    Place(#[from] PlaceError),
+    /// Another archive than the one that was verified.
+    #[error(
+        "the archive was changed beneath: its first {leaves} batches are not those that were verified; keep it and the file, \
+         and verify all of it without the file"
+    )]
+    Changed {
+        /// How many batches were verified.
+        leaves: u64,
+    },
 }
 
 /// Verifies all logs of a realm. Changes nothing.
@@ -139,6 +156,16 @@ impl Verification {
 
     /// Walks over what is archived and was not walked over before.
     async fn walk_archive(&mut self, source: &Source, report: &mut VerifyReport) -> Result<(), VerifyError> {
+        let shards: BTreeSet<Shard> = read_owners(&source.store)
+            .await?
+            .values()
+            .map(|record| record.shard)
+            .collect();
+        for &shard in &shards {
+            let expected = self.checkpoint.roots.get(&shard).copied();
+            let leaves = self.trees.entry(shard).or_insert_with(|| Leaves::new(shard, expected));
+            leaves.refresh(&source.store, report).await?;
+        }
         // Read before the owners and their cursors, so that every leaf of it is in some log that is walked over.
         let mut trees = read_trees(&source.store).await?;
         let owners = read_owners(&source.store).await?;
@@ -154,12 +181,12 @@ impl Verification {
             log.go_on(record, Arc::clone(&migrations), report).await?;
             log.hold(inspect(source, owner).await, report);
         }
-        let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
         for shard in shards {
-            let expected = self.checkpoint.roots.get(&shard).copied();
-            let leaves = self.trees.entry(shard).or_insert_with(|| Leaves::new(shard, expected));
+            let Some(leaves) = self.trees.get_mut(&shard) else {
+                continue;
+            };
             leaves.go_on(trees.remove(&shard).unwrap_or_default(), report);
-            walk_shard(shard, &mut self.logs, leaves, &mut self.numbers, report).await?;
+            walk_shard(&source.store, &mut self.logs, leaves, &mut self.numbers, report).await?;
         }
         for log in self.logs.values_mut() {
             log.end_archive(report);
@@ -191,7 +218,7 @@ impl Verification {
 
 /// Walks the archived logs of a shard side by side, in the order of their leaves.
 async fn walk_shard(
-    shard: Shard,
+    store: &Store,
     logs: &mut BTreeMap<OwnerId, Log>,
     leaves: &mut Leaves,
     numbers: &mut Numbers,
@@ -199,7 +226,7 @@ async fn walk_shard(
 ) -> Result<(), VerifyError> {
     let mut due: Vec<OwnerId> = logs
         .iter()
-        .filter(|(_, log)| log.shard == shard)
+        .filter(|(_, log)| log.shard == leaves.shard())
         .map(|(owner, _)| *owner)
         .collect();
     // What has no leaf comes at once.
@@ -222,6 +249,7 @@ async fn walk_shard(
         // A batch whose events were changed still has its leaf, the header.
         if let (Some(leaf), Ok((_, hash))) = (leaf, Header::read(&step.bytes)) {
             leaves.take(leaf, hash, at, report);
+            leaves.compare_tiles(store, report).await?;
         }
         if let Some(batch) = &step.batch {
             numbers.take(owner, batch, report);
@@ -235,7 +263,7 @@ async fn walk_shard(
         }
         log.take_archived(&step, report).await?;
     }
-    leaves.compare(report);
+    leaves.compare(store, report).await?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Asking an auditor: an item's way through an archive of ten million events, by the index and by looking through all of it,
 //! and how long the index takes to make.
 
-mod archive;
+pub(crate) mod archive;
 
 use std::{
     path::Path,
@@ -19,9 +19,12 @@ use crate::{Figure, Percentiles, busy, realm::beside};
 use archive::{Made, Plan, make};
 
 /// The whole size.
-const WHOLE: Plan = Plan {
+pub(crate) const WHOLE: Plan = Plan {
     rounds: 2_200,
     items: 10_000,
+    moves: 32,
+    changes: 640,
+    text: 0,
 };
 
 /// Questions asked of a warm index, each about another item.
@@ -55,7 +58,7 @@ pub fn run() -> Vec<Figure> {
     figures
 }
 
-async fn write(data: &Path, plan: Plan) -> Made {
+pub(crate) async fn write(data: &Path, plan: Plan) -> Made {
     std::fs::create_dir_all(data).expect("the disk takes it");
     let store = EmbeddedStore::open(&data.join("store")).expect("a new store").store();
     make(&store, plan).await
@@ -179,7 +182,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let plan = Plan { rounds: 6, items: 40 };
+        let plan = Plan {
+            rounds: 6,
+            items: 40,
+            moves: 32,
+            changes: 640,
+            text: 0,
+        };
         let made = runtime.block_on(write(&folder.path().join("realm"), plan));
         assert_eq!(made.items, 40);
         let figures = runtime.block_on(measure(folder.path(), &made));

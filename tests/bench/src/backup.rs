@@ -118,7 +118,7 @@ fn size_of(folder: &Path) -> io::Result<u64> {
 }
 
 /// A realm of one owner that has done much, most of it sealed: how many bytes its batches have.
-async fn fill(store: &Store) -> u64 {
+pub(crate) async fn fill(store: &Store) -> u64 {
     let (schema, batches) = written(store).await;
     let mut folder = Folder::begin(store.clone(), SHARD, schema).await.expect("a store");
     for batch in &batches {

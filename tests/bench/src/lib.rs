@@ -20,6 +20,7 @@ pub mod scale;
 pub mod store;
 pub mod tick;
 pub mod trade;
+pub mod verify;
 pub mod volatile;
 
 /// A folder on the disk that is measured, gone when it is dropped; below `target`, so that what a killed run leaves is in
@@ -113,6 +114,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("trade", trade::run),
     ("backup", backup::run),
     ("audit", audit::run),
+    ("verify", verify::run),
     ("interest", interest::run),
     ("balance", balance::run),
     ("volatile", volatile::run),

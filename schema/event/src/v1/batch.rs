@@ -280,7 +280,8 @@ impl Header {
     }
 
     /// The log's end once the batch of this header and hash is in it.
-    pub(crate) fn tail(&self, hash: Hash) -> Tail {
+    #[must_use]
+    pub fn tail(&self, hash: Hash) -> Tail {
         Tail {
             batch: self.number,
             hash,
@@ -364,23 +365,40 @@ impl Batch {
     /// # Errors
     /// When anything is not in its one encoding, or a hash or count does not agree.
     pub fn read(bytes: &[u8]) -> Result<Batch, Malformed> {
+        let mut events = Vec::new();
+        let (header, hash) = Self::walk(bytes, |event| {
+            events.push(Event::read(event)?);
+            Ok(())
+        })?;
+        Ok(Batch { header, hash, events })
+    }
+
+    /// Reads the header of a whole batch, and holds the bytes of its events against it: length, count and tree hash. What the
+    /// events say is not looked at, which takes most of the time that [`Self::read`] does.
+    ///
+    /// # Errors
+    /// When the header is not in its one encoding, or the events are not those it names.
+    pub fn check(bytes: &[u8]) -> Result<(Header, Hash), Malformed> {
+        Self::walk(bytes, |_| Ok(()))
+    }
+
+    fn walk(bytes: &[u8], mut each: impl FnMut(&[u8]) -> Result<(), Malformed>) -> Result<(Header, Hash), Malformed> {
         let mut reader = Reader::new(bytes);
         let (header, hash) = Header::take(bytes, &mut reader)?;
         if reader.remaining() != header.events_length as usize {
             return Err(reader.malformed("events length"));
         }
         let mut tree = Frontier::new();
-        let mut events = Vec::with_capacity(header.events.min(header.events_length) as usize);
         for _ in 0..header.events {
             let event = reader.bytes("event")?;
             tree.push(leaf_hash(event));
-            events.push(Event::read(event)?);
+            each(event)?;
         }
         reader.finish("end of batch")?;
         if tree.root() != header.events_root {
             return Err(reader.malformed("events root"));
         }
-        Ok(Batch { header, hash, events })
+        Ok((header, hash))
     }
 
     /// The log's end once this batch is in it.

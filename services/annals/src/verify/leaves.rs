@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use annals_ids::{Hash, LeafIndex, LogPosition, Shard};
-use annals_proof::Frontier;
-use annals_store::layout::archive::Tree;
+use annals_store::{Store, StoreError, layout::archive::Tree};
 
-use super::report::{Finding, VerifyReport};
+use super::{
+    report::{Finding, VerifyReport},
+    tree::TreeCheck,
+};
 
 /// Leaves that may wait for one before them. They come in order, unless one is missing: then the tree cannot be built.
 const MAX_AHEAD: usize = 100_000;
@@ -16,7 +18,7 @@ const MAX_AHEAD: usize = 100_000;
 pub(super) struct Leaves {
     shard: Shard,
     stored: Tree,
-    tree: Frontier,
+    tree: TreeCheck,
     /// Leaves that come after one that is missing, or were archived after the tree was read.
     ahead: BTreeMap<LeafIndex, Hash>,
     /// How many leaves there were at a checkpoint, and the root.
@@ -28,10 +30,33 @@ impl Leaves {
         Self {
             shard,
             stored: Tree::default(),
-            tree: Frontier::new(),
+            tree: TreeCheck::new(shard),
             ahead: BTreeMap::new(),
             expected,
         }
+    }
+
+    /// Whose leaves.
+    pub(super) fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    /// Sees which tiles and checkpoints are stored now; to be done before the stored tree is read.
+    pub(super) async fn refresh(&mut self, store: &Store, report: &mut VerifyReport) -> Result<(), StoreError> {
+        let mut found = Vec::new();
+        self.tree.refresh(store, &mut found).await?;
+        found.into_iter().for_each(|finding| report.find(finding));
+        Ok(())
+    }
+
+    /// Holds the tiles that are full by now against those that are stored, if they have become many.
+    pub(super) async fn compare_tiles(&mut self, store: &Store, report: &mut VerifyReport) -> Result<(), StoreError> {
+        let mut found = Vec::new();
+        if self.tree.is_due() {
+            self.tree.compare(store, &mut found).await?;
+        }
+        found.into_iter().for_each(|finding| report.find(finding));
+        Ok(())
     }
 
     /// Goes on to the tree as it is stored now.
@@ -42,7 +67,7 @@ impl Leaves {
 
     /// Takes a leaf.
     pub(super) fn take(&mut self, leaf: LeafIndex, hash: Hash, at: LogPosition, report: &mut VerifyReport) {
-        if leaf.0 < self.tree.size() || self.ahead.contains_key(&leaf) {
+        if leaf.0 < self.size() || self.ahead.contains_key(&leaf) {
             let shard = self.shard;
             report.find(Finding::LeafTwice { shard, leaf, at });
             return;
@@ -54,13 +79,13 @@ impl Leaves {
     }
 
     fn build(&mut self, report: &mut VerifyReport) {
-        while self.tree.size() < self.stored.size
-            && let Some(hash) = self.ahead.remove(&LeafIndex(self.tree.size()))
+        while self.size() < self.stored.size
+            && let Some(hash) = self.ahead.remove(&LeafIndex(self.size()))
         {
             self.tree.push(hash);
             if let Some((leaves, root)) = self.expected
-                && leaves == self.tree.size()
-                && root != self.tree.root()
+                && (leaves, root) != self.root()
+                && leaves == self.size()
             {
                 let shard = self.shard;
                 report.find(Finding::Rewritten { shard, leaves });
@@ -70,22 +95,35 @@ impl Leaves {
 
     /// How many leaves the tree has, and its root.
     pub(super) fn root(&self) -> (u64, Hash) {
-        (self.tree.size(), self.tree.root())
+        (self.size(), self.tree.tree().root())
     }
 
-    /// Compares the tree with the stored one.
-    pub(super) fn compare(&self, report: &mut VerifyReport) {
+    fn size(&self) -> u64 {
+        self.tree.tree().size()
+    }
+
+    /// Compares the tree with the stored one, and what is stored of it with the leaves.
+    pub(super) async fn compare(&mut self, store: &Store, report: &mut VerifyReport) -> Result<(), StoreError> {
         let (shard, leaves) = (self.shard, self.stored.size);
-        report.leaves += self.tree.size();
-        if self.tree.size() < leaves {
-            let leaf = LeafIndex(self.tree.size());
+        report.leaves += self.size();
+        if self.size() < leaves {
+            let leaf = LeafIndex(self.size());
             report.find(Finding::LeafMissing { shard, leaf, leaves });
-        } else if (self.tree.size(), self.tree.peaks()) != (leaves, &self.stored.peaks[..]) {
+        } else if (self.size(), self.tree.tree().peaks()) != (leaves, &self.stored.peaks[..]) {
             report.find(Finding::Edge { shard, leaves });
         } else if self.expected.is_some_and(|(expected, _)| leaves < expected) {
             report.find(Finding::Rewritten { shard, leaves });
         } else {
             report.roots.insert(shard, self.root());
         }
+        let mut found = Vec::new();
+        // Of a tree that cannot be built to its end nothing is said that lies behind.
+        if self.size() == leaves {
+            self.tree.finish(store, &mut found).await?;
+        } else {
+            self.tree.compare(store, &mut found).await?;
+        }
+        found.into_iter().for_each(|finding| report.find(finding));
+        Ok(())
     }
 }

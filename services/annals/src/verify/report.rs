@@ -167,6 +167,35 @@ pub enum Finding {
         /// How many leaves.
         leaves: u64,
     },
+    /// What is stored of a tile is not what the leaves come to.
+    Tile {
+        /// In which shard.
+        shard: Shard,
+        /// The tile's level; 0 for hashes of leaves.
+        level: u8,
+        /// The tile's place in its level.
+        index: u64,
+        /// What is wrong with it.
+        fault: TileFault,
+    },
+    /// A signed checkpoint that is stored.
+    Checkpoint {
+        /// Of which shard's tree.
+        shard: Shard,
+        /// Of how many leaves.
+        size: u64,
+        /// What is wrong with it.
+        fault: CheckpointFault,
+    },
+    /// A piece of the archive cannot be read.
+    Piece {
+        /// In which shard.
+        shard: Shard,
+        /// Its first leaf.
+        leaf: LeafIndex,
+        /// What is wrong.
+        why: String,
+    },
     /// The stored edge of the tree is not that of the leaves.
     Edge {
         /// In which shard.
@@ -187,6 +216,28 @@ pub enum OpeningFault {
     Unopened,
     /// The store has an opening at this batch, which is none.
     Absent,
+}
+
+/// What is wrong with a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TileFault {
+    /// It is not there, or has less than it has to.
+    Missing,
+    /// It has other hashes.
+    Other,
+}
+
+/// What is wrong with a stored checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckpointFault {
+    /// The leaves have another root.
+    Root,
+    /// It is of more leaves than there are.
+    Beyond,
+    /// It is of another size than the one under which it is stored.
+    Misplaced,
+    /// No key of the log has signed it, or it is none.
+    Untrusted(String),
 }
 
 /// What was verified of one owner.
@@ -380,6 +431,25 @@ impl fmt::Display for Finding {
     }
 }
 
+/// The first leaf below a tile, and how many there are below it when it is full.
+fn leaves_of(level: u8, index: u64) -> (u64, u64) {
+    let count = 1_u64.checked_shl(8 * (u32::from(level) + 1)).unwrap_or(u64::MAX);
+    (index.saturating_mul(count), count)
+}
+
+impl fmt::Display for CheckpointFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => f.write_str(
+                "says another root than those leaves have: the archive was changed since, or signed falsely",
+            ),
+            Self::Beyond => f.write_str("is of more leaves than there are: the archive was cut back"),
+            Self::Misplaced => f.write_str("is one of another size"),
+            Self::Untrusted(why) => write!(f, "is not signed by a key of the log: {why}"),
+        }
+    }
+}
+
 impl Finding {
     /// Those that are about more than one log.
     fn fmt_across(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -435,6 +505,38 @@ impl Finding {
                 f,
                 "the tree of shard {shard} ({leaves} leaves) is not that of the archived batches; one of them was \
                  replaced with all that follows, or the edge was edited"
+            ),
+            _ => self.fmt_stored(f),
+        }
+    }
+
+    /// Those that are about what is stored beside the logs.
+    fn fmt_stored(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tile {
+                shard,
+                level,
+                index,
+                fault,
+            } => {
+                let (first, count) = leaves_of(*level, *index);
+                let last = first.saturating_add(count - 1);
+                let what = match fault {
+                    TileFault::Missing => "is not all there, though later ones are",
+                    TileFault::Other => "is not that of the archived batches",
+                };
+                write!(
+                    f,
+                    "tile {index} of level {level} of shard {shard} (leaves {first} to {last}) {what}; it was edited, and \
+                     proofs that rest on it are wrong"
+                )
+            }
+            Self::Checkpoint { shard, size, fault } => {
+                write!(f, "the signed checkpoint of {size} leaves of shard {shard} {fault}")
+            }
+            Self::Piece { shard, leaf, why } => write!(
+                f,
+                "what is archived of shard {shard} from leaf {leaf} on cannot be read: {why}; restore it from a backup"
             ),
             _ => Ok(()),
         }

@@ -11,6 +11,7 @@ mod live;
 mod past;
 mod query;
 mod retention;
+mod sweep;
 mod tail;
 mod verify;
 mod world;

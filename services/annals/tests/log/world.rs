@@ -307,6 +307,13 @@ impl World {
         sealed
     }
 
+    /// Has db write the tiles of the archive's tree.
+    pub(crate) async fn tile(&self) {
+        let folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
+        let mut tiler = folder.await.unwrap().tiler();
+        while tiler.tile_next().await.unwrap().is_some() {}
+    }
+
     /// Has db let go of all that is sealed: how many bytes of batches that came to.
     pub(crate) async fn let_go(&self) -> u64 {
         let folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));

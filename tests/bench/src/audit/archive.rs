@@ -11,22 +11,21 @@ use annals_event::{
 use annals_host::process::SHARD;
 use annals_ids::{
     AssetKind, DatabaseId, EntityId, EntryNumber, Epoch, Hash, LeafIndex, LogPosition, MemberId, NoticeNumber, OwnerId,
-    Part, Serial, Slot, Tick, TransferId, TransferNumber, WallTime,
+    OwnerKind, Part, ProcessId, Serial, Slot, Tick, TransferId, TransferNumber, WallTime,
 };
 use annals_proof::Frontier;
 use annals_store::{
     ArchivedBatch, Store, Transaction,
     archive::write_segment,
-    layout::archive::{Tree, encode_place, place_key, tree_key},
+    layout::{
+        archive::{Tree, encode_place, place_key, tree_key},
+        owners::{Cursor, OpeningRecord, OwnerRecord, cursor_key, opening_key, owner_key},
+    },
     segment::{self, Leaf, SEGMENT_BYTES, SEGMENT_LEAVES},
 };
 
-/// Cells, and changes in each of their batches.
+/// Cells.
 const CELLS: u32 = 7;
-const CHANGES: u64 = 640;
-
-/// Items that are moved in a round.
-const MOVES: u64 = 32;
 
 /// Properties of what changes.
 const PROPERTIES: u64 = 16;
@@ -36,23 +35,30 @@ const LEDGER: OwnerId = OwnerId(2);
 const PLAYER: EntityId = EntityId(1);
 const ACCOUNT: DatabaseId = DatabaseId(1);
 const KIND: AssetKind = AssetKind(1);
+const EPOCH: Epoch = Epoch(1);
 
 /// How much.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Batches of each owner.
-    pub(super) rounds: u64,
+    pub(crate) rounds: u64,
     /// Items, made in the first rounds and moved from then on.
-    pub(super) items: u64,
+    pub(crate) items: u64,
+    /// Items that are made or moved in a round.
+    pub(crate) moves: u64,
+    /// Changes in each batch of a cell.
+    pub(crate) changes: u64,
+    /// Bytes of text that each of them sets; 0 where it sets a number.
+    pub(crate) text: usize,
 }
 
 /// What was made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Made {
-    pub(super) events: u64,
-    pub(super) batches: u64,
-    pub(super) entries: EntryNumber,
-    pub(super) items: u64,
+pub(crate) struct Made {
+    pub(crate) events: u64,
+    pub(crate) batches: u64,
+    pub(crate) entries: EntryNumber,
+    pub(crate) items: u64,
 }
 
 #[derive(Default)]
@@ -66,18 +72,24 @@ struct Archive {
 }
 
 /// Writes it.
-pub(super) async fn make(store: &Store, plan: Plan) -> Made {
+pub(crate) async fn make(store: &Store, plan: Plan) -> Made {
     let mut archive = Archive::default();
+    for cell in 0..CELLS {
+        archive.open(store, OwnerId(10 + cell), OwnerKind::Cell).await;
+    }
+    archive.open(store, BASE, OwnerKind::Base).await;
+    archive.open(store, LEDGER, OwnerKind::Ledger).await;
     let mut entry = EntryNumber(0);
     let (mut items, mut dice) = (Vec::new(), 1_u64);
     for round in 0..plan.rounds {
         for cell in 0..CELLS {
             let owner = OwnerId(10 + cell);
-            let changes = (0..CHANGES).map(|place| changed(round * CHANGES + place, u64::from(cell)));
+            let first = round * plan.changes;
+            let changes = (first..first + plan.changes).map(|number| changed(number, u64::from(cell), plan.text));
             archive.close(store, owner, changes.collect()).await;
         }
         let mut orders = Vec::new();
-        for _ in 0..MOVES {
+        for _ in 0..plan.moves {
             dice = dice.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(round | 1);
             orders.push(wish(&mut items, plan.items, dice >> 33));
         }
@@ -88,10 +100,11 @@ pub(super) async fn make(store: &Store, plan: Plan) -> Made {
         let at = archive.close(store, BASE, asked.collect()).await;
         let told = (first..).zip(orders).map(|(number, wish)| entered(number, at, wish));
         let told: Vec<Event> = told.collect();
-        entry = EntryNumber(first + MOVES - 1);
+        entry = EntryNumber(first + plan.moves - 1);
         archive.close(store, LEDGER, told).await;
     }
     archive.seal(store).await;
+    archive.write_cursors(store).await;
     Made {
         events: archive.events,
         batches: archive.made,
@@ -178,13 +191,16 @@ fn entered(number: u64, at: LogPosition, (order, passage): (Order, Passage)) -> 
 }
 
 /// A change that no other is like: numbers as a game's are, which compress as they do.
-fn changed(number: u64, cell: u64) -> Event {
+fn changed(number: u64, cell: u64, text: usize) -> Event {
     let mixed = (number * 131 + cell).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     event(
         Subject::Entity(EntityId(1_000 * cell + mixed % 500), Part::Cell),
         Body::Changed {
             member: MemberId(u16::try_from(mixed % PROPERTIES).expect("few")),
-            change: Located::whole(Value::Int((mixed >> 40).cast_signed())),
+            change: Located::whole(match text {
+                0 => Value::Int((mixed >> 40).cast_signed()),
+                length => Value::Bytes(format!("{mixed:x}").bytes().cycle().take(length).collect()),
+            }),
         },
     )
 }
@@ -199,20 +215,61 @@ fn event(subject: Subject, body: Body) -> Event {
 }
 
 impl Archive {
+    /// An owner's log begins.
+    async fn open(&mut self, store: &Store, owner: OwnerId, kind: OwnerKind) {
+        self.append(store, owner, &[], true).await;
+        let tail = self.tails[&owner];
+        let opening = OpeningRecord {
+            epoch: EPOCH,
+            number: tail.batch,
+            hash: tail.hash,
+        };
+        let record = OwnerRecord {
+            kind,
+            shard: SHARD,
+            epoch: EPOCH,
+            process: ProcessId(1),
+        };
+        let write = |transaction: Transaction| async move {
+            transaction.set(&owner_key(owner), &record.encode())?;
+            transaction.set(&opening_key(owner, EPOCH), &opening.encode())
+        };
+        store.run_repeatable(write).await.expect("the store takes it");
+    }
+
+    /// Says how far each log is archived.
+    async fn write_cursors(&self, store: &Store) {
+        for (owner, tail) in &self.tails {
+            let cursor = Cursor {
+                batch: tail.batch,
+                hash: tail.hash,
+                event: tail.event,
+                epoch: EPOCH,
+            };
+            let write =
+                |transaction: Transaction| async move { transaction.set(&cursor_key(*owner), &cursor.encode()) };
+            store.run_repeatable(write).await.expect("the store takes it");
+        }
+    }
+
     /// Closes a batch and archives it.
     async fn close(&mut self, store: &Store, owner: OwnerId, events: Vec<Event>) -> LogPosition {
+        self.append(store, owner, &events, false).await
+    }
+
+    async fn append(&mut self, store: &Store, owner: OwnerId, events: &[Event], opens: bool) -> LogPosition {
         let mut gathering = Gathering::default();
         events.iter().for_each(|event| gathering.record(event));
         let imprint = Imprint {
             realm: "bench".to_owned(),
             owner,
-            epoch: Epoch(1),
+            epoch: EPOCH,
             schema: Hash::default(),
         };
         let tail = self.tails.entry(owner).or_default();
         let FrozenBatch {
             number, hash, bytes, ..
-        } = gathering.freeze(&imprint, tail, Tick(1), WallTime(1), false);
+        } = gathering.freeze(&imprint, tail, Tick(1), WallTime(1), opens);
         self.tree.push(hash);
         self.events += events.len() as u64;
         self.bytes += bytes.len();
