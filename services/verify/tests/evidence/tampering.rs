@@ -56,6 +56,22 @@ async fn a_changed_file_is_named() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_not_what_the_manifest_says_is_named() {
+    let archive = Archive::play(415, 120).await;
+    let bytes = archive.bundle(archive.trade()).await;
+    let files = zip::read(&bytes).expect("a zip");
+    for at in 0..files.len() - 1 {
+        // The checksum is made anew; the manifest is the old one.
+        let mut changed = files.clone();
+        let middle = changed[at].bytes.len() / 2;
+        changed[at].bytes[middle] ^= 1;
+        let name = files[at].name.clone();
+        let wrong = refused(&zip::write(&changed).expect("small"), &name);
+        assert_eq!(wrong, Wrong::Bundle(BundleError::Changed { name }));
+    }
+}
+
+#[tokio::test]
 async fn a_changed_byte_is_found_where_everything_else_was_made_to_fit() {
     for seed in 0..2 {
         let archive = Archive::play(420 + seed, 120).await;
