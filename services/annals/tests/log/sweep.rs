@@ -381,11 +381,7 @@ async fn an_archive_that_was_changed_beneath_is_refused() {
     // The last batch of a log is another one.
     let last = world.frozen.last().unwrap();
     let leaf = world.leaf(last).await;
-    let wall = Batch::read(&last.bytes).unwrap().header.wall.0.to_le_bytes();
-    let mut bytes = last.bytes.clone();
-    let byte = bytes.windows(8).position(|bytes| bytes == wall).unwrap();
-    bytes[byte] ^= 1;
-    world.replace(leaf, &bytes).await;
+    world.replace(leaf, &other_wall(last)).await;
     assert!(refused(go_on(&world, place).await), "a head is another one");
     world.edit(&archive::leaf_key(SHARD, leaf), None).await;
     assert!(refused(go_on(&world, place).await), "a head is gone");
@@ -396,6 +392,61 @@ async fn an_archive_that_was_changed_beneath_is_refused() {
     let (size, peaks) = (tree.size(), tree.peaks().to_vec());
     world.edit(&row, Some(&Tree { size, peaks }.encode())).await;
     assert!(refused(go_on(&world, place).await), "it was cut back");
+}
+
+/// A batch with another wall time: as good as the one that it is made of, but for its hash.
+fn other_wall(batch: &FrozenBatch) -> Vec<u8> {
+    let wall = Batch::read(&batch.bytes).unwrap().header.wall.0.to_le_bytes();
+    let mut bytes = batch.bytes.clone();
+    let byte = bytes.windows(8).position(|bytes| bytes == wall).unwrap();
+    bytes[byte] ^= 1;
+    bytes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_was_replaced_together_with_the_tree_is_found_by_the_chain() {
+    let world = World::generate(MemoryStore::new().store(), 60, 60).await;
+    let place = world.frozen.len() / 2;
+    let batch = &world.frozen[place];
+    let bytes = other_wall(batch);
+    world.replace(LeafIndex(place as u64), &bytes).await;
+    let mut tree = Frontier::new();
+    for (number, kept) in world.frozen.iter().enumerate() {
+        let hash = if number == place {
+            Batch::read(&bytes).unwrap().hash
+        } else {
+            kept.hash
+        };
+        tree.push(hash);
+    }
+    let (size, peaks) = (tree.size(), tree.peaks().to_vec());
+    world
+        .edit(&archive::tree_key(SHARD), Some(&Tree { size, peaks }.encode()))
+        .await;
+    let next = world.frozen[place + 1..]
+        .iter()
+        .find(|next| next.owner == batch.owner)
+        .unwrap();
+    let (found, _) = swept(&world).await;
+    assert_eq!(found.findings, [damaged(next, Fault::Unchained)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_was_replaced_below_an_untouched_tile_is_refused() {
+    let (sealed, world) = (signed(42).await, signed(42).await);
+    assert!(sealed.seal(64).await > 3);
+    let (_, places) = swept(&sealed).await;
+    let place = places.iter().find(|place| place.leaves() == 256).unwrap();
+    assert!(
+        go_on(&world, place).await.unwrap().findings.is_empty(),
+        "it is the same archive"
+    );
+    let batch = &world.frozen[255];
+    world.replace(LeafIndex(255), &other_wall(batch)).await;
+    assert!(matches!(
+        go_on(&world, place).await,
+        Err(VerifyError::Changed { leaves: 256 })
+    ));
 }
 
 fn annals(data: &Path, line: &[&str]) -> (Option<i32>, String) {
