@@ -381,6 +381,10 @@ impl OwnerState {
             }
             _ => {}
         }
+        let life = match &event.body {
+            Body::Moved(place) => Some(self.life(place.space)),
+            _ => None,
+        };
         let image = self.entities.get_mut(&entity).ok_or("there is no such entity")?;
         remember(image, event)?;
         match &event.body {
@@ -395,7 +399,13 @@ impl OwnerState {
                 Ok(())
             }
             body => {
+                let before = image.cell().map(|cell| cell.place.space);
                 apply_to_image(entity, image, body)?;
+                if let PartImage::Cell(cell) = &mut image.part
+                    && before != Some(cell.place.space)
+                {
+                    cell.life = life;
+                }
                 if let Body::Stored { database } = body {
                     self.databases.insert(*database, entity);
                 }
@@ -424,6 +434,7 @@ impl OwnerState {
                 let cell = CellImage {
                     based: creation.based,
                     place: creation.place,
+                    life: Some(self.life(creation.place.space)),
                     ..CellImage::default()
                 };
                 let part = PartImage::Cell(cell);
@@ -431,7 +442,13 @@ impl OwnerState {
                 image.client = creation.client;
                 image
             }
-            Body::Onloaded { image, .. } => Image::clone(image),
+            Body::Onloaded { image, .. } => {
+                let mut image = Image::clone(image);
+                if let PartImage::Cell(cell) = &mut image.part {
+                    cell.life = cell.life.or(Some(self.life(cell.place.space)));
+                }
+                image
+            }
             _ => return Err("nothing begins with it"),
         };
         if self.entities.contains_key(&entity) {
@@ -439,6 +456,12 @@ impl OwnerState {
         }
         self.restore(entity, image);
         Ok(())
+    }
+
+    /// In which life a space is, as far as is known here.
+    #[must_use]
+    pub fn life(&self, space: SpaceId) -> u64 {
+        self.spaces.get(&space).map_or(0, SpaceData::life)
     }
 
     fn end(&mut self, entity: EntityId) {

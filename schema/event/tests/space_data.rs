@@ -6,19 +6,24 @@ use annals_def::split_mix;
 use annals_event::{
     Body, Cause, Event, Geometry, OwnerState, Reader, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry,
     SpaceVersion, SpaceVersions, Subject, TimeOfDay,
-    space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, GONE, LIFE, OPEN},
+    space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, LIFE},
 };
 use annals_ids::{OwnerId, Part, SpaceId, WorldTime};
 
 const SPACE: SpaceId = SpaceId(4);
 
 fn entry(key: u16, (stamp, by): (u64, u32), value: &[u8]) -> SpaceEntry {
-    let by = OwnerId(by);
+    let (life, by) = (0, OwnerId(by));
     SpaceEntry {
         key,
-        version: SpaceVersion { stamp, by },
+        version: SpaceVersion { life, stamp, by },
         value: value.to_vec(),
     }
+}
+
+fn in_life(life: u64, entry: SpaceEntry) -> SpaceEntry {
+    let version = SpaceVersion { life, ..entry.version };
+    SpaceEntry { version, ..entry }
 }
 
 fn event(entry: SpaceEntry) -> Event {
@@ -30,32 +35,38 @@ fn event(entry: SpaceEntry) -> Event {
     }
 }
 
-/// Entries of a few keys and versions, each version with one value, so that many meet.
+/// Entries of a few keys, lives and versions, each version with one value, so that many meet. In odd lives nothing is written.
 fn entries(seed: u64) -> Vec<SpaceEntry> {
     let mut dice = split_mix(seed);
     let mut roll = |sides: u64| dice() % sides;
     let some = (0..60).map(|_| {
         let key = [0, LIFE, 256, 257, 511][roll(5) as usize];
         let version = (1 + roll(12), 1 + roll(3) as u32);
-        let value: &[u8] = match key {
-            LIFE => [GONE, OPEN][version.0 as usize % 2],
-            _ if version.0 % 5 == 0 => b"",
+        let life = roll(6);
+        let value: &[u8] = match version.0 % 5 {
+            0 => b"",
             _ => &[version.0 as u8, version.1 as u8],
         };
-        entry(key, version, value)
+        match key {
+            LIFE => SpaceEntry::of_life(life, OwnerId(version.1)),
+            _ => in_life(life, entry(key, version, value)),
+        }
     });
     some.collect()
 }
 
 /// What should be held of all that was heard, by the rule itself.
 fn oracle(entries: &[SpaceEntry]) -> Vec<SpaceEntry> {
-    let life = entries.iter().filter(|entry| entry.key == LIFE);
-    let life = life.max_by_key(|entry| entry.version).cloned();
+    let is_sound = |entry: &&SpaceEntry| entry.key == LIFE || entry.version.life.is_multiple_of(2);
+    let life = entries.iter().filter(is_sound).map(|entry| entry.version.life).max();
+    let life = life.unwrap_or_default();
     let mut newest: BTreeMap<u16, SpaceEntry> = BTreeMap::new();
-    for entry in entries {
-        let is_void = entry.key != LIFE && life.as_ref().is_some_and(|life| entry.version <= life.version);
-        let is_older = newest.get(&entry.key).is_some_and(|held| held.version >= entry.version);
-        if !is_void && !is_older {
+    if life > 0 {
+        newest.insert(LIFE, SpaceEntry::of_life(life, OwnerId(0)));
+    }
+    let there = |entry: &&SpaceEntry| is_sound(entry) && entry.key != LIFE && entry.version.life == life;
+    for entry in entries.iter().filter(there) {
+        if newest.get(&entry.key).is_none_or(|held| held.version < entry.version) {
             newest.insert(entry.key, entry.clone());
         }
     }
@@ -118,15 +129,32 @@ fn who_is_sent_what_it_lacks_has_what_both_had() {
 fn what_is_written_is_above_all_that_is_held_and_not_below_the_time() {
     let mut data = SpaceData::default();
     let by = OwnerId(9);
-    let version = |data: &SpaceData, key, now| data.next_version(key, WorldTime(now), by);
-    assert_eq!(version(&data, 300, 0), SpaceVersion { stamp: 1, by });
-    assert_eq!(version(&data, 300, 50), SpaceVersion { stamp: 50, by });
+    let version = |data: &SpaceData, key, now| {
+        let version = data.next_version(key, WorldTime(now), by);
+        assert_eq!(version.by, by);
+        (version.life, version.stamp)
+    };
+    assert_eq!(version(&data, 300, 0), (0, 1));
+    assert_eq!(version(&data, 300, 50), (0, 50));
     assert!(data.take(entry(300, (80, 1), b"x")));
-    assert_eq!(version(&data, 300, 50), SpaceVersion { stamp: 81, by });
-    assert_eq!(version(&data, 301, 50), SpaceVersion { stamp: 50, by });
-    assert!(data.take(entry(LIFE, (90, 1), OPEN)));
-    assert_eq!(version(&data, 301, 50), SpaceVersion { stamp: 91, by });
-    assert_eq!(data.get(300), None, "what was before the space was opened is void");
+    assert_eq!(version(&data, 300, 50), (0, 81));
+    assert_eq!(version(&data, 301, 50), (0, 50));
+    assert!(data.take(data.destroyed(by).expect("it is there")));
+    assert!(data.is_gone() && data.destroyed(by).is_none());
+    assert_eq!(data.get(300), None, "what was before the space was destroyed is void");
+    assert!(
+        !data.take(in_life(1, entry(300, (99, 1), b"x"))),
+        "nothing is written meanwhile"
+    );
+    assert!(data.take(data.opened(by)));
+    assert_eq!(version(&data, 300, 50), (2, 50));
+    assert!(!data.take(entry(300, (99, 1), b"x")), "nor is what was written before");
+    assert!(data.take(data.opened(by)));
+    assert_eq!(
+        (data.life(), data.is_gone()),
+        (4, false),
+        "it is another one, though it was not gone"
+    );
 }
 
 #[test]

@@ -24,6 +24,7 @@ use support::{Any, KINDS};
 
 const ENTITY: EntityId = EntityId(1_048_577);
 const VERSION: SpaceVersion = SpaceVersion {
+    life: 2,
     stamp: 300_000,
     by: OwnerId(3),
 };

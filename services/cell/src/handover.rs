@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use annals_event::{Body, Call, Image, Place, Subject};
+use annals_event::{Body, Call, CellImage, Image, Place, SpaceEntry, Subject};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
 use annals_node::{Caller, Desk, Trouble, journal::INPUT_LIMIT, time::Mono};
 use annals_wire::HANDOVER_DEPTH;
@@ -155,12 +155,8 @@ impl CellRole {
         }
         if let Err(reason) = self.admits(desk, entity, &image) {
             self.counters.refused += 1;
-            if let Some(space) = image
-                .cell()
-                .map(|cell| cell.place.space)
-                .filter(|space| desk.is_gone(*space))
-            {
-                self.tell_gone(desk, from, space);
+            if let Some(cell) = image.cell().filter(|cell| is_gone_for(desk, cell)) {
+                self.tell_gone(desk, from, cell.place.space);
             }
             desk.record(Subject::Owner, false, Body::Refused { from, number });
             let reason = reason.to_owned();
@@ -169,6 +165,11 @@ impl CellRole {
         }
         self.counters.onloaded += 1;
         let place = image.cell().map(|cell| cell.place);
+        if let Some((space, life)) = image.cell().and_then(|cell| Some((cell.place.space, cell.life?)))
+            && life > desk.state().life(space)
+        {
+            desk.record_space_data(space, SpaceEntry::of_life(life, from));
+        }
         let is_tossed = place.and_then(|place| self.territory.owner_at(&place)) == Some(from);
         desk.record_for(entity, false, Body::Onloaded { from, number, image });
         desk.call(own, caller.link.from, from, Call::Arrived { of: number });
@@ -188,12 +189,12 @@ impl CellRole {
         if desk.image(entity).is_some() {
             return Err("the entity is real here already");
         }
-        let place = image.cell().map(|cell| cell.place);
-        let place = place.ok_or("it is no cell part")?;
+        let cell = image.cell().ok_or("it is no cell part")?;
+        let place = cell.place;
         if self.territory.is_known() && !self.territory.has(place.space) {
             return Err("there is no such space");
         }
-        if desk.is_gone(place.space) {
+        if is_gone_for(desk, cell) {
             return Err("the space is gone");
         }
         if !place.position.is_finite() || !place.direction.is_finite() {
@@ -230,6 +231,8 @@ impl CellRole {
         }
         self.counters.returned += 1;
         desk.record_for(entity, false, Body::Returned { to, number: of });
+        let space = desk.place(entity).map(|place| place.space);
+        space.into_iter().for_each(|space| self.spaces.is_back_in(space));
         self.handover.stays.insert(entity, desk.now().mono.after(REFUSED_STAY));
         has_returned(desk, self.surroundings(), entity, ((to, of), reason));
     }
@@ -241,6 +244,12 @@ fn departing(desk: &Desk, caller: &Caller, of: CallNumber) -> Option<(EntityId, 
     };
     let (entity, _) = desk.state().departing.get(&(to, of))?;
     Some((*entity, to))
+}
+
+/// Whether the space is gone for a part that comes here: for all, or because it came in during an earlier life.
+fn is_gone_for(desk: &Desk, cell: &CellImage) -> bool {
+    let space = cell.place.space;
+    desk.is_gone(space) || cell.life.is_some_and(|life| life < desk.state().life(space))
 }
 
 /// Whether an entity can be handed over in the present input.

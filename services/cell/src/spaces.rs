@@ -7,10 +7,7 @@ use std::{
     iter::once,
 };
 
-use annals_event::{
-    Body, Call, Event, Place, SpaceData, SpaceEntry, SpaceVersions, Subject,
-    space_data::{LIFE, OPEN},
-};
+use annals_event::{Body, Call, Event, Place, SpaceData, SpaceEntry, SpaceVersions};
 use annals_ids::{Address, EntityId, OwnerId, SpaceId};
 use annals_node::Desk;
 use annals_wire::bus::{Message, SPACE_MESSAGE_BYTES, SpaceMessage};
@@ -21,7 +18,7 @@ use crate::{role::CellRole, sampling::SECOND, territory::Territory};
 const ASKING: u64 = 7;
 const _: () = assert!(ASKING < SECOND);
 
-/// Most entities of spaces that are gone whose cell parts end at one tick: each may do something about it.
+/// Most entities whose space is gone whose cell parts end at one tick: each may do something about it.
 const GONE_AT_ONCE: usize = 100;
 
 /// See the module.
@@ -32,11 +29,18 @@ pub(crate) struct Spaces {
     settled: BTreeSet<SpaceId>,
     /// How often something was written here into a space's data since the take-over.
     revisions: BTreeMap<SpaceId, u64>,
+    /// Of which life each space was when nobody was left in it of an earlier one.
+    cleared: BTreeMap<SpaceId, u64>,
     /// Who was told that its space is gone, and is still there.
     told: BTreeSet<EntityId>,
 }
 
 impl Spaces {
+    /// Somebody is back in a space, perhaps of an earlier life of it.
+    pub(crate) fn is_back_in(&mut self, space: SpaceId) {
+        self.cleared.remove(&space);
+    }
+
     /// Changes with every change of a space's data.
     pub(crate) fn revision(&self, space: SpaceId) -> u64 {
         self.revisions.get(&space).copied().unwrap_or_default()
@@ -77,7 +81,7 @@ impl CellRole {
                         .is_none_or(|data| data.is_news(entry.key, entry.version));
                     // What this input has no room for is sent again.
                     if is_news && desk.needs(entry.value.len()).is_ok() {
-                        desk.record(Subject::Owner, false, Body::SpaceData { space, entry });
+                        desk.record_space_data(space, entry);
                     }
                 }
             }
@@ -121,8 +125,11 @@ impl CellRole {
         }
         let own = self.territory.own_spaces();
         let held = desk.state().spaces.keys();
-        let unsettled = held.filter(|space| !own.contains(space) && !self.spaces.settled.contains(space));
-        let spaces: Vec<SpaceId> = own.iter().chain(unsettled).copied().collect();
+        let unsettled = held.filter(|space| !self.spaces.settled.contains(space)).copied();
+        // Who is still here of a space in which this owner has no area has to hear that it is gone.
+        let around = desk.places().map(|(_, place)| place.space);
+        let others = unsettled.chain(around).filter(|space| !own.contains(space));
+        let spaces: BTreeSet<SpaceId> = own.iter().copied().chain(others).collect();
         for space in spaces {
             // Everybody begins with whoever comes after it, so that no two ask the same one in the same second.
             let others = self.others(desk, space);
@@ -135,9 +142,9 @@ impl CellRole {
         }
     }
 
-    /// Has a space be there again, if it is gone.
+    /// Has a space be open anew.
     pub(crate) fn open_space(&mut self, desk: &mut Desk, space: SpaceId) {
-        if desk.is_gone(space) && desk.write_space_data(space, LIFE, OPEN.to_vec()).is_err() {
+        if desk.open_space(space).is_err() {
             self.counters.denied += 1;
         }
     }
@@ -153,20 +160,30 @@ impl CellRole {
         }
     }
 
-    /// Tells who is in a space that is gone, and ends their cell parts. Who asks to be put into another space has until that is
-    /// done, or has failed.
+    /// Tells who is of an earlier life of its space that the space is gone, and ends their cell parts. Who asks to be put into
+    /// another space has until that is done, or has failed.
     pub(crate) fn leave_gone(&mut self, desk: &mut Desk) {
-        if !desk.state().spaces.values().any(SpaceData::is_gone) {
+        let cleared = |space| self.spaces.cleared.get(space).copied().unwrap_or_default();
+        let spaces = desk.state().spaces.iter();
+        let spaces = spaces.filter(|(space, data)| data.life() > cleared(space));
+        let spaces: BTreeMap<SpaceId, u64> = spaces.map(|(space, data)| (*space, data.life())).collect();
+        if spaces.is_empty() {
             return;
         }
-        let there = desk.places().filter(|(_, place)| desk.is_gone(place.space));
-        let there: BTreeSet<EntityId> = there.map(|(entity, _)| entity).collect();
+        let there = desk.places().filter(|(_, place)| spaces.contains_key(&place.space));
+        let there: BTreeMap<EntityId, SpaceId> = there
+            .filter(|(entity, _)| desk.is_left_over(*entity))
+            .map(|(entity, place)| (entity, place.space))
+            .collect();
+        let left: BTreeSet<SpaceId> = there.values().copied().collect();
+        let empty = spaces.into_iter().filter(|(space, _)| !left.contains(space));
+        self.spaces.cleared.extend(empty);
         // Who is on its way may be refused and come back: it is not told again.
         let leaving: BTreeSet<EntityId> = desk.state().departing.values().map(|(entity, _)| *entity).collect();
         self.spaces
             .told
-            .retain(|entity| there.contains(entity) || leaving.contains(entity));
-        for entity in there.into_iter().take(GONE_AT_ONCE) {
+            .retain(|entity| there.contains_key(entity) || leaving.contains(entity));
+        for entity in there.into_keys().take(GONE_AT_ONCE) {
             if desk.needs(0).is_err() {
                 return;
             }
@@ -184,16 +201,8 @@ impl CellRole {
 
     /// An owner sends somebody into a space that is gone, as it seems not to know.
     pub(crate) fn tell_gone(&self, desk: &mut Desk, owner: OwnerId, space: SpaceId) {
-        let entries = desk.space_data(space).into_iter().flat_map(SpaceData::entries);
-        let life = entries.filter(|(key, ..)| *key == LIFE);
-        let told: Vec<SpaceEntry> = life
-            .map(|(key, version, value)| SpaceEntry {
-                key,
-                version,
-                value: value.to_vec(),
-            })
-            .collect();
-        tell(desk, owner, space, &told);
+        let entry = SpaceEntry::of_life(desk.state().life(space), desk.owner());
+        tell(desk, owner, space, &[entry]);
     }
 
     /// Everybody but this owner who has an area in a space.

@@ -100,7 +100,7 @@ pub(crate) fn is_put(image: &Image, to: OwnerId, number: CallNumber) -> Option<S
 /// What travels of an entity that is put there.
 pub(crate) fn put_at(mut image: Image, place: Place) -> Image {
     if let PartImage::Cell(cell) = &mut image.part {
-        cell.place = place;
+        (cell.place, cell.life) = (place, None);
     }
     image
 }

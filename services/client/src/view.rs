@@ -1,12 +1,12 @@
 //! What the client sees: the entities of one view, kept exactly as far as they were shown (rules V3 and V4).
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     ops::RangeInclusive,
 };
 
 use annals_def::{Change, DataType, EntityType, Schema, Value, apply};
-use annals_event::{SpaceData, SpaceEntry};
+use annals_event::{SpaceData, SpaceEntry, space_data::LIFE};
 use annals_ids::{
     Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, SpaceId, Tick, TypeId, WorldTime,
 };
@@ -447,12 +447,19 @@ impl View {
     fn take_data(&mut self, entity: EntityId, entry: SpaceEntry, events: &mut VecDeque<Event>) -> Result<(), Hole> {
         self.entities.get(&entity).ok_or(Hole)?;
         let (space, data) = self.space.as_mut().ok_or(Hole)?;
-        let (space, key, version, before) = (*space, entry.key, entry.version, data.versions());
-        if data.take(entry) {
-            let void = before.iter().map(|(key, _)| key);
-            let void = void.filter(|other| *other != key && data.version(*other).is_none());
-            let changed = |key| Event::SpaceDataChanged { space, key, version };
-            events.extend(std::iter::once(key).chain(void).map(changed));
+        let (space, before) = (*space, data.versions());
+        data.take(entry);
+        // What a newer life of the space makes void is another since that has begun.
+        let keys: BTreeSet<u16> = before
+            .iter()
+            .chain(data.versions().iter())
+            .map(|(key, _)| key)
+            .collect();
+        for key in keys {
+            let version = data.version(key).or(data.version(LIFE));
+            if let Some(version) = version.filter(|version| before.version(key) != Some(*version)) {
+                events.push_back(Event::SpaceDataChanged { space, key, version });
+            }
         }
         Ok(())
     }

@@ -10,10 +10,7 @@ use annals_def::{
     Change, DataType, Distribution, EntityType, Field, FixedDict, Located, Path, Property, Replaced, Schema, Sequence,
     Step, Value, apply,
 };
-use annals_event::{
-    SpaceEntry, SpaceVersion, TimeOfDay,
-    space_data::{LIFE, OPEN},
-};
+use annals_event::{SpaceEntry, SpaceVersion, TimeOfDay, space_data::LIFE};
 use annals_ids::{EntityId, Epoch, HistoryNumber, OwnerId, Part, SessionId, SpaceId, Tick, TypeId, WorldTime};
 use annals_wire::client::{
     ClientMember, HelloAnswer, Known, Located as At, LoginAnswer, Movements, Password, Secret, ShownWriter, Ticket,
@@ -373,8 +370,8 @@ fn a_callback_that_would_never_be_called_is_refused() {
 }
 
 fn since(stamp: u64) -> SpaceVersion {
-    let by = OwnerId(3);
-    SpaceVersion { stamp, by }
+    let (life, by) = (0, OwnerId(3));
+    SpaceVersion { life, stamp, by }
 }
 
 fn entry(key: u16, stamp: u64, value: &[u8]) -> ViewItem {
@@ -424,10 +421,25 @@ fn data_of_the_space_is_kept_never_gets_older_and_is_said_to_be_there() {
     );
     table.show(vec![entry(300, 30, b"")]);
     assert_eq!(table.told(&mut callbacks), ["4 300 None"]);
-    // Where the space is another one since it was destroyed, all before that is void.
-    table.show(vec![entry(LIFE, 25, OPEN)]);
-    assert_eq!(table.told(&mut callbacks), ["4 1 Some([2])", "4 301 None"]);
-    let has = [(LIFE, since(25)), (300, since(30))].into_iter().collect();
+    // Since the space was destroyed and opened anew, all before that is void, however late it was written.
+    let in_life = |life, entry| match entry {
+        ViewItem::SpaceData { entity, mut entry } => {
+            entry.version.life = life;
+            ViewItem::SpaceData { entity, entry }
+        }
+        other => other,
+    };
+    table.show(vec![in_life(2, entry(300, 25, b"new")), entry(301, 90, b"late")]);
+    assert_eq!(
+        table.told(&mut callbacks),
+        ["4 1 None", "4 300 Some([110, 101, 119])", "4 301 None"]
+    );
+    let later = |stamp| SpaceVersion {
+        life: 2,
+        ..since(stamp)
+    };
+    let life = SpaceEntry::of_life(2, OwnerId(0)).version;
+    let has = [(LIFE, life), (300, later(25))].into_iter().collect();
     assert_eq!(known(&mut table).unwrap().space, Some((SpaceId(4), has)));
     assert!(table.core.space_data().unwrap().get(301).is_none());
 }

@@ -198,8 +198,8 @@ pub enum Rule {
     S2Leaver,
     /// S3: a client names the versions that it holds.
     S3Names,
-    /// S4: what is not above the entry that says that a space is gone or open is void.
-    S4Void,
+    /// S4: what is of an earlier life of a space than the one that is known is void.
+    S4Lives,
 }
 
 /// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
@@ -494,9 +494,9 @@ const STATED: [(Rule, &str, &str); 98] = [
     ),
     (Rule::S3Names, "S3", "a client names the versions that it holds"),
     (
-        Rule::S4Void,
+        Rule::S4Lives,
         "S4",
-        "what is not above the entry that says that the space is gone, or open, is void",
+        "what is of an earlier life of the space than the one that is known is void",
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! The data of a space: copies on its owners, and what a client sees of them.
 //!
-//! Three owners write a value, or open the space anew, which makes void what was before. Each logs, tells the others and hears
+//! Three owners write a value, or open the space anew, which begins another life of it and makes void what is of those before. Each logs, tells the others and hears
 //! them; messages get lost, owners crash, get an area in the space or lose theirs, and a client goes from one to another. Game
 //! time is how much was written, and clocks are right. The rules are S1 to S4.
 
@@ -53,6 +53,8 @@ type Held = [u8; 2];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Write {
     key: usize,
+    /// Of which life of the space it is: the one that its writer knew, or began.
+    life: u8,
     stamp: u8,
     by: usize,
 }
@@ -170,8 +172,12 @@ impl Model for SpaceModel {
 
     fn broken(&self, state: &SpaceState) -> Option<Invariant> {
         let pairs = (1..=state.made).flat_map(|later| (1..later).map(move |earlier| (earlier, later)));
-        let mut overtaken = pairs.filter(|(earlier, later)| state.version(*earlier) >= state.version(*later));
-        let is_back = |held: Held| held[LIFE] > 0 && held[VALUE] > 0 && held[VALUE] < held[LIFE];
+        let mut overtaken = pairs.filter(|(earlier, later)| {
+            let (one, other) = (state.write(*earlier), state.write(*later));
+            let are_values = one.key == VALUE && other.key == VALUE;
+            are_values && one.life == other.life && self.version(state, *earlier) >= self.version(state, *later)
+        });
+        let is_back = |held: Held| held[VALUE] > 0 && state.write(held[VALUE]).life < state.life(held);
         if state.has_aged {
             Some(Invariant::NothingAges)
         } else if overtaken.next().is_some() {
@@ -186,9 +192,15 @@ impl Model for SpaceModel {
     fn words(&self, state: &SpaceState, step: SpaceStep, after: &SpaceState) -> String {
         match step {
             SpaceStep::Write(owner, key) => {
-                let Write { stamp, .. } = after.writes[usize::from(state.made)];
-                let what = ["writes a value", "opens the space anew"][key];
-                format!("{} {what}: write {}, with stamp {stamp}", name(owner), after.made)
+                let Write { life, stamp, .. } = after.writes[usize::from(state.made)];
+                let what = match key {
+                    VALUE => format!(
+                        "writes a value: write {}, of life {life} with stamp {stamp}",
+                        after.made
+                    ),
+                    _ => format!("opens the space anew: write {}, for life {life}", after.made),
+                };
+                format!("{} {what}", name(owner))
             }
             SpaceStep::Log(owner) => format!("{} logs that it has {}", name(owner), held(after.owners[owner].log)),
             SpaceStep::Arrive(owner, write) => {
@@ -218,7 +230,11 @@ impl Model for SpaceModel {
             }
         }
         let mut there = state.owners.iter().filter(|owner| owner.has_area);
-        there.all(|owner| owner.log == newest && owner.memory == newest) && state.sees == newest
+        // Two that begin the same life are the same.
+        let versions = |held: Held| held.map(|write| self.version(state, write));
+        let newest = versions(newest);
+        there.all(|owner| versions(owner.log) == newest && versions(owner.memory) == newest)
+            && versions(state.sees) == newest
     }
 
     fn is_fault(&self, step: SpaceStep) -> bool {
@@ -242,7 +258,7 @@ impl SpaceModel {
                 state.messages[owner] &= !bit(write);
                 let mut memory = state.owners[owner].memory;
                 self.put(state, &mut memory, write);
-                state.has_aged |= state.is_older(memory, state.owners[owner].memory);
+                state.has_aged |= self.is_older(state, memory, state.owners[owner].memory);
                 state.owners[owner].memory = memory;
             }
             SpaceStep::Lose(owner, write) => {
@@ -260,7 +276,7 @@ impl SpaceModel {
             }
             SpaceStep::Show => {
                 let shown = self.shown(state);
-                state.has_aged |= state.is_older(shown, state.sees);
+                state.has_aged |= self.is_older(state, shown, state.sees);
                 (state.sees, state.believes) = (shown, shown);
             }
             SpaceStep::Move(owner) => {
@@ -275,14 +291,23 @@ impl SpaceModel {
 
     fn write(&self, state: &mut SpaceState, owner: usize, key: usize) {
         let memory = state.owners[owner].memory;
-        let highest = memory.iter().map(|write| state.version(*write).0).max().unwrap_or(0);
-        let now = state.made + 1;
-        let stamp = if self.rules.has(Rule::S1GameTime) {
-            now.max(highest + 1)
-        } else {
-            highest + 1
+        let next = match memory[VALUE] {
+            0 => 1,
+            write => state.write(write).stamp + 1,
         };
-        state.writes[usize::from(state.made)] = Write { key, stamp, by: owner };
+        let now = state.made + 1;
+        let stamp = match key {
+            VALUE if self.rules.has(Rule::S1GameTime) => now.max(next),
+            VALUE => next,
+            _ => 0,
+        };
+        let life = state.life(memory) + u8::from(key == LIFE);
+        state.writes[usize::from(state.made)] = Write {
+            key,
+            life,
+            stamp,
+            by: owner,
+        };
         state.made += 1;
         state.openings -= u8::from(key == LIFE);
         let mut memory = memory;
@@ -334,22 +359,50 @@ impl SpaceModel {
     /// S1, S4: whether a write is above what is held of its key, and not void.
     fn is_news(&self, state: &SpaceState, held: Held, write: u8) -> bool {
         let key = state.write(write).key;
-        let is_void = key == VALUE && self.rules.has(Rule::S4Void) && state.version(write) < state.version(held[LIFE]);
-        !is_void && state.version(write) > state.version(held[key])
+        !self.is_void(state, held, write) && self.version(state, write) > self.version(state, held[key])
+    }
+
+    /// S4: whether a value is of an earlier life than the one that is known.
+    fn is_void(&self, state: &SpaceState, held: Held, write: u8) -> bool {
+        let Write { key, life, .. } = state.write(write);
+        key == VALUE && life < state.life(held) && self.rules.has(Rule::S4Lives)
     }
 
     fn put(&self, state: &SpaceState, held: &mut Held, write: u8) {
         if write == 0 {
             return;
         }
-        let key = state.write(write).key;
-        let is_void = key == VALUE && self.rules.has(Rule::S4Void) && state.version(write) < state.version(held[LIFE]);
-        if self.is_news(state, *held, write) || !self.rules.has(Rule::S1Higher) && !is_void {
+        let Write { key, life, .. } = state.write(write);
+        let is_taken = !self.rules.has(Rule::S1Higher) && !self.is_void(state, *held, write);
+        if self.is_news(state, *held, write) || is_taken {
             held[key] = write;
+            // Who hears of a later life by a value knows it.
+            if life > state.life(*held) {
+                held[LIFE] = state.beginning(life);
+            }
         }
-        if self.rules.has(Rule::S4Void) && state.version(held[VALUE]) < state.version(held[LIFE]) {
+        if held[VALUE] > 0 && self.is_void(state, *held, held[VALUE]) {
             held[VALUE] = 0;
         }
+    }
+
+    /// Of nothing it is below all.
+    fn version(&self, state: &SpaceState, write: u8) -> (u8, u8, usize) {
+        if write == 0 {
+            return (0, 0, 0);
+        }
+        let Write { key, life, stamp, by } = state.write(write);
+        match key {
+            LIFE => (life, 0, 0),
+            _ if self.rules.has(Rule::S4Lives) => (life, stamp, by + 1),
+            _ => (0, stamp, by + 1),
+        }
+    }
+
+    /// Whether somebody that had this has something older now. What became void is not older, it is none.
+    fn is_older(&self, state: &SpaceState, now: Held, before: Held) -> bool {
+        let mut keys = now.into_iter().zip(before);
+        keys.any(|(now, before)| now > 0 && self.version(state, now) < self.version(state, before))
     }
 }
 
@@ -358,21 +411,21 @@ impl SpaceState {
         self.writes[usize::from(number) - 1]
     }
 
-    /// Of nothing it is below all.
-    fn version(&self, write: u8) -> (u8, usize) {
-        match write {
-            0 => (0, 0),
-            write => {
-                let Write { stamp, by, .. } = self.write(write);
-                (stamp, by + 1)
-            }
+    /// Which life is known to whoever holds this.
+    fn life(&self, held: Held) -> u8 {
+        match held[LIFE] {
+            0 => 0,
+            write => self.write(write).life,
         }
     }
 
-    /// Whether somebody that had this has something older now. What became void is not older, it is none.
-    fn is_older(&self, now: Held, before: Held) -> bool {
-        let mut keys = now.into_iter().zip(before);
-        keys.any(|(now, before)| now > 0 && self.version(now) < self.version(before))
+    /// The first write that began a life.
+    fn beginning(&self, life: u8) -> u8 {
+        let begins = |write: &u8| {
+            let Write { key, life: begun, .. } = self.write(*write);
+            key == LIFE && begun == life
+        };
+        (1..=self.made).find(begins).unwrap_or(0)
     }
 }
 

@@ -91,7 +91,7 @@ fails_without! {
     s2_beat: S2Beat,
     s2_leaver: S2Leaver,
     s3_names: S3Names,
-    s4_void: S4Void,
+    s4_lives: S4Lives,
     f1_in_order: F1InOrder,
     f1_conditional: F1Conditional,
     f3_one_transaction: F3OneTransaction,

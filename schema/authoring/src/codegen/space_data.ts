@@ -1,6 +1,8 @@
 
-/** Which of two values in a space's data is the newer one: the one with the later `since`, then the one of the higher owner. */
+/** Which of two values in a space's data is the newer one: the one of the later life of the space, then the one with the later
+ * `since`, then the one of the higher owner. In a space that is gone, in an odd life, nothing is written. */
 export interface SpaceVersion {
+  readonly life: bigint;
   readonly since: bigint;
   readonly by: number;
 }
@@ -19,18 +21,27 @@ export class SpaceData {
 
   private readonly entries = new Map<number, SpaceEntry>();
 
-  /** Takes an entry, if it is newer than what is held. What a new entry of key 1 makes void is dropped. */
+  /** Takes an entry, if it is newer than what is held. What was written in an earlier life of the space is dropped. */
   take(entry: SpaceEntry): boolean {
-    const floor = entry.key === 1 ? undefined : this.entries.get(1);
-    const older = [floor, this.entries.get(entry.key)];
-    if (older.some((held) => held !== undefined && !SpaceData.isNewer(entry, held))) {
+    const { key, version } = entry;
+    const life = this.entries.get(1)?.version.life ?? 0n;
+    const held = this.entries.get(key)?.version;
+    const isLate = key === 1 ? version.life <= life : version.life < life || version.life % 2n !== 0n;
+    if (isLate || (key !== 1 && held !== undefined && !SpaceData.isNewer(version, held))) {
       return false;
     }
-    this.entries.set(entry.key, entry);
-    const others = [...this.entries.values()].filter((other) => other.key !== 1);
-    const dropped = entry.key === 1 ? others.filter((other) => !SpaceData.isNewer(other, entry)) : [];
-    dropped.forEach((other) => this.entries.delete(other.key));
-    [entry, ...dropped].forEach((changed) => this.onChange(changed.key));
+    const changed = new Set<number>();
+    if (version.life > life) {
+      [...this.entries.keys(), 1].forEach((other) => changed.add(other));
+      this.entries.clear();
+      const begun = { life: version.life, since: 0n, by: 0 };
+      this.entries.set(1, { key: 1, version: begun, value: new Uint8Array() });
+    }
+    if (key !== 1) {
+      this.entries.set(key, entry);
+      changed.add(key);
+    }
+    [...changed].sort((one, other) => one - other).forEach((other) => this.onChange(other));
     return true;
   }
 
@@ -58,8 +69,10 @@ export class SpaceData {
     return time < 0 ? time + 86400 : time;
   }
 
-  private static isNewer(one: SpaceEntry, other: SpaceEntry): boolean {
-    const [a, b] = [one.version, other.version];
-    return a.since === b.since ? a.by > b.by : a.since > b.since;
+  private static isNewer(one: SpaceVersion, other: SpaceVersion): boolean {
+    if (one.life !== other.life) {
+      return one.life > other.life;
+    }
+    return one.since === other.since ? one.by > other.by : one.since > other.since;
   }
 }

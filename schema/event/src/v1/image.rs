@@ -75,6 +75,9 @@ pub struct CellImage {
     pub based: bool,
     /// Where it was when last logged. Volatile: left out of the state hash.
     pub place: Place,
+    /// Of which life of its space it is (rule S4): the one that was known where it came in. `None` while it is on its way into
+    /// another space.
+    pub life: Option<u64>,
     /// What moves it, or watches around it.
     pub controllers: Controllers,
     /// Who says where it goes, and how fast.
@@ -232,6 +235,9 @@ impl Image {
                 if cell.kind() & SIGHTED != 0 {
                     cell.sight.write(out);
                 }
+                if cell.kind() & LATER != 0 {
+                    put_number(out, cell.life.unwrap_or_default());
+                }
             }
         }
     }
@@ -277,7 +283,9 @@ impl PartImage {
                 token: take_option(reader, |reader| reader.array("token digest"))?,
                 ledger: LedgerView::read(reader)?,
             }),
-            kind if kind & !(CONTROLLED | REINED | SIGHTED) == CELL => PartImage::Cell(CellImage::read(kind, reader)?),
+            kind if kind & !(CONTROLLED | REINED | SIGHTED | LATER) == CELL => {
+                PartImage::Cell(CellImage::read(kind, reader)?)
+            }
             _ => return Err(wrong),
         })
     }
@@ -289,13 +297,15 @@ const CELL: u8 = 1;
 const CONTROLLED: u8 = 2;
 const REINED: u8 = 4;
 const SIGHTED: u8 = 8;
+const LATER: u8 = 16;
 
 impl CellImage {
     fn kind(&self) -> u8 {
         let controlled = if self.controllers.is_unused() { 0 } else { CONTROLLED };
         let reined = if self.reins == Reins::default() { 0 } else { REINED };
         let sighted = if self.sight == Sight::default() { 0 } else { SIGHTED };
-        CELL | controlled | reined | sighted
+        let later = if self.life == Some(0) { 0 } else { LATER };
+        CELL | controlled | reined | sighted | later
     }
 
     fn read(kind: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -303,6 +313,7 @@ impl CellImage {
         let mut cell = Self {
             based: take_bool(reader)?,
             place: take_place(reader)?,
+            life: Some(0),
             ..Self::default()
         };
         if kind & CONTROLLED != 0 {
@@ -313,6 +324,9 @@ impl CellImage {
         }
         if kind & SIGHTED != 0 {
             cell.sight = Sight::read(reader)?;
+        }
+        if kind & LATER != 0 {
+            cell.life = Some(reader.ordinal("life of a space")?).filter(|life| *life != 0);
         }
         if cell.kind() == kind { Ok(cell) } else { Err(wrong) }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! entry    = key:number version value:bytes
-//! version  = stamp:number by:number
+//! version  = life:number stamp:number by:number
 //! data     = list(entry)
 //! time     = initial:f64 rate:f64 set:u64
 //! geometry = path:bytes f32{12}
@@ -10,8 +10,9 @@
 //! Keys ascend, and are below [`SPACE_KEYS`]; floats are finite, everything is little-endian.
 //!
 //! Every cell owner of a space has a copy. Whatever comes in, in whatever order, the higher version stays, so copies that have
-//! heard the same are the same (rule S1). An empty value says that there is none, and stays with its version. The entry
-//! [`LIFE`] says whether the space is there or is gone; what is not above its version is void (rule S4).
+//! heard the same are the same (rule S1). An empty value says that there is none, and stays with its version. A space has one
+//! life after another: in the even ones it is there, in the odd ones between them it is gone. What was written in an earlier
+//! life than the newest that is known is void (rule S4).
 
 use std::collections::BTreeMap;
 
@@ -31,14 +32,8 @@ pub const SPACE_VALUE_BYTES: usize = 4 << 10;
 /// The key of the [`TimeOfDay`].
 pub const TIME_OF_DAY: u16 = 0;
 
-/// The key under which it stands whether the space is [`GONE`] or [`OPEN`].
+/// The key of the entry that says only in which life the space is. There is none in the first.
 pub const LIFE: u16 = 1;
-
-/// The value of a space that was destroyed, under [`LIFE`].
-pub const GONE: &[u8] = &[1];
-
-/// The value of a space that was opened again, under [`LIFE`].
-pub const OPEN: &[u8] = &[2];
 
 /// How many pieces of geometry a space can have: one under each of the keys from [`FIRST_GEOMETRY`] on.
 pub const GEOMETRIES: u8 = 128;
@@ -53,6 +48,8 @@ const DAY_SECONDS: f64 = 86_400.0;
 /// Which of two values is the newer one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpaceVersion {
+    /// In which life of the space it was written.
+    pub life: u64,
     /// Game time in milliseconds when it was written; or one more than the stamp of what its writer knew, if that is later.
     pub stamp: u64,
     /// Who wrote it.
@@ -100,20 +97,28 @@ impl SpaceData {
     /// Whether a version of a key would be newer than what is held.
     #[must_use]
     pub fn is_news(&self, key: u16, version: SpaceVersion) -> bool {
-        self.version(key).is_none_or(|held| held < version) && (key == LIFE || self.version(LIFE) < Some(version))
+        is_news(self.life(), self.version(key), (key, version))
     }
 
     /// Takes an entry, if it is newer than what is held. Returns whether it was.
     pub fn take(&mut self, entry: SpaceEntry) -> bool {
         let SpaceEntry { key, version, value } = entry;
         let is_news = self.is_news(key, version);
-        if is_news {
+        if is_news && version.life > self.life() {
+            // Who wrote it is no matter: of two that end a life at once nobody need lose.
+            let SpaceEntry { version, value, .. } = SpaceEntry::of_life(version.life, OwnerId::default());
+            self.entries = [(LIFE, (version, value))].into();
+        }
+        if is_news && key != LIFE {
             self.entries.insert(key, (version, value));
         }
-        if is_news && key == LIFE {
-            self.entries.retain(|key, (held, _)| *key == LIFE || *held > version);
-        }
         is_news
+    }
+
+    /// In which life the space is.
+    #[must_use]
+    pub fn life(&self) -> u64 {
+        self.version(LIFE).map_or(0, |version| version.life)
     }
 
     /// What stands under a key.
@@ -129,18 +134,12 @@ impl SpaceData {
         self.entries.get(&key).map(|(version, _)| *version)
     }
 
-    /// The version that `by` gives a value that it writes now: above all that is held under the key, and what says that the space
-    /// is gone or open again above all that there is, for it makes that void.
+    /// The version that `by` gives a value that it writes now: above what is held under the key.
     #[must_use]
     pub fn next_version(&self, key: u16, now: WorldTime, by: OwnerId) -> SpaceVersion {
-        let rises_above = |held: u16| key == LIFE || held == LIFE || held == key;
-        let held = self.entries.iter().filter(|(held, _)| rises_above(**held));
-        let above = held
-            .map(|(_, (version, _))| version.stamp.saturating_add(1))
-            .max()
-            .unwrap_or(1);
-        let stamp = now.0.max(above);
-        SpaceVersion { stamp, by }
+        let held = self.version(key).map_or(0, |held| held.stamp);
+        let (life, stamp) = (self.life(), now.0.max(held.saturating_add(1)));
+        SpaceVersion { life, stamp, by }
     }
 
     /// All that is held, removals included, ascending by key.
@@ -171,7 +170,19 @@ impl SpaceData {
     /// Whether the space was destroyed and not opened again since.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.get(LIFE) == Some(GONE)
+        is_gone(self.life())
+    }
+
+    /// The entry with which `by` says that the space is destroyed, if it is there.
+    #[must_use]
+    pub fn destroyed(&self, by: OwnerId) -> Option<SpaceEntry> {
+        (!self.is_gone()).then(|| SpaceEntry::of_life(self.life().saturating_add(1), by))
+    }
+
+    /// The entry with which `by` says that the space is open anew, be it there or gone.
+    #[must_use]
+    pub fn opened(&self, by: OwnerId) -> SpaceEntry {
+        SpaceEntry::of_life((self.life() | 1).saturating_add(1), by)
     }
 
     /// How the day goes in the space, if that was said.
@@ -220,15 +231,27 @@ impl SpaceVersions {
     /// Whether a version of a key would be newer to whoever has these.
     #[must_use]
     pub fn is_news(&self, key: u16, version: SpaceVersion) -> bool {
-        let held = |key| self.0.get(&key).copied();
-        held(key).is_none_or(|held| held < version) && (key == LIFE || held(LIFE) < Some(version))
+        is_news(self.life(), self.version(key), (key, version))
+    }
+
+    /// The version of a key.
+    #[must_use]
+    pub fn version(&self, key: u16) -> Option<SpaceVersion> {
+        self.0.get(&key).copied()
+    }
+
+    fn life(&self) -> u64 {
+        self.0.get(&LIFE).map_or(0, |version| version.life)
     }
 
     /// Notes that an entry was told. Whoever has it has lost what it makes void.
     pub fn note(&mut self, key: u16, version: SpaceVersion) {
-        self.0.insert(key, version);
-        if key == LIFE {
-            self.0.retain(|key, held| *key == LIFE || *held > version);
+        if version.life > self.life() {
+            let entry = SpaceEntry::of_life(version.life, OwnerId::default());
+            self.0 = [(LIFE, entry.version)].into();
+        }
+        if key != LIFE {
+            self.0.insert(key, version);
         }
     }
 
@@ -276,12 +299,14 @@ impl FromIterator<(u16, SpaceVersion)> for SpaceVersions {
 
 impl SpaceVersion {
     fn write(self, out: &mut Vec<u8>) {
+        put_number(out, self.life);
         put_number(out, self.stamp);
         put_number(out, u64::from(self.by.0));
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
+            life: reader.ordinal("life of a space")?,
             stamp: reader.ordinal("stamp of space data")?,
             by: OwnerId(reader.narrow("owner")?),
         })
@@ -289,6 +314,17 @@ impl SpaceVersion {
 }
 
 impl SpaceEntry {
+    /// The entry with which `by` says that the space is in that life, and nothing else.
+    #[must_use]
+    pub fn of_life(life: u64, by: OwnerId) -> Self {
+        let stamp = 0;
+        Self {
+            key: LIFE,
+            version: SpaceVersion { life, stamp, by },
+            value: Vec::new(),
+        }
+    }
+
     /// Appends it.
     pub fn write(&self, out: &mut Vec<u8>) {
         put_key(out, self.key);
@@ -383,6 +419,20 @@ impl Geometry {
         reader.finish("end of geometry")?;
         Some(Self { path, transform }).filter(Self::is_sound).ok_or(wrong)
     }
+}
+
+/// Whether a space is gone in a life.
+fn is_gone(life: u64) -> bool {
+    life % 2 == 1
+}
+
+/// Whether a version of a key is newer than what is held of it where a life of the space is known. In a space that is gone nothing
+/// is written.
+fn is_news(known: u64, held: Option<SpaceVersion>, (key, version): (u16, SpaceVersion)) -> bool {
+    if key == LIFE {
+        return version.life > known;
+    }
+    version.life >= known && !is_gone(version.life) && held.is_none_or(|held| held < version)
 }
 
 fn put_key(out: &mut Vec<u8>, key: u16) {

@@ -307,6 +307,7 @@ fn key(dice: &mut Dice<'_>) -> u16 {
 
 fn version(dice: &mut Dice<'_>) -> SpaceVersion {
     SpaceVersion {
+        life: u64::from(small(dice)),
         stamp: ordinal(dice),
         by: OwnerId(small(dice).into()),
     }

@@ -2,7 +2,7 @@
 
 use annals_event::{
     Geometry, SpaceEntry, TimeOfDay,
-    space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, GONE, LIFE, OPEN, TIME_OF_DAY},
+    space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, LIFE, TIME_OF_DAY},
 };
 
 /// What an entry says.
@@ -16,8 +16,10 @@ pub(crate) fn entry(entry: &SpaceEntry) -> String {
                 clock(initial)
             )
         }
-        (LIFE, GONE) => "it is gone".to_owned(),
-        (LIFE, OPEN) => "it is open".to_owned(),
+        (LIFE, _) if version.life % 2 == 1 => {
+            return format!("it is gone (life {}, said by {})", version.life, version.by);
+        }
+        (LIFE, _) => return format!("it is open anew (life {}, said by {})", version.life, version.by),
         (_, []) => format!("{} is removed", name(*key)),
         (FIRST_GEOMETRY..FIRST_OWN_KEY, value) if let Ok(geometry) = Geometry::read(value) => {
             format!("{} is {:?} at {:?}", name(*key), geometry.path, geometry.transform[3])
@@ -55,6 +57,7 @@ mod tests {
             entry(&SpaceEntry {
                 key,
                 version: SpaceVersion {
+                    life: 0,
                     stamp: 7,
                     by: OwnerId(3),
                 },
@@ -72,8 +75,9 @@ mod tests {
             format!("it is 06:30:02 of its day at 900 ms, and 24 s go by in one {by}")
         );
         assert_eq!(said(TIME_OF_DAY, &[]), format!("its time of day is removed {by}"));
-        assert_eq!(said(LIFE, GONE), format!("it is gone {by}"));
-        assert_eq!(said(LIFE, OPEN), format!("it is open {by}"));
+        let life = |life| entry(&SpaceEntry::of_life(life, OwnerId(3)));
+        assert_eq!(life(1), "it is gone (life 1, said by 3)");
+        assert_eq!(life(2), "it is open anew (life 2, said by 3)");
         let mut transform = [[0.0; 3]; 4];
         transform[3] = [1.0, 0.0, -2.5];
         let geometry = Geometry {

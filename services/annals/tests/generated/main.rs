@@ -143,7 +143,8 @@ fn typescript_compiles_strictly() {
 /// What a client written in TypeScript is to find out by itself: the rules of `docs/client-protocol.md` on space data.
 const SPACE_DATA: &str = r#"
 import { SpaceData } from "./sample.js";
-const entry = (key, since, by, value) => ({ key, version: { since: BigInt(since), by }, value: Uint8Array.from(value) });
+const entry = (key, since, by, value, life = 0) =>
+  ({ key, version: { life: BigInt(life), since: BigInt(since), by }, value: Uint8Array.from(value) });
 const same = (what, found, wanted) => {
   if (JSON.stringify(found) !== JSON.stringify(wanted)) throw new Error(`${what}: ${JSON.stringify(found)}`);
 };
@@ -164,11 +165,18 @@ same("time goes on", data.timeOfDay(2000), 3660);
 same("over midnight", data.timeOfDay(1000 - 61 * 60 * 1000 / 60 * 1), 3600 - 61 * 60 + 86400);
 same("removed", [data.take(entry(301, 30, 1, [])), data.get(301) === undefined], [true, true]);
 changed.length = 0;
-same("opened", data.take(entry(1, 25, 1, [2])), true);
+same("written while it is gone", data.take(entry(300, 99, 1, [9], 1)), false);
+same("opened", data.take(entry(1, 0, 1, [], 2)), true);
 same("void", [data.get(300) === undefined, data.timeOfDay(0) === undefined], [true, true]);
-same("told", changed.sort((a, b) => a - b), [0, 1, 300]);
-same("void stays away", data.take(entry(300, 25, 1, [5])), false);
-same("versions", data.versions().map(([key, version]) => [key, Number(version.since), version.by]), [[1, 25, 1], [301, 30, 1]]);
+same("told", changed, [0, 1, 300, 301]);
+same("void stays away", data.take(entry(300, 99, 1, [5])), false);
+same("again", data.take(entry(1, 0, 2, [], 2)), false);
+same("written since", data.take(entry(301, 5, 1, [6], 2)), true);
+changed.length = 0;
+same("in a later life", data.take(entry(302, 1, 1, [7], 4)), true);
+same("told of that", changed, [1, 301, 302]);
+const found = data.versions().map(([key, { life, since, by }]) => [key, Number(life), Number(since), by]);
+same("versions", found, [[1, 4, 0, 0], [302, 4, 1, 1]]);
 "#;
 
 #[test]

@@ -530,6 +530,26 @@ fn who_cannot_get_away_ends() {
     assert_eq!(ended.len(), 3);
 }
 
+/// Nor does who is on its way when nobody else is left.
+#[test]
+fn who_comes_back_into_a_space_that_is_gone_ends() {
+    let mut world = with_spaces(19);
+    let ([west, middle, _], other) = crowd(&mut world);
+    put(&mut world, other, at(ARENA, 1.0));
+    world.run(500);
+    have(&mut world, other, |context| context.destroy_space().expect("it can be"));
+    world.run(500);
+    world.crash(EAST);
+    *world.game.refuge.lock().expect("nobody panics with it") = Some(at(ARENA, 2.0));
+    destroy(&mut world, middle);
+    world.run(1_000);
+    assert_eq!(world.live(WEST).state().departing.len(), 1, "it waits for an answer");
+    world.start(EAST);
+    world.run(5_000);
+    assert_eq!(world.reals(), BTreeMap::new());
+    assert!(lost(&world).contains(&west));
+}
+
 /// Whoever sends it there has no area in that space, and knows nothing of it.
 #[test]
 fn who_is_sent_into_a_space_that_is_gone_is_refused_and_stays() {
@@ -573,11 +593,111 @@ fn a_space_that_is_opened_again_is_empty_and_takes_who_comes() {
     world.run(500);
     assert_eq!(world.reals()[&other].1.space, SPACE);
     let told = gone(&world).len();
-    // Opened again, it is as it is.
+    check(&world);
+    // Opened anew, it begins again for those who come then, and ends for those who are in it.
     world.tell_home(HomeInput::Open(first, place(30.0, 0.0)));
-    world.run(500);
+    let second = world.spawn(AVATAR, 30.0, None);
+    world.run(2_000);
+    assert_eq!(held(&world, KEY), [None, None, None]);
+    assert_eq!(gone(&world).len(), told + 2);
+    assert_eq!(world.reals().into_keys().collect::<Vec<_>>(), [second]);
+    check(&world);
+}
+
+/// Opened anew before anybody has heard that it was gone, it keeps nothing of before: nobody who was in it, on whichever cell, and
+/// nothing that a cell writes which has heard of neither.
+#[test]
+fn a_space_that_is_opened_anew_keeps_nobody_and_nothing_of_before() {
+    let mut world = with_spaces(15);
+    let ([west, middle, east], other) = crowd(&mut world);
+    let there: Vec<EntityId> = world.reals().into_keys().filter(|entity| *entity != other).collect();
+    world.unaware = Some(EAST);
+    destroy(&mut world, west);
+    world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
+    let party = world.spawn(AVATAR, 30.0, None);
+    world.run(300);
+    assert_eq!(world.holders(party), [MIDDLE]);
+    // East has heard of neither.
+    assert!(world.holders(east).contains(&EAST));
+    write(&mut world, east, KEY, b"late");
+    world.run(300);
+    assert_eq!(copy(&world, EAST, SPACE).get(KEY), Some(&b"late"[..]));
+    world.unaware = None;
+    world.run(4_000);
+    assert_eq!(held(&world, KEY), [None, None, None]);
+    assert_eq!(gone(&world), there, "each is told once");
+    let mut left: Vec<EntityId> = world.reals().into_keys().collect();
+    left.sort_unstable();
+    let mut wanted = vec![other, party];
+    wanted.sort_unstable();
+    assert_eq!(left, wanted);
+    check(&world);
+}
+
+/// Whoever destroys what another cell has opened anew meanwhile, which it does not know, ends what it knows and no more.
+#[test]
+fn who_destroys_what_it_knows_does_not_end_what_was_opened_since() {
+    let mut world = World::new(16);
+    let [_, middle, east] = writers(&mut world);
+    world.unaware = Some(EAST);
+    world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
+    let party = world.spawn(AVATAR, 31.0, None);
+    world.run(300);
+    write(&mut world, party, KEY, b"new");
+    destroy(&mut world, east);
+    world.run(100);
+    world.unaware = None;
+    world.run(4_000);
     assert_eq!(held(&world, KEY), all(b"new"));
-    assert_eq!(gone(&world).len(), told);
+    assert_eq!(world.reals().into_keys().collect::<Vec<_>>(), [party]);
+    check(&world);
+}
+
+/// Whoever is left on an owner that has no area in the space any more, and that cannot hand it over, hears of it as well.
+#[test]
+fn who_is_left_where_the_space_is_no_more_of_the_owners_ends_too() {
+    let mut world = World::new(18);
+    let [west, _, east] = writers(&mut world);
+    world.tell_cell(MIDDLE, CellInput::Close);
+    east_goes_to(&mut world, MIDDLE);
+    world.run(300);
+    assert_eq!(world.holders(east), [EAST], "it was refused, and stays for a while");
+    destroy(&mut world, west);
+    world.run(3_000);
+    assert!(copy(&world, EAST, SPACE).is_gone());
+    assert_eq!(world.reals(), BTreeMap::new());
+}
+
+/// An entity that is handed over says in which life of its space it came in: who has not heard of that learns it, and who knows of
+/// a later one lets it not in.
+#[test]
+fn a_hand_over_says_of_which_life_it_is() {
+    let mut world = World::new(17);
+    let [_, middle, _] = writers(&mut world);
+    world.unaware = Some(WEST);
+    world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
+    let party = world.spawn(AVATAR, 3.0, Some(1));
+    let before = world.spawn(AVATAR, 58.0, Some(2));
+    world.run(500);
+    assert_eq!(copy(&world, WEST, SPACE).life(), 0);
+    assert_eq!(copy(&world, EAST, SPACE).life(), 2);
+    let life = |world: &World, who: EntityId| world.real(who).cell().expect("it is one").life;
+    assert_eq!((life(&world, party), life(&world, before)), (Some(2), Some(2)));
+    world.walk(1, -8.0, 0.0);
+    world.run(400);
+    assert_eq!(world.holders(party), [WEST]);
+    assert_eq!((copy(&world, WEST, SPACE).life(), life(&world, party)), (2, Some(2)));
+    // East is opened anew while Middle hears of nothing, and sends it somebody.
+    world.unaware = Some(MIDDLE);
+    world.tell_home(HomeInput::Open(middle, place(90.0, 0.0)));
+    world.run(100);
+    assert_eq!(copy(&world, EAST, SPACE).life(), 4);
+    assert_eq!(copy(&world, MIDDLE, SPACE).life(), 2);
+    world.unaware = None;
+    world.walk(2, 70.0, 0.0);
+    world.run(3_000);
+    assert!(gone(&world).contains(&before));
+    assert_eq!(world.reals(), BTreeMap::new());
     check(&world);
 }
 

@@ -78,6 +78,8 @@ pub(crate) struct World {
     dice: Box<dyn FnMut() -> u64>,
     /// Messages to this owner are lost.
     pub(crate) cut_off: Option<OwnerId>,
+    /// Messages to this owner about data of spaces are lost.
+    pub(crate) unaware: Option<OwnerId>,
     /// What cells that start show each client at most, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
     /// This owner hears what it is told, and does not notice that time passes.
@@ -121,6 +123,7 @@ impl World {
             sent: None,
             dice: Box::new(annals_def::split_mix(seed)),
             cut_off: None,
+            unaware: None,
             downstream: None,
             drowsy: None,
             movements: Movements::choose(Reads::Predicted, RADIUS + HYSTERESIS),
@@ -315,7 +318,8 @@ impl World {
         }
         let copies = 1 + u64::from(self.roll(100) < self.faults.repeated);
         for _ in 0..copies {
-            if self.roll(100) < self.faults.lost || self.cut_off == Some(to) {
+            let is_unheard = self.unaware == Some(to) && matches!(envelope.message, Message::Space(..));
+            if self.roll(100) < self.faults.lost || self.cut_off == Some(to) || is_unheard {
                 continue;
             }
             // Frames from one owner to another mostly keep their order; in a calm everything does.

@@ -4,10 +4,10 @@
 //! that write under one key at once, the later one stays, by game time (rule S1).
 
 use annals_event::{
-    Body, Geometry, Place, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry, Subject, TimeOfDay,
-    space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, GEOMETRIES, GONE, LIFE, TIME_OF_DAY},
+    Body, Geometry, Image, Place, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry, Subject, TimeOfDay,
+    space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, GEOMETRIES, TIME_OF_DAY},
 };
-use annals_ids::SpaceId;
+use annals_ids::{EntityId, SpaceId};
 
 use super::{Context, Denied};
 use crate::{desk::Desk, output::Request};
@@ -36,9 +36,51 @@ impl Desk {
             Some(data) => data.next_version(key, now, by),
             None => SpaceData::default().next_version(key, now, by),
         };
-        let entry = SpaceEntry { key, version, value };
-        self.record(Subject::Owner, false, Body::SpaceData { space, entry });
+        self.record_space_data(space, SpaceEntry { key, version, value });
         Ok(())
+    }
+
+    /// A space is gone, if it is there.
+    ///
+    /// # Errors
+    /// When the input has recorded as much as one may.
+    pub fn destroy_space(&mut self, space: SpaceId) -> Result<(), Denied> {
+        self.needs(0)?;
+        let by = self.owner();
+        let entry = match self.space_data(space) {
+            Some(data) => data.destroyed(by),
+            None => SpaceData::default().destroyed(by),
+        };
+        entry.into_iter().for_each(|entry| self.record_space_data(space, entry));
+        Ok(())
+    }
+
+    /// A space is open anew: whatever was written into it before is void, and whoever is in it is of an earlier life.
+    ///
+    /// # Errors
+    /// When the input has recorded as much as one may.
+    pub fn open_space(&mut self, space: SpaceId) -> Result<(), Denied> {
+        self.needs(0)?;
+        let by = self.owner();
+        let entry = match self.space_data(space) {
+            Some(data) => data.opened(by),
+            None => SpaceData::default().opened(by),
+        };
+        self.record_space_data(space, entry);
+        Ok(())
+    }
+
+    /// Takes an entry of a space's data, which changes what is held if it is newer.
+    pub fn record_space_data(&mut self, space: SpaceId, entry: SpaceEntry) {
+        self.record(Subject::Owner, false, Body::SpaceData { space, entry });
+    }
+
+    /// Whether a cell part that is real here came into its space in an earlier life of it than the one that is known: it has
+    /// no business there any more.
+    #[must_use]
+    pub fn is_left_over(&self, entity: EntityId) -> bool {
+        let cell = self.image(entity).and_then(Image::cell);
+        cell.is_some_and(|cell| cell.life < Some(self.state().life(cell.place.space)))
     }
 }
 
@@ -130,17 +172,22 @@ impl Context<'_> {
     /// When this is no cell part, or the input has recorded as much as one may.
     pub fn destroy_space(&mut self) -> Result<(), Denied> {
         let space = self.own_space()?;
-        if self.desk.is_gone(space) {
-            return Ok(());
+        if self.is_left_over() {
+            return Err(Denied::SpaceGone);
         }
-        self.desk.write_space_data(space, LIFE, GONE.to_vec())
+        self.desk.destroy_space(space)
     }
 
-    /// The space at a place is there again, without any data, if it was gone; what this part then makes at that place finds it so
-    /// (with which a game keeps a pool of spaces). It is asked once this call is over.
+    /// The space at a place is open anew, be it gone or not: without any data, and whoever is still in it is told that it is gone.
+    /// What this part then makes at that place finds it so (with which a game keeps a pool of spaces). It is asked once this
+    /// call is over.
     pub fn open_space(&mut self, place: Place) {
         let entity = self.entity();
         self.request(Request::OpenSpace { entity, place });
+    }
+
+    fn is_left_over(&self) -> bool {
+        self.desk.is_left_over(self.entity())
     }
 
     fn known_data(&self) -> Option<&SpaceData> {
@@ -159,7 +206,7 @@ impl Context<'_> {
         if value.len() > SPACE_VALUE_BYTES {
             return Err(Denied::SpaceValue { bytes: value.len() });
         }
-        if self.desk.is_gone(space) {
+        if self.desk.is_gone(space) || self.is_left_over() {
             return Err(Denied::SpaceGone);
         }
         // What is so already is written as well: another cell may have written something else that is not heard here yet.

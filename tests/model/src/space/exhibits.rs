@@ -38,6 +38,6 @@ pub fn exhibits() -> Vec<Exhibit> {
         without(Rule::S2Beat, Progress, lossy),
         without(Rule::S2Leaver, Progress, leaving),
         without(Rule::S3Names, NothingAges, moving),
-        without(Rule::S4Void, VoidStaysAway, opening),
+        without(Rule::S4Lives, VoidStaysAway, opening),
     ]
 }

@@ -37,8 +37,8 @@ fn every_message() -> Vec<Message> {
 }
 
 fn version(stamp: u64) -> SpaceVersion {
-    let by = OwnerId(u32::MAX);
-    SpaceVersion { stamp, by }
+    let (life, by) = (stamp / 2, OwnerId(u32::MAX));
+    SpaceVersion { life, stamp, by }
 }
 
 fn every_space_message() -> Vec<SpaceMessage> {
