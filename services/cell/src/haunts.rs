@@ -114,12 +114,14 @@ impl Haunts {
             desk.tell(owner, Message::Ghost(GhostMessage::Events { entity, after, events }));
         }
         for (owner, told) in before {
-            let now = self.there.get(&owner);
-            let ended = |entity| now.is_none_or(|now| !now.contains_key(entity));
-            if told
-                .keys()
-                .any(|entity| ended(entity) && !self.lingering.contains_key(entity))
-            {
+            let there = self.there.get(&owner);
+            let ended = |entity: &&EntityId| there.is_none_or(|there| !there.contains_key(*entity));
+            let mut ended = told.keys().filter(ended).peekable();
+            if ended.peek().is_some() {
+                // It may have had a ghost for so short a time that it was not named once.
+                self.haunted.insert(owner, now);
+            }
+            if ended.any(|entity| !self.lingering.contains_key(entity)) {
                 self.name_to(desk, owner);
             }
         }
@@ -152,6 +154,7 @@ impl Haunts {
         let told = self.there.get(&from).is_some_and(|told| told.contains_key(&entity));
         if !told {
             self.may_be_on(desk.now().mono, [from]);
+            self.name_to(desk, from);
         } else if let Some((message, _)) = missing(desk, news, entity, have) {
             desk.tell(from, Message::Ghost(message));
         }

@@ -13,6 +13,7 @@ use annals_wire::{
 use crate::{
     game::{ACT, AVATAR, DIE},
     oracle::check_ghosts,
+    teleport::put,
     world::{EAST, MIDDLE, ROUGH, SPACE, WEST, World, place},
 };
 
@@ -429,6 +430,36 @@ fn who_is_gone_leaves_a_view_that_has_begun_since_once_all_have_said_that_they_d
     );
     world.run(5_000);
     assert!(!world.client(1).known.contains_key(&mortal));
+}
+
+/// West and East are no neighbours; but whoever has just come to West stays there for a while, wherever it stands.
+#[test]
+fn a_ghost_of_a_moment_goes_too() {
+    for phase in 0..10 {
+        let mut world = World::new(35 + phase);
+        let walker = world.spawn(AVATAR, 3.0, Some(1));
+        let areas = [
+            (WEST, f32::NEG_INFINITY, 0.0),
+            (MIDDLE, 0.0, 100.0),
+            (EAST, 100.0, f32::INFINITY),
+        ];
+        redraw(&mut world, &areas);
+        tell_map(&mut world, &[WEST, MIDDLE, EAST]);
+        world.run(15_000 + 100 * phase);
+        world.walk(1, -8.0, 0.0);
+        let mut left = 2_000;
+        while world.holders(walker) != [WEST] {
+            left -= 1;
+            assert!(left > 0, "it is handed over");
+            world.run(1);
+        }
+        put(&mut world, walker, place(60.0, 0.0));
+        world.run(150);
+        assert!(has_ghost(&world, EAST, walker), "phase {phase}");
+        put(&mut world, walker, place(-200.0, 0.0));
+        world.run(3_000);
+        assert!(!has_ghost(&world, EAST, walker), "phase {phase}");
+    }
 }
 
 /// An entity goes from West to Middle, which by a newer map are no neighbours, and Middle lets nobody have a ghost of it.
