@@ -146,15 +146,20 @@ fn what_is_written_is_above_all_that_is_held_and_not_below_the_time() {
         !data.take(in_life(1, entry(300, (99, 1), b"x"))),
         "nothing is written meanwhile"
     );
-    assert!(data.take(data.opened(by)));
+    assert!(data.take(data.opened(WorldTime(0), by)));
     assert_eq!(version(&data, 300, 50), (2, 50));
     assert!(!data.take(entry(300, (99, 1), b"x")), "nor is what was written before");
-    assert!(data.take(data.opened(by)));
+    assert!(data.take(data.opened(WorldTime(1), by)));
     assert_eq!(
         (data.life(), data.is_gone()),
         (4, false),
         "it is another one, though it was not gone"
     );
+    // Who knows nothing of that opens it later.
+    let late = SpaceData::default().opened(WorldTime(70), by);
+    assert_eq!(late.version.life, 140);
+    assert!(data.take(data.destroyed(by).expect("it is there")) && data.take(late));
+    assert!(!data.is_gone());
 }
 
 #[test]

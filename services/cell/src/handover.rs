@@ -249,7 +249,11 @@ fn departing(desk: &Desk, caller: &Caller, of: CallNumber) -> Option<(EntityId, 
 /// Whether the space is gone for a part that comes here: for all, or because it came in during an earlier life.
 fn is_gone_for(desk: &Desk, cell: &CellImage) -> bool {
     let space = cell.place.space;
-    desk.is_gone(space) || cell.life.is_some_and(|life| life < desk.state().life(space))
+    match cell.life {
+        // Who is of a later life than is known here says that the space is there.
+        Some(life) => life < desk.state().life(space),
+        None => desk.is_gone(space),
+    }
 }
 
 /// Whether an entity can be handed over in the present input.

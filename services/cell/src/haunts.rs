@@ -43,6 +43,8 @@ pub(crate) struct Haunts {
     there: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>>,
     /// When each owner was last told of a ghost it should have, or may have begun to keep one of what is here.
     haunted: BTreeMap<OwnerId, Mono>,
+    /// Who asked for what it is not to have, and is to be told at this tick what it is.
+    asked: BTreeSet<OwnerId>,
     /// What was handed over a moment ago.
     lingering: BTreeMap<EntityId, Lingering>,
 }
@@ -153,8 +155,8 @@ impl Haunts {
     ) {
         let told = self.there.get(&from).is_some_and(|told| told.contains_key(&entity));
         if !told {
-            self.may_be_on(desk.now().mono, [from]);
-            self.name_to(desk, from);
+            // At the next tick: who was taken over just now does not know before that whom it haunts.
+            self.asked.insert(from);
         } else if let Some((message, _)) = missing(desk, news, entity, have) {
             desk.tell(from, Message::Ghost(message));
         }
@@ -186,8 +188,12 @@ impl Haunts {
         }
     }
 
-    /// Once a second: names everything to everybody who may have a ghost from here.
+    /// Once a second: names everything to everybody who may have a ghost from here. Who has asked is told at once.
     pub(crate) fn name(&mut self, desk: &mut Desk, territory: &Territory, beat: u64) {
+        for owner in std::mem::take(&mut self.asked) {
+            self.may_be_on(desk.now().mono, [owner]);
+            self.name_to(desk, owner);
+        }
         if beat % SECOND != NAMING {
             return;
         }

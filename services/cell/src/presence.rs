@@ -12,9 +12,9 @@ use crate::{
     ghosts::{Ghost, Ghosts},
     news::News,
     sampling::{Sampling, Whereabouts},
-    searching::LastHeard,
     spaces::Spaces,
     stamps::Stamps,
+    territory::Territory,
 };
 
 /// Everything there is on this owner.
@@ -25,7 +25,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) news: &'a News,
     pub(crate) sampling: &'a Sampling,
     pub(crate) stamps: &'a Stamps,
-    pub(crate) heard: LastHeard,
+    pub(crate) territory: &'a Territory,
     pub(crate) spaces: &'a Spaces,
 }
 

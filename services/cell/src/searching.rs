@@ -4,7 +4,7 @@
 //! that, by the newest map, need not be near any more; and that one may be taken over just then.
 
 use annals_ids::EntityId;
-use annals_node::{Desk, time::Mono};
+use annals_node::Desk;
 use annals_wire::bus::{GhostMessage, Message};
 
 use crate::{role::CellRole, sampling::SECOND, witness::Witness};
@@ -13,24 +13,7 @@ use crate::{role::CellRole, sampling::SECOND, witness::Witness};
 const SEARCHING: u64 = 3;
 const _: () = assert!(SEARCHING < SECOND);
 
-/// When whoever has been silent for longest said what it haunts here; `None` if somebody has never done so.
-#[derive(Clone, Copy)]
-pub(crate) struct LastHeard {
-    /// Of the neighbours.
-    pub(crate) neighbours: Option<Mono>,
-    /// Of all who have an area in a space of this owner.
-    pub(crate) fellows: Option<Mono>,
-}
-
 impl CellRole {
-    pub(crate) fn last_heard(&self, desk: &Desk) -> LastHeard {
-        let now = desk.now().mono;
-        LastHeard {
-            neighbours: self.ghosts.all_heard(now, self.territory.neighbours()),
-            fellows: self.ghosts.all_heard(now, self.territory.fellows()),
-        }
-    }
-
     /// Once a second, if somebody is missed: asks all who have an area in a space of this owner. They tell what they haunt here.
     pub(crate) fn search(&self, desk: &mut Desk) {
         if self.sampling.beat() % SECOND != SEARCHING {

@@ -167,7 +167,7 @@ impl CellRole {
         let spaces = desk.state().spaces.iter();
         let spaces = spaces.filter(|(space, data)| data.life() > cleared(space));
         let spaces: BTreeMap<SpaceId, u64> = spaces.map(|(space, data)| (*space, data.life())).collect();
-        if spaces.is_empty() {
+        if spaces.is_empty() && self.spaces.told.is_empty() {
             return;
         }
         let there = desk.places().filter(|(_, place)| spaces.contains_key(&place.space));

@@ -137,10 +137,11 @@ impl View {
         let now = scene.desk.now().mono;
         self.settling = self.settling.and_then(|mut settling| {
             settling.missed = missed(&self.glimpses, scene);
-            let heard = match settling.missed {
-                Some(_) => scene.heard.fellows,
-                None => scene.heard.neighbours,
+            let wanted = match settling.missed {
+                Some(_) => scene.territory.fellows(),
+                None => scene.territory.neighbours(),
             };
+            let heard = scene.ghosts.all_heard(now, wanted);
             if settling.all_heard.is_none() && heard >= Some(settling.begun) {
                 settling.all_heard = Some(now);
             }

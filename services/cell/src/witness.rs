@@ -377,7 +377,7 @@ impl CellRole {
             sampling: &self.sampling,
             stamps: &self.stamps,
             spaces: &self.spaces,
-            heard: self.last_heard(desk),
+            territory: &self.territory,
         };
         let mut letters = Vec::new();
         if !self.witnesses.is_empty() {
@@ -400,7 +400,7 @@ impl CellRole {
             sampling: &self.sampling,
             stamps: &self.stamps,
             spaces: &self.spaces,
-            heard: self.last_heard(desk),
+            territory: &self.territory,
         };
         let witness = self.witnesses.get_mut(&entity);
         if let Some(letters) = witness.and_then(|witness| witness.show_own(&scene, entity)) {

@@ -179,10 +179,12 @@ impl SpaceData {
         (!self.is_gone()).then(|| SpaceEntry::of_life(self.life().saturating_add(1), by))
     }
 
-    /// The entry with which `by` says that the space is open anew, be it there or gone.
+    /// The entry with which `by` says that the space is open anew, be it there or gone: in a life after the one that is known,
+    /// and, as lives are unknown here that others have begun meanwhile, not below twice the game time.
     #[must_use]
-    pub fn opened(&self, by: OwnerId) -> SpaceEntry {
-        SpaceEntry::of_life((self.life() | 1).saturating_add(1), by)
+    pub fn opened(&self, now: WorldTime, by: OwnerId) -> SpaceEntry {
+        let next = (self.life() | 1).saturating_add(1);
+        SpaceEntry::of_life(next.max(now.0.saturating_mul(2)), by)
     }
 
     /// How the day goes in the space, if that was said.

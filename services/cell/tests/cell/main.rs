@@ -16,6 +16,7 @@ mod ghosts;
 mod handover;
 mod home;
 mod interleavings;
+mod lives;
 mod movements;
 mod oracle;
 mod outage;

@@ -61,7 +61,7 @@ fn told(world: &World) -> Vec<(EntityId, Result<SpaceId, TeleportFailed>)> {
     world.game.teleports.lock().expect("nobody panics with it").clone()
 }
 
-fn where_is(world: &World, entity: EntityId) -> (OwnerId, Place) {
+pub(crate) fn where_is(world: &World, entity: EntityId) -> (OwnerId, Place) {
     world.reals()[&entity]
 }
 

@@ -61,10 +61,10 @@ impl Desk {
     /// When the input has recorded as much as one may.
     pub fn open_space(&mut self, space: SpaceId) -> Result<(), Denied> {
         self.needs(0)?;
-        let by = self.owner();
+        let (now, by) = (self.now().world, self.owner());
         let entry = match self.space_data(space) {
-            Some(data) => data.opened(by),
-            None => SpaceData::default().opened(by),
+            Some(data) => data.opened(now, by),
+            None => SpaceData::default().opened(now, by),
         };
         self.record_space_data(space, entry);
         Ok(())
@@ -104,7 +104,8 @@ impl Context<'_> {
         self.write_space_data(key, value)
     }
 
-    /// Removes what stands under a key of the game's own (`delSpaceData`); where there is nothing, nothing is done.
+    /// Removes what stands under a key of the game's own (`delSpaceData`). That there is nothing is written also where nothing is
+    /// known: another cell may have written something that is not heard here yet.
     ///
     /// # Errors
     /// As for [`set_space_data`](Self::set_space_data).
@@ -169,9 +170,12 @@ impl Context<'_> {
     /// it is [opened](Self::open_space) again.
     ///
     /// # Errors
-    /// When this is no cell part, or the input has recorded as much as one may.
+    /// When this is no cell part, the space was opened anew since it came in, or the input has recorded as much as one may.
     pub fn destroy_space(&mut self) -> Result<(), Denied> {
         let space = self.own_space()?;
+        if self.desk.is_gone(space) {
+            return Ok(());
+        }
         if self.is_left_over() {
             return Err(Denied::SpaceGone);
         }
