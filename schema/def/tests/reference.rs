@@ -79,6 +79,7 @@ fn every_tag_that_is_read_is_mentioned() {
         "Unique",
         "Index",
         "Identifier",
+        "Personal",
         "DatabaseLength",
         "SendLatestOnly",
         "IsReliable",

@@ -59,9 +59,20 @@ fn random_property(i: u64, dice: &mut Dice<'_>) -> Property {
     property.reliable = dice().is_multiple_of(2);
     if dice().is_multiple_of(4) {
         view(property.name, dice)
+    } else if dice().is_multiple_of(4) {
+        personal(property.name, dice)
     } else {
         property
     }
+}
+
+/// A property that is personal.
+fn personal(name: String, dice: &mut Dice<'_>) -> Property {
+    let mut property = Property::new(name, DataType::Blob, Distribution::Base);
+    property.persistent = true;
+    property.database_length = dice().is_multiple_of(3).then_some(255);
+    let sealed = property.sealed(generate_type(3, dice));
+    sealed.expect("nothing stands against it")
 }
 
 /// A property that is the view of an account.

@@ -552,6 +552,10 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
                 .map_err(|_| "the property has another shape than when it was changed")
         }
         Body::Invoked { .. } => Ok(()),
+        Body::Admitted { .. } => match &image.part {
+            PartImage::Base(_) => Ok(()),
+            PartImage::Cell(_) => Err("clients come to base parts"),
+        },
         Body::Moved(place) => match &mut image.part {
             PartImage::Cell(cell) => {
                 cell.place = *place;

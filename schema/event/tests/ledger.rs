@@ -9,12 +9,13 @@ use annals_event::{
     ledger::{
         ASSETS_PER_SIDE, Account, Assets, Booking, Change, Delivery, Entry, Gift, Goods, HOLDINGS_PER_HOLDER, Holder,
         Holdings, News, Notice, OPEN_PER_HOLDER, Offer, Order, Outcome, Passage, Place, Posting, RefusalReason,
-        STATEMENT_BYTES, Side, Slots, Stage, Statement, Trade,
+        STATEMENT_BYTES, Side, Slots, Stage, Statement, Trade, Warrant,
     },
 };
 use annals_ids::{
-    AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, MemberId, NoticeNumber,
-    OfferVersion, OwnerId, OwnerKind, Part, Serial, Slot, TradeId, TransferId, TransferNumber, TypeId, WallTime,
+    ActionId, AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, MemberId,
+    NoticeNumber, OfferVersion, OwnerId, OwnerKind, Part, Serial, Slot, TradeId, TransferId, TransferNumber, TypeId,
+    WallTime,
 };
 
 /// Generated words of each sort.
@@ -81,7 +82,21 @@ impl Dice {
         let assets = self.assets();
         let reason = ["", "quest", "äöü"][self.roll(3) as usize].to_owned();
         let expires = WallTime(self.number());
-        match self.roll(11) {
+        match self.roll(13) {
+            10 => Order::Grant {
+                slot,
+                goods: Goods {
+                    units: assets.units,
+                    items: BTreeMap::from([(self.kind(), self.roll(9) as u32)]),
+                },
+                restored: assets.items,
+                warrant: self.warrant(),
+            },
+            11 => Order::Take {
+                slot,
+                assets,
+                warrant: self.warrant(),
+            },
             0 => Order::Mint {
                 slot,
                 goods: Goods {
@@ -112,6 +127,18 @@ impl Dice {
             },
             _ => Order::Cancel { trade },
         }
+    }
+
+    fn warrant(&mut self) -> Box<Warrant> {
+        let mut text = || ["grace", "äöü", "case 7: lost at a crash"][self.roll(3) as usize].to_owned();
+        let (operator, tool, reason) = (text(), text(), text());
+        let action = ActionId(u128::from(self.number()) << self.roll(64));
+        Box::new(Warrant {
+            action,
+            operator,
+            tool,
+            reason,
+        })
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -313,6 +340,9 @@ fn what_passes_for_an_order_is_read_back_whatever_it_names() {
             }
             Order::Give { to, expires, .. } => (to.0, expires.0) = (extreme(), extreme()),
             Order::Propose { with, expires } => (with.0, expires.0) = (extreme(), extreme()),
+            Order::Grant { warrant, .. } | Order::Take { warrant, .. } => {
+                warrant.action = ActionId(u128::from(extreme()) << 64 | u128::from(extreme()));
+            }
             Order::Mint { .. } | Order::Burn { .. } | Order::Move { .. } => {}
         }
         if order.check().is_ok() {
@@ -495,6 +525,54 @@ fn an_order_is_checked_as_far_as_it_shows() {
         (mint(u32::MAX, "quest"), Err(RefusalReason::TooMany)),
         (mint(0, "quest"), Err(RefusalReason::Empty)),
         (mint(1, &"x".repeat(65)), Err(RefusalReason::LongReason)),
+    ] {
+        assert_eq!(order.check(), expected, "{order:?}");
+    }
+}
+
+#[test]
+fn an_operators_order_says_whose_it_is() {
+    let crowd = |count: u64| Assets {
+        items: (0..count).map(|serial| (Serial(serial), AssetKind(1))).collect(),
+        ..Assets::default()
+    };
+    let grant = |items: u32, restored: u64, operator: &str, reason: &str| Order::Grant {
+        slot: Slot(0),
+        goods: Goods {
+            units: BTreeMap::new(),
+            items: (items > 0).then_some((AssetKind(1), items)).into_iter().collect(),
+        },
+        restored: crowd(restored).items,
+        warrant: Box::new(Warrant {
+            action: ActionId(1),
+            operator: operator.to_owned(),
+            tool: "a tool".to_owned(),
+            reason: reason.to_owned(),
+        }),
+    };
+    let take = |assets, reason: &str| Order::Take {
+        slot: Slot(0),
+        assets,
+        warrant: Box::new(Warrant {
+            action: ActionId(1),
+            operator: "grace".to_owned(),
+            tool: "a tool".to_owned(),
+            reason: reason.to_owned(),
+        }),
+    };
+    for (order, expected) in [
+        (grant(60, 4, "grace", "why"), Ok(())),
+        (grant(60, 5, "grace", "why"), Err(RefusalReason::TooMany)),
+        (grant(0, 0, "grace", "why"), Err(RefusalReason::Empty)),
+        (grant(1, 0, "", "why"), Err(RefusalReason::BadWarrant)),
+        (grant(1, 0, "grace", "  "), Err(RefusalReason::BadWarrant)),
+        (grant(1, 0, &"x".repeat(65), "why"), Err(RefusalReason::BadWarrant)),
+        (grant(1, 0, "grace", &"x".repeat(500)), Ok(())),
+        (grant(1, 0, "grace", &"x".repeat(501)), Err(RefusalReason::BadWarrant)),
+        (take(crowd(64), "why"), Ok(())),
+        (take(crowd(65), "why"), Err(RefusalReason::TooMany)),
+        (take(Assets::default(), "why"), Err(RefusalReason::Empty)),
+        (take(crowd(1), ""), Err(RefusalReason::BadWarrant)),
     ] {
         assert_eq!(order.check(), expected, "{order:?}");
     }

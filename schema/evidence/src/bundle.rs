@@ -30,9 +30,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::{
-    Answer, Cited, Contradiction, Excerpt, ExcerptError, Found, NoQuestion, Question,
-    cited::concerns,
-    report,
+    Answer, Cited, Contradiction, Excerpt, ExcerptError, Found, NoQuestion, Question, report,
     zip::{self, File, TooMuch, ZipError},
 };
 
@@ -229,12 +227,13 @@ impl Bundle {
     /// The first event that does not belong there, or contradicts those before it; or that nothing follows.
     pub fn answer(&self) -> Result<Answer, BundleError> {
         let mut entries: Vec<Cited> = Vec::new();
+        let mut sieve = self.question.sieve();
         let mut at = 0;
         while let Some(told) = self.events.get(at) {
             let found = told.found();
             let name = event_name(at);
             let entry = found.entry().map_err(|source| contradiction(&name, source))?;
-            if !concerns(entry).contains(&self.question.about()) {
+            if !sieve.takes(entry) {
                 let (entry, question) = (entry.number.0, self.question.to_string());
                 return Err(BundleError::Stray { name, entry, question });
             }
@@ -257,7 +256,7 @@ impl Bundle {
             entries.push(cited);
         }
         self.of_one_realm()?;
-        if self.question.told(&entries) > TOLD {
+        if self.question.told(&entries, TOLD) > TOLD {
             return Err(BundleError::Told);
         }
         let answer = self.question.answer(entries).map_err(BundleError::Contradictory)?;

@@ -16,6 +16,7 @@ use crate::{
     Bundle, BundleError, Proven, ReceiptError, Verdict,
     bundle::{continuation_name, event_name, key_name, schema_name},
     verdict::{Believed, KeyTrust, Subject},
+    words,
     zip::ZipError,
 };
 
@@ -157,7 +158,7 @@ pub fn check(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
     Ok(Verdict {
         subject: Subject::Answer(bundle.question, answer),
         realm: bundle.realm().to_owned(),
-        events: bundle.events.len(),
+        leaves: bundle.events.iter().map(|event| event.leaf).collect(),
         believed: Believed {
             trusted,
             keys,
@@ -218,7 +219,11 @@ impl Signed<'_> {
                 return Err(Untrusted::Role { name, role }.into());
             }
         }
-        let last = self.keys.last().map(ToString::to_string).unwrap_or_default();
+        let last = self
+            .keys
+            .last()
+            .map(|key| words::text(&key.to_string()))
+            .unwrap_or_default();
         let trusted = self.trust(anchors, self.keys).check(self.note)?;
         let by_last = trusted.signed.iter().any(|key| Some(key) == self.keys.last());
         let anchor = self.keys.iter().rposition(|key| anchors.keys.contains(key));

@@ -12,6 +12,11 @@ pub struct Inventory {
     pub after: Slots,
 }
 
+/// How many assets are held. A slot that was made for nothing takes its room too.
+pub(crate) fn kept(slots: &Slots) -> usize {
+    slots.values().map(|assets| assets.count().max(1)).sum()
+}
+
 /// Does to what a holder has what an entry says; `None` if it does not have what the entry takes.
 pub fn apply(slots: &mut Slots, holder: Holder, entry: &Entry) -> Option<()> {
     let (mut gone, mut come) = (Vec::new(), Vec::new());

@@ -3,7 +3,10 @@
 use annals_event::ledger::{Holder, Slots};
 use annals_ids::DatabaseId;
 
-use crate::{Cited, Contradiction, Inventory, Span, holdings::apply};
+use crate::{
+    Cited, Contradiction, Inventory, Span,
+    holdings::{apply, kept},
+};
 
 /// All that a stored entity has had, through all its lives.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +45,20 @@ impl Owned {
         }
         let some = (!steps.is_empty()).then_some(Self { holder, steps });
         Ok(some)
+    }
+
+    /// How many assets somebody had, each counted after each step after which they did; counting ends once they are more than
+    /// `most`, or a step cannot be done.
+    pub(crate) fn told(holder: DatabaseId, entries: &[Cited], most: usize) -> usize {
+        let (mut slots, mut told) = (Slots::new(), 0usize);
+        for cited in entries {
+            let done = apply(&mut slots, Holder::Stored(holder), &cited.entry);
+            if told > most || done.is_none() {
+                break;
+            }
+            told = told.saturating_add(kept(&slots));
+        }
+        told
     }
 
     /// The last that had been done at the end of a span; `None` before anything was.

@@ -2,11 +2,11 @@
 
 use std::{fmt, str::FromStr};
 
-use annals_event::ledger::{Holder, Place};
+use annals_event::ledger::Entry;
 use annals_ids::{DatabaseId, EntityId, Serial, TradeId, TransferId, TransferNumber};
 use thiserror::Error;
 
-use crate::{About, Cited, Contradiction, Item, Owned, Trade};
+use crate::{About, Cited, Contradiction, Item, Owned, Trade, cited::concerns, trade::Parties};
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,14 @@ pub enum Answer {
     Account(Owned),
 }
 
+/// Takes the entries that answer a question, and leaves those that only name what is asked about.
+#[derive(Clone, Debug)]
+pub struct Sieve {
+    about: About,
+    /// Of the trade that is asked about.
+    parties: Option<Parties>,
+}
+
 /// That is no question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a question is \"item SERIAL\", \"trade ENTITY/NUMBER\" or \"account stored:NUMBER\"")]
@@ -46,25 +54,24 @@ impl Question {
         }
     }
 
-    /// How many assets an answer tells of at most, each counted in each step in which it is held.
-    pub(crate) fn told(&self, entries: &[Cited]) -> usize {
-        let is_meant = |place: Place| match (*self, place.holder) {
-            (Self::Account(holder), Holder::Stored(other)) => holder == other,
-            (Self::Trade(id), Holder::Trade(other, _)) => id == other,
-            _ => false,
+    /// Tells apart which entries answer it.
+    #[must_use]
+    pub fn sieve(&self) -> Sieve {
+        let parties = match *self {
+            Self::Trade(id) => Some(Parties::of(id)),
+            Self::Item(_) | Self::Account(_) => None,
         };
-        let mut held = 0usize;
-        let steps = entries.iter().map(|cited| {
-            let (postings, passages) = (&cited.entry.postings, &cited.entry.passages);
-            let units = postings
-                .iter()
-                .filter(|posting| posting.amount > 0 && is_meant(posting.account.place));
-            held += units.count() + passages.iter().filter(|passage| is_meant(passage.to)).count();
-            let most = held;
-            held = held.saturating_sub(passages.iter().filter(|passage| is_meant(passage.from)).count());
-            most
-        });
-        steps.fold(0, usize::saturating_add)
+        let about = self.about();
+        Sieve { about, parties }
+    }
+
+    /// How many assets an answer tells of, each counted in each step in which it is held; of those beyond `most` not all.
+    pub(crate) fn told(&self, entries: &[Cited], most: usize) -> usize {
+        match *self {
+            Self::Item(_) => 0,
+            Self::Trade(id) => Trade::told(id, entries, most),
+            Self::Account(holder) => Owned::told(holder, entries, most),
+        }
     }
 
     /// What follows from the entries about it, all of them and in their order. `None` if there is no such thing.
@@ -77,6 +84,14 @@ impl Question {
             Self::Trade(id) => Trade::follow(id, entries)?.map(Answer::Trade),
             Self::Account(holder) => Owned::follow(holder, entries)?.map(Answer::Account),
         })
+    }
+}
+
+impl Sieve {
+    /// Whether an entry answers the question; all that may are to be put to it, in the order of their numbers.
+    pub fn takes(&mut self, entry: &Entry) -> bool {
+        let is_named = concerns(entry).contains(&self.about);
+        is_named && self.parties.as_mut().is_none_or(|parties| parties.concerns(entry))
     }
 }
 

@@ -261,7 +261,7 @@ pub fn check_receipt(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> 
     Ok(Verdict {
         subject: Subject::Exchange(exchange.said()),
         realm: receipt.settled.excerpt.header().realm.clone(),
-        events: 2,
+        leaves: vec![receipt.proposed.leaf, receipt.settled.leaf],
         believed: Believed {
             trusted,
             kept,

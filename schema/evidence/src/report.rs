@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use annals_event::ledger::Order;
 use annals_proof::Checkpoint;
 
 use crate::{Answer, Bundle, Cited, Span, words};
@@ -22,6 +23,11 @@ const MEANINGS: &[&str] = &[
      party, or back. Whoever accepts a trade accepts one version of it; each change of what is on the tables makes another \
      version, which nobody has accepted yet.",
 ];
+
+/// What an operator is, where one has done something.
+const OF_OPERATORS: &str = "An operator is somebody who looks after the realm, under the name that they gave. What they grant \
+     or take is written down with that name, the command they used, the number of the action, and their reason; it is an \
+     order of the account whose it was, and the ledger executes one action once.";
 
 /// The report: the same for the same bundle.
 pub(crate) fn render(
@@ -69,6 +75,13 @@ pub(crate) fn render(
     );
     put(&mut out, format_args!("\nWHAT THE WORDS MEAN\n"));
     MEANINGS.iter().for_each(|meaning| paragraph(&mut out, meaning));
+    let orders = answer
+        .cited()
+        .into_iter()
+        .filter_map(|cited| cited.entry.order.as_ref());
+    if orders.filter_map(Order::warrant).next().is_some() {
+        paragraph(&mut out, OF_OPERATORS);
+    }
     out
 }
 
@@ -84,7 +97,9 @@ pub(crate) fn said(answer: &Answer) -> String {
             trade.id,
             trade.proposer,
             trade.partner,
-            trade.stage_within(&Span::default()).map_or("", words::stage)
+            trade
+                .stage_within(&Span::default())
+                .map_or_else(String::new, words::stage)
         ),
         Answer::Account(owned) => {
             let last = owned.steps.last();
@@ -121,7 +136,7 @@ fn of_trade(step: &crate::TradeStep) -> Lines {
     };
     vec![
         ("moved", words::moved(&step.cited.entry)),
-        ("the trade is then", words::stage(step.stage).to_owned()),
+        ("the trade is then", words::stage(step.stage)),
         ("version", step.version.to_string()),
         ("proposer's table", table(&step.proposer)),
         ("partner's table", table(&step.partner)),

@@ -26,16 +26,26 @@ impl Span {
     /// Whether something had happened by the end of the span.
     #[must_use]
     pub fn had_come_to(&self, cited: &Cited) -> bool {
-        match self.until {
-            None => true,
-            Some(Until::Wall(wall)) => cited.entry.wall <= wall,
-            Some(Until::Leaf(leaf)) => cited.leaf <= leaf,
-        }
+        self.ends_after(cited.leaf, cited.entry.wall)
     }
 
     /// Whether something happened within it.
     #[must_use]
     pub fn holds(&self, cited: &Cited) -> bool {
-        self.had_come_to(cited) && self.since.is_none_or(|since| cited.entry.wall >= since)
+        self.covers(cited.leaf, cited.entry.wall)
+    }
+
+    /// Whether what is in that leaf, and was done then, is within it.
+    #[must_use]
+    pub fn covers(&self, leaf: LeafIndex, wall: WallTime) -> bool {
+        self.ends_after(leaf, wall) && self.since.is_none_or(|since| wall >= since)
+    }
+
+    fn ends_after(&self, leaf: LeafIndex, wall: WallTime) -> bool {
+        match self.until {
+            None => true,
+            Some(Until::Wall(until)) => wall <= until,
+            Some(Until::Leaf(until)) => leaf <= until,
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! What happened in a trade, step by step.
 
-use annals_event::ledger::{Entry, Holder, Order, Outcome, Side, Slots, Stage};
+use annals_event::ledger::{Entry, Holder, Order, Outcome, RefusalReason, Side, Slots, Stage};
 use annals_ids::{DatabaseId, OfferVersion, TradeId};
 
-use crate::{Cited, Contradiction, Span, holdings::apply};
+use crate::{
+    Cited, Contradiction, Span,
+    holdings::{apply, kept},
+};
 
 /// A trade from its proposal on.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +17,7 @@ pub struct Trade {
     pub proposer: DatabaseId,
     /// With whom.
     pub partner: DatabaseId,
-    /// What was done, in order, what was refused included; never empty.
+    /// What was done, in order, what a party was refused included; never empty.
     pub steps: Vec<TradeStep>,
 }
 
@@ -24,13 +27,29 @@ pub struct TradeStep {
     /// What.
     pub cited: Cited,
     /// How the trade stands after it.
-    pub stage: Stage,
+    pub stage: TradeStage,
     /// Which offers are on the table after it.
     pub version: OfferVersion,
     /// The proposer's side after it.
     pub proposer: TradeSide,
     /// The partner's side after it.
     pub partner: TradeSide,
+}
+
+/// How a trade stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TradeStage {
+    /// It never began: the ledger has refused its proposal.
+    Refused(RefusalReason),
+    /// It was begun, and is open or has ended.
+    Begun(Stage),
+}
+
+/// Who takes part in a trade, as its entries tell it one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parties {
+    trade: TradeId,
+    known: Option<[DatabaseId; 2]>,
 }
 
 /// One side of a trade after a step.
@@ -45,7 +64,7 @@ pub struct TradeSide {
 /// A trade as it stands between two steps.
 struct Standing {
     id: TradeId,
-    stage: Stage,
+    stage: TradeStage,
     version: OfferVersion,
     tables: [Slots; 2],
     accepted: [bool; 2],
@@ -58,16 +77,9 @@ impl Trade {
     /// # Errors
     /// When one of them does what cannot be done then.
     pub fn follow(id: TradeId, entries: Vec<Cited>) -> Result<Option<Self>, Contradiction> {
-        let first = entries.first().map(|first| &first.entry);
-        let Some(Entry {
-            holder: proposer,
-            order: Some(Order::Propose { with, .. }),
-            ..
-        }) = first.filter(|first| first.of == id.0)
-        else {
+        let Some(parties) = entries.first().and_then(|first| proposal(id, &first.entry)) else {
             return Ok(None);
         };
-        let parties = [*proposer, *with];
         let mut standing = Standing::new(id);
         let mut steps = Vec::new();
         for cited in entries {
@@ -95,9 +107,50 @@ impl Trade {
 
     /// How it stood at the end of a span; `None` before it was proposed.
     #[must_use]
-    pub fn stage_within(&self, span: &Span) -> Option<Stage> {
+    pub fn stage_within(&self, span: &Span) -> Option<TradeStage> {
         let last = self.steps.iter().rev().find(|step| span.had_come_to(&step.cited));
         last.map(|step| step.stage)
+    }
+
+    /// How many assets lie on the tables, each counted after each step after which it does; counting ends once they are more
+    /// than `most`, or a step cannot be done.
+    pub(crate) fn told(id: TradeId, entries: &[Cited], most: usize) -> usize {
+        let parties = entries.first().and_then(|first| proposal(id, &first.entry));
+        let (mut standing, mut told) = (Standing::new(id), 0usize);
+        for cited in entries {
+            let done = parties.map(|parties| standing.take(cited, parties));
+            if told > most || !matches!(done, Some(Ok(()))) {
+                break;
+            }
+            told = standing.tables.iter().map(kept).fold(told, usize::saturating_add);
+        }
+        told
+    }
+}
+
+/// The parties of a trade, if that is the entry with which it was proposed.
+fn proposal(id: TradeId, entry: &Entry) -> Option<[DatabaseId; 2]> {
+    match entry.order {
+        Some(Order::Propose { with, .. }) if entry.of == id.0 => Some([entry.holder, with]),
+        _ => None,
+    }
+}
+
+impl Parties {
+    /// Of a trade of which no entry is known yet.
+    pub(crate) fn of(trade: TradeId) -> Self {
+        Self { trade, known: None }
+    }
+
+    /// Whether the next of the entries that name the trade is about it. What was refused before the trade began, or to somebody
+    /// who is no party, is not: anybody can name any trade, even one that will be.
+    pub(crate) fn concerns(&mut self, entry: &Entry) -> bool {
+        let is_refused = matches!(entry.outcome, Outcome::Refused(_));
+        if let Some(parties) = proposal(self.trade, entry) {
+            self.known = (!is_refused).then_some(parties);
+            return true;
+        }
+        !is_refused || self.known.is_some_and(|known| known.contains(&entry.holder))
     }
 }
 
@@ -105,7 +158,7 @@ impl Standing {
     fn new(id: TradeId) -> Self {
         Self {
             id,
-            stage: Stage::Open,
+            stage: TradeStage::Begun(Stage::Open),
             version: OfferVersion(0),
             tables: [Slots::new(), Slots::new()],
             accepted: [false; 2],
@@ -115,8 +168,13 @@ impl Standing {
     /// The next thing that was done.
     fn take(&mut self, cited: &Cited, parties: [DatabaseId; 2]) -> Result<(), Contradiction> {
         let entry = &cited.entry;
-        let is_refused = matches!(entry.outcome, Outcome::Refused(_));
-        if is_refused || self.follow(entry, parties).is_some() {
+        if let Outcome::Refused(reason) = entry.outcome {
+            if proposal(self.id, entry).is_some() {
+                self.stage = TradeStage::Refused(reason);
+            }
+            return Ok(());
+        }
+        if self.follow(entry, parties).is_some() {
             return Ok(());
         }
         Err(Contradiction::Unfounded {
@@ -127,7 +185,7 @@ impl Standing {
 
     /// Does what an entry says was done; `None` if that cannot be done now.
     fn follow(&mut self, entry: &Entry, parties: [DatabaseId; 2]) -> Option<()> {
-        if self.stage != Stage::Open {
+        if self.stage != TradeStage::Begun(Stage::Open) {
             return None;
         }
         for (table, side) in self.tables.iter_mut().zip([Side::Proposer, Side::Partner]) {
@@ -143,14 +201,17 @@ impl Standing {
                 let side = parties.iter().position(|party| *party == entry.holder);
                 self.accepted[side.filter(|_| *version == self.version)?] = true;
                 if self.accepted == [true; 2] {
-                    self.stage = Stage::Settled;
+                    self.stage = TradeStage::Begun(Stage::Settled);
+                } else if !(entry.postings.is_empty() && entry.passages.is_empty()) {
+                    // The other's acceptance is missing.
+                    return None;
                 }
             }
-            Some(Order::Cancel { .. }) => self.stage = Stage::Cancelled,
-            None => self.stage = Stage::Expired,
+            Some(Order::Cancel { .. }) => self.stage = TradeStage::Begun(Stage::Cancelled),
+            None => self.stage = TradeStage::Begun(Stage::Expired),
             Some(_) => return None,
         }
-        let is_open = self.stage == Stage::Open;
+        let is_open = self.stage == TradeStage::Begun(Stage::Open);
         (is_open || self.tables.iter().all(Slots::is_empty)).then_some(())
     }
 }

@@ -1,9 +1,10 @@
 //! What is proven and what is not, in plain words.
 
-use annals_ids::WallTime;
+use annals_event::ledger::Stage;
+use annals_ids::{LeafIndex, WallTime};
 use annals_proof::{TreeHead, Trusted, VerifierKey};
 
-use crate::{Answer, Question, report, words};
+use crate::{Answer, Question, Span, TradeStage, report, words};
 
 /// What a bundle or a receipt proves to somebody who knew what they were given.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,8 +13,8 @@ pub struct Verdict {
     pub(crate) subject: Subject,
     /// The realm's name, as its batches have it.
     pub(crate) realm: String,
-    /// How many events are in it.
-    pub(crate) events: usize,
+    /// The leaves of the events that are in it.
+    pub(crate) leaves: Vec<LeafIndex>,
     /// What is known of the checkpoint.
     pub(crate) believed: Believed,
 }
@@ -79,7 +80,7 @@ impl Verdict {
         let mut said = Vec::new();
         let TreeHead { size, root } = self.believed.trusted.checkpoint.head;
         let origin = words::text(&self.believed.trusted.checkpoint.origin);
-        let events = self.events;
+        let events = self.leaves.len();
         said.push(match &self.subject {
             Subject::Answer(..) => format!(
                 "The report follows from the {events} events in it and says nothing else: it was worked out from them again, and \
@@ -93,7 +94,12 @@ impl Verdict {
             "Each of these events is, byte for byte, in the log {origin} as it had {size} batches with the root {root}: nobody \
              can have changed one without that root being another."
         ));
-        let key = self.believed.keys.last().map(ToString::to_string).unwrap_or_default();
+        let key = self
+            .believed
+            .keys
+            .last()
+            .map(|key| words::text(&key.to_string()))
+            .unwrap_or_default();
         said.push(match self.believed.key_trust {
             KeyTrust::Unknown => format!("Whoever has the key {key} has signed that root."),
             KeyTrust::Given => format!("The key {key}, which you gave, has signed that root."),
@@ -137,12 +143,27 @@ impl Verdict {
                     .to_owned(),
             );
         }
-        if kept.is_empty() && trusted.cosigned.is_empty() {
-            open.push(
-                "That the realm shows everybody the same history. Whoever has its key can sign another one. A checkpoint that \
+        let most = kept.iter().map(|head| head.size).max().unwrap_or(0);
+        let behind = self.leaves.iter().filter(|leaf| leaf.0 >= most).count();
+        if trusted.cosigned.is_empty() && behind > 0 {
+            let which = match (most, behind) {
+                (0, _) => String::new(),
+                (_, 1) => {
+                    format!(", beyond the {most} batches of the checkpoint that you kept: one of the events lies there")
+                }
+                _ => format!(
+                    ", beyond the {most} batches of the checkpoint that you kept: {behind} of the events lie there"
+                ),
+            };
+            let checkpoint = if most == 0 {
+                "A checkpoint"
+            } else {
+                "A newer checkpoint"
+            };
+            open.push(format!(
+                "That the realm shows everybody the same history{which}. Whoever has its key can sign another one. {checkpoint} that \
                  somebody else has kept (--checkpoint), or the key of a witness that has cosigned (--witness), would show that."
-                    .to_owned(),
-            );
+            ));
         }
         if *witnesses == 0 && *signatures > trusted.signed.len() {
             open.push(
@@ -150,14 +171,16 @@ impl Verdict {
                     .to_owned(),
             );
         }
-        open.push(match &self.subject {
-            Subject::Answer(..) => format!(
-                "That nothing was left out. What has left no trace in what was done after it, such as an order that was refused or an \
-                 acceptance that another offer undid, would not be missed; nor would what came at the end, or after the first {} \
-                 batches of the log.",
-                trusted.checkpoint.head.size
-            ),
-            Subject::Exchange(_) => "What was done before that in the trade, and what became of the assets since.".to_owned(),
+        let size = trusted.checkpoint.head.size;
+        open.extend(match &self.subject {
+            Subject::Answer(_, answer) => left_out(answer).map(|what| {
+                format!(
+                    "That nothing was left out. {what} So could what came at the end, or after the first {size} batches of the log."
+                )
+            }),
+            Subject::Exchange(_) => {
+                Some("What was done before that in the trade, and what became of the assets since.".to_owned())
+            }
         });
         open.push(
             "That the realm wrote down what truly happened, and when. A log proves that nothing was changed after it was written; \
@@ -165,5 +188,37 @@ impl Verdict {
                 .to_owned(),
         );
         open
+    }
+}
+
+/// What could be left out of an answer unnoticed. Tests leave out all of it, and find everything else.
+fn left_out(answer: &Answer) -> Option<&'static str> {
+    let stage = match answer {
+        Answer::Item(_) => {
+            return Some(
+                "Each step begins where the one before ended. But that the item went somewhere and came back to the same place \
+                 could be left out unnoticed.",
+            );
+        }
+        Answer::Account(_) => {
+            return Some(
+                "The account never gives what it does not have, and never gets an item that it has. But whatever it got, gave or \
+                 asked for in vain without which that is still so could be left out unnoticed: it may have had more, or less, than \
+                 is told here.",
+            );
+        }
+        Answer::Trade(trade) => trade.stage_within(&Span::default())?,
+    };
+    match stage {
+        TradeStage::Begun(Stage::Settled) => Some(
+            "Each change of what lay on the tables is here, for both have accepted a version that counts them. But an acceptance \
+             that another offer undid, or an order that was refused, could be left out unnoticed.",
+        ),
+        TradeStage::Begun(_) => Some(
+            "Whatever left a table had come to it. But other offers, what was offered and withdrawn again, acceptances, and orders \
+             that were refused could be left out unnoticed.",
+        ),
+        // It has this one step.
+        TradeStage::Refused(_) => None,
     }
 }

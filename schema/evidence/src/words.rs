@@ -1,15 +1,14 @@
 //! Assets, places, callers and moments in the words of an auditor. What players or games have written is shown so that it
 //! cannot pass for anything else.
 
-use std::fmt::Write as _;
-
 use annals_event::{
     Consumed,
-    ledger::{Assets, Entry, Holder, Order, Outcome, Place, Side, Slots, Stage},
+    ledger::{Assets, Entry, Holder, Order, Outcome, Place, Side, Slots, Stage, Warrant},
 };
 use annals_ids::{Address, WallTime};
+pub use annals_proof::shown as text;
 
-use crate::{Asked, Cited};
+use crate::{Asked, Cited, TradeStage};
 
 /// Milliseconds of a day.
 const DAY: u64 = 24 * 3600 * 1000;
@@ -49,6 +48,20 @@ pub fn order(cited: &Cited) -> String {
         } => format!("withdrawn from trade {trade}: {}", assets(taken)),
         Order::Accept { trade, version } => format!("version {version} of trade {trade} accepted"),
         Order::Cancel { trade } => format!("trade {trade} cancelled"),
+        Order::Grant {
+            goods,
+            restored,
+            warrant,
+            ..
+        } => {
+            let what = match (goods.count(), restored.len()) {
+                (_, 0) => "granted",
+                (0, _) => "given back",
+                _ => "granted and given back",
+            };
+            format!("{what} by an operator: {}", text(&warrant.reason))
+        }
+        Order::Take { warrant, .. } => format!("taken by an operator: {}", text(&warrant.reason)),
     }
 }
 
@@ -70,8 +83,26 @@ pub fn asker(cited: &Cited) -> String {
     let Some(Asked { at, event, call, .. }) = &cited.asked else {
         return "nobody".to_owned();
     };
-    let by = call.as_ref().map_or_else(|| "by itself".to_owned(), caller);
+    let order = cited.entry.order.as_ref();
+    let by = match (order.and_then(Order::warrant), call) {
+        (Some(warrant), _) => operator(warrant),
+        (None, Some(call)) => caller(call),
+        (None, None) => "by itself".to_owned(),
+    };
     format!("{by}; {at} #{event}")
+}
+
+/// An operator, and which of their actions it was.
+#[must_use]
+pub fn operator(warrant: &Warrant) -> String {
+    let (operator, tool, action) = (text(&warrant.operator), text(&warrant.tool), warrant.action);
+    format!("operator {operator} with {tool}, action {action}")
+}
+
+/// The same, and why.
+#[must_use]
+pub fn warrant(warrant: &Warrant) -> String {
+    format!("by {}: {}", operator(warrant), text(&warrant.reason))
 }
 
 /// Who called, and which call it was.
@@ -140,12 +171,13 @@ pub fn assets(assets: &Assets) -> String {
 
 /// How a trade stands.
 #[must_use]
-pub fn stage(stage: Stage) -> &'static str {
+pub fn stage(stage: TradeStage) -> String {
     match stage {
-        Stage::Open => "open",
-        Stage::Settled => "settled",
-        Stage::Cancelled => "cancelled",
-        Stage::Expired => "expired",
+        TradeStage::Refused(reason) => format!("never begun, its proposal was refused: {reason}"),
+        TradeStage::Begun(Stage::Open) => "open".to_owned(),
+        TradeStage::Begun(Stage::Settled) => "settled".to_owned(),
+        TradeStage::Begun(Stage::Cancelled) => "cancelled".to_owned(),
+        TradeStage::Begun(Stage::Expired) => "expired".to_owned(),
     }
 }
 
@@ -171,30 +203,6 @@ pub fn date(wall: WallTime) -> String {
     let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
     let ms = ms % 1_000;
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{ms:03}Z")
-}
-
-/// What somebody has written, in one line, and with nothing in it that is not seen: what would end the line or turn it round
-/// is written out as `\u{...}`.
-#[must_use]
-pub fn text(written: &str) -> String {
-    let mut shown = String::with_capacity(written.len());
-    for c in written.chars() {
-        if c == '\\' || is_unseen(c) {
-            // Writing into a string does not fail.
-            let _ = write!(shown, "{}", c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-/// Control characters, and those that have no width or change the direction of others. The list is part of the form of what is
-/// handed on, and so is none that grows with Unicode.
-fn is_unseen(c: char) -> bool {
-    matches!(u32::from(c),
-        0..=0x1f | 0x7f..=0x9f | 0xad | 0x61c | 0x180e | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f
-        | 0xfeff | 0xfff9..=0xfffb | 0xe0000..=0xe0fff)
 }
 
 #[cfg(test)]
@@ -223,6 +231,7 @@ mod tests {
     fn nothing_that_is_written_passes_for_something_else() {
         assert_eq!(text("Drachentöter 龍"), "Drachentöter 龍");
         assert_eq!(text("a\nb"), "a\\u{a}b");
+        assert_eq!(text("a\u{2800}b\u{3164}"), "a\\u{2800}b\\u{3164}");
         assert_eq!(text("a\u{202e}b\\u{a}"), "a\\u{202e}b\\u{5c}u{a}");
     }
 }

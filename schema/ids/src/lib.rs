@@ -4,11 +4,13 @@
 //! is wanted. Not responsible for: allotting ids (the director grants blocks of them) or encoding them in messages
 //! (each format does that for itself).
 
+mod action;
 mod address;
 mod geometry;
 mod hash;
 mod number;
 
+pub use action::{ActionId, ParseActionError};
 pub use address::{Address, Mailbox, OwnerKind, Part};
 pub use geometry::{Direction, Position};
 pub use hash::{Hash, ParseHashError};

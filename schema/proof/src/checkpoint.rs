@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::base64;
 use crate::key::{KeyKind, KeyName, VerifierKey};
 use crate::note::{NoteError, SignedNote};
+use crate::shown::shown;
 use crate::verify::TreeHead;
 
 /// A log's tree at one moment, as the log says.
@@ -76,7 +77,11 @@ pub enum Untrusted {
     #[error("the signed note is no checkpoint")]
     Checkpoint(#[from] CheckpointError),
     /// Of another log.
-    #[error("the checkpoint is of the log \"{found}\", and not of \"{expected}\"")]
+    #[error(
+        "the checkpoint is of the log \"{}\", and not of \"{}\"",
+        shown(found),
+        shown(expected)
+    )]
     Origin {
         /// The log that it is of.
         found: String,

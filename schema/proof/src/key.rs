@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::base64;
+use crate::shown::{is_unseen, shown};
 
 /// Most bytes of a key's name. The specification has no limit; names are meant to be short addresses.
 pub const NAME_BYTES: usize = 255;
@@ -68,11 +69,11 @@ pub struct SignerKey {
 pub enum KeyError {
     /// The name cannot be one.
     #[error(
-        "a key's name is 1 to {NAME_BYTES} bytes without white space, control characters and +, \
+        "a key's name is 1 to {NAME_BYTES} bytes without white space, characters that are not seen, and +, \
          such as example.com/realm; this is \"{name}\""
     )]
     Name {
-        /// What it was to be, cut short where it is long.
+        /// What it was to be, as it can be shown, and cut short where it is long.
         name: String,
     },
     /// Not of the form that keys have.
@@ -112,9 +113,9 @@ impl KeyName {
     /// # Errors
     /// When it cannot be one.
     pub fn new(name: &str) -> Result<Self, KeyError> {
-        let is_allowed = |c: char| !c.is_whitespace() && !c.is_control() && c != '+';
+        let is_allowed = |c: char| !c.is_whitespace() && !is_unseen(c) && c != '+';
         if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(is_allowed) {
-            let name = name.chars().take(80).collect();
+            let name = shown(&name.chars().take(80).collect::<String>());
             return Err(KeyError::Name { name });
         }
         Ok(Self(name.to_owned()))

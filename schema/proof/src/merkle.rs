@@ -4,6 +4,8 @@
 //! and one or two on average. One kind serves both trees of a log: the one over a batch's events and the one over a shard's
 //! archived batches.
 
+use std::slice;
+
 use annals_ids::Hash;
 use sha2::{Digest, Sha256, compress256, digest::generic_array::GenericArray};
 
@@ -59,7 +61,9 @@ fn short<const BLOCKS: usize>(message: [&[u8]; 3]) -> Hash {
     let end = bytes.len() - bits.len();
     bytes[end..].copy_from_slice(&bits);
     let mut state = INITIAL;
-    compress256(&mut state, &blocks.map(|block| GenericArray::clone_from_slice(&block)));
+    for block in &blocks {
+        compress256(&mut state, slice::from_ref(GenericArray::from_slice(block)));
+    }
     let mut hash = [0; 32];
     for (bytes, word) in hash.chunks_exact_mut(4).zip(state) {
         bytes.copy_from_slice(&word.to_be_bytes());
@@ -91,13 +95,21 @@ impl Frontier {
 
     /// Appends a leaf by its hash.
     pub fn push(&mut self, leaf: Hash) {
+        self.push_and_tell(leaf, |_, _| {});
+    }
+
+    /// Appends a leaf by its hash, and tells of each subtree that it completes: how high it is, from the leaf itself, which is 0
+    /// high, and its root.
+    pub fn push_and_tell(&mut self, leaf: Hash, mut tell: impl FnMut(u32, Hash)) {
         let mut hash = leaf;
-        for _ in 0..self.size.trailing_ones() {
+        tell(0, hash);
+        for below in 0..self.size.trailing_ones() {
             let left = self
                 .peaks
                 .pop()
                 .expect("a complete subtree for each low one bit of the size");
             hash = node_hash(left, hash);
+            tell(below + 1, hash);
         }
         self.peaks.push(hash);
         self.size += 1;

@@ -147,6 +147,16 @@ fn changed_keys_are_refused() {
     assert!(GO_SIGNER.parse::<VerifierKey>().is_err());
     assert!(format!("{GO_SIGNER}=").parse::<SignerKey>().is_err());
     assert!(KeyName::new(&"x".repeat(255)).is_ok() && KeyName::new(&"x".repeat(256)).is_err());
+    assert!(KeyName::new("drachentöter.example/龍").is_ok());
+    // What is not seen, or is seen as a blank, would let a name pass for more than a word.
+    for unseen in
+        "\0\n\u{ad}\u{34f}\u{115f}\u{1160}\u{200b}\u{200e}\u{202e}\u{2066}\u{2800}\u{3000}\u{3164}\u{fe0f}\u{ffa0}"
+            .chars()
+    {
+        let refused = KeyName::new(&format!("example.com/{unseen}realm"));
+        let said = refused.expect_err("no name").to_string();
+        assert!(unseen == '\u{3000}' || !said.contains(unseen), "{unseen:?}");
+    }
 }
 
 #[test]

@@ -446,6 +446,9 @@ pub struct CheckedOut {
     /// Why there is no answer, for the reader; empty if there is one.
     #[prost(string, tag = "5")]
     pub failed: String,
+    /// The key under which what is known of this person is sealed; empty if it was forgotten.
+    #[prost(bytes = "vec", tag = "6")]
+    pub key: Vec<u8>,
 }
 
 /// What login asks the holder of a base owner: open a session. Answer: [`SessionOpened`].
@@ -457,6 +460,9 @@ pub struct OpenSession {
     /// SHA-256 of the ticket with which the client will come.
     #[prost(bytes = "vec", tag = "2")]
     pub ticket: Vec<u8>,
+    /// The name with which the client logged in.
+    #[prost(string, tag = "3")]
+    pub name: String,
 }
 
 /// The answer to [`OpenSession`].
@@ -494,6 +500,9 @@ pub struct BeginLife {
     /// The epoch of the base owner, as the director named it before the check-out was made or read.
     #[prost(uint64, tag = "5")]
     pub epoch: u64,
+    /// The key under which what is known of this person is sealed; empty if it was forgotten.
+    #[prost(bytes = "vec", tag = "6")]
+    pub key: Vec<u8>,
 }
 
 /// The answer to [`BeginLife`].
@@ -509,6 +518,35 @@ pub struct LifeBegun {
     #[prost(bool, tag = "3")]
     pub outdated: bool,
     /// Why there is none, for the reader.
+    #[prost(string, tag = "4")]
+    pub refused: String,
+}
+
+/// What an operator's tool asks the holder of a base owner: have an entity of the database that lives there order something of
+/// the ledger. Answer: [`OperatorOrdered`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct OperatorOrder {
+    /// Which entity of the database.
+    #[prost(uint64, tag = "1")]
+    pub database: u64,
+    /// The order, as the log writes orders, with the operator's warrant in it.
+    #[prost(bytes = "vec", tag = "2")]
+    pub order: Vec<u8>,
+}
+
+/// The answer to [`OperatorOrder`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct OperatorOrdered {
+    /// The entity in whose log the order is; 0 if it is not.
+    #[prost(uint64, tag = "1")]
+    pub asker: u64,
+    /// Which of its orders it is.
+    #[prost(uint64, tag = "2")]
+    pub number: u64,
+    /// It may be another time: ask again, once the entity lives.
+    #[prost(bool, tag = "3")]
+    pub again: bool,
+    /// Why it is not, for the reader.
     #[prost(string, tag = "4")]
     pub refused: String,
 }

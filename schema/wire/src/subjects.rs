@@ -86,6 +86,18 @@ impl Subjects {
         format!("{}.lives.*", self.prefix)
     }
 
+    /// Orders of operators, to whoever holds the base owner on which those live that are meant.
+    #[must_use]
+    pub fn orders(&self, owner: OwnerId) -> String {
+        format!("{}.orders.{owner}", self.prefix)
+    }
+
+    /// The same, whoever the owner is.
+    #[must_use]
+    pub fn orders_of_all(&self) -> String {
+        format!("{}.orders.*", self.prefix)
+    }
+
     /// What every process of the realm hears: cursors, the map of spaces.
     #[must_use]
     pub fn news(&self, topic: &str) -> String {

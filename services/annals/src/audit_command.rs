@@ -4,6 +4,7 @@
 //! asks. An answer whose evidence is not as it was is no answer: exit code 1 and the first thing that is not.
 
 mod events;
+mod lives;
 mod report;
 mod states;
 
@@ -15,28 +16,27 @@ use std::{
     str::FromStr,
 };
 
-use annals_audit::{AuditError, EntityLog, Index, IndexError};
-use annals_db::accounts;
+use annals_audit::{
+    Astray, AuditError, EntityLog, Index, IndexError, Unclear, Who,
+    evidence::{self, EvidenceError},
+    moment::{self, At, Moment, read_at},
+    past::{Past, PastError},
+};
 use annals_def::Schema;
 use annals_evidence::{Answer, Question, Span, Until, read_trade};
 use annals_host::{
     process::SHARD,
     signer::{FolderError, read_note},
+    source::{About, KeptRealm, NamedRealm, Source, SourceError},
     telemetry::Chain,
 };
-use annals_ids::{DatabaseId, EntityId, Hash, LogPosition, Serial, TradeId, WallTime};
+use annals_ids::{DatabaseId, EntityId, Hash, Serial, SessionId, TradeId, WallTime};
 use annals_proof::SignedNote;
 use annals_store::{Store, StoreError};
+use tempfile::TempDir;
 use thiserror::Error;
 
-use crate::{
-    evidence::{self, EvidenceError},
-    log_command::position,
-    moment::{self, Moment},
-    past::{Past, PastError},
-    progress::ArchiveBar,
-    source::{KeptRealm, NamedRealm, Source, SourceError},
-};
+use crate::progress::ArchiveBar;
 use report::{Format, Report};
 use states::Which;
 
@@ -53,7 +53,7 @@ pub struct Audit {
     #[arg(long, global = true, default_value = "annals-audit")]
     index: PathBuf,
     /// Only as things stood then: a moment, or the batch OWNER@BATCH and all that the archive has before it
-    #[arg(long, global = true, value_parser = at, conflicts_with = "until")]
+    #[arg(long, global = true, value_parser = read_at, conflicts_with = "until")]
     at: Option<At>,
     /// Only what was done from this moment on: HH:MM:SS since the realm began, @SECONDS since 1970, or 2026-11-23T10:00:00Z
     #[arg(long, global = true, value_parser = moment::read)]
@@ -95,24 +95,40 @@ enum Asked {
         /// Its number, as above
         id: TradeNumber,
     },
+    /// When somebody was in the world: each life of a stored entity, and each client that came in for it, from which address
+    Lives {
+        /// The name with which the account logs in, or stored:NUMBER for any stored entity
+        who: Who,
+    },
+    /// Who was behind a client's session: the account, and from which address, each time that it came in
+    Session {
+        /// Its number
+        #[arg(value_parser = |text: &str| text.parse().map(SessionId))]
+        session: SessionId,
+    },
     /// What happened to an entity: each event of its parts, wherever they were, and by whose call
     Entity {
         /// Its number
         #[arg(value_parser = |text: &str| text.parse().map(EntityId))]
         entity: EntityId,
+        /// Only events of this kind, such as "client set"; may be given several times
+        #[arg(long, value_name = "KIND")]
+        kind: Vec<String>,
     },
     /// The realm as it was at a moment, --at, rebuilt from the archive, with the hash of each owner's state
     Replay {
         #[command(flatten)]
         which: Which,
     },
+    /// See that the index leads past nothing: make another from the archive, and compare the two
+    CheckIndex,
     /// What is otherwise at one moment than at an earlier one: entities, their properties, and who has which items and units
     Diff {
         /// The earlier moment, or the batch OWNER@BATCH and all that the archive has before it
-        #[arg(value_parser = at)]
+        #[arg(value_parser = read_at)]
         before: At,
         /// The later one
-        #[arg(value_parser = at)]
+        #[arg(value_parser = read_at)]
         after: At,
         #[command(flatten)]
         which: Which,
@@ -130,25 +146,6 @@ struct Wanted {
     kept: Vec<PathBuf>,
 }
 
-/// Whose account, as it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Who {
-    Named(String),
-    Stored(DatabaseId),
-}
-
-impl FromStr for Who {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("stored:").map(str::parse) {
-            None => Ok(Self::Named(text.to_owned())),
-            Some(Ok(number)) => Ok(Self::Stored(DatabaseId(number))),
-            Some(Err(_)) => Err("write stored: and the number of a stored entity, such as stored:17".to_owned()),
-        }
-    }
-}
-
 /// A trade as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TradeNumber(TradeId);
@@ -162,20 +159,6 @@ impl FromStr for TradeNumber {
     }
 }
 
-/// Up to when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
-    Moment(Moment),
-    Batch(LogPosition),
-}
-
-fn at(text: &str) -> Result<At, String> {
-    if text.contains('@') && !text.starts_with('@') {
-        return position(text).map(At::Batch);
-    }
-    moment::read(text).map(At::Moment)
-}
-
 /// Why there is no answer.
 #[derive(Debug, Error)]
 enum NoAnswer {
@@ -185,6 +168,8 @@ enum NoAnswer {
     Index(#[from] IndexError),
     #[error("no account of this realm logs in as {0:?}")]
     NoAccount(String),
+    #[error("nobody can be meant")]
+    Unclear(#[from] Unclear),
     #[error("the store cannot be read")]
     Store(#[from] StoreError),
     #[error("what the answer rests on is not as it was")]
@@ -193,6 +178,10 @@ enum NoAnswer {
     None(#[source] AuditError),
     #[error("what the answer rests on is not as it was")]
     PastFound(#[source] PastError),
+    #[error("the index was changed: {0}")]
+    Astray(Astray),
+    #[error("another index cannot be made in a temporary folder (TMPDIR says where)")]
+    Temporary(#[source] io::Error),
     #[error("there is no answer")]
     PastNone(#[source] PastError),
     #[error("{0}")]
@@ -254,7 +243,10 @@ impl Audit {
             Err(NoAnswer::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));
-                let is_finding = matches!(error, NoAnswer::Found(_) | NoAnswer::PastFound(_) | NoAnswer::Wrong(_));
+                let is_finding = matches!(
+                    error,
+                    NoAnswer::Found(_) | NoAnswer::Astray(_) | NoAnswer::PastFound(_) | NoAnswer::Wrong(_)
+                );
                 ExitCode::from(if is_finding { 1 } else { 2 })
             }
         }
@@ -275,6 +267,9 @@ impl Audit {
         }
         let source = self.kept.stored(&self.named.settings()).await?;
         let mut index = Index::open(&self.index, SHARD).await?;
+        if let Asked::CheckIndex = self.question {
+            return check_index(&mut index, &source.store).await;
+        }
         let bar = ArchiveBar::new();
         let extent = index
             .catch_up(&source.store, |progress| bar.show(progress.leaves, progress.of))
@@ -293,31 +288,23 @@ impl Audit {
                 let receipt = evidence::receipt(store, &index, id.0).await?;
                 return Ok(write!(stdout(), "{receipt}")?);
             }
-            Asked::Entity { entity } => {
+            Asked::Lives { who } => {
+                let stored = holder(&source, who).await?;
+                Report::of_lives(stored, &index.lives(store, stored).await?, &span)
+            }
+            Asked::Session { session } => Report::of_session(session, &index.session(store, session).await?, &span),
+            Asked::CheckIndex => return Ok(()),
+            Asked::Entity { entity, kind } => {
                 let log = EntityLog::find(&index, store, entity).await?;
-                Report::of_entity(&log, &span, &schemas(&source).await?)
+                let calls = log.events.iter().flat_map(|event| &event.calls);
+                let sessions = index.sessions(store, calls).await?;
+                Report::of_entity((&log, &sessions), (&span, &kind), &schemas(&source).await?)
             }
             Asked::Replay { which } => {
                 let past = Past::at(&index, store, index.leaves_until(span.until).await?).await?;
                 Report::of_past(&past, &schemas(&source).await?, which)
             }
-            Asked::Diff { before, after, which } => {
-                let began = began(&source).await?;
-                let (from, to) = (until(&index, before, began).await?, until(&index, after, began).await?);
-                let (from, to) = (
-                    index.leaves_until(Some(from)).await?,
-                    index.leaves_until(Some(to)).await?,
-                );
-                if from > to {
-                    return Err(NoAnswer::Span(
-                        "the first moment is the later one: name them in their order",
-                    ));
-                }
-                let before = Past::at(&index, store, from).await?;
-                let mut after = before.clone();
-                after.advance(&index, store, to).await?;
-                Report::of_difference((&before, &after), &schemas(&source).await?, which)
-            }
+            Asked::Diff { before, after, which } => differ(&source, &index, (before, after), which).await?,
         };
         report.print(self.format, &extent)?;
         Ok(())
@@ -326,13 +313,32 @@ impl Audit {
     async fn span(&self, source: &Source, index: &Index) -> Result<Span, NoAnswer> {
         let began = began(source).await?;
         let until = match (self.at, self.until) {
-            (Some(at), _) => Some(until(index, at, began).await?),
+            (Some(at), _) => Some(at.until(index, began).await?),
             (None, Some(moment)) => Some(Until::Wall(moment.wall(began))),
             (None, None) => None,
         };
         let since = self.since.map(|since| since.wall(began));
         Ok(Span { since, until })
     }
+}
+
+/// What is otherwise at the later of two moments.
+async fn differ(source: &Source, index: &Index, (before, after): (At, At), which: Which) -> Result<Report, NoAnswer> {
+    let (store, began) = (&source.store, began(source).await?);
+    let (from, to) = (before.until(index, began).await?, after.until(index, began).await?);
+    let (from, to) = (
+        index.leaves_until(Some(from)).await?,
+        index.leaves_until(Some(to)).await?,
+    );
+    if from > to {
+        return Err(NoAnswer::Span(
+            "the first moment is the later one: name them in their order",
+        ));
+    }
+    let before = Past::at(index, store, from).await?;
+    let mut after = before.clone();
+    after.advance(index, store, to).await?;
+    Ok(Report::of_difference((&before, &after), &schemas(source).await?, which))
 }
 
 /// When the realm began.
@@ -343,17 +349,7 @@ async fn began(source: &Source) -> Result<WallTime, NoAnswer> {
 /// All definitions that the realm has had, by their fingerprints.
 async fn schemas(source: &Source) -> Result<BTreeMap<Hash, Schema>, NoAnswer> {
     let about = source.about().await?;
-    let all = about
-        .into_iter()
-        .flat_map(|about| about.former.into_iter().chain([about.schema]));
-    Ok(all.map(|schema| (schema.fingerprint(), schema)).collect())
-}
-
-async fn until(index: &Index, at: At, began: WallTime) -> Result<Until, NoAnswer> {
-    match at {
-        At::Batch(at) => Ok(index.until(at).await?),
-        At::Moment(moment) => Ok(Until::Wall(moment.wall(began))),
-    }
+    Ok(about.map(About::schemas).unwrap_or_default())
 }
 
 /// An answer from the ledger, also as evidence where that is wanted.
@@ -369,12 +365,18 @@ async fn of_ledger(
         let kept = wanted.kept.iter().map(|path| read_kept(path));
         let kept: Vec<SignedNote> = kept.collect::<Result<_, _>>()?;
         let bundle = evidence::bundle(store, index, (question, &answer), &kept).await?;
-        std::fs::write(&file, bundle).map_err(|source| NoAnswer::Write { path: file, source })?;
+        match std::fs::write(&file, bundle) {
+            Ok(()) => eprintln!("written as evidence: {}", file.display()),
+            Err(source) => return Err(NoAnswer::Write { path: file, source }),
+        }
     }
+    let cited = answer.cited();
+    let calls = cited.iter().filter_map(|cited| cited.asked.as_ref()?.call.as_ref());
+    let sessions = index.sessions(store, calls).await?;
     Ok(match &answer {
-        Answer::Item(item) => Report::of_item(item, span),
-        Answer::Account(owned) => Report::of_owned(owned, span),
-        Answer::Trade(trade) => Report::of_trade(trade, &index.inventories(store, trade).await?, span),
+        Answer::Item(item) => Report::of_item(item, &sessions, span),
+        Answer::Account(owned) => Report::of_owned(owned, &sessions, span),
+        Answer::Trade(trade) => Report::of_trade(trade, &index.inventories(store, trade).await?, &sessions, span),
     })
 }
 
@@ -384,18 +386,40 @@ fn read_kept(path: &Path) -> Result<SignedNote, NoAnswer> {
 
 /// The stored entity that is meant.
 async fn holder(source: &Source, who: Who) -> Result<DatabaseId, NoAnswer> {
-    match who {
-        Who::Stored(holder) => Ok(holder),
-        Who::Named(name) => match accounts::named(&source.store, &name).await? {
-            Some(account) => Ok(account.database),
-            None => Err(NoAnswer::NoAccount(name)),
-        },
+    let found = who.find(&source.store).await?;
+    found.ok_or_else(|| NoAnswer::NoAccount(who.to_string()))
+}
+
+/// Compares an index with one that is made anew. What is wrong with the archive itself is found by making that.
+async fn check_index(index: &mut Index, archive: &Store) -> Result<(), NoAnswer> {
+    let folder = TempDir::with_prefix("annals-audit-").map_err(NoAnswer::Temporary)?;
+    let mut anew = Index::open(folder.path(), SHARD).await?;
+    let bar = ArchiveBar::new();
+    let extent = loop {
+        let extent = anew
+            .catch_up(archive, |progress| bar.show(progress.leaves, progress.of))
+            .await?;
+        // What the archive is not at fault for is the index's own, and comparing says what.
+        match index.catch_up(archive, |_| {}).await {
+            Ok(own) if own.leaves > extent.leaves => {}
+            _ => break extent,
+        }
+    };
+    bar.clear();
+    match index.compare(archive, &anew).await? {
+        Some(astray) => Err(NoAnswer::Astray(astray)),
+        None => Ok(writeln!(
+            stdout(),
+            "the index is what the archive of {} batches with the root {} comes to",
+            extent.leaves,
+            extent.root
+        )?),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use annals_ids::{BatchNumber, EntityId, OwnerId, TransferId, TransferNumber};
+    use annals_ids::{EntityId, TransferId, TransferNumber};
 
     use super::*;
 
@@ -406,19 +430,8 @@ mod tests {
             number: TransferNumber(3),
         });
         assert_eq!(id.to_string().parse(), Ok(TradeNumber(id)));
-        assert_eq!("stored:17".parse(), Ok(Who::Stored(DatabaseId(17))));
-        assert_eq!("merlin".parse(), Ok(Who::Named("merlin".to_owned())));
-        assert!("stored:merlin".parse::<Who>().is_err());
         for wrong in ["", "3", "/3", "3/", "x/1", "1/2/3"] {
             assert!(wrong.parse::<TradeNumber>().is_err(), "{wrong:?}");
         }
-        let batch = LogPosition {
-            owner: OwnerId(3),
-            batch: BatchNumber(120),
-        };
-        assert_eq!(at("3@120"), Ok(At::Batch(batch)));
-        assert_eq!(at("@120"), Ok(At::Moment(Moment::Wall(120_000))));
-        assert_eq!(at("00:02:00"), Ok(At::Moment(Moment::World(120_000))));
-        assert!(at("3@").is_err() && at("yesterday").is_err());
     }
 }

@@ -8,28 +8,25 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use annals_audit::moment::{self, Moment, position};
 use annals_host::{
+    claim::{Claim, ClaimError},
     config::{Advice, Realm, StoreKind},
     nats::ServerCount,
     process::Settings,
+    source::{KeptRealm, NamedRealm, SourceError},
     store::{OpenError, open_to_fill},
     telemetry::Chain,
 };
 use annals_ids::{LogPosition, WallTime};
 use thiserror::Error;
 
-use crate::{
-    backup::{
-        check::check,
-        create::{CreateError, create},
-        manifest::{Manifest, ManifestError},
-        restore::{RestoreFailed, Restored, Until, restore},
-        target::{Target, TargetError},
-    },
-    log_command::position,
-    moment::{self, Moment},
-    source::{KeptRealm, NamedRealm, SourceError},
-    up::{Claim, UpError},
+use crate::backup::{
+    check::check,
+    create::{CreateError, create},
+    manifest::{Manifest, ManifestError},
+    restore::{RestoreFailed, Restored, Until, restore},
+    target::{Target, TargetError},
 };
 
 /// Back up a realm, and restore it.
@@ -97,7 +94,7 @@ enum BackupError {
     #[error("the realm was not restored")]
     Restore(#[from] RestoreFailed),
     #[error("a realm is restored into a data directory of its own")]
-    Claim(#[from] UpError),
+    Claim(#[from] ClaimError),
     #[error("{} belongs to a realm: name an empty data directory", .0.display())]
     Occupied(PathBuf),
     #[error("the store cannot be filled")]

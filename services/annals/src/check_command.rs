@@ -4,11 +4,12 @@ use std::{path::PathBuf, process::ExitCode};
 
 use annals_host::{
     process::{connect, remote_store},
+    source::NamedRealm,
     telemetry::Chain,
     world::compile,
 };
 
-use crate::{checker::check, source::NamedRealm};
+use crate::checker::check;
 
 /// Compare what bots were shown with the archive.
 #[derive(Debug, clap::Args)]

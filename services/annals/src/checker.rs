@@ -22,8 +22,8 @@ use annals_ids::{EntityId, Hash, HistoryNumber, MemberId, Part};
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
-pub use crate::archive::Fault;
 use crate::showings::{EXTENSION, Line, ParseLineError};
+pub use annals_audit::archive::Fault;
 pub use driven::{Driven, Share};
 pub use following::Following;
 use history::{Extent, Histories, History};

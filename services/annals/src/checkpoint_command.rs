@@ -1,6 +1,7 @@
 //! `annals checkpoint`: keys, signed checkpoints, and what witnesses make of them (`docs/proofs.md`).
 
 use std::{
+    fs,
     io::{self, Write, stdout},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -14,16 +15,16 @@ use annals_host::{
         FolderError, add_cosignatures, current_key, default_name, keep_note, key_records, make_key, make_key_file,
         make_next_key, newest, of_size, read_key, read_note,
     },
+    source::{KeptRealm, NamedRealm, SourceError},
     telemetry::Chain,
 };
+use annals_ids::Hash;
 use annals_proof::{
-    KeyKind, KeyName, SignedNote, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted, key::KeyError,
-    verify::Unproven, verify_consistency,
+    Frontier, KeyKind, KeyName, SignedNote, Tile, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted,
+    key::KeyError, tile::TILE_WIDTH, verify::Unproven, verify_consistency,
 };
-use annals_store::StoreError;
+use annals_store::{Store, StoreError};
 use thiserror::Error;
-
-use crate::source::{KeptRealm, NamedRealm, SourceError};
 
 /// Signed checkpoints of a realm's archive: its keys, what was signed, and who has witnessed it.
 #[derive(Debug, clap::Args)]
@@ -44,6 +45,10 @@ enum Commands {
         /// The log's keys instead, each with how many batches there were when it began
         #[arg(long, conflicts_with = "size")]
         keys: bool,
+        /// Write the hashes of all its leaves to this file as well: kept with the checkpoint, they let annals log verify name the
+        /// batch that was changed, whatever else was
+        #[arg(long, value_name = "FILE", conflicts_with = "keys")]
+        leaves: Option<PathBuf>,
         #[command(flatten)]
         kept: KeptRealm,
     },
@@ -131,6 +136,10 @@ enum CheckpointError {
     Unproven(#[from] Unproven),
     #[error("nothing was added: none of these witnesses has cosigned it, or the realm has no such checkpoint any more")]
     NotAdded,
+    #[error("{} cannot be written", .0.display())]
+    Leaves(PathBuf, #[source] io::Error),
+    #[error("the archive's first {0} batches are not those that were signed; annals log verify says what is wrong")]
+    Otherwise(u64),
     #[error("nobody takes what is printed")]
     Print(#[from] io::Error),
 }
@@ -156,7 +165,18 @@ impl Checkpoint {
 
 async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, CheckpointError> {
     match command {
-        Commands::Show { size, keys, kept } => show(size, keys, &kept, settings).await?,
+        Commands::Show {
+            size,
+            keys,
+            leaves,
+            kept,
+        } => {
+            let source = kept.stored(settings).await?;
+            match keys {
+                true => show_keys(&source.store).await?,
+                false => show(&source.store, size, leaves.as_deref()).await?,
+            }
+        }
         Commands::Keygen { data, name, witness } => {
             let name = match name {
                 Some(name) => KeyName::new(&name)?,
@@ -203,20 +223,42 @@ fn trust_in(keys: Vec<VerifierKey>, witnesses: Vec<VerifierKey>, quorum: usize) 
     }
 }
 
-async fn show(size: Option<u64>, keys: bool, kept: &KeptRealm, settings: &Settings) -> Result<(), CheckpointError> {
-    let source = kept.stored(settings).await?;
-    if keys {
-        for (from, record) in key_records(&source.store, SHARD).await? {
-            writeln!(stdout(), "{from} {}", record.key)?;
-        }
-        return Ok(());
+async fn show_keys(store: &Store) -> Result<(), CheckpointError> {
+    for (from, record) in key_records(store, SHARD).await? {
+        writeln!(stdout(), "{from} {}", record.key)?;
     }
-    let note = match size {
-        Some(size) => of_size(&source.store, SHARD, size).await?,
-        None => newest(&source.store, SHARD).await?.map(|(_, note)| note),
-    };
-    write!(stdout(), "{}", note.ok_or(CheckpointError::None(size))?)?;
     Ok(())
+}
+
+async fn show(store: &Store, size: Option<u64>, leaves: Option<&Path>) -> Result<(), CheckpointError> {
+    let note = match size {
+        Some(size) => of_size(store, SHARD, size).await?,
+        None => newest(store, SHARD).await?.map(|(_, note)| note),
+    };
+    let note = note.ok_or(CheckpointError::None(size))?;
+    if let Some(file) = leaves {
+        let signed: annals_proof::Checkpoint = note.text().parse().map_err(Untrusted::Checkpoint)?;
+        let hashes = leaf_hashes(store, signed.head).await?;
+        fs::write(file, Tile::encode(&hashes)).map_err(|source| CheckpointError::Leaves(file.to_owned(), source))?;
+    }
+    write!(stdout(), "{note}")?;
+    Ok(())
+}
+
+/// The hashes of the leaves that a checkpoint is of.
+async fn leaf_hashes(store: &Store, head: TreeHead) -> Result<Vec<Hash>, CheckpointError> {
+    let mut prover = Prover::begin(store.clone(), SHARD).await?;
+    let mut tree = Frontier::new();
+    let mut hashes = Vec::new();
+    for index in 0..head.size.div_ceil(TILE_WIDTH.into()) {
+        let tile = Tile::within(head.size, 0, index).expect("invariant: it holds leaves of the tree");
+        hashes.extend(prover.tile(tile).await?);
+    }
+    hashes.iter().for_each(|hash| tree.push(*hash));
+    match tree.root() == head.root {
+        true => Ok(hashes),
+        false => Err(CheckpointError::Otherwise(head.size)),
+    }
 }
 
 /// What a witness does: what it cosigns continues what it has cosigned, and it remembers it before anybody has it.

@@ -9,9 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use annals_audit::replay::owners;
 use annals_client::Trust;
 use annals_def::Schema;
 use annals_host::{
+    claim::Claim,
     config::Realm as RealmName,
     health::discover,
     nats::Bus,
@@ -29,9 +31,8 @@ use crate::{
     bots::{self, BotPlan, BotsError, BotsReport, Reads, Recovery, TradeEnd},
     bots_command::{PASSWORD, print_ends, print_play},
     progress::{Progress, ProgressView},
-    replay::owners,
     tamper::{Removed, TamperError, remove_one_event},
-    up::{Claim, Realm, RealmPlan, UpError},
+    up::{Realm, RealmPlan, UpError},
     views::{Views, ViewsError},
 };
 
@@ -166,7 +167,7 @@ impl Demo {
                 return Err(DemoError::NotOurs(self.data.clone()));
             }
             // Not under a realm that runs there.
-            Claim::take(&self.data)?;
+            Claim::take(&self.data).map_err(UpError::from)?;
             fs::remove_dir_all(&self.data).map_err(failed(&self.data))?;
         }
         fs::create_dir_all(&self.data).map_err(failed(&self.data))?;

@@ -4,7 +4,6 @@
 //! transport and write down what they were shown, [`checker`] holds that against the archive. Not responsible for: anything
 //! a service does.
 
-pub mod archive;
 pub mod audit_command;
 pub mod backup;
 pub mod backup_command;
@@ -16,16 +15,14 @@ pub mod checkpoint_command;
 pub mod data_command;
 pub mod defs_command;
 pub mod demo_command;
-pub mod evidence;
+mod kept_checkpoints;
 pub mod log_command;
-mod moment;
-pub mod past;
+mod operating;
+pub mod person_command;
 pub mod progress;
 pub mod realm_command;
-pub mod replay;
 pub mod segments;
 pub mod showings;
-pub mod source;
 pub mod stopping;
 pub mod tail;
 pub mod tamper;

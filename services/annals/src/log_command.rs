@@ -7,10 +7,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use annals_audit::{
+    moment::position,
+    replay::{Extent, ReplayError, owners, replay},
+};
 use annals_db::{AcceptError, accept_hole};
 use annals_director::read_owners;
 use annals_host::{
     process::{AskError, SHARD, request},
+    source::{KeptRealm, NamedRealm, Source, SourceError},
     telemetry::Chain,
 };
 use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, OwnerKind, WallTime};
@@ -19,12 +24,11 @@ use annals_wire::control::Inspected;
 use thiserror::Error;
 
 use crate::{
+    kept_checkpoints::{KeptCheckpoints, KeptError},
     progress::ArchiveBar,
-    replay::{Extent, ReplayError, owners, replay},
     segments::Segments,
-    source::{KeptRealm, NamedRealm, Source, SourceError},
     tail::{Tail, TailError, TailPlan},
-    verify::{Place, SweepProgress, VerifyError, sweep, verify},
+    verify::{Kept, Place, SweepProgress, UNANCHORED, VerifyError, find_first, sweep, verify_against},
 };
 
 /// How often it is written down how far a verification is.
@@ -53,6 +57,8 @@ enum Commands {
         /// Where it is written down how far that is; if there is such a file, it goes on from there
         #[arg(long, value_name = "FILE", requires = "hashes")]
         resume: Option<PathBuf>,
+        #[command(flatten)]
+        kept: KeptCheckpoints,
     },
     /// Print the newest events, one a line
     Tail {
@@ -97,6 +103,8 @@ enum Commands {
 enum LogError {
     #[error("there is no log to read")]
     Source(#[from] SourceError),
+    #[error("what was kept cannot be used")]
+    Kept(#[from] KeptError),
     #[error("nothing was verified")]
     Verify(#[from] VerifyError),
     #[error("the log was not replayed")]
@@ -152,15 +160,16 @@ impl Log {
         }
         let source = self.kept.source(&self.named.settings()).await?;
         let code = match self.command {
-            Commands::Verify { hashes: true, resume } => verify_hashes(&source, resume.as_deref()).await?,
-            Commands::Verify { .. } => {
-                let report = verify(&source).await?;
-                writeln!(stdout(), "{report}")?;
-                if report.is_clean() {
-                    ExitCode::SUCCESS
+            Commands::Verify { hashes, resume, kept } => {
+                let kept = kept.read()?;
+                let is_clean = if hashes {
+                    verify_hashes(&source, resume.as_deref(), &kept).await?
                 } else {
-                    ExitCode::FAILURE
-                }
+                    let report = verify_against(&source, &kept).await?;
+                    writeln!(stdout(), "{report}")?;
+                    report.is_clean()
+                };
+                say_first(&source, &kept, is_clean).await?
             }
             Commands::Tail {
                 events,
@@ -209,7 +218,7 @@ impl Log {
 }
 
 /// Verifies the archive without what it folds into, from the place in a file if there is one, and writes down how far it is.
-async fn verify_hashes(source: &Source, file: Option<&Path>) -> Result<ExitCode, LogError> {
+async fn verify_hashes(source: &Source, file: Option<&Path>, kept: &Kept) -> Result<bool, LogError> {
     let place = file.map(Place::read).transpose().map_err(VerifyError::from)?.flatten();
     let bar = ArchiveBar::new();
     let mut written = Instant::now();
@@ -223,14 +232,31 @@ async fn verify_hashes(source: &Source, file: Option<&Path>) -> Result<ExitCode,
             None => Ok(()),
         }
     };
-    let swept = sweep(&source.store, place.unwrap_or_else(|| Place::begin(SHARD)), reached).await?;
+    let place = place.unwrap_or_else(|| Place::begin(SHARD)).against(kept);
+    let swept = sweep(&source.store, place, reached).await?;
     bar.clear();
     writeln!(stdout(), "{swept}")?;
     if !swept.findings.is_empty() {
-        return Ok(ExitCode::FAILURE);
+        return Ok(false);
     }
     if let Some(file) = file {
         swept.place.write(file).map_err(VerifyError::from)?;
+    }
+    Ok(true)
+}
+
+/// Says which event is the first that is not as it was, if something is wrong, and what follows from what was kept.
+async fn say_first(source: &Source, kept: &Kept, is_clean: bool) -> Result<ExitCode, LogError> {
+    if !is_clean {
+        writeln!(stdout(), "{}", find_first(&source.store, SHARD, kept).await?)?;
+        return Ok(ExitCode::FAILURE);
+    }
+    match kept.size() {
+        0 => writeln!(stdout(), "{UNANCHORED}")?,
+        size => writeln!(
+            stdout(),
+            "the archive begins with the {size} batches of the checkpoint that was kept"
+        )?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -301,16 +327,4 @@ async fn replay_all(source: &Source, at: Vec<LogPosition>, extent: Extent) -> Re
         writeln!(stdout())?;
     }
     Ok(())
-}
-
-/// A position as an operator writes it.
-pub(crate) fn position(text: &str) -> Result<LogPosition, String> {
-    let parts = text
-        .split_once('@')
-        .and_then(|(owner, batch)| Some((owner.parse().ok()?, batch.parse().ok()?)));
-    let (owner, batch) = parts.ok_or("write OWNER@BATCH, such as 3@120")?;
-    Ok(LogPosition {
-        owner: OwnerId(owner),
-        batch: BatchNumber(batch),
-    })
 }

@@ -30,8 +30,10 @@ enum Commands {
     Log(annals::log_command::Log),
     /// Say what happened, from a realm's archive alone
     Audit(annals::audit_command::Audit),
-    /// Look into a realm's database
+    /// Look into a realm and its database, grant and take what accounts hold, stop it
     Realm(annals::realm_command::Realm),
+    /// Say what is known of a person, have it forgotten, and keep the keys under which it is sealed
+    Person(annals::person_command::Person),
     /// Make keys for signed checkpoints of a realm, print, cosign and verify them
     Checkpoint(annals::checkpoint_command::Checkpoint),
     /// Back up a realm, and restore it
@@ -58,8 +60,84 @@ fn main() -> ExitCode {
             Commands::Log(log) => log.run().await,
             Commands::Audit(audit) => audit.run().await,
             Commands::Realm(realm) => realm.run().await,
+            Commands::Person(person) => person.run().await,
             Commands::Checkpoint(checkpoint) => checkpoint.run().await,
             Commands::Backup(backup) => backup.run().await,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    /// The words of a line as a shell takes them apart, up to a comment, a pipe or another file.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
+        for c in line.chars() {
+            match c {
+                '"' => {
+                    quoted = !quoted;
+                    word.get_or_insert_default();
+                }
+                ' ' if !quoted => words.extend(word.take()),
+                '#' | '|' | '>' if !quoted && word.is_none() => break,
+                _ => word.get_or_insert_default().push(c),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    /// The commands in a document: lines of code that begin with the program's name, and what is said to be typed.
+    fn commands(text: &str) -> impl Iterator<Item = &str> {
+        let (mut is_code, mut found) = (false, Vec::new());
+        for line in text.lines() {
+            if line.starts_with("```") {
+                is_code = !is_code;
+            } else if is_code {
+                let typed = line.strip_prefix("$ ").unwrap_or(line);
+                found.extend(Some(typed).filter(|typed| typed.starts_with("annals ")));
+            } else {
+                let quoted = line.split('`').skip(1).step_by(2);
+                let is_whole = |typed: &&str| typed.starts_with("annals ") && !typed.contains('…');
+                // What is in a sentence is often a command's name alone.
+                found.extend(
+                    quoted
+                        .filter(is_whole)
+                        .filter(|typed| typed.contains("NUMBER") || typed.contains("NAME")),
+                );
+            }
+        }
+        found.into_iter()
+    }
+
+    /// What stands in documents for whatever it may be.
+    fn filled(line: &str) -> String {
+        let moment = line.replace("ENTITY/NUMBER", "1048580/3");
+        moment.replace("NUMBER", "17").replace("NAME", "merlin")
+    }
+
+    /// Whoever follows a document types what it shows.
+    #[test]
+    fn the_commands_that_documents_show_are_commands() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let mut seen = 0;
+        for document in [
+            "auditors-handbook.md",
+            "audit-command.md",
+            "evidence.md",
+            "realm-command.md",
+        ] {
+            let text = fs::read_to_string(docs.join(document)).expect("it is there");
+            for command in commands(&text) {
+                let parsed = CommandLine::try_parse_from(words(&filled(command)));
+                assert!(parsed.is_ok(), "{document}: {command}: {}", parsed.unwrap_err());
+                seen += 1;
+            }
+        }
+        assert!(seen > 50, "{seen} commands were seen");
+    }
 }

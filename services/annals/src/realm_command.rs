@@ -1,21 +1,23 @@
-//! `annals realm`: look into a realm, whether it runs or not, stop one, and migrate one. One file per command.
+//! `annals realm`: look into a realm, whether it runs or not, do what operators do, stop one, and migrate one. One file per command.
 
 mod audit_ledger;
 mod cells;
 mod costs;
 mod migrate;
+mod operator;
 mod query;
 mod stop;
 
 use std::{io, process::ExitCode};
 
-use annals_host::telemetry::Chain;
+use annals_host::{
+    source::{KeptRealm, NamedRealm, SourceError},
+    telemetry::Chain,
+};
 use annals_store::StoreError;
 use thiserror::Error;
 
-use crate::source::{KeptRealm, NamedRealm, SourceError};
-
-/// Look into a realm, stop one, or migrate one to other definitions.
+/// Look into a realm, grant and take, stop one, or migrate one to other definitions.
 #[derive(Debug, clap::Args)]
 pub struct Realm {
     #[command(subcommand)]
@@ -35,12 +37,16 @@ enum Commands {
     Cells(cells::Cells),
     /// Say which properties and methods of a realm that runs cost the most bytes, and where those go
     Costs(costs::Costs),
+    /// Make units and items for an account of a realm that runs, or give items back to it; written down with who did it and why
+    Grant(operator::Grant),
     /// Migrate a realm that is stopped to other definitions; exit code 1 says what stands against it
     Migrate(migrate::Migrate),
     /// Find stored entities by their type and what they hold; changes nothing
     Query(query::QueryStored),
     /// Stop a realm in order, and say how far that is; asked again, it says so and changes nothing
     Stop(stop::Stop),
+    /// Take units and items from an account of a realm that runs; written down with who did it and why
+    Take(operator::Take),
 }
 
 /// How what was found is printed.
@@ -80,9 +86,11 @@ impl Realm {
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
                 Commands::Cells(cells) => cells.run(&self.kept, &settings).await,
                 Commands::Costs(costs) => costs.run(&self.kept, &settings).await,
+                Commands::Grant(grant) => Ok(grant.run(&self.kept, &settings).await),
                 Commands::Migrate(migrate) => Ok(migrate.run(&self.kept, &settings).await),
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),
+                Commands::Take(take) => Ok(take.run(&self.kept, &settings).await),
             }
         };
         match done.await {

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use annals_audit::archive::read_tree;
 use annals_host::process::SHARD;
 use annals_ids::{LeafIndex, WallTime};
 use annals_store::{Store, StoreError, archive, segment::Segment};
 
-use crate::{archive::read_tree, tail::clock};
+use crate::tail::clock;
 
 /// What an archive lies in.
 #[derive(Clone, Debug, PartialEq, Eq)]

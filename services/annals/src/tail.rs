@@ -7,29 +7,28 @@
 //! within one log, order is the log's.
 
 mod follow;
-mod ledger;
-pub(crate) mod names;
-pub(crate) mod space_data;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
+use annals_audit::{
+    archive::LogWalk,
+    names::{Names, mentioned},
+};
 use annals_db::{RecoveryError, recover};
 use annals_director::read_owners;
 use annals_event::{Batch, Consumed, Event, Header, Subject};
-use annals_host::log::{ReadError, Reading};
+use annals_host::{
+    log::{ReadError, Reading},
+    source::{BeyondError, Source, SourceError},
+};
 use annals_ids::{BatchNumber, EntityId, Epoch, EventNumber, Hash, LogPosition, OwnerId, WallTime};
 use annals_store::{StoreError, layout::owners::OwnerRecord};
 use thiserror::Error;
 
-use crate::{
-    archive::LogWalk,
-    source::{BeyondError, Source, SourceError},
-};
 use follow::Following;
-use names::{Names, mentioned};
 
 /// Batches of a log that are looked at together, going backwards.
 const PAGE: u64 = 64;

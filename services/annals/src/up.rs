@@ -5,7 +5,7 @@ mod closing;
 mod mending;
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions},
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -15,6 +15,7 @@ use std::{
 
 use annals_host::{
     child::{self, Child},
+    claim::{Claim, ClaimError},
     config::StoreKind,
     nats::{ServerCount, ServerError, ServerOptions, Servers, SyncPolicy},
     world::{WorldError, compile},
@@ -32,9 +33,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Lines of a failed service's log that are shown.
 const SHOWN_LINES: usize = 12;
-
-/// The file in a realm's folder that is locked while the realm runs.
-const CLAIM: &str = "realm.lock";
 
 /// What is to run.
 #[derive(Clone, Debug)]
@@ -95,12 +93,9 @@ pub enum UpError {
     /// The definitions.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// Another realm runs in its folder: its files must not be written twice.
-    #[error("a realm runs in {data} already; stop it, or name another folder with --data", data = data.display())]
-    Taken {
-        /// The folder.
-        data: PathBuf,
-    },
+    /// Another realm runs in its folder.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// What its nats-servers keep in its folder would not be found.
     #[error("the realm in {data} has run with {before} nats-servers, and what they keep would be left behind; start it with --nats-servers {before}", data = data.display())]
     OtherServers {
@@ -146,33 +141,6 @@ pub enum UpError {
         /// The folder of the logs.
         logs: PathBuf,
     },
-}
-
-/// A folder that is this realm's alone, until it is dropped or the process ends.
-#[derive(Debug)]
-pub struct Claim {
-    /// The lock is the open file's.
-    _file: File,
-}
-
-impl Claim {
-    /// Claims a folder, which has to be there.
-    ///
-    /// # Errors
-    /// When a realm runs in it, or it cannot be written.
-    pub fn take(data: &Path) -> Result<Self, UpError> {
-        let path = data.join(CLAIM);
-        let failed = |source| UpError::File {
-            path: path.clone(),
-            source,
-        };
-        let file = File::create(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(UpError::Taken { data: data.to_owned() }),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
-        }
-    }
 }
 
 /// One process of a realm.

@@ -11,6 +11,7 @@
 //!
 //! Without a checkpoint kept elsewhere nothing tells an archive that was written anew from the beginning.
 
+mod first;
 mod leaves;
 mod log;
 mod numbers;
@@ -25,12 +26,14 @@ use std::{
     sync::Arc,
 };
 
+use annals_audit::archive::{Step, read_tree};
 use annals_db::{Migrations, RecoveryError};
 use annals_director::read_owners;
 use annals_event::{Batch, Header};
 use annals_host::{
     log::{ReadError, Reading},
-    process::request,
+    process::{SHARD, request},
+    source::{BeyondError, Source},
 };
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{
@@ -40,10 +43,7 @@ use annals_store::{
 use annals_wire::control::Inspected;
 use thiserror::Error;
 
-use crate::{
-    archive::{Step, read_tree},
-    source::{BeyondError, Source},
-};
+pub use first::{First, Kept, MANY, StrayLeaves, Traced, UNANCHORED, What, find_first};
 use leaves::Leaves;
 use log::Log;
 use numbers::Numbers;
@@ -88,6 +88,21 @@ pub enum VerifyError {
 /// When they cannot be read at all; what is wrong with them is in the report.
 pub async fn verify(source: &Source) -> Result<VerifyReport, VerifyError> {
     verify_from(source, Checkpoint::default()).await
+}
+
+/// As [`verify`], and holds the archive against checkpoints that were kept outside of the realm.
+///
+/// # Errors
+/// As there.
+pub async fn verify_against(source: &Source, kept: &Kept) -> Result<VerifyReport, VerifyError> {
+    let mut report = VerifyReport::default();
+    let mut whole = Verification::default();
+    let mut leaves = Leaves::new(SHARD, None);
+    leaves.keep(kept.heads());
+    whole.trees.insert(SHARD, leaves);
+    whole.walk_archive(source, &mut report).await?;
+    whole.go_beyond(source, &mut report).await?;
+    Ok(report)
 }
 
 /// As [`verify`], and sees that the archive up to a checkpoint is still what it was there.

@@ -10,6 +10,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
+use annals_audit::archive::{Fault, LogWalk};
 use annals_db::{Migrations, ledger::read_entries};
 use annals_director::read_owners;
 use annals_event::{
@@ -21,8 +22,6 @@ use annals_ids::{
 };
 use annals_store::{Store, StoreError};
 use thiserror::Error;
-
-use crate::archive::{Fault, LogWalk};
 
 /// Entries read at a time.
 const ENTRIES_AT_ONCE: usize = 512;

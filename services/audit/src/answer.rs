@@ -1,7 +1,7 @@
 //! Why there is no answer.
 
 use annals_evidence::Contradiction;
-use annals_ids::{BatchNumber, DatabaseId, EntityId, EntryNumber, LeafIndex, LogPosition, Serial, TradeId};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, EntryNumber, LeafIndex, LogPosition, Serial, SessionId, TradeId};
 use annals_store::StoreError;
 use thiserror::Error;
 
@@ -101,12 +101,22 @@ pub enum AuditError {
     /// No event is about that entity.
     #[error("no event in the archive is about entity {0}; what retention has let go of is not in it")]
     NoEntity(EntityId),
+    /// No client came in in that session.
+    #[error("no event in the archive says that a client came in in session {0}")]
+    NoSession(SessionId),
+    /// It was never in the world.
+    #[error("no event in the archive says that stored entity {0} was ever in the world")]
+    NoLife(DatabaseId),
+    /// The index points at something else.
+    #[error("the index does not fit the archive at batch {0}: remove its folder, and it is built anew")]
+    Mislaid(LogPosition),
     /// There is no such item.
     #[error("there is no item {0} in the archive")]
     NoItem(Serial),
     /// There is no such trade.
     #[error(
-        "there is no trade {0} in the archive; a trade is written ENTITY/NUMBER: who proposed it, and with which of its orders"
+        "there is no trade {0} in the archive; a trade is written ENTITY/NUMBER: who proposed it, and with which of its orders. \
+         What was given, and not traded, is found by the item or by the accounts"
     )]
     NoTrade(TradeId),
 }
@@ -122,6 +132,8 @@ impl AuditError {
                 | Self::NoBatch(_)
                 | Self::NoHolder(_)
                 | Self::NoEntity(_)
+                | Self::NoSession(_)
+                | Self::NoLife(_)
                 | Self::NoItem(_)
                 | Self::NoTrade(_)
         )

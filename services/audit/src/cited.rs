@@ -1,20 +1,29 @@
 //! Citing: reading what an answer rests on from the archive, and holding it against what was verified.
 
 use annals_event::Batch;
-use annals_evidence::{Cited, Contradiction, Excerpt, Found, asks};
+use annals_evidence::{Cited, Contradiction, Excerpt, Found, Sieve, asks};
 use annals_ids::{EntryNumber, EventNumber, LeafIndex, LogPosition};
 use annals_store::Store;
 
 use crate::{answer::AuditError, index::Index};
 
 impl Index {
-    /// Reads an entry and what asked for it, and holds the two against one another.
-    pub(crate) async fn cite(&self, archive: &Store, number: EntryNumber) -> Result<Cited, AuditError> {
+    /// Reads an entry that answers a question and what asked for it, and holds the two against one another. `None` if it does
+    /// not answer it.
+    pub(crate) async fn cite(
+        &self,
+        archive: &Store,
+        number: EntryNumber,
+        sieve: &mut Sieve,
+    ) -> Result<Option<Cited>, AuditError> {
         let (leaf, batch, place) = self.told(archive, number).await?;
         let told = found(leaf, &batch, place).ok_or(AuditError::Misled(number))?;
         let entry = told.entry()?;
+        if !sieve.takes(entry) {
+            return Ok(None);
+        }
         if entry.order.is_none() {
-            return Ok(Cited::of(&told, None)?);
+            return Ok(Some(Cited::of(&told, None)?));
         }
         let not_asked = || Contradiction::NotAsked {
             entry: number,
@@ -26,7 +35,7 @@ impl Index {
         let asked = place
             .and_then(|place| found(leaf, &batch, place))
             .ok_or_else(not_asked)?;
-        Ok(Cited::of(&told, Some(&asked))?)
+        Ok(Some(Cited::of(&told, Some(&asked))?))
     }
 
     /// The events that an answer rests on, as the archive has them: the entry, and what asked for it if anybody did.

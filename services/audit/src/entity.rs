@@ -1,9 +1,9 @@
 //! What happened to an entity: every event that changed one of its parts, whoever held it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Batch, Body, Consumed, Event, Link, Subject, Thinned};
-use annals_evidence::{Span, Until};
+use annals_evidence::Span;
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime,
 };
@@ -55,6 +55,27 @@ enum Found {
     LetGo,
 }
 
+impl Index {
+    /// Whether some event that was taken in is about an entity.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub async fn knows(&self, entity: EntityId) -> Result<bool, AuditError> {
+        let rows = self.rows(rows::stretches(entity), 1).await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// The owners in whose logs an entity has events that were taken in.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub(crate) async fn owners_of(&self, entity: EntityId) -> Result<BTreeSet<OwnerId>, AuditError> {
+        let rows = self.rows(rows::stretches(entity), usize::MAX).await?;
+        let owners = rows.iter().map(|(key, _)| Ok(rows::stretch_of(key)?.0));
+        owners.collect::<Result<_, _>>().map_err(AuditError::Index)
+    }
+}
+
 impl EntityLog {
     /// Gathers what happened to an entity, as far as the archive was taken in.
     ///
@@ -87,14 +108,9 @@ impl EntityLog {
 
     /// Those within a span.
     pub fn within(&self, span: Span) -> impl Iterator<Item = &EntityEvent> {
-        self.events.iter().filter(move |event| {
-            let is_before = match span.until {
-                None => true,
-                Some(Until::Wall(wall)) => event.wall <= wall,
-                Some(Until::Leaf(leaf)) => event.leaf <= leaf,
-            };
-            is_before && span.since.is_none_or(|since| event.wall >= since)
-        })
+        self.events
+            .iter()
+            .filter(move |event| span.covers(event.leaf, event.wall))
     }
 
     fn take(&mut self, lies: Where, batch: Batch) {

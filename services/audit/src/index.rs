@@ -1,6 +1,9 @@
 //! The index: how far an archive was verified, and where in it things stand.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use annals_event::{Batch, Body, Tail};
 use annals_evidence::About;
@@ -11,11 +14,12 @@ use annals_store::{
     archive::{self, ArchiveReader},
     embedded::{EmbeddedStore, OpenError},
     key_after,
-    layout::archive::{Tree, tree_key},
 };
 
 use crate::{
     answer::AuditError,
+    archive::read_tree,
+    floors::Floors,
     intake::Intake,
     rows::{self, Reached, Told, Where},
 };
@@ -71,7 +75,14 @@ impl Index {
     /// # Errors
     /// When the folder cannot be used, or what is in it cannot be read.
     pub async fn open(folder: &Path, shard: Shard) -> Result<Self, IndexError> {
-        let rows = EmbeddedStore::open(folder)?.store();
+        Ok(Self::over(EmbeddedStore::open(folder)?.store(), shard).await?)
+    }
+
+    /// As [`Self::open`], in a store that has nothing else.
+    ///
+    /// # Errors
+    /// When what is in it cannot be read.
+    pub async fn over(rows: Store, shard: Shard) -> Result<Self, StoreError> {
         let value = read_value(&rows, rows::reached_key()).await?;
         let reached = value.map(|value| Reached::decode(&value)).transpose()?;
         let reached = match reached {
@@ -129,7 +140,9 @@ impl Index {
         if before > 0 && self.reached.first != first_hash(archive, shard).await? {
             return Err(AuditError::Another);
         }
-        let mut intake = Intake::resume(&self.reached, self.tails.clone()).map_err(AuditError::Index)?;
+        let lasting = read_lasting(&self.rows).await.map_err(AuditError::Index)?;
+        let mut intake = Intake::resume(&self.reached, self.tails.clone(), lasting).map_err(AuditError::Index)?;
+        let mut floors = Floors::new(shard);
         while intake.leaves() < stored.size {
             let next = LeafIndex(intake.leaves());
             let read = read_on(archive, shard, next).await.map_err(AuditError::Archive)?;
@@ -143,7 +156,9 @@ impl Index {
                 if leaf.0 == stored.size {
                     break;
                 }
-                intake.take(at, &archived)?;
+                let is_below =
+                    archived.is_thinned() && floors.are_below(archive, at).await.map_err(AuditError::Archive)?;
+                intake.take(at, &archived, is_below)?;
                 if intake.bytes() >= WRITTEN_BYTES {
                     self.write(&mut intake).await?;
                 }
@@ -325,14 +340,6 @@ async fn read_loose(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Ve
     Ok(found)
 }
 
-async fn read_tree(archive: &Store, shard: Shard) -> Result<Tree, StoreError> {
-    let read = |transaction: Transaction| async move {
-        let value = transaction.snapshot().get(&tree_key(shard)).await?;
-        Tree::decode(value.as_deref())
-    };
-    archive.read(read).await
-}
-
 async fn read_value(store: &Store, key: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
     let read = |transaction: Transaction| {
         let key = &key;
@@ -360,6 +367,12 @@ async fn read_rows(store: &Store, range: KeyRange, limit: usize) -> Result<Vec<a
             None => return Ok(rows),
         }
     }
+}
+
+/// The logs of which retention lets nothing go, as far as they were taken in.
+async fn read_lasting(index: &Store) -> Result<BTreeSet<OwnerId>, StoreError> {
+    let rows = read_rows(index, rows::lasting(), usize::MAX).await?;
+    rows.iter().map(|(key, _)| rows::owner_of(key)).collect()
 }
 
 /// Empties an index.

@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_event::{Batch, Body, Header, Subject, Tail, Thinned, ledger::Entry};
+use annals_event::{Batch, Body, Event, Header, Subject, Tail, Thinned, ledger::Entry};
 use annals_evidence::concerns;
-use annals_ids::{BatchNumber, EntityId, EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime};
+use annals_ids::{
+    BatchNumber, DatabaseId, EntityId, EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, Part, WallTime,
+};
 use annals_proof::Frontier;
 use annals_store::{ArchivedBatch, StoreError};
 
@@ -23,6 +25,8 @@ pub(crate) struct Intake {
     entry: EntryNumber,
     latest: WallTime,
     tails: BTreeMap<OwnerId, Tail>,
+    /// Logs that have events which are never let go.
+    lasting: BTreeSet<OwnerId>,
     /// Logs that have grown since the rows were last taken.
     grown: BTreeSet<OwnerId>,
     /// Of each log, whose events are noted already in which stretch of it.
@@ -33,7 +37,11 @@ pub(crate) struct Intake {
 
 impl Intake {
     /// Goes on from where an index stands.
-    pub(crate) fn resume(reached: &Reached, tails: BTreeMap<OwnerId, Tail>) -> Result<Self, StoreError> {
+    pub(crate) fn resume(
+        reached: &Reached,
+        tails: BTreeMap<OwnerId, Tail>,
+        lasting: BTreeSet<OwnerId>,
+    ) -> Result<Self, StoreError> {
         let tree = Frontier::resume(reached.leaves, reached.peaks.clone()).ok_or_else(rows::damaged)?;
         Ok(Self {
             tree,
@@ -41,6 +49,7 @@ impl Intake {
             entry: reached.entry,
             latest: reached.latest,
             tails,
+            lasting,
             grown: BTreeSet::new(),
             noted: BTreeMap::new(),
             rows: Vec::new(),
@@ -92,8 +101,13 @@ impl Intake {
         rows
     }
 
-    /// Takes the next leaf, which `expected` says to be that batch.
-    pub(crate) fn take(&mut self, expected: LogPosition, archived: &ArchivedBatch) -> Result<(), AuditError> {
+    /// Takes the next leaf, which `expected` says to be that batch. It may have no events if that `is_below` a floor.
+    pub(crate) fn take(
+        &mut self,
+        expected: LogPosition,
+        archived: &ArchivedBatch,
+        is_below: bool,
+    ) -> Result<(), AuditError> {
         let leaf = LeafIndex(self.tree.size());
         let changed = |what: String| AuditError::Changed {
             leaf,
@@ -107,7 +121,12 @@ impl Intake {
                 self.follow(leaf, expected, &batch.header, batch.tail())?;
                 Some(batch)
             }
-            // Its events were let go by retention, which leaves alone what bases and the ledger did.
+            // Its events were let go by retention, which leaves alone what bases and the ledger did, whatever the store says now.
+            ArchivedBatch::Thinned(_) if !is_below || self.lasting.contains(&expected.owner) => {
+                return Err(changed(
+                    "its events are gone, of which retention cannot have let go".to_owned(),
+                ));
+            }
             ArchivedBatch::Thinned(bytes) => {
                 let thinned = Thinned::read(bytes).map_err(malformed)?;
                 self.follow(leaf, expected, &thinned.header, thinned.tail())?;
@@ -118,8 +137,18 @@ impl Intake {
             if let Subject::Entity(entity, _) = event.subject {
                 self.note(expected, entity);
             }
-            if let Body::Entered { entry: Some(entry), .. } = &event.body {
-                self.enter(expected, place, entry)?;
+            let lasts =
+                matches!(event.subject, Subject::Entity(_, Part::Base)) || matches!(event.body, Body::Entered { .. });
+            if lasts && self.lasting.insert(expected.owner) {
+                self.row(rows::lasting_key(expected.owner), Vec::new());
+            }
+            match &event.body {
+                Body::Entered { entry: Some(entry), .. } => self.enter(expected, place, entry)?,
+                _ => {
+                    for key in of_lives(event, leaf, place) {
+                        self.row(key, rows::encode_position(expected));
+                    }
+                }
             }
         }
         Ok(())
@@ -189,6 +218,24 @@ impl Intake {
     fn row(&mut self, key: Vec<u8>, value: Vec<u8>) {
         self.bytes += key.len() + value.len();
         self.rows.push((key, value));
+    }
+}
+
+/// Under what an event is found that says when somebody was in the world.
+fn of_lives(event: &Event, leaf: LeafIndex, place: u32) -> Vec<Vec<u8>> {
+    let began = |database| rows::life_key(database, leaf, place);
+    match (&event.body, event.subject) {
+        (Body::Admitted { session, person, .. }, _) => {
+            let mut keys = vec![rows::session_key(*session, leaf, place)];
+            if *person != DatabaseId(0) {
+                keys.push(began(*person));
+            }
+            keys
+        }
+        (Body::BaseCreated(creation), _) if creation.database != DatabaseId(0) => vec![began(creation.database)],
+        (Body::Stored { database }, _) => vec![began(*database)],
+        (Body::Destroyed, Subject::Entity(entity, Part::Base)) => vec![rows::end_key(entity, leaf, place)],
+        _ => Vec::new(),
     }
 }
 

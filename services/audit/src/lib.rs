@@ -5,19 +5,35 @@
 //! the archive again and held against the hash that was verified, so an archive that was changed since, or an index that
 //! points elsewhere, ends in an error and not in an answer.
 //!
-//! Responsible for: the index, and which entries and events an answer rests on. Not responsible for: what follows from entries,
-//! which `annals-evidence` says; where an archive is found and how answers are printed, which is the business of the command line
-//! and of the console.
+//! Responsible for: the index, which entries and events an answer rests on ([`Index`], [`EntityLog`]), the realm at a moment
+//! ([`past`]), and evidence for others ([`evidence`]). Not responsible for: what follows from entries, which `annals-evidence`
+//! says; how answers are shown, which is the business of the command line and of the console.
 
 mod answer;
+pub mod archive;
 mod cited;
+mod comparing;
 mod entity;
+pub mod evidence;
+mod floors;
+mod holder;
 mod index;
 mod intake;
+mod lives;
+pub mod moment;
 mod moments;
+pub mod names;
+pub mod past;
 mod questions;
+pub mod replay;
 mod rows;
+mod sessions;
 
 pub use answer::AuditError;
+pub use comparing::Astray;
 pub use entity::{EntityEvent, EntityLog};
+pub use floors::Floors;
+pub use holder::{Unclear, Who};
 pub use index::{Extent, Index, IndexError, Progress};
+pub use lives::{LifeStep, Turn};
+pub use sessions::{CameIn, Sessions, Who as Behind, named};

@@ -16,7 +16,7 @@ impl Index {
     /// When there is no such item, or what the answer would rest on is not as it was: every step begins where the one before
     /// ended, and is what its asker's log asked for.
     pub async fn item(&self, archive: &Store, serial: Serial) -> Result<Item, AuditError> {
-        let cited = self.cited(archive, About::Item(serial)).await?;
+        let cited = self.cited(archive, Question::Item(serial)).await?;
         Item::follow(serial, cited)?.ok_or(AuditError::NoItem(serial))
     }
 
@@ -26,7 +26,7 @@ impl Index {
     /// When there is no such trade, or what the answer would rest on is not as it was: every step is what its asker's log
     /// asked for, and can be done when it was.
     pub async fn trade(&self, archive: &Store, id: TradeId) -> Result<Trade, AuditError> {
-        let cited = self.cited(archive, About::Transfer(id.0)).await?;
+        let cited = self.cited(archive, Question::Trade(id)).await?;
         Trade::follow(id, cited)?.ok_or(AuditError::NoTrade(id))
     }
 
@@ -36,7 +36,7 @@ impl Index {
     /// When the archive has no entry about it, or what the answer would rest on is not as it was: every step is what its asker's
     /// log asked for, and nobody gives what they do not have.
     pub async fn owned(&self, archive: &Store, holder: DatabaseId) -> Result<Owned, AuditError> {
-        let cited = self.cited(archive, About::Holder(holder)).await?;
+        let cited = self.cited(archive, Question::Account(holder)).await?;
         Owned::follow(holder, cited)?.ok_or(AuditError::NoHolder(holder))
     }
 
@@ -73,10 +73,10 @@ impl Index {
         found.map(|lies| Until::Leaf(lies.leaf)).ok_or(AuditError::NoBatch(at))
     }
 
-    async fn cited(&self, archive: &Store, about: About) -> Result<Vec<Cited>, AuditError> {
-        let mut cited = Vec::new();
-        for number in self.entries(about).await? {
-            cited.push(self.cite(archive, number).await?);
+    async fn cited(&self, archive: &Store, question: Question) -> Result<Vec<Cited>, AuditError> {
+        let (mut cited, mut sieve) = (Vec::new(), question.sieve());
+        for number in self.entries(question.about()).await? {
+            cited.extend(self.cite(archive, number, &mut sieve).await?);
         }
         Ok(cited)
     }

@@ -11,16 +11,23 @@
 //! | `06` | database id:u64, entry:u64 | – : the entry concerns what that entity of the database holds |
 //! | `07` | entity:u64, owner:u32, stretch:u64 | – : events of that [stretch](STRETCH) of the owner's log are the entity's |
 //! | `08` | wall clock ms:u64 | leaf:u64 : the first batch that was closed then, later than all that lie before it |
+//! | `09` | session:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : that event of the batch says that the session's client came in |
+//! | `0a` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : with that event a life of that entity of the database began, or its client came in |
+//! | `0b` | entity:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : with that event the entity's base part ended |
+//! | `0c` | owner:u32 | – : the owner's log has events that are never let go: of base parts, or of the ledger |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers are big-endian, so that keys sort.
 
 use annals_event::Tail;
 use annals_evidence::About;
-use annals_ids::{BatchNumber, EntityId, EntryNumber, EventNumber, Hash, LeafIndex, OwnerId, WallTime};
+use annals_ids::{
+    BatchNumber, DatabaseId, EntityId, EntryNumber, EventNumber, Hash, LeafIndex, LogPosition, OwnerId, SessionId,
+    WallTime,
+};
 use annals_store::{KeyRange, StoreError};
 
 /// The form of these rows. An index of another form is built anew.
-pub(crate) const FORM: u8 = 2;
+pub(crate) const FORM: u8 = 4;
 
 /// Batches of a log for which it is noted together whose events they hold: an entity that is busy has events in most batches
 /// of its owner, and a row for each would be as large as the archive.
@@ -86,7 +93,7 @@ pub(crate) fn entry_key(entry: EntryNumber) -> Vec<u8> {
 
 /// All rows of an index.
 pub(crate) fn all() -> KeyRange {
-    KeyRange::new(vec![0x00], vec![0x09])
+    KeyRange::new(vec![0x00], vec![0x0d])
 }
 
 pub(crate) fn stretch_key(entity: EntityId, owner: OwnerId, stretch: u64) -> Vec<u8> {
@@ -116,6 +123,71 @@ pub(crate) fn moment_key(wall: WallTime) -> Vec<u8> {
 /// What was closed after a moment; nothing is after the last that can be said.
 pub(crate) fn moments_after(wall: WallTime) -> KeyRange {
     KeyRange::new([moment_key(wall), vec![0x00]].concat(), vec![0x09])
+}
+
+/// Says that the client of a session came in.
+pub(crate) fn session_key(session: SessionId, leaf: LeafIndex, place: u32) -> Vec<u8> {
+    let (session, leaf) = (session.0.to_be_bytes(), leaf.0.to_be_bytes());
+    key(0x09, &[&session, &leaf, &place.to_be_bytes()])
+}
+
+/// Whenever the client of a session came in, in the order of the archive.
+pub(crate) fn session(session: SessionId) -> KeyRange {
+    KeyRange::prefix(&key(0x09, &[&session.0.to_be_bytes()]))
+}
+
+/// Says that a life of an entity of the database began, or that its client came in.
+pub(crate) fn life_key(database: DatabaseId, leaf: LeafIndex, place: u32) -> Vec<u8> {
+    let (database, leaf) = (database.0.to_be_bytes(), leaf.0.to_be_bytes());
+    key(0x0a, &[&database, &leaf, &place.to_be_bytes()])
+}
+
+/// Whenever that was, in the order of the archive.
+pub(crate) fn lives(database: DatabaseId) -> KeyRange {
+    KeyRange::prefix(&key(0x0a, &[&database.0.to_be_bytes()]))
+}
+
+/// Says that an entity's base part ended.
+pub(crate) fn end_key(entity: EntityId, leaf: LeafIndex, place: u32) -> Vec<u8> {
+    let (entity, leaf) = (entity.0.to_be_bytes(), leaf.0.to_be_bytes());
+    key(0x0b, &[&entity, &leaf, &place.to_be_bytes()])
+}
+
+/// Whenever that was, which is once.
+pub(crate) fn ends(entity: EntityId) -> KeyRange {
+    KeyRange::prefix(&key(0x0b, &[&entity.0.to_be_bytes()]))
+}
+
+/// Says that an owner's log has events that are never let go.
+pub(crate) fn lasting_key(owner: OwnerId) -> Vec<u8> {
+    key(0x0c, &[&owner.0.to_be_bytes()])
+}
+
+/// All such logs.
+pub(crate) fn lasting() -> KeyRange {
+    KeyRange::prefix(&[0x0c])
+}
+
+/// The event's place in its batch that a key of a session, of a life or of an end names.
+pub(crate) fn place_of(key: &[u8]) -> Result<u32, StoreError> {
+    let mut fields = Fields(key.get(17..).unwrap_or_default());
+    let place = fields.u32()?;
+    fields.finish()?;
+    Ok(place)
+}
+
+pub(crate) fn encode_position(at: LogPosition) -> Vec<u8> {
+    [&at.owner.0.to_be_bytes()[..], &at.batch.0.to_be_bytes()].concat()
+}
+
+pub(crate) fn decode_position(value: &[u8]) -> Result<LogPosition, StoreError> {
+    let mut fields = Fields(value);
+    let at = LogPosition {
+        owner: OwnerId(fields.u32()?),
+        batch: BatchNumber(fields.u64()?),
+    };
+    fields.finish()?;
+    Ok(at)
 }
 
 pub(crate) fn encode_leaf(leaf: LeafIndex) -> Vec<u8> {
@@ -153,6 +225,44 @@ pub(crate) fn entry_of(about: About, key: &[u8]) -> Result<EntryNumber, StoreErr
     let entry = EntryNumber(fields.u64()?);
     fields.finish()?;
     Ok(entry)
+}
+
+/// What of the archive a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Concerned {
+    /// The end of a log.
+    Log(OwnerId),
+    Batch(LogPosition),
+    Entry(EntryNumber),
+    /// An entity's events in a stretch of a log.
+    Stretch(EntityId, OwnerId, u64),
+    Leaf(LeafIndex),
+    /// The event before which its batch has so many.
+    Event(LogPosition, u32),
+}
+
+/// What of the archive a row is about; `None` if it is about the index itself, or cannot be read.
+pub(crate) fn concerned(key: &[u8], value: &[u8]) -> Option<Concerned> {
+    let (&prefix, rest) = key.split_first()?;
+    let mut fields = Fields(rest);
+    let about = match prefix {
+        0x01 | 0x0c => Concerned::Log(OwnerId(fields.u32().ok()?)),
+        0x02 => {
+            let (owner, batch) = (OwnerId(fields.u32().ok()?), BatchNumber(fields.u64().ok()?));
+            Concerned::Batch(LogPosition { owner, batch })
+        }
+        0x03 => Concerned::Entry(EntryNumber(fields.u64().ok()?)),
+        // The entry's number is the end of each of these.
+        0x04..=0x06 => Concerned::Entry(EntryNumber(u64::from_be_bytes(*key.last_chunk()?))),
+        0x07 => {
+            let entity = EntityId(fields.u64().ok()?);
+            Concerned::Stretch(entity, OwnerId(fields.u32().ok()?), fields.u64().ok()?)
+        }
+        0x08 => Concerned::Leaf(decode_leaf(value).ok()?),
+        0x09..=0x0b => Concerned::Event(decode_position(value).ok()?, u32::from_be_bytes(*key.last_chunk()?)),
+        _ => return None,
+    };
+    Some(about)
 }
 
 impl Reached {

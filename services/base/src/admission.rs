@@ -1,8 +1,11 @@
 //! Who comes in: sessions that the login service opens, and clients that show a ticket or a token.
 
+use std::net::SocketAddr;
+
 use annals_event::{Body, ClientLink};
 use annals_ids::{EntityId, SessionId};
 use annals_node::{ConnectionId, Desk, NotOpened, Nowhere, Output};
+use annals_personal::Admission;
 use annals_wire::client::{
     CloseReason, Hello, HelloAnswer, Movements, Proof, Rejection, Secret, Welcome, protocol_hash,
 };
@@ -38,14 +41,17 @@ impl BaseRole {
         }
         let session = SessionId(desk.new_entity().ok_or(NotOpened::Full)?.0);
         let entity = match live {
-            Some(entity) => entity,
+            Some(entity) => {
+                lives::learn_key(desk, &wanted.account);
+                entity
+            }
             None => lives::begin(desk, &wanted.account)?,
         };
         if let Some(before) = self.session_of(desk, entity) {
             self.drop_session(desk, before, CloseReason::Replaced);
         }
         let until = desk.now().mono.after(TICKET_WINDOW);
-        let expected = Session::new(entity, Phase::Expected { until }, Some(wanted.ticket));
+        let expected = Session::new(entity, Phase::Expected { until }, Some(wanted));
         self.sessions.insert(session, expected);
         desk.record_for(entity, false, Body::TokenSet(wanted.ticket));
         self.set_client(desk, entity, Some(session));
@@ -60,12 +66,22 @@ impl BaseRole {
         self.set_witness(desk, entity, client);
     }
 
-    pub(crate) fn hello(&mut self, desk: &mut Desk, connection: ConnectionId, hello: &Hello, fresh_token: Secret) {
+    pub(crate) fn hello(
+        &mut self,
+        desk: &mut Desk,
+        place: (ConnectionId, SocketAddr),
+        hello: &Hello,
+        fresh_token: Secret,
+    ) {
+        let (connection, from) = place;
         if self.sessions.at(connection).is_some() {
             return self.refuse(desk, connection);
         }
         match self.check_hello(desk, hello) {
-            Ok(entity) => self.welcome(desk, connection, hello, entity, fresh_token),
+            Ok(entity) => {
+                self.admit(desk, from, hello.session, entity);
+                self.welcome(desk, connection, hello, entity, fresh_token);
+            }
             Err(rejection) => {
                 self.counters.rejected += 1;
                 answer(desk, connection, &HelloAnswer::Rejected(rejection));
@@ -97,6 +113,26 @@ impl BaseRole {
         } else {
             Err(Rejection::UnknownSession)
         }
+    }
+
+    /// Records who comes in, and from where (rule P6). After a take-over it is not known for which account the session was
+    /// opened; then the entity that it controls now stands for the person. Where there is no key to seal it under, it is
+    /// recorded that somebody came in: what is known from before is of another client's address, maybe.
+    fn admit(&self, desk: &mut Desk, from: SocketAddr, session: SessionId, entity: EntityId) {
+        let account = self.sessions.get(session).and_then(|session| session.account.clone());
+        let (person, name) = account.unzip();
+        let person = person.or_else(|| desk.person(entity));
+        let admission = Admission {
+            account: name,
+            address: from.to_string(),
+        };
+        let sealed = person.and_then(|person| desk.seal(person, &admission.encode()));
+        let admitted = Body::Admitted {
+            session,
+            person: person.unwrap_or_default(),
+            sealed: sealed.unwrap_or_default(),
+        };
+        desk.record_for(entity, false, admitted);
     }
 
     fn welcome(

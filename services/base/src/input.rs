@@ -1,14 +1,15 @@
 //! What a base core is given, and the limits it keeps.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use annals_def::Value;
-use annals_event::Trace;
+use annals_event::{Trace, ledger::Order};
 use annals_ids::{CallNumber, DatabaseId, EntityId, Epoch, MemberId, TypeId};
 use annals_node::{
     ConnectionId,
     inquiry::{Learned, NotLearned},
 };
+use annals_personal::PersonalKey;
 use annals_wire::{
     SpaceMap,
     client::{Hello, Secret, ToServer, ToServerDatagram},
@@ -34,6 +35,9 @@ pub enum BaseInput {
     /// An entity of the database is to live here. Answered by [`annals_node::Output::Begun`]; asking again has the effect of
     /// once.
     Begin(Begin),
+    /// An operator orders something of the ledger. Answered by [`annals_node::Output::Ordered`]; asking again has the effect
+    /// of once.
+    Order(OperatorOrder),
     /// The answer to [`annals_node::Output::Inquire`].
     Learned {
         /// Who asked.
@@ -47,6 +51,8 @@ pub enum BaseInput {
     Hello {
         /// Which connection.
         connection: ConnectionId,
+        /// The client's end of it.
+        from: SocketAddr,
         /// The frame.
         hello: Hello,
         /// 32 random bytes: the token with which the session can be resumed the next time.
@@ -84,6 +90,8 @@ pub struct OpenSession {
     pub account: CheckedOut,
     /// SHA-256 of the ticket's secret.
     pub ticket: [u8; 32],
+    /// The name with which the client logged in.
+    pub name: String,
 }
 
 /// An entity of the database that is to live.
@@ -93,6 +101,17 @@ pub struct Begin {
     pub request: u64,
     /// The entity.
     pub entity: CheckedOut,
+}
+
+/// What an operator orders for an entity of the database that lives here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperatorOrder {
+    /// Repeated in the answer.
+    pub request: u64,
+    /// Which entity.
+    pub database: DatabaseId,
+    /// What, with the operator's warrant in it.
+    pub order: Order,
 }
 
 /// An entity of the database that is checked out to this owner.
@@ -109,6 +128,8 @@ pub struct CheckedOut {
     pub type_id: TypeId,
     /// What is stored of it, of both parts.
     pub properties: Vec<(MemberId, Value)>,
+    /// The key under which what is known of this person is sealed; `None` if it was forgotten.
+    pub key: Option<PersonalKey>,
 }
 
 /// What happened on one owner since it was taken over, for whoever watches it.
@@ -118,6 +139,8 @@ pub struct Counters {
     pub opened: u64,
     /// Lives of entities of the database that were asked for without a session, and began.
     pub begun: u64,
+    /// Orders of operators that were recorded, or had been.
+    pub ordered: u64,
     /// Clients that came with a ticket or a token and were taken.
     pub welcomed: u64,
     /// Clients that were turned away.

@@ -14,10 +14,13 @@ mod ledger;
 mod lifecycle;
 mod lives;
 mod marks;
+mod operators;
 mod role;
 mod session;
 mod traffic;
 mod view;
 
-pub use input::{BaseInput, Begin, CheckedOut, Counters, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW};
+pub use input::{
+    BaseInput, Begin, CheckedOut, Counters, MAX_SESSIONS, OpenSession, OperatorOrder, RESUME_WINDOW, TICKET_WINDOW,
+};
 pub use role::BaseRole;

@@ -74,6 +74,13 @@ fn is_outdated(desk: &Desk, entity: EntityId, checkout: u64) -> bool {
     })
 }
 
+/// Has its key: that of a life that begins, and of one for which there was none when its owner was taken over.
+pub(crate) fn learn_key(desk: &mut Desk, wanted: &CheckedOut) {
+    if let Some(key) = &wanted.key {
+        desk.learn_key(wanted.database, key.clone());
+    }
+}
+
 /// Begins its life.
 pub(crate) fn begin(desk: &mut Desk, wanted: &CheckedOut) -> Result<EntityId, NotOpened> {
     let entity_type = desk.type_of(wanted.type_id);
@@ -83,6 +90,7 @@ pub(crate) fn begin(desk: &mut Desk, wanted: &CheckedOut) -> Result<EntityId, No
     };
     let stored = wanted.properties.iter().cloned();
     let (cell_properties, properties) = stored.partition(|(member, _)| is_of_cell(*member));
+    learn_key(desk, wanted);
     let stored = Stored {
         database: wanted.database,
         checkout: wanted.checkout,

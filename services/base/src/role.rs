@@ -127,6 +127,7 @@ impl Role for BaseRole {
             BaseInput::Map(map) => self.redraw(desk, map),
             BaseInput::OpenSession(wanted) => self.open_session(desk, &wanted),
             BaseInput::Begin(wanted) => self.begin(desk, &wanted),
+            BaseInput::Order(wanted) => self.order(desk, &wanted),
             BaseInput::Learned {
                 entity,
                 number,
@@ -134,9 +135,10 @@ impl Role for BaseRole {
             } => desk.inform(entity, number, &outcome),
             BaseInput::Hello {
                 connection,
+                from,
                 hello,
                 fresh_token,
-            } => self.hello(desk, connection, &hello, fresh_token),
+            } => self.hello(desk, (connection, from), &hello, fresh_token),
             BaseInput::Frame {
                 connection,
                 frame,

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_ids::{CallNumber, EntityId, OwnerId, SessionId};
+use annals_ids::{CallNumber, DatabaseId, EntityId, OwnerId, SessionId};
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::Movements;
 
-use crate::view::{Beginning, View};
+use crate::{
+    input::OpenSession,
+    view::{Beginning, View},
+};
 
 /// For how many entities it is remembered where their calls were passed on to. For one that is forgotten, a call that is
 /// sent again may be passed on to where it was lost before.
@@ -21,6 +24,8 @@ pub(crate) struct Session {
     pub(crate) phase: Phase,
     /// The digest of the ticket with which it was opened; `None` after a take-over.
     pub(crate) ticket: Option<[u8; 32]>,
+    /// For which account it was opened, and the name with which its client logged in; `None` after a take-over.
+    pub(crate) account: Option<(DatabaseId, String)>,
     /// The digest of the token before the newest. It is good until the client was heard under the new one, because the
     /// frame with the new one may have been lost.
     pub(crate) former_token: Option<[u8; 32]>,
@@ -82,12 +87,13 @@ impl Phase {
 }
 
 impl Session {
-    /// A session of the client of `entity`.
-    pub(crate) fn new(entity: EntityId, phase: Phase, ticket: Option<[u8; 32]>) -> Self {
+    /// A session of the client of `entity`, opened so; `None` after a take-over.
+    pub(crate) fn new(entity: EntityId, phase: Phase, opened: Option<&OpenSession>) -> Self {
         Self {
             entity,
             phase,
-            ticket,
+            ticket: opened.map(|opened| opened.ticket),
+            account: opened.map(|opened| (opened.account.database, opened.name.clone())),
             former_token: None,
             movements: Movements::Plain,
             last_view: 0,

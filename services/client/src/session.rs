@@ -478,7 +478,8 @@ impl ClientCore {
             | LoginRefusal::Banned
             | LoginRefusal::WrongProtocol
             | LoginRefusal::UnknownSession
-            | LoginRefusal::ShuttingDown => self.end(EndReason::LoginRefused(reason)),
+            | LoginRefusal::ShuttingDown
+            | LoginRefusal::UnfitName => self.end(EndReason::LoginRefused(reason)),
         }
     }
 

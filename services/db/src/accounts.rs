@@ -17,6 +17,17 @@ use crate::{
     stored::{self, StoredEntity},
 };
 
+/// What is written before the number of a stored entity where a name could stand as well.
+pub const STORED: &str = "stored:";
+
+/// Whether an account of this name can be made. What would be taken for a [stored entity](STORED) cannot: whoever is asked to do
+/// something about the account would do it to another one. Nor can what has control characters, which change how everything
+/// around them is shown.
+#[must_use]
+pub fn can_be_named(name: &str) -> bool {
+    !name.starts_with(STORED) && !name.contains(char::is_control)
+}
+
 /// The key under which the realm's account names are hashed. The first to ask has it made of `fresh`, which has to be random;
 /// all get the same.
 ///

@@ -19,9 +19,9 @@ mod table;
 mod trace;
 
 pub use audit::{Audit, Finding, Progress, Report, Sum, audit};
-pub use books::{Books, Breach, Halt, HolderRow, Item, Life, Nature, Open, Row, Supply};
+pub use books::{Books, Breach, Halt, HolderRow, Item, Life, Nature, Once, Open, Row, Supply};
 pub(crate) use desk::{Desk, Failed};
 pub use pages::{read_entries, read_notices};
-pub use rows::read_life;
+pub use rows::{read_action, read_item, read_life};
 pub use rules::Ask;
 pub use trace::{Lot, Lots, Origin, trace_account};

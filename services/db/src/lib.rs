@@ -12,6 +12,7 @@ mod index;
 pub mod ledger;
 pub mod migrating;
 mod migrations;
+pub mod personal;
 mod proving;
 mod query;
 mod recovery;

@@ -181,6 +181,7 @@ fn take_over(now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<LedgerRole> {
         schema,
         behaviour: no_behaviour(),
         dice: Box::new(split_mix(1)),
+        keys: std::collections::BTreeMap::new(),
     };
     let now = Now {
         mono: Mono(now),

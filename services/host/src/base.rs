@@ -3,16 +3,18 @@
 mod inquiries;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, OpenSession};
+use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, OpenSession, OperatorOrder};
 use annals_def::Schema;
-use annals_event::{Reader, latest::call::take_properties};
-use annals_ids::{DatabaseId, Epoch, OwnerId, TypeId};
-use annals_node::{Begun, Behaviour, ConnectionId, NotOpened, Output, writer::Durability};
+use annals_event::{Reader, latest::call::take_properties, ledger::Order};
+use annals_ids::{DatabaseId, Epoch, OwnerId, TransferId, TypeId};
+use annals_node::{Begun, Behaviour, ConnectionId, NotOpened, NotOrdered, Output, writer::Durability};
+use annals_personal::PersonalKey;
 use annals_wire::{
     client::{CloseReason, Secret},
-    control::{self, BeginLife, LifeBegun, SessionOpened},
+    control::{self, BeginLife, LifeBegun, OperatorOrdered, SessionOpened},
 };
 use async_nats::Subject;
 use futures::StreamExt;
@@ -35,7 +37,7 @@ const EVENTS: usize = 1_024;
 /// Notices of holders that wait.
 const NOTICES: usize = 4_096;
 
-/// Requests for sessions and lives that wait for their answers.
+/// Requests for sessions, lives and orders that wait for their answers.
 const REQUESTS: usize = 10_000;
 
 /// Why the service ended.
@@ -85,16 +87,18 @@ pub async fn run(
         .subscribe(process.subjects.sessions_of_all())
         .await?;
     let lives = process.bus.client().subscribe(process.subjects.lives_of_all()).await?;
+    let orders = process.bus.client().subscribe(process.subjects.orders_of_all()).await?;
     let service = Service {
         inquiries: Inquiries::new(Arc::clone(&process), holders.clone()),
         process,
         edge: edge.handle(),
         holders,
+        strangers: BTreeMap::new(),
         owners: BTreeMap::new(),
         asked: BTreeMap::new(),
         next: 1,
     };
-    let (kept, ()) = tokio::join!(keeper.run(stop), service.run(arrivals, heard, requests, lives));
+    let (kept, ()) = tokio::join!(keeper.run(stop), service.run(arrivals, heard, requests, lives, orders));
     edge.shut_down().await;
     Ok(kept?)
 }
@@ -105,9 +109,11 @@ struct Service {
     process: Arc<Process>,
     edge: EdgeHandle,
     holders: Holders<BaseInput>,
+    /// From where connections come that have not said whose they are.
+    strangers: BTreeMap<ConnectionId, SocketAddr>,
     /// Whose clients the connections are, once they have said so.
     owners: BTreeMap<ConnectionId, OwnerId>,
-    /// Who waits for a session or a life, by request, and the epoch that was named.
+    /// Who waits for a session, a life or an order, by request, and the epoch that was named.
     asked: BTreeMap<u64, (Subject, u64)>,
     next: u64,
 }
@@ -120,6 +126,7 @@ impl Service {
         mut heard: mpsc::Receiver<Notice>,
         mut requests: async_nats::Subscriber,
         mut lives: async_nats::Subscriber,
+        mut orders: async_nats::Subscriber,
     ) {
         loop {
             tokio::select! {
@@ -130,6 +137,7 @@ impl Service {
                 },
                 Some(request) = requests.next() => self.open(request).await,
                 Some(request) = lives.next() => self.begin(request).await,
+                Some(request) = orders.next() => self.order(request).await,
             }
         }
     }
@@ -139,10 +147,14 @@ impl Service {
             Arrival::Opened { from } => {
                 self.process.metrics.clients.add(1);
                 tracing::debug!(?connection, %from, "opened");
+                self.strangers.insert(connection, from);
             }
             // An edge that serves play has no log-ins.
             Arrival::LoginRequest(_) => {}
             Arrival::Hello(hello) => {
+                // Who says hello twice is known already, and is refused by the core: the address is of no use there.
+                let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
+                let from = self.strangers.remove(&connection).unwrap_or(unspecified);
                 let owner = hello.owner;
                 self.owners.insert(connection, owner);
                 let fresh_token = Secret(process::random());
@@ -151,6 +163,7 @@ impl Service {
                     owner,
                     BaseInput::Hello {
                         connection,
+                        from,
                         hello,
                         fresh_token,
                     },
@@ -176,6 +189,7 @@ impl Service {
             Arrival::Closed(reason) => {
                 self.process.metrics.clients.add(-1);
                 tracing::debug!(?connection, %reason, "closed");
+                self.strangers.remove(&connection);
                 if let Some(owner) = self.owners.remove(&connection) {
                     // Who holds the owner next finds its clients away.
                     let _ = self.holders.tell(owner, BaseInput::Closed { connection });
@@ -228,6 +242,7 @@ impl Service {
             }
             Notice::Output(_, Output::SessionOpened { request, opened }) => self.answer(request, opened).await,
             Notice::Output(_, Output::Begun { request, begun }) => self.say_begun(request, begun).await,
+            Notice::Output(_, Output::Ordered { request, ordered }) => self.say_ordered(request, ordered).await,
             Notice::Output(
                 owner,
                 Output::Inquire {
@@ -289,6 +304,32 @@ impl Service {
         );
     }
 
+    /// An operator's tool wants something ordered.
+    async fn order(&mut self, request: async_nats::Message) {
+        let Some(reply) = request.reply.clone() else { return };
+        let wanted: control::OperatorOrder = match control::decode(&request.payload) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                tracing::warn!(%error, "an order of an operator that was not understood");
+                return;
+            }
+        };
+        let (Some(owner), Some(order)) = (owner_of(&request), read_order(&wanted.order)) else {
+            let refused = OperatorOrdered {
+                refused: "the order is malformed: is the tool of the realm's version?".to_owned(),
+                ..OperatorOrdered::default()
+            };
+            return self.send(reply, &refused).await;
+        };
+        let request = self.number();
+        let order = OperatorOrder {
+            request,
+            database: DatabaseId(wanted.database),
+            order,
+        };
+        self.pass_on(owner, (reply, 0), request, BaseInput::Order(order));
+    }
+
     /// Another base process holds the owner and answers, or will: silence is no refusal.
     fn pass_on(&mut self, owner: OwnerId, asker: (Subject, u64), request: u64, input: BaseInput) {
         if self.holders.tell(owner, input).is_ok() {
@@ -309,6 +350,7 @@ impl Service {
             request: self.number(),
             account: checked_out(wanted.account.as_ref()?)?,
             ticket: wanted.ticket.as_slice().try_into().ok()?,
+            name: wanted.name.clone(),
         })
     }
 
@@ -350,6 +392,25 @@ impl Service {
         self.send(reply, &answer).await;
     }
 
+    async fn say_ordered(&mut self, request: u64, ordered: Result<TransferId, NotOrdered>) {
+        let Some((reply, _)) = self.asked.remove(&request) else {
+            return;
+        };
+        let answer = match ordered {
+            Ok(TransferId { asker, number }) => OperatorOrdered {
+                asker: asker.0,
+                number: number.0,
+                ..OperatorOrdered::default()
+            },
+            Err(why) => OperatorOrdered {
+                again: !matches!(why, NotOrdered::Refused(_)),
+                refused: why.to_string(),
+                ..OperatorOrdered::default()
+            },
+        };
+        self.send(reply, &answer).await;
+    }
+
     async fn send(&self, reply: Subject, answer: &impl prost::Message) {
         if let Err(error) = self
             .process
@@ -369,6 +430,13 @@ fn owner_of(request: &async_nats::Message) -> Option<OwnerId> {
     owner.parse().ok().map(OwnerId)
 }
 
+fn read_order(bytes: &[u8]) -> Option<Order> {
+    let mut reader = Reader::new(bytes);
+    let order = Order::read(&mut reader).ok()?;
+    reader.finish("end of order").ok()?;
+    Some(order)
+}
+
 /// What a request says of an entity of the database.
 fn checked_out(life: &BeginLife) -> Option<CheckedOut> {
     Some(CheckedOut {
@@ -377,5 +445,9 @@ fn checked_out(life: &BeginLife) -> Option<CheckedOut> {
         checkout: life.checkout,
         type_id: TypeId(u16::try_from(life.type_id).ok()?),
         properties: take_properties(&mut Reader::new(&life.properties)).ok()?,
+        key: match life.key.as_slice() {
+            [] => None,
+            key => Some(PersonalKey::new(key.try_into().ok()?)),
+        },
     })
 }

@@ -1,5 +1,6 @@
 //! Holding an owner: taking it over (rule E1) and driving its core for as long as this process is to hold it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{
     Arc,
@@ -7,15 +8,20 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use annals_db::{Migrations, recover};
+use annals_db::{
+    Migrations,
+    personal::{self, Person},
+    recover,
+};
 use annals_event::{Batch, FrozenBatch, Imprint, OwnerState};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, Shard, Tick};
+use annals_ids::{BatchNumber, DatabaseId, Epoch, Hash, OwnerId, OwnerKind, Shard, Tick};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner, Role,
     chain::{Hole, assemble},
     time::Mono,
     writer::{self, Action, Durability, Opening, Stop, Tip},
 };
+use annals_personal::PersonalKey;
 use annals_store::{
     Store, StoreError, Transaction,
     layout::owners::{self, OpeningRecord},
@@ -26,7 +32,7 @@ use annals_wire::{
     load::Load,
 };
 use bytes::Bytes;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, future::try_join_all};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
@@ -56,6 +62,9 @@ const INSPECTIONS: usize = 64;
 
 /// Commands that wait for a holder, beside the bus.
 pub const COMMANDS: usize = 4_096;
+
+/// Keys of persons that are asked for at a time: a base that is taken over waits for those of all who live there.
+const KEYS_AT_ONCE: usize = 64;
 
 /// What a holder is to hold.
 #[derive(Clone)]
@@ -592,6 +601,7 @@ async fn take_over<R: Role>(
         epoch,
         schema,
     };
+    let keys = read_keys(&process.store, &state).await?;
     let clock = process.clock;
     let now = clock.now();
     let role = make(&state, now.mono);
@@ -604,6 +614,7 @@ async fn take_over<R: Role>(
         schema: Arc::clone(&process.schema),
         behaviour: Arc::clone(&terms.behaviour),
         dice: crate::process::dice(),
+        keys,
     };
     Ok(Held {
         owner: Owner::take_over(now, role, beginning),
@@ -635,6 +646,21 @@ async fn fold_beyond(
         tracing::info!(owner = %state.owner, "its state is converted to the realm's new definitions");
     }
     Ok(state)
+}
+
+/// The keys of all stored entities that live in a state (rule P5).
+async fn read_keys(store: &Store, state: &OwnerState) -> Result<BTreeMap<DatabaseId, PersonalKey>, StoreError> {
+    let persons: Vec<DatabaseId> = state.databases.keys().copied().collect();
+    let mut keys = BTreeMap::new();
+    for some in persons.chunks(KEYS_AT_ONCE) {
+        let found = some.iter().map(|person| personal::person(store, *person));
+        for (person, found) in some.iter().zip(try_join_all(found).await?) {
+            if let Person::Known(key) = found {
+                keys.insert(*person, key);
+            }
+        }
+    }
+    Ok(keys)
 }
 
 async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<Opening>, StoreError> {

@@ -255,13 +255,17 @@ impl Asker {
         })
     }
 
-    /// Whose account it is. A name that has none gets one with this password: an account is made by its first log-in.
+    /// Whose account it is. A name that has none gets one with this password, if there can be one: an account is made by its
+    /// first log-in.
     async fn verify(&self, name: &str, password: Password) -> Result<Verdict, Unavailable> {
         let key = database::hashed_name(&self.name_key, name);
         let found = self
             .account(DbAsk::FindAccount(FindAccount { name: key.clone() }))
             .await?;
         let account = if found.database == 0 {
+            if !accounts::can_be_named(name) {
+                return Ok(Verdict::Unfit);
+            }
             self.create(name, key, &password).await?
         } else {
             found
@@ -350,6 +354,7 @@ impl Asker {
             number: answer.checkout,
             type_id: TypeId(u16::try_from(answer.type_id).map_err(|_| Unavailable)?),
             properties: answer.properties,
+            key: answer.key,
         })
     }
 
@@ -360,10 +365,12 @@ impl Asker {
             type_id: u32::from(wanted.checkout.type_id.0),
             properties: wanted.checkout.properties,
             epoch: wanted.epoch.0,
+            key: wanted.checkout.key,
         };
         let ask = OpenSession {
             account: Some(account),
             ticket: wanted.ticket.0.to_vec(),
+            name: wanted.name,
         };
         let subject = self.process.subjects.sessions(wanted.owner);
         let opened: SessionOpened = request(&self.process.bus, "base", subject, &ask)

@@ -3,6 +3,7 @@
 
 mod folder;
 mod signing;
+mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use tokio::time::MissedTickBehavior;
 pub use folder::{
     FOLDER, Folder, FolderError, current_key, keep_note, make_key, make_key_file, make_next_key, read_key, read_note,
 };
-pub use signing::{KEPT, Refusal, SignError, Signer, add_cosignatures, covering, key_records, newest, of_size};
+pub use signing::{Refusal, SignError, Signer};
+pub use stored::{KEPT, add_cosignatures, covering, key_records, newest, of_size};
 
 use crate::{
     config::Config,
@@ -104,7 +106,7 @@ async fn sign_all(mut signer: Signer, readiness: &tokio::sync::watch::Sender<Rea
             Err(error) => {
                 let text = Chain(&error).to_string();
                 readiness.send_replace(Readiness::Waiting { reason: text.clone() });
-                let is_refused = matches!(error, SignError::Refused(_));
+                let is_refused = error.is_refusal();
                 if !is_refused {
                     // db may not be there yet.
                     rounds.reset_after(AGAIN_AFTER);

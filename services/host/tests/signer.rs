@@ -3,7 +3,7 @@
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -253,7 +253,7 @@ fn an_older_copy_of_the_folder_does_not_make_it_forget_what_the_store_has() {
     archive(&store, &batches(20, 20));
     sign(&mut signer);
     drop(signer);
-    fs::write(data.path().join("signer/checkpoint"), older).expect("written");
+    fs::write(data.path().join("signer/checkpoint"), &older).expect("written");
     archive(&store, &batches(15, 15));
     let mut signer = begin(&store, data.path()).expect("it begins");
     let expected = Refusal::RolledBack {
@@ -274,7 +274,145 @@ fn an_older_copy_of_the_folder_does_not_make_it_forget_what_the_store_has() {
     immediate(store.run_repeatable(put)).expect("the store answers");
     drop(signer);
     archive(&store, &batches(30, 30));
+    let newest = sign(&mut begin(&store, data.path()).expect("it begins"));
+    // Nor does it hide what lies below, however much of it there is.
+    let mut foreign = vec![b"no note".to_vec(); 2 * KEPT];
+    foreign.push(text.clone().into_bytes());
+    let put = |transaction: Transaction| {
+        let rows = (100..).zip(&foreign);
+        let put: Result<Vec<()>, StoreError> = rows
+            .map(|(size, note)| transaction.set(&checkpoints::checkpoint_key(SHARD, size), note))
+            .collect();
+        async move { put.map(drop) }
+    };
+    immediate(store.run_repeatable(put)).expect("the store answers");
+    fs::write(data.path().join("signer/checkpoint"), &older).expect("written");
+    archive(&store, &batches(29, 29));
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    let refused = turn(&mut signer);
+    let expected = Refusal::RolledBack {
+        expected: 30,
+        found: 29,
+    };
+    assert!(
+        matches!(&refused, Err(SignError::Refused(refusal)) if *refusal == expected),
+        "{newest} and {refused:?}"
+    );
+}
+
+/// Copies of the files of a signer's folder.
+fn copies(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = data.join("signer");
+    let records = fs::read_dir(folder.join("keys")).expect("records");
+    let records = records.map(|entry| entry.expect("a file").path());
+    let files = [folder.join("key"), folder.join("checkpoint")]
+        .into_iter()
+        .chain(records);
+    files
+        .map(|path| (path.clone(), fs::read(&path).expect("a file")))
+        .collect()
+}
+
+/// Nothing else than these copies is in the folder.
+fn restore(data: &Path, copies: &[(PathBuf, Vec<u8>)]) {
+    let folder = data.join("signer");
+    fs::remove_dir_all(&folder).expect("it was there");
+    fs::create_dir_all(folder.join("keys")).expect("a folder");
+    for (path, bytes) in copies {
+        fs::write(path, bytes).expect("written");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("private");
+    }
+}
+
+#[test]
+fn a_folder_that_the_log_has_left_behind_signs_nothing() {
+    let (store, data) = realm();
+    let first = verifier(data.path());
+    archive(&store, &batches(10, 10));
     sign(&mut begin(&store, data.path()).expect("it begins"));
+    let before = copies(data.path());
+    make_next_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+    let mut signer = begin(&store, data.path()).expect("it begins");
+    for size in [11, 20] {
+        archive(&store, &batches(size, size));
+        sign(&mut signer);
+    }
+    drop(signer);
+    let (second, after) = (verifier(data.path()), copies(data.path()));
+    let known = || {
+        let records = immediate(key_records(&store, SHARD)).expect("records");
+        (stored(&store), records)
+    };
+    let (note, records) = known();
+    archive(&store, &batches(30, 30));
+    let refused = |data: &Path| {
+        let refused = turn(&mut begin(&store, data).expect("it begins")).expect_err("it is not the log's");
+        assert!(refused.is_refusal(), "{refused:?}");
+        assert_eq!(known(), (note.clone(), records.clone()), "nothing was written");
+        refused
+    };
+    // From before the key was changed.
+    restore(data.path(), &before);
+    let SignError::OtherKey { from, stored, own } = refused(data.path()) else {
+        panic!("it has no record of the second key");
+    };
+    assert_eq!((from, stored, own), (11, second.to_string(), "none".to_owned()));
+    // The key alone from before.
+    let (key, rest) = (&before[..1], &after[1..]);
+    restore(data.path(), &[key, rest].concat());
+    let retired = refused(data.path());
+    assert!(
+        matches!(&retired, SignError::Retired { key, last } if *key == first.to_string() && *last == second.to_string()),
+        "{retired:?}"
+    );
+    // Lost, and begun anew under the same name.
+    let other = tempfile::tempdir().expect("a folder");
+    let third = make_key(other.path(), default_name("sunken").expect("a name")).expect("a key");
+    let SignError::OtherKey { from, stored, own } = refused(other.path()) else {
+        panic!("the log begins with another key");
+    };
+    assert_eq!(
+        (from, stored, own),
+        (0, first.to_string(), third.verifier().to_string())
+    );
+    // And as it was last.
+    restore(data.path(), &after);
+    let head = head_of(&batches(30, 30)).0;
+    let note = sign(&mut begin(&store, data.path()).expect("it begins"));
+    assert_eq!(head_signed(&note, &second), head);
+}
+
+#[test]
+fn what_the_store_did_not_take_is_brought_again() {
+    let (store, data) = realm();
+    let fails = Arc::new(AtomicBool::new(false));
+    let failing = Arc::clone(&fails);
+    let away = FaultyStore::wrap(&store, move |call| match call {
+        Call::Commit if failing.load(Ordering::Relaxed) => Fault::Unavailable,
+        _ => Fault::None,
+    });
+    let mut signer = begin(&away, data.path()).expect("it begins");
+    archive(&store, &batches(10, 10));
+    sign(&mut signer);
+    for (size, keys) in [(20, 1), (30, 2)] {
+        if keys == 2 {
+            make_next_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+        }
+        archive(&store, &batches(size, size));
+        fails.store(true, Ordering::Relaxed);
+        for _ in 0..2 {
+            assert!(matches!(turn(&mut signer), Err(SignError::Store(_))), "{size}");
+        }
+        fails.store(false, Ordering::Relaxed);
+        // The archive stands still.
+        assert_eq!(turn(&mut signer).expect("nothing fails"), None);
+        let brought = stored(&store).expect("one");
+        assert_eq!(brought.to_string(), remembered(data.path()));
+        assert!(brought.text().contains(&format!("\n{size}\n")), "{brought}");
+        assert_eq!(immediate(key_records(&store, SHARD)).expect("records").len(), keys);
+    }
+    let head = archive(&store, &batches(31, 31));
+    assert_eq!(head_signed(&sign(&mut signer), &verifier(data.path())), head);
 }
 
 #[test]

@@ -15,4 +15,4 @@ pub use attempt::{LOGIN_WITHIN, PATIENCE};
 pub use login::{
     AskId, Checkout, Counters, Input, Login, MAX_ATTEMPTS, MAX_PER_NAME, Opened, Output, Unavailable, Verdict, Wanted,
 };
-pub use throttle::{GUESS_EVERY, GUESSES, MAX_NAMES};
+pub use throttle::{GUESS_EVERY, GUESSES, MAX_NAMES, Throttle};

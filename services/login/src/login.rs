@@ -107,6 +107,8 @@ pub enum Verdict {
     Wrong,
     /// The account is banned, and the password is its own.
     Banned,
+    /// There is no account of this name, and none can be made.
+    Unfit,
 }
 
 /// The service did not answer, or could not.
@@ -124,6 +126,8 @@ pub struct Checkout {
     pub type_id: TypeId,
     /// Its stored properties, as db encodes them; only passed on.
     pub properties: Vec<u8>,
+    /// The person's key, which is only passed on; empty if there is none.
+    pub key: Vec<u8>,
 }
 
 /// A session that a base is to open.
@@ -139,6 +143,8 @@ pub struct Wanted {
     pub checkout: Checkout,
     /// SHA-256 of the ticket's secret.
     pub ticket: Hash,
+    /// The name with which the client logged in.
+    pub name: String,
 }
 
 /// What a base said of a session.
@@ -306,6 +312,7 @@ impl Login {
                 self.answer(connection, LoginAnswer::Refused(LoginRefusal::WrongPassword));
             }
             Ok(Verdict::Banned) => self.refuse(connection, LoginRefusal::Banned),
+            Ok(Verdict::Unfit) => self.refuse(connection, LoginRefusal::UnfitName),
             Err(Unavailable) => self.refuse(connection, LoginRefusal::Busy),
         }
     }
@@ -431,7 +438,7 @@ impl Login {
                     base,
                     checkout,
                 },
-                Kind::LogIn { ticket, .. },
+                Kind::LogIn { ticket, name },
             ) => Output::Open {
                 ask,
                 wanted: Wanted {
@@ -440,6 +447,7 @@ impl Login {
                     account: *account,
                     checkout: checkout.clone(),
                     ticket: ticket.digest(),
+                    name: name.clone(),
                 },
             },
             // A password is compared once, and nothing is asked in a pause.

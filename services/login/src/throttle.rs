@@ -17,23 +17,24 @@ pub const GUESS_EVERY: Duration = Duration::from_secs(12);
 /// forgotten.
 pub const MAX_NAMES: usize = 20_000;
 
-/// Wrong passwords by name. A name's guilt is a moment in the future that each guess moves on: it may be tried while that
+/// Wrong passwords by name, or by whatever else they are counted. A name's guilt is a moment in the future that each guess moves on: it may be tried while that
 /// moment is less than [`GUESSES`] times [`GUESS_EVERY`] away.
 #[derive(Debug, Default)]
-pub(crate) struct Throttle {
+pub struct Throttle {
     forgiven: BTreeMap<String, Mono>,
     due: BTreeSet<(Mono, String)>,
 }
 
 impl Throttle {
     /// Whether the name may be tried.
-    pub(crate) fn admits(&self, now: Mono, name: &str) -> bool {
+    #[must_use]
+    pub fn admits(&self, now: Mono, name: &str) -> bool {
         let forgiven = self.forgiven.get(name).copied().unwrap_or_default();
         forgiven.since(now) + GUESS_EVERY <= GUESS_EVERY * GUESSES
     }
 
     /// Notes a wrong password.
-    pub(crate) fn blame(&mut self, now: Mono, name: &str) {
+    pub fn blame(&mut self, now: Mono, name: &str) {
         let before = self.take(name).unwrap_or_default().max(now);
         let forgiven = before.after(GUESS_EVERY);
         self.forgiven.insert(name.to_owned(), forgiven);
@@ -47,7 +48,7 @@ impl Throttle {
     }
 
     /// Notes the right password: its owner is there.
-    pub(crate) fn forgive(&mut self, name: &str) {
+    pub fn forgive(&mut self, name: &str) {
         self.take(name);
     }
 

@@ -84,6 +84,7 @@ fn checkout(owner: OwnerId, number: u64) -> Checkout {
         number,
         type_id: TypeId(0),
         properties: vec![1, 2, 3],
+        key: vec![4; 32],
     }
 }
 
@@ -132,6 +133,7 @@ fn a_good_password_ends_in_a_ticket() {
         account: ACCOUNT,
         checkout: checkout(HERE, 77),
         ticket: ticket(1).digest(),
+        name: "adam".to_owned(),
     };
     assert_eq!(open, Output::Open { ask, wanted });
     let opened = Opened::Session {
@@ -192,6 +194,9 @@ fn every_refusal_says_why() {
     let ask = ask_of(&bench.asks(1, "adam"));
     let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned)));
     assert_eq!(answer, refused(1, LoginRefusal::Banned));
+    let ask = ask_of(&bench.asks(1, "stored:17"));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Unfit)));
+    assert_eq!(answer, refused(1, LoginRefusal::UnfitName));
     let ask = ask_of(&bench.asks(1, "adam"));
     let answer = bench.one(Input::Verified(ask, Err(Unavailable)));
     assert_eq!(answer, refused(1, LoginRefusal::Busy));

@@ -6,6 +6,7 @@ mod denied;
 mod inquiries;
 mod ledger;
 mod others;
+mod personal;
 mod properties;
 mod reins;
 mod sight;

@@ -10,7 +10,8 @@ use std::{
 
 use annals_def::{EntityType, Schema};
 use annals_event::{Body, Call, Event, Image, Link, OwnerState, Place, Subject, Trace};
-use annals_ids::{Address, BatchNumber, CallNumber, EntityId, Epoch, OwnerId, TypeId};
+use annals_ids::{Address, BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, TypeId};
+use annals_personal::PersonalKey;
 use annals_wire::bus::{CallMessage, Envelope, Message};
 
 use crate::{
@@ -68,6 +69,8 @@ pub struct Desk {
     /// Where the real cell parts are now; the state holds where they were when last logged.
     places: BTreeMap<EntityId, Place>,
     trail: Trail,
+    /// The keys of the stored entities that live here (rule P5).
+    keys: BTreeMap<DatabaseId, PersonalKey>,
 }
 
 /// What a desk begins with.
@@ -77,6 +80,7 @@ pub(crate) struct DeskParts {
     pub(crate) journal: Journal,
     pub(crate) ids: IdBlocks,
     pub(crate) dice: Box<dyn FnMut() -> u64 + Send>,
+    pub(crate) keys: BTreeMap<DatabaseId, PersonalKey>,
 }
 
 impl Desk {
@@ -101,6 +105,7 @@ impl Desk {
             troubles: Troubles::default(),
             places: BTreeMap::new(),
             trail: Trail::default(),
+            keys: parts.keys,
         };
         let entities: Vec<EntityId> = desk.state().entities.keys().copied().collect();
         entities.into_iter().for_each(|entity| desk.adopt(entity));
@@ -210,6 +215,30 @@ impl Desk {
         (self.dice)()
     }
 
+    /// Has the key of a person who lives here, or is about to (rule P5).
+    pub fn learn_key(&mut self, person: DatabaseId, key: PersonalKey) {
+        self.keys.insert(person, key);
+    }
+
+    /// The stored entity that a base part stands for.
+    #[must_use]
+    pub fn person(&self, entity: EntityId) -> Option<DatabaseId> {
+        let database = self.image(entity)?.base()?.database;
+        Some(database).filter(|database| database.0 != 0)
+    }
+
+    /// The key of a person; `None` where there is none, because the person was forgotten, or has not been checked out yet.
+    pub(crate) fn key(&self, person: DatabaseId) -> Option<&PersonalKey> {
+        self.keys.get(&person)
+    }
+
+    /// Seals what is known of a person; `None` where there is no key.
+    pub fn seal(&mut self, person: DatabaseId, plain: &[u8]) -> Option<Vec<u8>> {
+        let key = self.key(person)?.clone();
+        let salt = u128::from(self.roll()) << 64 | u128::from(self.roll());
+        Some(annals_personal::seal(&key, person, salt, plain))
+    }
+
     /// Records an event, and keeps the soft state beside it true. `shown` gives it a history number.
     pub fn record(&mut self, subject: Subject, shown: bool, body: Body) {
         let entity = match subject {
@@ -218,6 +247,11 @@ impl Desk {
         };
         if let Some(entity) = entity {
             self.before(entity, &body);
+        }
+        if let (Some(entity), Body::Destroyed) = (entity, &body)
+            && let Some(person) = self.person(entity)
+        {
+            self.keys.remove(&person);
         }
         let begins = matches!(
             body,

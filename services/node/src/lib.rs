@@ -36,7 +36,7 @@ pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, FOUND_LIMIT, MAX_VALUE_BY
 pub use desk::Desk;
 pub use ids::{BLOCK, IdBlocks};
 pub use moments::{Moment, ShutDown};
-pub use output::{Begun, ConnectionId, NotOpened, Output, Request};
+pub use output::{Begun, ConnectionId, NotOpened, NotOrdered, Output, Request};
 pub use owner::{Beginning, ClientNews, Input, Owner, Role};
 pub use showing::{Eyes, Frames, Showing, shown_upto};
 pub use tally::{Cost, Member, Tally, Way};

@@ -2,7 +2,7 @@
 
 use annals_def::Value;
 use annals_event::Place;
-use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, SessionId};
+use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, SessionId, TransferId};
 use annals_wire::{bus::Envelope, client::CloseReason};
 use thiserror::Error;
 
@@ -57,6 +57,13 @@ pub enum Output {
         /// The entity, or why there is none.
         begun: Result<Begun, NotOpened>,
     },
+    /// An operator's order is in the log, or will not be: whoever asked may be told.
+    Ordered {
+        /// Which request it answers.
+        request: u64,
+        /// The order, or why there is none.
+        ordered: Result<TransferId, NotOrdered>,
+    },
     /// Ask the database on behalf of an entity.
     Inquire {
         /// Who waits.
@@ -92,6 +99,20 @@ pub enum NotOpened {
     /// What is stored does not fit the schema, or the type cannot have a client.
     #[error("what is stored does not fit the realm's definitions: {0}")]
     Unfit(String),
+}
+
+/// Why an operator's order was not recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotOrdered {
+    /// Whose it is does not live here. It is to be looked for, and its life begun.
+    #[error("the entity of the database does not live here; have it begin its life")]
+    NotAlive,
+    /// It does not know yet what it holds, or has as many orders waiting or as much recorded as it may.
+    #[error("the entity takes no orders at this moment; ask again in a moment")]
+    NotNow,
+    /// Nothing of that kind is ever recorded.
+    #[error("it is not recorded: {0}")]
+    Refused(String),
 }
 
 /// What behaviour asks of its role; done when the present call is over.

@@ -3,13 +3,15 @@
 //! A shell calls [`Owner::handle`] with one input, then drains, in this order, [`Owner::poll_log`] and
 //! [`Owner::poll_output`], and calls again at the latest at [`Owner::deadline`]. Nothing in here waits.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use annals_def::Schema;
 use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Timer};
 use annals_ids::{
-    Address, BatchNumber, CallNumber, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, SpaceId, Tick, WorldTime,
+    Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, SpaceId, Tick,
+    WorldTime,
 };
+use annals_personal::PersonalKey;
 use annals_wire::{
     bus::{CallMessage, Envelope, GhostMessage, Message, SpaceMessage, ViewMessage},
     client::CallRefusal,
@@ -152,6 +154,8 @@ pub struct Beginning {
     pub behaviour: Arc<dyn Behaviour>,
     /// Random numbers.
     pub dice: Box<dyn FnMut() -> u64 + Send>,
+    /// The keys of the stored entities that live in `state` (rule P5).
+    pub keys: BTreeMap<DatabaseId, PersonalKey>,
 }
 
 /// See the module.
@@ -175,6 +179,7 @@ impl<R: Role> Owner<R> {
             schema,
             behaviour,
             dice,
+            keys,
         } = beginning;
         assert_eq!(state.kind, R::KIND, "owner {} is of another kind", state.owner);
         let writer = Writer::take_over(state.owner, imprint.epoch, durability, chain);
@@ -186,6 +191,7 @@ impl<R: Role> Owner<R> {
             journal,
             ids: IdBlocks::new(ids),
             dice,
+            keys,
         });
         let moments = Moments::default();
         let mut owner = Self {

@@ -183,17 +183,30 @@ impl Segment {
             ))
         };
         let block = self.blocks.get(place).ok_or_else(|| damaged("does not exist"))?;
-        if sha256(stored) != block.hash {
+        if sha256(stored) != block.hash || stored.len() != block.stored as usize {
             return Err(damaged("is not what was sealed"));
         }
         let bytes =
             zstd::bulk::decompress(stored, block.bytes as usize).map_err(|_| damaged("cannot be decompressed"))?;
+        if bytes.len() != block.bytes as usize {
+            return Err(damaged("is of another size than was sealed"));
+        }
         let mut fields = Fields::of("a block of a segment", &bytes);
         let mut leaves = Vec::new();
         while !fields.is_empty() {
             leaves.push(Leaf::read(&mut fields)?);
         }
         Ok(leaves)
+    }
+
+    /// What can still be read of a block that is not what was sealed: the leaves up to the first that cannot be, none of which is
+    /// known to be what it was.
+    #[must_use]
+    pub fn salvage(&self, place: usize, stored: &[u8]) -> Vec<Leaf> {
+        let size = self.blocks.get(place).map_or(0, |block| block.bytes as usize);
+        let bytes = zstd::bulk::decompress(stored, size).unwrap_or_default();
+        let mut fields = Fields::of("a block of a segment", &bytes);
+        std::iter::from_fn(|| Leaf::read(&mut fields).ok()).collect()
     }
 
     /// The segment as one file, from its blocks.
@@ -227,14 +240,32 @@ impl Segment {
         Ok((segment, blocks))
     }
 
-    /// Its leaves in their order, from what is stored of its blocks.
+    /// Its leaves in their order, from what is stored of its blocks: all of them, and all that the index says of them.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when that is not what was put there.
     pub fn leaves_of(&self, blocks: &[impl AsRef<[u8]>]) -> Result<Vec<Leaf>, StoreError> {
         let mut leaves = Vec::new();
+        let mut found = Self {
+            bytes: 0,
+            runs: Vec::new(),
+            earliest: WallTime(u64::MAX),
+            latest: WallTime(0),
+            ..self.clone()
+        };
         for (place, block) in blocks.iter().enumerate() {
-            leaves.extend(self.open(place, block.as_ref())?);
+            let opened = self.open(place, block.as_ref())?;
+            opened.iter().for_each(|leaf| found.note(leaf));
+            if let (Some(first), Some(block)) = (opened.first(), found.blocks.get_mut(place)) {
+                (block.owner, block.batch) = (first.owner, first.batch);
+            }
+            leaves.extend(opened);
+        }
+        if found != *self {
+            let (first, last) = (self.first, self.last);
+            return Err(corrupt(&format!(
+                "the index of the segment of leaves {first} to {last} is not that of its blocks"
+            )));
         }
         leaves.sort_by_key(|leaf| leaf.leaf);
         let dense = (self.first.0..)

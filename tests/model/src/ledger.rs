@@ -1,7 +1,8 @@
 //! Transfers: asked for by events, executed by whoever folds them, reported to the log `ledger`.
 //!
 //! An owner's log has three batches: the first asks for transfer 1, the second for transfer 2, the third for transfer 1 again
-//! (as an owner does that cannot know whether it asked before it crashed). Two dbs fold them, one of them having been taken
+//! (as an owner does that cannot know whether it asked before it crashed, and an operator's tool that heard no answer; what
+//! its orders have in common is the action, by which they are keyed: P4). Two dbs fold them, one of them having been taken
 //! for dead; each reads the store, prepares a transaction and commits it, and may stop anywhere in between, or never hear that
 //! its commit was applied. What a transfer did goes to the outbox, and from there into the log `ledger`, whose holder
 //! crashes as well. The rules are F1, F3 and F7.

@@ -56,6 +56,7 @@ const SCHEMA: &[&str] = &[
     "annals-proof",
     "annals-def",
     "annals-event",
+    "annals-personal",
     "annals-wire",
 ];
 
@@ -88,6 +89,7 @@ const PLACES: &[Place] = &[
     pure("annals-proof", &[&["annals-ids"]]),
     pure("annals-def", &[&["annals-ids"]]),
     pure("annals-authoring", &[&["annals-ids", "annals-def"]]),
+    pure("annals-personal", &[&["annals-ids"]]),
     pure("annals-event", &[&["annals-ids", "annals-proof", "annals-def"]]),
     pure("annals-evidence", &[&["annals-ids", "annals-proof", "annals-event"]]),
     pure("annals-wire", &[&["annals-ids", "annals-def", "annals-event"]]),
@@ -99,9 +101,10 @@ const PLACES: &[Place] = &[
     pure("annals-director", &[SCHEMA, NODE, STORE]),
     pure("annals-db", &[SCHEMA, NODE, STORE]),
     shell("annals-store", &[SCHEMA]),
+    shell("annals-audit", &[SCHEMA, EVIDENCE, STORE, CORES, &["annals-host"]]),
     shell(
-        "annals-audit",
-        &[&["annals-ids", "annals-proof", "annals-event"], EVIDENCE, STORE],
+        "annals-console",
+        &[SCHEMA, NODE, EVIDENCE, STORE, CORES, &["annals-audit", "annals-host"]],
     ),
     // What somebody outside needs to check evidence: nothing that waits for anybody.
     shell("annals-verify", &[&["annals-ids", "annals-proof"], EVIDENCE]),
@@ -136,6 +139,7 @@ const COMPUTES: &[&str] = &[
     "base64ct",
     "bytes",
     "crc32fast",
+    "chacha20poly1305",
     "ed25519-dalek",
     "encoding_rs",
     "miette",

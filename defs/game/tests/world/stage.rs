@@ -362,7 +362,9 @@ impl Stage {
                 }
                 Output::SessionOpened { request, opened } => self.opened(request, opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
-                Output::Begun { .. } | Output::Inquire { .. } => panic!("nobody in this game asks the database"),
+                Output::Begun { .. } | Output::Ordered { .. } | Output::Inquire { .. } => {
+                    panic!("nobody in this game asks the database")
+                }
             }
         }
     }
@@ -448,6 +450,7 @@ impl Stage {
         let (hello, fresh_token) = (Hello::read(bytes).unwrap(), self.secret());
         self.give_base(BaseInput::Hello {
             connection,
+            from: ([127, 0, 0, 1], 1).into(),
             hello,
             fresh_token,
         });
@@ -475,8 +478,10 @@ impl Stage {
                 checkout: self.secrets,
                 type_id: self.account,
                 properties: Vec::new(),
+                key: None,
             },
             ticket: ticket.digest().0,
+            name: number.to_string(),
         };
         self.players[number].pending = Some((attempt, ticket));
         self.give_base(BaseInput::OpenSession(wanted));
@@ -561,6 +566,7 @@ fn take_over<R: Role>(
         schema: Arc::clone(schema),
         behaviour: Arc::clone(behaviour),
         dice: Box::new(annals_def::split_mix(first)),
+        keys: std::collections::BTreeMap::new(),
     };
     Owner::take_over(now, role, beginning)
 }

@@ -153,12 +153,13 @@ fn mentions(entity_type: &EntityType) -> Vec<Mention<'_>> {
     for Property {
         name,
         data_type,
+        personal,
         distribution,
         ..
     } in &entity_type.properties
     {
         mentions.push(Mention {
-            data_type,
+            data_type: personal.as_ref().unwrap_or(data_type),
             wanted: name.clone(),
             origin: format!("{owner}.{name}"),
             is_shown: distribution.to_clients(),

@@ -6,7 +6,7 @@
 //!              temp_properties, client_properties: [property], client_methods: [method], exposed_base_methods: [method],
 //!              exposed_cell_methods: [method], properties: [property], base_methods: [method], cell_methods: [method],
 //!              ids, totals, file, line, documentation, ancestors, advice }
-//! property = { id, name, stream_size, least_size, default_size, type, resolved_type, flags, receivers, account,
+//! property = { id, name, stream_size, least_size, default_size, type, resolved_type, flags, receivers, personal, account,
 //!              detail_level, send_latest_only, is_reliable, persistent, storage, default, temporary, editable, utype, index, … }
 //! method   = { id, name, stream_size, least_size, args, returns, exposed, detail_distance, send_latest_only, is_reliable,
 //!              utype, index, … }
@@ -144,6 +144,7 @@ fn property(property: &PropertyDescription) -> Json {
         "resolved_type": property.data_type,
         "flags": property.distribution.flag(),
         "receivers": property.receivers(),
+        "personal": property.personal,
         "account": property.account.map(|account| json!({
             "slot": account.slot.0,
             "kind": account.shows.kind().map(|kind| kind.0),

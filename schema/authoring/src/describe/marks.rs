@@ -14,6 +14,7 @@ pub(crate) fn part_marks(parts: Parts) -> Vec<&'static str> {
 /// What is special about a property, in words.
 pub(crate) fn property_marks(property: &PropertyDescription) -> Vec<String> {
     let marks = [
+        (property.personal, "personal"),
         (property.latest_only, "latest only"),
         (!property.reliable, "unreliable"),
         (property.temporary, "temporary"),

@@ -107,6 +107,8 @@ pub struct PropertyDescription {
     pub distribution: Distribution,
     /// The level of detail within which other clients are told of its changes; `None`: at any distance.
     pub level: Option<LodLevel>,
+    /// Whether it is about a person, and sealed. Then its type is that of what is sealed.
+    pub personal: bool,
     /// The account that it is a view of.
     pub account: Option<AccountView>,
     /// Only the newest change is kept for an observer.
@@ -328,10 +330,11 @@ impl PropertyDescription {
             index: property.index,
             id: property.client_id,
             name: property.name.clone(),
-            data_type: property.data_type.to_string(),
+            data_type: property.personal.as_ref().unwrap_or(&property.data_type).to_string(),
             size: Size::of_value(&property.data_type, &property.default),
             distribution: property.distribution,
             level: level.cloned(),
+            personal: property.personal.is_some(),
             account: property.account,
             latest_only: property.latest_only,
             reliable: property.reliable,

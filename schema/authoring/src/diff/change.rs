@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use annals_def::{AccountView, Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
+use annals_def::{AccountView, DataType, Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
 
 /// How something differs.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +60,11 @@ pub enum ChangeKind {
     AccountChanged {
         from: Option<AccountView>,
         to: Option<AccountView>,
+    },
+    /// `Personal`, or the type of what is sealed.
+    PersonalChanged {
+        from: Option<DataType>,
+        to: Option<DataType>,
     },
     /// `Persistent` of a property.
     PersistentChanged { to: bool },
@@ -161,7 +166,7 @@ impl Shift {
 
 impl ChangeKind {
     /// The words of all kinds.
-    pub const WORDS: [&str; 56] = [
+    pub const WORDS: [&str; 57] = [
         "type-added",
         "type-removed",
         "type-renamed",
@@ -185,6 +190,7 @@ impl ChangeKind {
         "flags",
         "default",
         "account",
+        "personal",
         "persistent",
         "index",
         "identifier",
@@ -247,6 +253,7 @@ impl ChangeKind {
             Self::FlagsChanged { .. } => "flags",
             Self::DefaultChanged { .. } => "default",
             Self::AccountChanged { .. } => "account",
+            Self::PersonalChanged { .. } => "personal",
             Self::PersistentChanged { .. } => "persistent",
             Self::IndexChanged { .. } => "index",
             Self::IdentifierChanged { .. } => "identifier",
@@ -366,6 +373,11 @@ impl ChangeKind {
                 (None, Some(to)) => write!(f, "has become a view of {to}"),
                 (Some(from), None) => write!(f, "is no view of {from} any more"),
                 _ => write_from(f, "Account", from.as_ref(), to.as_ref()),
+            },
+            Self::PersonalChanged { from, to } => match (from, to) {
+                (None, Some(_)) => f.write_str("has become personal"),
+                (Some(_), None) => f.write_str("is not personal any more"),
+                _ => write_from(f, "what is sealed", from.as_ref(), to.as_ref()),
             },
             Self::IndexChanged { from, to } => write!(f, "index changed from {} to {}", index(*from), index(*to)),
             Self::IdentifierChanged { to } => write_set(f, "Identifier", *to),

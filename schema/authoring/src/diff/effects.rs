@@ -39,6 +39,10 @@ pub(super) fn effects(kind: &ChangeKind, facts: Facts) -> Effects {
 
 const NOTHING_STORED: &str = "rows of stored entities hold persistent properties by name, and nothing of this";
 
+/// Why a member does not become personal, or ceases to be.
+const SEALED: &str =
+    "nothing seals or opens values on the way; add another member, and have behaviour take over what the old one holds";
+
 fn stored(kind: &ChangeKind, facts: Facts) -> Effect {
     let Facts {
         was_stored, is_stored, ..
@@ -77,6 +81,7 @@ fn stored(kind: &ChangeKind, facts: Facts) -> Effect {
         {
             compatible("entities stored before begin with its default")
         }
+        ChangeKind::PersonalChanged { .. } if both => breaking(SEALED),
         ChangeKind::FlagsChanged { .. } if both && facts.is_moved => compatible("a row serves both parts"),
         ChangeKind::DefaultChanged { .. } if both => {
             compatible("stored values stay; entities whose row has none begin with the new default")
@@ -171,6 +176,7 @@ fn log(kind: &ChangeKind, facts: Facts) -> Effect {
             migration("entities that are alive do not hold it, and cannot read or set it until it is filled in")
         }
         ChangeKind::AccountChanged { .. } => compatible("its value is what the ledger says, which the log has anyhow"),
+        ChangeKind::PersonalChanged { .. } if both => breaking(SEALED),
         ChangeKind::DefaultChanged { .. } if both => compatible("entities that are alive keep what they hold"),
         _ => log_of_methods(kind, facts),
     }

@@ -84,6 +84,8 @@ fn compare_property(
     differs(is_other, ChangeKind::DefaultChanged { from, to }, seen);
     let (from, to) = (old.account, new.account);
     differs(from != to, ChangeKind::AccountChanged { from, to }, seen);
+    let (from, to) = (old.personal.clone(), new.personal.clone());
+    differs(from != to, ChangeKind::PersonalChanged { from, to }, false);
     let to = new.persistent;
     differs(old.persistent != to, ChangeKind::PersistentChanged { to }, false);
     let (from, to) = (old.indexed, new.indexed);

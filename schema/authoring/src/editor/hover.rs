@@ -301,6 +301,11 @@ fn property_cost(one: &TypeDescription, property: &PropertyDescription) -> Cost 
     });
     facts.extend(
         property
+            .personal
+            .then(|| "personal: sealed wherever it is kept".to_owned()),
+    );
+    facts.extend(
+        property
             .account
             .map(|account| format!("a view of the ledger: {account}")),
     );

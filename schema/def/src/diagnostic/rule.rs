@@ -185,6 +185,8 @@ rules! {
         "the ledger tells base parts what they hold, and nobody else"
     AccountValue 322 Error "a view of an account is given something of its own"
         "its value follows from the ledger: it is neither set nor stored, and only the newest is told"
+    Personal 323 Error "a personal member that cannot be sealed"
+        "what is about a person is sealed under a key of the stored entity, which its base part alone has"
 
     RepeatedMethod 401 Error "a method is declared twice"
         "a call could mean either"

@@ -16,6 +16,11 @@ pub static PROPERTY: Content = Content::tags(&[
         &ACCOUNT,
         "It is a view of what the ledger says that the entity holds, and has no value of its own.",
     ),
+    Tag::once(
+        "Personal",
+        &BOOLEAN,
+        "It is about a person: sealed wherever it is kept, and gone when the person is forgotten.",
+    ),
     PERSISTENT,
     EDITABLE,
     Tag::once(
@@ -48,6 +53,7 @@ pub static OBJECT_PROPERTY: Content = Content::tags(&[
     DATABASE_LENGTH_TAG,
     Tag::unused("Flags", "The domain of the object says who has it."),
     Tag::unused("Account", "User data objects hold nothing."),
+    Tag::unused("Personal", "User data objects are nobody's."),
     Tag::unused("DetailLevel", UNCHANGED),
     Tag::unused("SendLatestOnly", UNCHANGED),
     Tag::unused("IsReliable", UNCHANGED),

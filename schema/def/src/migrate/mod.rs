@@ -433,7 +433,11 @@ impl TypePlan {
             let renamed = new.property_named(renames.of_member(&old.name, &from.name));
             let mut bridge = Bridge::new(numbers);
             let to = renamed.or_else(|| new.property_named(&from.name));
-            let conversion = to.map_or(Conversion::Never, |to| bridge.walk(&from.data_type, &to.data_type));
+            let conversion = to.map_or(Conversion::Never, |to| match from.personal == to.personal {
+                true => bridge.walk(&from.data_type, &to.data_type),
+                // What is sealed under one type cannot be read as another, and nothing seals or opens it on the way.
+                false => Conversion::Never,
+            });
             PropertyPlan {
                 new: to.map(|to| to.index),
                 conversion,

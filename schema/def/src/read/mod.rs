@@ -13,6 +13,7 @@ mod dialect;
 mod entity_list;
 mod literal;
 mod method;
+mod personal;
 mod property;
 mod python;
 mod space;

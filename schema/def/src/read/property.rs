@@ -127,7 +127,7 @@ impl<'s> Reading<'s> {
                 ..property
             };
             property.account = self.account(section, &fields, &property);
-            declared.property = Some(property);
+            declared.property = Some(self.personal(section, &fields, property));
         }
         declared
     }

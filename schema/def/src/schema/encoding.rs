@@ -8,7 +8,8 @@
 //! reach       = 00 | 01 f32 | 02
 //! level       = label:name radius:f32 hysteresis:f32
 //! property    = name data_type distribution:u8 default:value flags:u8 index:u8 option(length:u32) option(level:u8)
-//!               option(protocol_id:u16) account
+//!               option(protocol_id:u16) account personal
+//! personal    = data_type if bit 6 of the property's flags is set, else nothing
 //! account     = slot:u16 option(kind:u32) if bit 5 of the property's flags is set, else nothing
 //! method      = name list(argument) list(argument) exposure:u8 option(f32) flags:u8 option(protocol_id:u16)
 //! argument    = name data_type
@@ -188,7 +189,8 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
             | u8::from(property.latest_only) << 2
             | u8::from(property.reliable) << 3
             | u8::from(property.editable) << 4
-            | u8::from(property.account.is_some()) << 5,
+            | u8::from(property.account.is_some()) << 5
+            | u8::from(property.personal.is_some()) << 6,
     );
     out.push(match property.indexed {
         Index::None => 0,
@@ -205,6 +207,9 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
     if let Some(AccountView { slot, shows }) = property.account {
         out.extend(slot.0.to_le_bytes());
         put_option(shows.kind(), out, |kind, out| out.extend(kind.0.to_le_bytes()));
+    }
+    if let Some(data_type) = &property.personal {
+        put_data_type(data_type, out);
     }
 }
 
@@ -441,7 +446,7 @@ impl Input<'_> {
             .ok_or(SchemaProblem::Code(code, "a distribution"))?;
         let default = self.value(&data_type)?;
         let flags = self.u8()?;
-        if flags >= 1 << 6 {
+        if flags >= 1 << 7 {
             return Err(SchemaProblem::Code(flags, "property flags"));
         }
         let indexed = match self.u8()? {
@@ -465,6 +470,16 @@ impl Input<'_> {
         };
         if flags & 32 != 0 {
             property.account = Some(self.account(&property)?);
+        }
+        if flags & 64 != 0 {
+            let data_type = self.data_type(MAX_TYPE_DEPTH, &mut 0)?;
+            let is_sealed = property.clone().sealed(data_type).is_some_and(|sealed| {
+                property.personal.clone_from(&sealed.personal);
+                sealed == property
+            });
+            if !is_sealed {
+                return Err(SchemaProblem::Dangling("a personal member"));
+            }
         }
         Ok(property)
     }

@@ -20,6 +20,8 @@ pub struct Property {
     pub distribution: Distribution,
     /// What it holds at first: of the property, else of its alias, else of its type (D4).
     pub default: Value,
+    /// What behaviour reads and sets, if the member is personal: then it holds that value sealed, as a BLOB, or nothing.
+    pub personal: Option<DataType>,
     /// The account that it is a view of, if it has no value of its own. Then its default is what there is to see as long
     /// as the ledger was not heard of.
     pub account: Option<AccountView>,
@@ -137,6 +139,7 @@ impl Property {
             default: data_type.default_value(),
             data_type,
             distribution,
+            personal: None,
             account: None,
             persistent: false,
             indexed: Index::None,
@@ -149,6 +152,25 @@ impl Property {
             protocol_id: None,
             client_id: None,
         }
+    }
+
+    /// The same as a personal member, which holds values of this type sealed; `None` where it cannot be one: it is on the base
+    /// alone, stored, found by nothing, and begins as nothing.
+    #[must_use]
+    pub fn sealed(self, data_type: DataType) -> Option<Self> {
+        let is_plain = self.distribution == Distribution::Base
+            && self.persistent
+            && self.account.is_none()
+            && self.indexed == Index::None
+            && !self.identifier
+            && !self.editable
+            && !self.latest_only;
+        is_plain.then(|| Self {
+            default: DataType::Blob.default_value(),
+            data_type: DataType::Blob,
+            personal: Some(data_type),
+            ..self
+        })
     }
 
     /// Whether the rows of stored entities have it.

@@ -108,6 +108,9 @@ fn describe_property(property: &Property, out: &mut String) {
     for (_, mark) in marks.into_iter().filter(|(has, _)| *has) {
         let _ = write!(out, ", {mark}");
     }
+    if let Some(data_type) = &property.personal {
+        let _ = write!(out, ", personal {data_type}");
+    }
     if let Some(account) = property.account {
         let _ = write!(out, ", view of {account}");
     }

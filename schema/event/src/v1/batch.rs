@@ -273,6 +273,16 @@ impl Header {
         Self::take(bytes, &mut Reader::new(bytes))
     }
 
+    /// As [`Self::read`], with the bytes behind the header: those of the events, if the batch is whole.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn split(bytes: &[u8]) -> Result<(Header, Hash, &[u8]), Malformed> {
+        let mut reader = Reader::new(bytes);
+        let (header, hash) = Self::take(bytes, &mut reader)?;
+        Ok((header, hash, &bytes[reader.offset()..]))
+    }
+
     /// Takes the header from the front of `bytes`, which `reader` reads from their beginning.
     pub(crate) fn take(bytes: &[u8], reader: &mut Reader<'_>) -> Result<(Header, Hash), Malformed> {
         let header = Self::read_from(reader)?;

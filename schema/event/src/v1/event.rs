@@ -10,7 +10,7 @@
 use annals_def::{Located, Value};
 use annals_ids::{
     Address, CallNumber, ControllerId, DatabaseId, EntityId, HistoryNumber, MemberId, NoticeNumber, OwnerId, Part,
-    SpaceId, TimerId, TransferNumber, TypeId, WorldTime,
+    SessionId, SpaceId, TimerId, TransferNumber, TypeId, WorldTime,
 };
 
 use super::{
@@ -273,6 +273,15 @@ pub enum Body {
     Reined(Reins),
     /// What the client of a cell part is shown of others is otherwise from now on.
     Sighted(SightChange),
+    /// A client came in, with a ticket or back again. It changes nothing in the state.
+    Admitted {
+        /// In which session.
+        session: SessionId,
+        /// The stored entity under whose key it is sealed; 0 if that was not known.
+        person: DatabaseId,
+        /// Who it is and from where (rule P6); empty where there was no key.
+        sealed: Vec<u8>,
+    },
 }
 
 impl Event {
@@ -378,6 +387,7 @@ impl Body {
             Body::Controlled { what, .. } => what.name(),
             Body::Reined(_) => "reined",
             Body::Sighted(_) => "sighted",
+            Body::Admitted { .. } => "admitted",
         }
     }
 
@@ -413,6 +423,7 @@ impl Body {
             Body::Controlled { .. } => 28,
             Body::Reined(_) => 29,
             Body::Sighted(_) => 30,
+            Body::Admitted { .. } => 31,
         }
     }
 
@@ -464,8 +475,7 @@ impl Body {
                 put_timer(out, at);
             }
             Body::TimerGone { timer } => put_number(out, u64::from(timer.0)),
-            Body::ClientSet(client) => put_option(out, client.as_ref(), put_client),
-            Body::TokenSet(digest) => out.extend(digest),
+            Body::ClientSet(_) | Body::TokenSet(_) | Body::Admitted { .. } => self.write_session(out),
             Body::Placed(owner) => put_option(out, owner.as_ref(), |out, owner| put_number(out, u64::from(owner.0))),
             Body::Offloaded { to: owner, number }
             | Body::Departed { to: owner, number }
@@ -482,6 +492,23 @@ impl Body {
             Body::Controlled { controller, what } => what.write(*controller, out),
             Body::Reined(reins) => reins.write(out),
             Body::Sighted(change) => change.write(out),
+        }
+    }
+
+    fn write_session(&self, out: &mut Vec<u8>) {
+        match self {
+            Body::ClientSet(client) => put_option(out, client.as_ref(), put_client),
+            Body::TokenSet(digest) => out.extend(digest),
+            Body::Admitted {
+                session,
+                person,
+                sealed,
+            } => {
+                put_number(out, session.0);
+                put_number(out, person.0);
+                put_bytes(out, sealed);
+            }
+            _ => unreachable!("invariant: it is about a session"),
         }
     }
 
@@ -562,6 +589,11 @@ impl Body {
             },
             29 => Body::Reined(Reins::read(reader)?),
             30 => Body::Sighted(SightChange::read(reader)?),
+            31 => Body::Admitted {
+                session: SessionId(reader.number("session")?),
+                person: DatabaseId(reader.number("database id")?),
+                sealed: reader.bytes("what is sealed")?.to_vec(),
+            },
             _ => return Err(wrong),
         })
     }

@@ -11,8 +11,8 @@ mod view;
 use std::collections::BTreeMap;
 
 use annals_ids::{
-    AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, OfferVersion, OwnerId, Serial, Slot,
-    TradeId, TransferId, WallTime,
+    ActionId, AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, OfferVersion, OwnerId,
+    Serial, Slot, TradeId, TransferId, WallTime,
 };
 use thiserror::Error;
 
@@ -41,6 +41,12 @@ pub const UNITS_OF_A_KIND: u64 = i64::MAX as u64;
 
 /// Most bytes of the reason for which something is made or destroyed.
 pub const REASON_BYTES: usize = 64;
+
+/// Most bytes of an operator's name, and of the name of a tool.
+pub const OPERATOR_BYTES: usize = 64;
+
+/// Most bytes of the reason that an operator gives: some lines.
+pub const WARRANT_REASON_BYTES: usize = 500;
 
 /// Longest that a transfer may stay reserved and a trade open, in milliseconds: 30 days.
 pub const LONGEST_OPEN: u64 = 30 * 24 * 3600 * 1000;
@@ -203,6 +209,19 @@ pub struct Unbalanced;
 /// Assets by the slot they are in, or came from.
 pub type Slots = BTreeMap<Slot, Assets>;
 
+/// On whose word an order is made that no behaviour has asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Warrant {
+    /// Which action: an order of one that was executed is not executed again.
+    pub action: ActionId,
+    /// The operator's name; at most [`OPERATOR_BYTES`].
+    pub operator: String,
+    /// The tool with which it was asked for; at most [`OPERATOR_BYTES`].
+    pub tool: String,
+    /// Why; at most [`WARRANT_REASON_BYTES`].
+    pub reason: String,
+}
+
 /// What a base part asks of the ledger. It can touch what its own entity of the database holds, what it is party to, and
 /// nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,6 +311,26 @@ pub enum Order {
         /// Which.
         trade: TradeId,
     },
+    /// An operator makes assets, or gives items back that exist no more.
+    Grant {
+        /// Into which slot.
+        slot: Slot,
+        /// What is made.
+        goods: Goods,
+        /// Which items come back, under their serials, and of which kind each is.
+        restored: BTreeMap<Serial, AssetKind>,
+        /// On whose word.
+        warrant: Box<Warrant>,
+    },
+    /// An operator destroys assets.
+    Take {
+        /// From which slot.
+        slot: Slot,
+        /// Which.
+        assets: Assets,
+        /// On whose word.
+        warrant: Box<Warrant>,
+    },
 }
 
 /// Why an order was refused. Nothing was changed by it.
@@ -351,6 +390,11 @@ pub enum RefusalReason {
     /// It would end at once, or too late.
     #[error("its end has come already, or is further off than {LONGEST_OPEN} ms")]
     BadDeadline,
+    /// An operator's order says too little or too much of whose it is.
+    #[error(
+        "an operator's order names operator and tool, in at most {OPERATOR_BYTES} bytes each, and a reason, in at most {WARRANT_REASON_BYTES}"
+    )]
+    BadWarrant,
 }
 
 /// What came of an order.
@@ -578,21 +622,49 @@ pub struct Notice {
     pub deliveries: Vec<Delivery>,
 }
 
+impl Warrant {
+    fn check(&self) -> Result<(), RefusalReason> {
+        let limits = [
+            (&self.operator, OPERATOR_BYTES),
+            (&self.tool, OPERATOR_BYTES),
+            (&self.reason, WARRANT_REASON_BYTES),
+        ];
+        let fits = |(text, most): &(&String, usize)| !text.trim().is_empty() && text.len() <= *most;
+        if limits.iter().all(fits) {
+            Ok(())
+        } else {
+            Err(RefusalReason::BadWarrant)
+        }
+    }
+}
+
 impl Order {
+    /// On whose word it is made, if an operator has asked for it.
+    #[must_use]
+    pub fn warrant(&self) -> Option<&Warrant> {
+        match self {
+            Order::Grant { warrant, .. } | Order::Take { warrant, .. } => Some(warrant),
+            _ => None,
+        }
+    }
+
     /// Whether it can be executed as far as that can be seen from itself. Whoever records an order checks this first.
     ///
     /// # Errors
     /// Why it would be refused whatever the ledger holds.
     pub fn check(&self) -> Result<(), RefusalReason> {
         self.check_named()?;
+        self.warrant().map_or(Ok(()), Warrant::check)?;
         let (assets, reason) = match self {
-            Order::Mint { goods, reason, .. } => return goods.check().and_then(|()| check_reason(reason)),
+            Order::Mint { goods, reason, .. } => return goods.check_with(0).and_then(|()| check_reason(reason)),
+            Order::Grant { goods, restored, .. } => return goods.check_with(restored.len()),
             Order::Burn { assets, reason, .. } => (assets, reason.as_str()),
             Order::Move { from, to, .. } if from == to => return Err(RefusalReason::SameSlot),
             Order::Move { assets, .. }
             | Order::Give { assets, .. }
             | Order::Offer { assets, .. }
-            | Order::Withdraw { assets, .. } => (assets, ""),
+            | Order::Withdraw { assets, .. }
+            | Order::Take { assets, .. } => (assets, ""),
             Order::Post { .. }
             | Order::Void { .. }
             | Order::Propose { .. }
@@ -611,7 +683,9 @@ impl Order {
             | Order::Burn { .. }
             | Order::Move { .. }
             | Order::Give { .. }
-            | Order::Propose { .. } => {
+            | Order::Propose { .. }
+            | Order::Grant { .. }
+            | Order::Take { .. } => {
                 return Ok(());
             }
             Order::Accept { version, .. } if version.0 >= ORDINALS => return Err(RefusalReason::Stale),
@@ -639,8 +713,9 @@ impl Goods {
             .saturating_add(self.units.len())
     }
 
-    fn check(&self) -> Result<(), RefusalReason> {
-        let count = self.count();
+    /// With so many assets besides.
+    fn check_with(&self, others: usize) -> Result<(), RefusalReason> {
+        let count = self.count().saturating_add(others);
         let none = self.units.values().any(|&amount| amount == 0) || self.items.values().any(|&count| count == 0);
         check_count(count, none)
     }

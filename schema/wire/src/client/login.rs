@@ -110,11 +110,14 @@ pub enum LoginRefusal {
     /// The realm is shutting down.
     #[error("the realm is shutting down")]
     ShuttingDown,
+    /// There is no account of this name, and there cannot be: it has a control character, or stands for something else.
+    #[error("no account can have this name; choose another one")]
+    UnfitName,
 }
 
 impl LoginRefusal {
     /// Every reason, in the order of the codes, from 0.
-    pub const ALL: [LoginRefusal; 8] = [
+    pub const ALL: [LoginRefusal; 9] = [
         Self::WrongPassword,
         Self::Banned,
         Self::Throttled,
@@ -123,6 +126,7 @@ impl LoginRefusal {
         Self::NotHeld,
         Self::UnknownSession,
         Self::ShuttingDown,
+        Self::UnfitName,
     ];
 
     fn code(self) -> u8 {
@@ -135,6 +139,7 @@ impl LoginRefusal {
             Self::NotHeld => 5,
             Self::UnknownSession => 6,
             Self::ShuttingDown => 7,
+            Self::UnfitName => 8,
         }
     }
 

@@ -1,25 +1,31 @@
 //! What happened to an entity, printed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use annals_audit::{EntityEvent, EntityLog};
+use annals_audit::{CameIn, EntityEvent, EntityLog, Sessions, names::Names};
 use annals_def::Schema;
+use annals_event::{Body, ledger::Warrant};
 use annals_evidence::{Span, words};
 use annals_ids::{Hash, Part};
 use serde_json::{Value, json};
 
-use super::report::Report;
-use crate::tail::names::Names;
+use super::report::{Report, client, operator};
 
 impl Report {
     /// What happened to an entity.
-    pub(super) fn of_entity(log: &EntityLog, span: &Span, schemas: &BTreeMap<Hash, Schema>) -> Self {
+    pub(super) fn of_entity(
+        (log, sessions): (&EntityLog, &Sessions),
+        (span, kinds): (&Span, &[String]),
+        schemas: &BTreeMap<Hash, Schema>,
+    ) -> Self {
         let mut names = Names::new(schemas.values().cloned());
         for event in &log.events {
             names.learn_event(event.schema, &event.event);
         }
         let entity = log.entity;
-        let events: Vec<&EntityEvent> = log.within(*span).collect();
+        let is_meant =
+            |event: &&EntityEvent| kinds.is_empty() || kinds.iter().any(|kind| kind == event.event.body.name());
+        let events: Vec<&EntityEvent> = log.within(*span).filter(is_meant).collect();
         let rows = events.iter().map(|event| {
             let said = names.under(event.schema);
             vec![
@@ -27,11 +33,19 @@ impl Report {
                 words::date(event.wall),
                 said.subject(event.event.subject),
                 said.event(&event.event),
-                cause(event),
+                cause(event, sessions),
             ]
         });
-        let objects = events.iter().map(|event| object(event, &names));
+        let objects = events.iter().map(|event| object(event, sessions, &names));
         let mut said = vec![format!("entity {entity}: {} events", events.len())];
+        let found: BTreeSet<&str> = log.events.iter().map(|event| event.event.body.name()).collect();
+        for kind in kinds.iter().filter(|kind| !found.contains(kind.as_str())) {
+            let found: Vec<&str> = found.iter().copied().collect();
+            said.push(format!(
+                "none of its events is of kind {kind:?}; they are of these: {}",
+                found.join(", ")
+            ));
+        }
         for (owner, batch) in &log.let_go {
             said.push(format!(
                 "of what owner {owner} did up to batch {batch} retention has let go: some of the entity's events were there"
@@ -51,9 +65,24 @@ impl Report {
     }
 }
 
-/// By whose call, and by whose calls that call was made.
-fn cause(event: &EntityEvent) -> String {
-    let calls: Vec<String> = event.calls.iter().map(words::caller).collect();
+/// The operator on whose word it was ordered.
+fn warrant(event: &EntityEvent) -> Option<&Warrant> {
+    match &event.event.body {
+        Body::Ordered { order, .. } => order.warrant(),
+        _ => None,
+    }
+}
+
+/// By whose call, and by whose calls that call was made; or by which operator.
+fn cause(event: &EntityEvent, sessions: &Sessions) -> String {
+    if let Some(warrant) = warrant(event) {
+        return words::operator(warrant);
+    }
+    let caller = |call| {
+        let who = sessions.behind(call, event.leaf).map(CameIn::said);
+        who.map_or_else(|| words::caller(call), |who| format!("{} ({who})", words::caller(call)))
+    };
+    let calls: Vec<String> = event.calls.iter().map(caller).collect();
     if calls.is_empty() {
         "by itself".to_owned()
     } else {
@@ -61,17 +90,17 @@ fn cause(event: &EntityEvent) -> String {
     }
 }
 
-fn object(event: &EntityEvent, names: &Names) -> Value {
+fn object(event: &EntityEvent, sessions: &Sessions, names: &Names) -> Value {
     let said = names.under(event.schema);
     let part = match event.event.subject {
         annals_event::Subject::Entity(_, Part::Base) => "base",
         annals_event::Subject::Entity(_, Part::Cell) => "cell",
         annals_event::Subject::Owner => "owner",
     };
-    let calls = event
-        .calls
-        .iter()
-        .map(|call| json!({ "from": call.from.to_string(), "call": call.number.0 }));
+    let calls = event.calls.iter().map(|call| {
+        let client = sessions.behind(call, event.leaf).map(client);
+        json!({ "from": call.from.to_string(), "call": call.number.0, "client": client })
+    });
     json!({
         "batch": event.at.to_string(),
         "event": event.number.0,
@@ -83,5 +112,6 @@ fn object(event: &EntityEvent, names: &Names) -> Value {
         "what": said.event(&event.event),
         "history": event.event.history.map(|number| number.0),
         "calls": calls.collect::<Vec<_>>(),
+        "operator": warrant(event).map(operator),
     })
 }

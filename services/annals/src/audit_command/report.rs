@@ -2,9 +2,11 @@
 
 use std::io::{self, Write, stdout};
 
-use annals_audit::Extent;
-use annals_event::ledger::Slots;
-use annals_evidence::{Cited, Inventory, Item, Owned, Span, Trade, TradeSide, words};
+use annals_audit::{Behind, CameIn, Extent, Sessions};
+use annals_event::ledger::{Order, Slots, Warrant};
+use annals_evidence::{Cited, Inventory, Item, Owned, Span, Trade, TradeSide, TradeStage, words};
+use annals_ids::{SessionId, WallTime};
+use annals_personal::Admission;
 use serde_json::{Value, json};
 
 /// How an answer is printed.
@@ -29,19 +31,22 @@ pub(super) struct Report {
 
 impl Report {
     /// Who has had an item.
-    pub(super) fn of_item(item: &Item, span: &Span) -> Self {
+    pub(super) fn of_item(item: &Item, sessions: &Sessions, span: &Span) -> Self {
         let (serial, kind) = (item.serial, item.kind);
         let place = item.place_within(span);
         let place = place.map_or_else(|| "not made yet".to_owned(), words::place);
         let steps = item.steps.iter().filter(|step| span.holds(&step.cited));
         let rows = steps.clone().map(|step| {
-            let mut row = cited(&step.cited);
+            let mut row = cited(&step.cited, sessions);
             row.extend([words::place(step.from), words::place(step.to)]);
             row
         });
         let objects = steps.clone().map(|step| {
             let (from, to) = (words::place(step.from), words::place(step.to));
-            with(object(&step.cited), [("from", json!(from)), ("to", json!(to))])
+            with(
+                object(&step.cited, sessions),
+                [("from", json!(from)), ("to", json!(to))],
+            )
         });
         Self {
             said: vec![format!("item {serial} of kind {kind}: {place}")],
@@ -57,16 +62,16 @@ impl Report {
     }
 
     /// What somebody has had.
-    pub(super) fn of_owned(owned: &Owned, span: &Span) -> Self {
+    pub(super) fn of_owned(owned: &Owned, sessions: &Sessions, span: &Span) -> Self {
         let steps = owned.steps.iter().filter(|step| span.holds(&step.cited));
         let rows = steps.clone().map(|step| {
-            let mut row = cited(&step.cited);
+            let mut row = cited(&step.cited, sessions);
             row.extend([words::slots(&step.held.before), words::slots(&step.held.after)]);
             row
         });
         let objects = steps.clone().map(|step| {
             let (before, after) = (held(&step.held.before), held(&step.held.after));
-            with(object(&step.cited), [("before", before), ("after", after)])
+            with(object(&step.cited, sessions), [("before", before), ("after", after)])
         });
         let holder = owned.holder;
         let has = owned.within(span).map(|step| &step.held.after);
@@ -84,11 +89,11 @@ impl Report {
     }
 
     /// What was done in a trade, and what both parties held.
-    pub(super) fn of_trade(trade: &Trade, held: &[[Inventory; 2]], span: &Span) -> Self {
+    pub(super) fn of_trade(trade: &Trade, held: &[[Inventory; 2]], sessions: &Sessions, span: &Span) -> Self {
         let steps = trade.steps.iter().zip(held);
         let steps = steps.filter(|(step, _)| span.holds(&step.cited));
         let rows = steps.clone().map(|(step, held)| {
-            let mut row = cited(&step.cited);
+            let mut row = cited(&step.cited, sessions);
             row.push(step.version.to_string());
             for (side, held) in [&step.proposer, &step.partner].into_iter().zip(held) {
                 let accepted = if side.accepted { ", accepted" } else { "" };
@@ -103,14 +108,17 @@ impl Report {
                 ("proposer", side(&step.proposer, proposer)),
                 ("partner", side(&step.partner, partner)),
             ];
-            with(with(object(&step.cited), [("version", json!(step.version.0))]), sides)
+            with(
+                with(object(&step.cited, sessions), [("version", json!(step.version.0))]),
+                sides,
+            )
         });
         let (id, proposer, partner) = (trade.id, trade.proposer, trade.partner);
         let stage = trade.stage_within(span);
-        let stage = stage.map_or("not proposed yet", words::stage);
+        let stands = stage.map_or_else(|| "not proposed yet".to_owned(), words::stage);
         Self {
             said: vec![format!(
-                "trade {id} of stored entity {proposer} with stored entity {partner}: {stage}"
+                "trade {id} of stored entity {proposer} with stored entity {partner}: {stands}"
             )],
             columns: &[
                 "entry",
@@ -131,8 +139,30 @@ impl Report {
                 "trade": id.to_string(),
                 "proposer": proposer.0,
                 "partner": partner.0,
-                "stage": stage,
+                "stage": match stage {
+                    // Why, the outcome of the first step says.
+                    Some(TradeStage::Refused(_)) => "refused",
+                    _ => stands.as_str(),
+                },
                 "steps": objects.collect::<Vec<_>>(),
+            }),
+        }
+    }
+
+    /// Who was behind a session.
+    pub(super) fn of_session(session: SessionId, came: &[CameIn], span: &Span) -> Self {
+        let within: Vec<&CameIn> = came.iter().filter(|came| span.covers(came.leaf, came.wall)).collect();
+        let row = |came: &&CameIn| {
+            let event = format!("{} #{}", came.at, came.event);
+            vec![words::date(came.wall), event, came.said()]
+        };
+        Self {
+            said: vec![format!("session {session}: whenever its client came in")],
+            columns: &["when", "event", "who"],
+            rows: within.iter().map(row).collect(),
+            object: json!({
+                "session": session.0,
+                "came_in": within.iter().map(|came| client(came)).collect::<Vec<_>>(),
             }),
         }
     }
@@ -184,25 +214,32 @@ impl Report {
     }
 }
 
-fn cited(cited: &Cited) -> Vec<String> {
+fn cited(cited: &Cited, sessions: &Sessions) -> Vec<String> {
+    let mut asker = words::asker(cited);
+    if let Some(came) = behind(cited, sessions) {
+        asker = format!("{asker}; {}", came.said());
+    }
     vec![
         cited.entry.number.to_string(),
         words::date(cited.entry.wall),
         words::order(cited),
         words::outcome(cited.entry.outcome),
-        words::asker(cited),
+        asker,
     ]
 }
 
-fn object(cited: &Cited) -> Value {
+fn object(cited: &Cited, sessions: &Sessions) -> Value {
     let asked = cited.asked.as_ref().map(|asked| {
         let call = asked.call.as_ref();
+        let warrant = cited.entry.order.as_ref().and_then(Order::warrant);
         json!({
             "batch": asked.at.to_string(),
             "leaf": asked.leaf.0,
             "event": asked.event.0,
             "from": call.map(|call| call.from.to_string()),
             "call": call.map(|call| call.number.0),
+            "client": behind(cited, sessions).map(client),
+            "operator": warrant.map(operator),
         })
     });
     json!({
@@ -213,6 +250,54 @@ fn object(cited: &Cited) -> Value {
         "outcome": words::outcome(cited.entry.outcome),
         "told": { "batch": cited.at.to_string(), "leaf": cited.leaf.0 },
         "asked": asked,
+    })
+}
+
+/// An operator, and which of their actions it was.
+pub(super) fn operator(warrant: &Warrant) -> Value {
+    json!({
+        "name": warrant.operator,
+        "tool": warrant.tool,
+        "action": warrant.action.to_string(),
+        "why": warrant.reason,
+    })
+}
+
+fn behind<'a>(cited: &Cited, sessions: &'a Sessions) -> Option<&'a CameIn> {
+    let asked = cited.asked.as_ref()?;
+    sessions.behind(asked.call.as_ref()?, asked.leaf)
+}
+
+/// Who came in, and from where.
+pub(super) fn client(came: &CameIn) -> Value {
+    let known = match &came.who {
+        Behind::Known(known) => Some(known),
+        Behind::Unwritten(_) | Behind::Redacted(_) | Behind::NoKey | Behind::Unreadable(_) => None,
+    };
+    let account = match &came.who {
+        Behind::Known(Admission { account, .. }) | Behind::Unwritten(account) => account.as_deref(),
+        Behind::Redacted(_) | Behind::NoKey | Behind::Unreadable(_) => None,
+    };
+    let redacted = match &came.who {
+        Behind::Redacted(forgotten) => Some(json!({
+            "since": words::date(WallTime(forgotten.at)),
+            "leaves": forgotten.leaves.0,
+            "by": forgotten.by,
+            "reason": forgotten.reason,
+        })),
+        Behind::Known(_) | Behind::Unwritten(_) | Behind::NoKey | Behind::Unreadable(_) => None,
+    };
+    json!({
+        "session": came.session.0,
+        "stored": came.person.0,
+        "account": account,
+        "address": known.map(|known| &known.address),
+        "redacted": redacted,
+        "said": came.said(),
+        "batch": came.at.to_string(),
+        "leaf": came.leaf.0,
+        "event": came.event.0,
+        "when": words::date(came.wall),
     })
 }
 

@@ -2,6 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use annals_audit::{
+    names::{self, space_data},
+    past::{Change, Difference, PartAt, PartOf, Past},
+};
 use annals_def::Schema;
 use annals_event::{SpaceEntry, ledger::Holder};
 use annals_evidence::words;
@@ -9,11 +13,7 @@ use annals_ids::{DatabaseId, EntityId, Hash, OwnerId, SpaceId};
 use serde_json::{Map, Value, json};
 
 use super::report::Report;
-use crate::{
-    past::{Change, Difference, PartAt, PartOf, Past},
-    tail::space_data,
-    value_json::value_to_json,
-};
+use crate::value_json::value_to_json;
 
 /// Which part of a realm is asked about; all of it, if neither is said.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -211,7 +211,8 @@ fn place(part: &PartAt<'_>) -> Option<String> {
 
 fn row((entity, in_part): PartOf, part: &PartAt<'_>, schemas: &BTreeMap<Hash, Schema>) -> Vec<String> {
     let properties = part.properties(schemas);
-    let properties = properties.map(|(property, value)| format!("{} = {value}", property.name));
+    let properties =
+        properties.map(|(property, value)| format!("{} = {}", property.name, names::held(property, &value)));
     let client = part.image.client.map(|client| format!("session {}", client.session));
     vec![
         entity.to_string(),
@@ -228,7 +229,10 @@ fn row((entity, in_part): PartOf, part: &PartAt<'_>, schemas: &BTreeMap<Hash, Sc
 
 fn object((entity, in_part): PartOf, part: &PartAt<'_>, schemas: &BTreeMap<Hash, Schema>) -> Value {
     let properties = part.properties(schemas).map(|(property, value)| {
-        let value = value_to_json(&property.data_type, &value);
+        let value = match &property.personal {
+            None => value_to_json(&property.data_type, &value),
+            Some(_) => json!({ "personal": names::held(property, &value) }),
+        };
         (property.name.clone(), value)
     });
     json!({

@@ -99,8 +99,10 @@ impl Deeds {
                     });
                 }
             }
-            // What the ledger says nobody drives.
-            for property in found.properties.iter().filter(|property| property.account.is_none()) {
+            // What the ledger says nobody drives; what is personal a puppet does not know.
+            let driven_by =
+                |property: &&annals_def::Property| property.account.is_none() && property.personal.is_none();
+            for property in found.properties.iter().filter(driven_by) {
                 let (on_base, on_cell) = (property.distribution.on_base(), property.distribution.on_cell());
                 if (on_base && found.parts.base) || (on_cell && found.parts.cell) {
                     let is_changed = changed.contains(&(found.id, property.index));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use annals_audit::archive::of_recovery;
 use annals_db::{Kind, read_floor, read_horizon};
 use annals_def::Value;
 use annals_event::{Image, OwnerState, Tail};
@@ -10,8 +11,6 @@ use annals_store::{
     Store, StoreError,
     layout::{owners::OwnerRecord, retention::Horizon},
 };
-
-use crate::archive::of_recovery;
 
 /// How often floors are read from under a horizon that moves meanwhile, each time by segments.
 const READINGS: usize = 10;

@@ -5,6 +5,7 @@ use std::{
     ops::Bound,
 };
 
+use annals_audit::archive::{Fault, LogWalk, Step, read_tree};
 use annals_def::{EntityType, Located, Schema, Value};
 use annals_director::read_owners;
 use annals_event::{Body, Event, Subject, Tail, Thinned, ledger::LedgerView};
@@ -16,7 +17,6 @@ use super::driven::Deeds;
 use super::floors::{Floor, Floors};
 use super::report::{CheckReport, Why, Wrong};
 use super::traces::Traces;
-use crate::archive::{Fault, LogWalk, Step, read_tree};
 
 /// How much of an archive is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use annals_audit::archive::Fault;
 use annals_ids::{BatchNumber, EntityId, HistoryNumber, MemberId, OwnerId, Part};
 
 use super::driven::Driven;
-use crate::archive::Fault;
 
 /// Most findings of each kind that are named; more are counted.
 pub const MAX_NAMED: usize = 100;

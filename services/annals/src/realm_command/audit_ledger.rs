@@ -13,11 +13,11 @@ use std::{
 };
 
 use annals_db::ledger::{Report, audit, trace_account};
+use annals_host::source::Source;
 use annals_ids::{AssetKind, DatabaseId, Slot};
 use annals_store::Store;
 
 use super::RealmError;
-use crate::source::Source;
 
 /// See the module.
 #[derive(Debug, clap::Args)]

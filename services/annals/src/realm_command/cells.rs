@@ -8,6 +8,7 @@ use std::{
 use annals_host::{
     nats::ConnectError,
     process::{AskError, Settings, connect, request},
+    source::KeptRealm,
 };
 use annals_wire::{
     cells::{CellList, CellReport, WireCellList},
@@ -18,7 +19,6 @@ use thiserror::Error;
 
 use super::Format;
 use super::RealmError;
-use crate::source::KeptRealm;
 
 /// Show the cells of all spaces. Loads and numbers are what owners said last, at most a second ago if they live.
 #[derive(Debug, clap::Args)]

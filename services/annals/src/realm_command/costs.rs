@@ -13,6 +13,7 @@ use annals_host::{
     health::{DiscoveryError, Instance, costs, discover},
     nats::ConnectError,
     process::{Settings, connect},
+    source::KeptRealm,
     telemetry::MemberCost,
 };
 use serde_json::json;
@@ -20,7 +21,6 @@ use thiserror::Error;
 
 use super::Format;
 use super::RealmError;
-use crate::source::KeptRealm;
 
 /// How long answers are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -26,16 +26,14 @@ use annals_director::read_owners;
 use annals_host::{
     log::{ReadError, Reading},
     process::{SHARD, Settings},
+    source::{BeyondError, KeptRealm, Source, SourceError},
     telemetry::Chain,
 };
 use annals_ids::OwnerId;
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
-use crate::{
-    defs_command::world,
-    source::{BeyondError, KeptRealm, Source, SourceError},
-};
+use crate::defs_command::world;
 
 /// Between two lines that say how far it is.
 const LINE_EVERY: Duration = Duration::from_secs(1);

@@ -7,12 +7,13 @@ use std::{
 
 use annals_db::{Answer, Found, Query, QueryError, query};
 use annals_def::{DataType, EntityType, Property, Value};
+use annals_host::source::Source;
 use serde_json::json;
 use thiserror::Error;
 
 use super::Format;
 use super::RealmError;
-use crate::{source::Source, value_json::value_to_json};
+use crate::value_json::value_to_json;
 
 /// Find stored entities. What is shown is what was last written to the database; of an entity that is in use its owner may
 /// hold newer values.

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use annals_event::{Batch, Header};
-use annals_host::log::Reader;
+use annals_host::{
+    log::Reader,
+    source::{Source, read_openings},
+};
 use annals_ids::OwnerId;
 use annals_node::{
     chain::{Candidates, Claim, Stand, Step},
@@ -13,7 +16,6 @@ use annals_store::layout::owners::OpeningRecord;
 use bytes::Bytes;
 
 use super::{End, TailError};
-use crate::source::{Source, read_openings};
 
 /// Batches that may wait behind a hole. Beyond that the newest are dropped, and what comes after them is not printed.
 const MAX_WAITING: usize = 10_000;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_ids::{Hash, LeafIndex, LogPosition, Shard};
+use annals_proof::TreeHead;
 use annals_store::{Store, StoreError, layout::archive::Tree};
 
 use super::{
@@ -34,6 +35,11 @@ impl Leaves {
             ahead: BTreeMap::new(),
             expected,
         }
+    }
+
+    /// Has them held against checkpoints that were kept outside as well.
+    pub(super) fn keep(&mut self, kept: &[TreeHead]) {
+        self.tree.keep(kept);
     }
 
     /// Whose leaves.

@@ -5,8 +5,10 @@ use std::{
     sync::Arc,
 };
 
+use annals_audit::archive::{LogWalk, Step, of_recovery};
 use annals_db::{Kind, Migrations, RecoveryError, read_floor, read_horizon, read_position, recover};
 use annals_event::{Batch, Header, OwnerState, Reader, Subject, Tail, Thinned, latest::event::Event};
+use annals_host::source::{Source, read_openings};
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, LogPosition, OwnerId, Shard};
 use annals_store::{
     Store, StoreError,
@@ -19,10 +21,6 @@ use annals_store::{
 use super::{
     VerifyError,
     report::{Finding, OpeningFault, OwnerReport, VerifyReport},
-};
-use crate::{
-    archive::{LogWalk, Step, of_recovery},
-    source::{Source, read_openings},
 };
 
 /// A log, up to where it was verified.

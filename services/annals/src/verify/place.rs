@@ -15,7 +15,7 @@ use annals_proof::Frontier;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::tree::TreeCheck;
+use super::{first::Kept, tree::TreeCheck};
 
 /// The form of the file. One of another form is refused.
 const FORM: u32 = 1;
@@ -99,6 +99,13 @@ impl Place {
             tree: TreeCheck::new(shard),
             heads: BTreeMap::new(),
         }
+    }
+
+    /// From where what lies behind is to be held against what was kept outside as well, and what lies before by its tiles.
+    #[must_use]
+    pub fn against(mut self, kept: &Kept) -> Self {
+        self.tree.keep(kept.heads());
+        self
     }
 
     /// How many leaves lie before it.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use annals_audit::archive::Fault;
 use annals_event::{Impossible, Subject};
 use annals_ids::{
     Address, BatchNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, OwnerId,
@@ -9,7 +10,6 @@ use annals_ids::{
 };
 
 use super::{numbers::Taken, spans::Seen};
-use crate::archive::Fault;
 
 /// Most findings that are named; more are counted.
 pub const MAX_NAMED: usize = 100;
@@ -186,6 +186,20 @@ pub enum Finding {
         size: u64,
         /// What is wrong with it.
         fault: CheckpointFault,
+    },
+    /// A signed checkpoint that was kept outside.
+    Kept {
+        /// Of which shard's tree.
+        shard: Shard,
+        /// Of how many leaves.
+        size: u64,
+        /// What is wrong.
+        fault: CheckpointFault,
+    },
+    /// Something that is stored beside the batches cannot be read.
+    Stored {
+        /// What is wrong.
+        why: String,
     },
     /// A piece of the archive cannot be read.
     Piece {
@@ -534,6 +548,15 @@ impl Finding {
             Self::Checkpoint { shard, size, fault } => {
                 write!(f, "the signed checkpoint of {size} leaves of shard {shard} {fault}")
             }
+            Self::Kept { shard, size, fault } => write!(
+                f,
+                "the checkpoint of {size} leaves of shard {shard} that was kept {fault}; whoever has the key may have signed \
+                 both, and then the realm shows another history than it did"
+            ),
+            Self::Stored { why } => write!(
+                f,
+                "what is stored beside the batches cannot be read: {why}; restore the realm from a backup"
+            ),
             Self::Piece { shard, leaf, why } => write!(
                 f,
                 "what is archived of shard {shard} from leaf {leaf} on cannot be read: {why}; restore it from a backup"

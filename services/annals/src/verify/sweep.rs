@@ -7,9 +7,14 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, thread::available_parallelism};
 
+use annals_audit::{
+    Floors,
+    archive::{Fault, of_recovery, read_tree},
+};
 use annals_db::read_archived;
 use annals_director::read_owners;
 use annals_event::{Batch, Header, Malformed, Tail, Thinned};
+use annals_host::{signer::KEPT, source::read_openings};
 use annals_ids::{BatchNumber, Epoch, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{
     ArchivedBatch, Store, StoreError, Transaction,
@@ -22,14 +27,9 @@ use tokio::task::JoinHandle;
 
 use super::{
     VerifyError,
-    place::Head,
     place::Place,
     report::{Finding, OpeningFault},
     tree::root_at,
-};
-use crate::{
-    archive::{Fault, of_recovery, read_tree},
-    source::read_openings,
 };
 
 /// Bytes of leaves that are not sealed in one piece.
@@ -60,6 +60,13 @@ impl fmt::Display for Swept {
         writeln!(f, "shard {shard}: {leaves} leaves, root {root}")?;
         for finding in &self.findings {
             writeln!(f, "WRONG: {finding}")?;
+        }
+        for size in self.place.tree.absent() {
+            writeln!(
+                f,
+                "NOTE: the checkpoint of {size} leaves that was kept is not in the store, though fewer than {KEPT} newer \
+                 ones are: it was removed there, or the realm was restored since"
+            )?;
         }
         let before = leaves - self.leaves;
         write!(
@@ -97,6 +104,7 @@ struct Checked {
     at: Option<LogPosition>,
     bytes: u64,
     header: Result<(Header, Hash), Malformed>,
+    is_thinned: bool,
 }
 
 type Piece = Result<Vec<Checked>, StoreError>;
@@ -107,6 +115,24 @@ type Piece = Result<Vec<Checked>, StoreError>;
 /// # Errors
 /// When the archive cannot be read, or is not the one in which `from` was reached; what is wrong with it is in the result.
 pub async fn sweep(
+    store: &Store,
+    from: Place,
+    reached: impl FnMut(&Place, SweepProgress) -> Result<(), VerifyError>,
+) -> Result<Swept, VerifyError> {
+    let begun = from.clone();
+    match go(store, from, reached).await {
+        Err(VerifyError::Store(StoreError::Corrupt(why))) => Ok(Swept {
+            place: begun,
+            leaves: 0,
+            bytes: 0,
+            events: 0,
+            findings: vec![Finding::Stored { why: why.to_string() }],
+        }),
+        swept => swept,
+    }
+}
+
+async fn go(
     store: &Store,
     from: Place,
     mut reached: impl FnMut(&Place, SweepProgress) -> Result<(), VerifyError>,
@@ -268,7 +294,17 @@ fn check_sealed(leaf: &Leaf) -> Checked {
         owner: leaf.owner,
         batch: leaf.batch,
     };
-    check(leaf.leaf, Some(at), &leaf.archived)
+    let mut checked = check(leaf.leaf, Some(at), &leaf.archived);
+    // When it was closed is what retention goes by.
+    if let Ok((header, _)) = &checked.header
+        && header.wall != leaf.wall
+    {
+        checked.header = Err(Malformed {
+            what: "wall time in its segment",
+            offset: 0,
+        });
+    }
+    checked
 }
 
 /// Holds a leaf's bytes against its own hashes.
@@ -277,6 +313,7 @@ fn check(leaf: LeafIndex, at: Option<LogPosition>, archived: &ArchivedBatch) -> 
         leaf,
         at,
         bytes: archived.size() as u64,
+        is_thinned: archived.is_thinned(),
         header: match archived {
             ArchivedBatch::Whole(bytes) => Batch::check(bytes),
             ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(|thinned| (thinned.header, thinned.hash)),
@@ -288,16 +325,19 @@ fn check(leaf: LeafIndex, at: Option<LogPosition>, archived: &ArchivedBatch) -> 
 struct Going<'a> {
     store: &'a Store,
     openings: BTreeMap<OwnerId, BTreeMap<Epoch, OpeningRecord>>,
+    floors: Floors,
     swept: Swept,
 }
 
 impl<'a> Going<'a> {
     async fn begin(store: &'a Store, mut place: Place) -> Result<Self, VerifyError> {
+        let shard = place.shard;
         let mut findings = Vec::new();
         place.tree.refresh(store, &mut findings).await?;
         Ok(Self {
             store,
             openings: BTreeMap::new(),
+            floors: Floors::new(shard),
             swept: Swept {
                 place,
                 leaves: 0,
@@ -363,12 +403,16 @@ impl<'a> Going<'a> {
         if (header.owner, header.number) != (at.owner, at.batch) {
             return Ok(fault(Fault::Misplaced));
         }
-        let head = self.swept.place.heads.get(&at.owner).cloned().unwrap_or_default();
+        if checked.is_thinned && !self.floors.are_below(self.store, at).await? {
+            return Ok(fault(Fault::LetGo));
+        }
+        let head = self.swept.place.heads.get(&at.owner);
+        let (tail, epoch) = head.map(|head| (head.tail, head.epoch)).unwrap_or_default();
         let Tail {
             batch,
             hash: before,
             event,
-        } = head.tail;
+        } = tail;
         if header.number != batch.next() || header.previous != before {
             return Ok(fault(Fault::Unchained));
         }
@@ -376,7 +420,7 @@ impl<'a> Going<'a> {
         if first != expected {
             return Ok(fault(Fault::Misnumbered { first, expected }));
         }
-        if let Some(fault) = self.check_opening(&header, hash, &head).await? {
+        if let Some(fault) = self.check_opening(&header, hash, epoch).await? {
             let epoch = header.epoch;
             return Ok(Some(Finding::Opening { at, epoch, fault }));
         }
@@ -399,11 +443,11 @@ impl<'a> Going<'a> {
         &mut self,
         header: &Header,
         hash: Hash,
-        head: &Head,
+        before: Epoch,
     ) -> Result<Option<OpeningFault>, VerifyError> {
         let Header { epoch, number, .. } = *header;
         if !header.opens {
-            return Ok((epoch != head.epoch).then_some(OpeningFault::Unopened));
+            return Ok((epoch != before).then_some(OpeningFault::Unopened));
         }
         let known = self
             .openings
@@ -416,7 +460,7 @@ impl<'a> Going<'a> {
         Ok(match opening {
             None => Some(OpeningFault::Unrecorded),
             Some(opening) if opening.number != number || opening.hash != hash => Some(OpeningFault::Other),
-            Some(_) if epoch <= head.epoch => Some(OpeningFault::Unopened),
+            Some(_) if epoch <= before => Some(OpeningFault::Unopened),
             Some(_) => None,
         })
     }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::report::{CheckpointFault, Finding, TileFault};
 use annals_db::{ProveError, Prover};
-use annals_host::signer::key_records;
+use annals_host::signer::{KEPT, key_records};
 use annals_ids::{Hash, Shard};
 use annals_proof::{
-    Frontier, SignedNote, VerifierKey,
+    Frontier, SignedNote, TreeHead, VerifierKey,
     checkpoint::Checkpoint,
     tile::{TILE_HEIGHT, TILE_WIDTH, root_of},
 };
@@ -45,6 +45,14 @@ pub(crate) struct TreeCheck {
     noted: BTreeSet<u64>,
     /// Sizes at which the tree had another root than a checkpoint says.
     wrong: Vec<u64>,
+    /// Checkpoints that were kept outside, and are to be held against the tree.
+    kept: Vec<TreeHead>,
+    /// By size, what these say that the root was, until the tree has that size.
+    kept_roots: BTreeMap<u64, Hash>,
+    /// Sizes at which the tree had another root than these say.
+    kept_wrong: Vec<u64>,
+    /// Sizes of those that the store should have, and has not.
+    absent: Vec<u64>,
 }
 
 impl TreeCheck {
@@ -59,7 +67,21 @@ impl TreeCheck {
             expected: BTreeMap::new(),
             noted: BTreeSet::new(),
             wrong: Vec::new(),
+            kept: Vec::new(),
+            kept_roots: BTreeMap::new(),
+            kept_wrong: Vec::new(),
+            absent: Vec::new(),
         }
+    }
+
+    /// Has it held against checkpoints that were kept outside as well, from the next [`Self::refresh`] on.
+    pub(crate) fn keep(&mut self, kept: &[TreeHead]) {
+        self.kept = kept.to_vec();
+    }
+
+    /// Sizes of checkpoints that were kept outside, and that the store does not have, though it has few that are newer.
+    pub(crate) fn absent(&self) -> &[u64] {
+        &self.absent
     }
 
     /// The tree so far.
@@ -73,16 +95,17 @@ impl TreeCheck {
     /// When the store cannot be read.
     pub(crate) async fn refresh(&mut self, store: &Store, found: &mut Vec<Finding>) -> Result<(), StoreError> {
         let shard = self.shard;
-        let newest = |transaction: Transaction| async move {
-            let page = transaction
-                .get_range(&tiles::tiles(shard, 0), 1, Order::Reverse)
-                .await?;
-            page.rows.first().map(|(key, _)| tiles::index_of(key)).transpose()
+        // Of the level above first: what it stands on was written with it, or before.
+        let above = newest_tile(store, shard, 1).await?;
+        let full = match above {
+            Some(index) => index * u64::from(TILE_WIDTH) + read_tile(store, shard, 1, index).await?.len() as u64,
+            None => 0,
         };
-        let newest: Option<u64> = store.read(newest).await?;
-        self.stored = newest.map_or(0, |index| index + 1);
+        let newest = newest_tile(store, shard, 0).await?;
+        self.stored = newest.map_or(0, |index| index + 1).max(full);
         self.due = TILES_WAITING;
-        for (size, note) in read_checkpoints(store, shard, found).await? {
+        let mut sizes = BTreeSet::new();
+        for (size, note) in read_checkpoints(store, shard, found, &mut sizes).await? {
             if !self.noted.insert(size) {
                 continue;
             }
@@ -92,32 +115,61 @@ impl TreeCheck {
                 self.wrong.push(size);
             }
         }
+        for TreeHead { size, root } in std::mem::take(&mut self.kept) {
+            let newer = sizes.range(size..).count();
+            if !sizes.contains(&size) && newer < KEPT {
+                self.absent.push(size);
+            }
+            if size > self.tree.size() {
+                // Of two that contradict each other the archive has one at most.
+                let other = self.kept_roots.insert(size, root).filter(|other| *other != root);
+                self.kept_wrong.extend(other.map(|_| size));
+            } else if size > 0 && root_at(store, shard, size).await? != Some(root) {
+                self.kept_wrong.push(size);
+            }
+        }
         Ok(())
     }
 
     /// Takes the next leaf.
     pub(crate) fn push(&mut self, leaf: Hash) {
-        self.tree.push(leaf);
+        self.grow(leaf);
         let size = self.tree.size();
         if self.expected.remove(&size).is_some_and(|root| root != self.tree.root()) {
             self.wrong.push(size);
         }
-        let mut hash = leaf;
-        let mut number = size - 1;
-        for level in 0.. {
-            if self.open.len() == level {
-                self.open.push(Vec::with_capacity(usize::from(TILE_WIDTH)));
-            }
-            self.open[level].push(hash);
-            if self.open[level].len() < usize::from(TILE_WIDTH) {
+        if self
+            .kept_roots
+            .remove(&size)
+            .is_some_and(|root| root != self.tree.root())
+        {
+            self.kept_wrong.push(size);
+        }
+    }
+
+    /// Appends a leaf to the tree, and to the tiles what that completes.
+    fn grow(&mut self, leaf: Hash) {
+        let Self {
+            tree, open, waiting, ..
+        } = self;
+        let number = tree.size();
+        tree.push_and_tell(leaf, |height, hash| {
+            let height_of_tile = u32::from(TILE_HEIGHT);
+            if !height.is_multiple_of(height_of_tile) {
                 return;
             }
-            hash = root_of(&self.open[level]);
-            self.open[level].clear();
-            number >>= TILE_HEIGHT;
-            let level = u8::try_from(level).expect("invariant: a tree of 64-bit numbers has 8 levels of tiles");
-            self.waiting.push((level, number, hash));
-        }
+            // A hash of a tile, and the root of the full tile below it.
+            let level = height / height_of_tile;
+            if let Some(below) = level.checked_sub(1) {
+                open[below as usize].clear();
+                let below = u8::try_from(below).expect("invariant: a tree of 64-bit numbers has 8 levels of tiles");
+                waiting.push((below, number >> height, hash));
+            }
+            if open.len() == level as usize {
+                open.push(Vec::with_capacity(usize::from(TILE_WIDTH)));
+            }
+            open[level as usize].push(hash);
+        });
     }
 
     /// Whether enough tiles wait to be [compared](Self::compare).
@@ -199,7 +251,20 @@ impl TreeCheck {
         found.extend(self.wrong.drain(..).map(|size| fault(size, CheckpointFault::Root)));
         let beyond = self.expected.keys().filter(|size| **size > now);
         found.extend(beyond.map(|size| fault(*size, CheckpointFault::Beyond)));
+        self.finish_kept(found);
         Ok(())
+    }
+
+    /// What was kept outside: of which sizes it is otherwise, and of which there are not as many leaves.
+    fn finish_kept(&mut self, found: &mut Vec<Finding>) {
+        let shard = self.shard;
+        let fault = |size: u64, fault| Finding::Kept { shard, size, fault };
+        let wrong: BTreeSet<u64> = self.kept_wrong.drain(..).collect();
+        found.extend(wrong.into_iter().map(|size| fault(size, CheckpointFault::Root)));
+        // What has come to the archive since was not looked at.
+        let looked_at = self.tree.size();
+        let beyond = self.kept_roots.keys().filter(|size| **size > looked_at);
+        found.extend(beyond.map(|size| fault(*size, CheckpointFault::Beyond)));
     }
 
     /// How many hashes of a level belong to the tiles of leaf hashes that were stored.
@@ -209,6 +274,16 @@ impl TreeCheck {
             _ => self.stored >> (u32::from(level - 1) * u32::from(TILE_HEIGHT)),
         }
     }
+}
+
+async fn newest_tile(store: &Store, shard: Shard, level: u8) -> Result<Option<u64>, StoreError> {
+    let newest = |transaction: Transaction| async move {
+        let page = transaction
+            .get_range(&tiles::tiles(shard, level), 1, Order::Reverse)
+            .await?;
+        page.rows.first().map(|(key, _)| tiles::index_of(key)).transpose()
+    };
+    store.read(newest).await
 }
 
 async fn read_tile(store: &Store, shard: Shard, level: u8, index: u64) -> Result<Vec<Hash>, StoreError> {
@@ -231,11 +306,12 @@ pub(crate) async fn root_at(store: &Store, shard: Shard, size: u64) -> Result<Op
     }
 }
 
-/// The stored checkpoints that are signed by a key of the log, by size; the others are findings.
-async fn read_checkpoints(
+/// The stored checkpoints that are signed by a key of the log, by size; the others are findings. `sizes` are those of all.
+pub(super) async fn read_checkpoints(
     store: &Store,
     shard: Shard,
     found: &mut Vec<Finding>,
+    sizes: &mut BTreeSet<u64>,
 ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
     let mut read = Vec::new();
     let mut range = checkpoints::checkpoints(shard);
@@ -262,6 +338,7 @@ async fn read_checkpoints(
     let mut known = Vec::new();
     for (key, value) in read {
         let size = checkpoints::size_of(&key)?;
+        sizes.insert(size);
         let fault = match open(&value, &keys) {
             Ok(checkpoint) if checkpoint.head.size == size => {
                 known.push((size, checkpoint));

@@ -7,8 +7,16 @@ use std::{
     time::Duration,
 };
 
+use annals_db::{StoredEntity, accounts};
 use annals_def::split_mix;
-use annals_store::embedded::EmbeddedStore;
+use annals_director::read_owners;
+use annals_host::source::Source;
+use annals_ids::{DatabaseId, OwnerId, ProcessId};
+use annals_store::{
+    Store, Transaction,
+    embedded::EmbeddedStore,
+    layout::owners::{OwnerRecord, owner_key},
+};
 use tempfile::TempDir;
 
 use super::world::World;
@@ -118,6 +126,83 @@ async fn a_realm_is_backed_up_verified_and_restored() {
     assert!(
         code == Some(2) && text.contains("name an empty data directory"),
         "{text}"
+    );
+}
+
+/// The store of a data directory, for as long as no command has it.
+fn store_of(realm: &Realm, data: &str) -> Store {
+    EmbeddedStore::open(&realm.path(data).join("store")).unwrap().store()
+}
+
+/// Accounts in a store, each of which lives on an owner.
+async fn online(store: &Store, names: [&str; 2], owner: OwnerId) -> [DatabaseId; 2] {
+    let mut persons = Vec::new();
+    let about = Source::archive(store.clone()).about().await.unwrap().unwrap();
+    let schema = about.schemas().into_values().next().unwrap();
+    for name in names {
+        let entity = StoredEntity {
+            entity_type: schema.types()[0].name.clone(),
+            ..StoredEntity::default()
+        };
+        let account = accounts::create(store, name.as_bytes(), "phc", &entity, &schema).await;
+        let person = account.unwrap().database;
+        accounts::check_out(store, person, owner).await.unwrap();
+        persons.push(person);
+    }
+    persons.try_into().unwrap()
+}
+
+/// The director grants an owner to a process.
+async fn grant(store: &Store, owner: OwnerId) {
+    let work = |transaction: Transaction| async move {
+        let key = owner_key(owner);
+        let record = OwnerRecord::decode(&transaction.get(&key).await?.unwrap())?;
+        transaction.set(&key, &record.passed_to(ProcessId(7)).encode())
+    };
+    store.run_repeatable(work).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_brought_back_whoever_was_online_at_the_cut() {
+    let realm = Realm::new(26, 60).await;
+    realm.works(&["backup", "create", "--data", "realm"]);
+    realm.works(&["backup", "restore", "--data", "again"]);
+    let store = store_of(&realm, "again");
+    let owner = *read_owners(&store).await.unwrap().keys().next().unwrap();
+    let [anna, bert] = online(&store, ["anna", "bert"], owner).await;
+    drop(store);
+    let forgotten = r#""forgotten":{"at":5,"leaves":1,"by":"olga","reason":"asked"}"#;
+    let lines = [
+        r#"{"form":"annals persons v1","persons":3}"#.to_owned(),
+        format!(r#"{{"person":{},{forgotten}}}"#, anna.0),
+        format!(r#"{{"person":{},"key":"{}"}}"#, bert.0, "ab".repeat(32)),
+        format!(r#"{{"person":99999999,"key":"{}"}}"#, "cd".repeat(32)),
+    ];
+    fs::write(realm.path("keys"), lines.join("\n") + "\n").unwrap();
+    let said = realm.works(&["person", "import", "keys", "--data", "again"]);
+    assert!(
+        said.contains("2 keys brought back, 1 persons forgotten again"),
+        "{said}"
+    );
+    let show = |person: DatabaseId| realm.works(&["person", "show", &format!("stored:{person}"), "--data", "again"]);
+    assert!(show(anna).contains("is forgotten since") && show(bert).contains("has a key"));
+
+    // Once somebody has them, they are named, and what can be done is done.
+    let store = store_of(&realm, "again");
+    grant(&store, owner).await;
+    drop(store);
+    let lines = [
+        r#"{"form":"annals persons v1","persons":2}"#.to_owned(),
+        format!(r#"{{"person":{},{forgotten}}}"#, bert.0),
+        format!(r#"{{"person":99999998,"key":"{}"}}"#, "cd".repeat(32)),
+    ];
+    fs::write(realm.path("keys"), lines.join("\n") + "\n").unwrap();
+    let (code, said) = realm.run(&["person", "import", "keys", "--data", "again"]);
+    assert!(
+        code == Some(1)
+            && said.contains("1 keys brought back, 0 persons forgotten again")
+            && said.contains(&format!("because they live: stored entities {bert}; ")),
+        "{said}"
     );
 }
 

@@ -9,9 +9,9 @@ use annals::{
         restore::{RestoreFailed, Restored, Until, restore},
         target::Target,
     },
-    source::Source,
     verify::verify,
 };
+use annals_host::source::Source;
 use annals_ids::{LogPosition, WallTime};
 use annals_store::{MemoryStore, Store, layout::archive};
 

@@ -8,10 +8,10 @@ use annals::{
         restore::{RestoreFailed, Restored, Until, restore},
         target::Target,
     },
-    source::Source,
     verify::verify,
 };
 use annals_db::{RestoreError, read_horizon};
+use annals_host::source::Source;
 use annals_ids::WallTime;
 use annals_store::{MemoryStore, Store};
 

@@ -212,6 +212,11 @@ fn rolled_property(at: u64, dice: &mut Dice<'_>) -> Property {
         };
     }
     let data_type = rolled_type(5, dice);
+    if dice().is_multiple_of(6) {
+        let mut property = Property::new(format!("property{at}"), DataType::Blob, Distribution::Base);
+        property.persistent = true;
+        return property.sealed(data_type).expect("nothing stands against it");
+    }
     let default = generate(&data_type, dice);
     Property {
         default,

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use annals::{
-    replay::{Extent, replay},
-    source::{Source, SourceError},
     tail::{Tail, TailPlan},
     verify::{Finding, verify},
 };
+use annals_audit::replay::{Extent, replay};
 use annals_event::{Body, Event};
-use annals_host::log::Lane;
+use annals_host::{
+    log::Lane,
+    source::{Source, SourceError},
+};
 use annals_ids::Epoch;
 use annals_store::MemoryStore;
 use bytes::Bytes;

@@ -7,8 +7,10 @@ use std::{
     process::Command,
 };
 
-use annals::past::{Change, Difference, Past, PastError};
-use annals_audit::{EntityLog, Index};
+use annals_audit::{
+    EntityLog, Index,
+    past::{Change, Difference, Past, PastError},
+};
 use annals_db::read_horizon;
 use annals_def::{Schema, Value, split_mix};
 use annals_event::{Batch, Event, FrozenBatch, OwnerState, Subject};

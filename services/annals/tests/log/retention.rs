@@ -1,12 +1,12 @@
 //! What is said of logs of which much was let go: what is left is whole, and what is not there is not asked for.
 
 use annals::{
-    replay::{Extent, ReplayError, replay},
-    source::Source,
     tail::{Tail, TailPlan},
     verify::{Finding, verify},
 };
+use annals_audit::replay::{Extent, ReplayError, replay};
 use annals_db::{read_floor, read_horizon};
+use annals_host::source::Source;
 use annals_ids::{BatchNumber, LogPosition};
 use annals_store::{KeyRange, MemoryStore, layout::retention as layout};
 
@@ -126,6 +126,6 @@ async fn a_log_that_lost_what_it_may_not_is_found() {
         owner: world.logs[0].owner,
         batch: BatchNumber(1),
     };
-    let is_named = |finding: &Finding| matches!(finding, Finding::Batch { at: found, fault: annals::archive::Fault::LetGo, .. } if found.batch == at.batch);
+    let is_named = |finding: &Finding| matches!(finding, Finding::Batch { at: found, fault: annals_audit::archive::Fault::LetGo, .. } if found.batch == at.batch);
     assert!(report.findings.iter().any(is_named), "{report}");
 }

@@ -3,13 +3,13 @@
 
 use std::{path::Path, process::Command};
 
-use annals::{
-    archive::Fault,
-    source::Source,
-    verify::{CheckpointFault, Finding, OpeningFault, Place, Swept, TileFault, VerifyError, sweep, verify},
+use annals::verify::{
+    CheckpointFault, Finding, Kept, OpeningFault, Place, Swept, TileFault, VerifyError, sweep, verify,
 };
+use annals_audit::archive::Fault;
 use annals_def::split_mix;
 use annals_event::{Batch, FrozenBatch};
+use annals_host::source::Source;
 use annals_ids::{Hash, LeafIndex, LogPosition};
 use annals_proof::{Checkpoint, Frontier, KeyKind, KeyName, SignedNote, SignerKey, TreeHead, succession::KeyRecord};
 use annals_store::{
@@ -508,4 +508,32 @@ async fn the_command_goes_on_from_its_file() {
         .replacen("\"hash\": \"", "\"hash\": \"00", 1);
     std::fs::write(&file, wrong).unwrap();
     assert_eq!(annals(folder.path(), &resume).0, Some(2));
+}
+
+#[tokio::test]
+async fn of_two_kept_checkpoints_that_contradict_each_other_one_is_wrong() {
+    let world = World::generate(MemoryStore::new().store(), 60, 60).await;
+    let mut tree = Frontier::new();
+    let leaves = &world.frozen[..world.frozen.len() / 2];
+    leaves.iter().for_each(|batch| tree.push(batch.hash));
+    let (size, root) = (tree.size(), tree.root());
+    let (own, other) = (
+        TreeHead { size, root },
+        TreeHead {
+            size,
+            root: Hash([7; 32]),
+        },
+    );
+    for (kept, wrong) in [
+        (vec![own, own], 0),
+        (vec![own, other], 1),
+        (vec![other, own], 1),
+        (vec![other], 1),
+    ] {
+        let place = Place::begin(SHARD).against(&Kept::new(kept));
+        let swept = sweep(&world.store, place, |_, _| Ok(())).await.unwrap();
+        let is_kept = |finding: &&Finding| matches!(finding, Finding::Kept { size: found, .. } if *found == size);
+        assert_eq!(swept.findings.iter().filter(is_kept).count(), wrong, "{swept}");
+        assert_eq!(swept.findings.len(), wrong, "{swept}");
+    }
 }

@@ -1,10 +1,8 @@
 //! What is printed of events: in the definitions' words, the newest, of whom they are wanted.
 
-use annals::{
-    source::Source,
-    tail::{Tail, TailError, TailPlan},
-};
+use annals::tail::{Tail, TailError, TailPlan};
 use annals_event::{Audience, Body};
+use annals_host::source::Source;
 use annals_ids::OwnerId;
 use annals_store::MemoryStore;
 

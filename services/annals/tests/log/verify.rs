@@ -4,13 +4,13 @@
 use std::ops::{Deref, DerefMut};
 
 use annals::{
-    archive::Fault,
     segments::Segments,
-    source::Source,
     verify::{Checkpoint, Finding, OpeningFault, Verification, VerifyReport, verify, verify_from},
 };
+use annals_audit::archive::Fault;
 use annals_def::split_mix;
 use annals_event::{FrozenBatch, Subject};
+use annals_host::source::Source;
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part,
     WallTime,

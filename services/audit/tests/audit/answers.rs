@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use annals_audit::{AuditError, Index};
+use annals_audit::{AuditError, Behind, Index, Turn};
 use annals_event::ledger::{Order, Slots, Stage};
-use annals_evidence::{Span, Until};
+use annals_evidence::{Span, TradeStage, Until};
 use annals_ids::{Address, DatabaseId, EntityId, EntryNumber, Serial, TradeId, TransferId, TransferNumber};
 
-use crate::game::{Game, SHARD};
+use crate::game::{Game, SHARD, player};
 
 const SEEDS: u64 = 8;
 
@@ -70,7 +70,7 @@ async fn an_item_went_where_it_went() {
 
 #[tokio::test]
 async fn a_trade_went_as_it_went() {
-    let mut settled = 0;
+    let (mut settled, mut refused) = (0, 0);
     for seed in 0..SEEDS {
         let game = Game::play(100 + seed, 250).await;
         let (_folder, mut index) = game.index().await;
@@ -79,7 +79,8 @@ async fn a_trade_went_as_it_went() {
             let found = index.trade(&game.store, deal.id).await.expect("known");
             assert_eq!([found.proposer, found.partner], deal.parties, "seed {seed}");
             assert_eq!(found.stage_within(&Span::default()), Some(deal.stage), "seed {seed}");
-            settled += usize::from(deal.stage == Stage::Settled);
+            settled += usize::from(deal.stage == TradeStage::Begun(Stage::Settled));
+            refused += usize::from(matches!(deal.stage, TradeStage::Refused(_)));
             let held = index.inventories(&game.store, &found).await.expect("sound");
             let mut steps = found.steps.iter().zip(held);
             for place in 0..game.truths.len() {
@@ -107,6 +108,7 @@ async fn a_trade_went_as_it_went() {
         }
     }
     assert!(settled > 10, "{settled} trades were settled");
+    assert!(refused > 10, "{refused} proposals were refused");
 }
 
 #[tokio::test]
@@ -187,4 +189,31 @@ async fn what_never_was_is_not_found() {
         EntryNumber(game.truths.len() as u64),
         index.extent().expect("sound").entry
     );
+}
+
+#[tokio::test]
+async fn who_was_in_the_world_is_told_by_lives_and_clients() {
+    let game = Game::play(400, 60).await;
+    let (_folder, mut index) = game.index().await;
+    index.catch_up(&game.store, |_| {}).await.expect("sound");
+    for number in 0..3 {
+        let (stored, entity, base) = player(number);
+        let found = index.lives(&game.store, stored).await.expect("they came in");
+        assert!(found.iter().all(|step| step.at.owner == base && step.at.batch.0 == 1));
+        let [began, came] = &found[..] else {
+            panic!("player {number}: {found:?}");
+        };
+        let checkout = Some(1);
+        assert_eq!(began.turn, Turn::Began { entity, checkout });
+        let Turn::CameIn(came) = &came.turn else {
+            panic!("player {number}: {came:?}");
+        };
+        assert_eq!((came.person, &came.who), (stored, &Behind::Unwritten(None)));
+        assert_eq!(
+            came.said(),
+            format!("stored entity {stored}, back from an address that was not written down")
+        );
+    }
+    let nobody = index.lives(&game.store, DatabaseId(99)).await;
+    assert!(matches!(nobody, Err(AuditError::NoLife(DatabaseId(99)))), "{nobody:?}");
 }

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use annals_audit::Index;
 use annals_def::{EntityType, Schema};
 use annals_event::{
-    Body, Cause, Event, Gathering, Imprint, Subject, Tail,
+    BaseCreation, Body, Cause, Event, Gathering, Imprint, Subject, Tail,
     ledger::{
         Account, Assets, Entry, Goods, Holder, Order, Outcome, Passage, Place, Posting, RefusalReason, Side, Slots,
         Stage,
     },
 };
+use annals_evidence::TradeStage;
 use annals_ids::{
     Address, AssetKind, BatchNumber, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, LeafIndex, LogPosition,
-    NoticeNumber, OfferVersion, OwnerId, Part, Serial, SessionId, Shard, Slot, Tick, TradeId, TransferId,
-    TransferNumber, WallTime,
+    NoticeNumber, OfferVersion, OwnerId, OwnerKind, Part, ProcessId, Serial, SessionId, Shard, Slot, Tick, TradeId,
+    TransferId, TransferNumber, TypeId, WallTime,
 };
 use annals_proof::Frontier;
 use annals_store::{
@@ -23,17 +24,21 @@ use annals_store::{
         archive::{Tree, encode_place, leaf_key, place_key, tree_key},
         chunks,
         director::schema_key,
+        owners::{Cursor, OwnerRecord, cursor_key, owner_key},
     },
     segment::{self, Leaf},
 };
 use tempfile::TempDir;
 
 pub(crate) const SHARD: Shard = Shard(0);
-const LEDGER: OwnerId = OwnerId(9);
+pub(crate) const LEDGER: OwnerId = OwnerId(9);
 const COINS: AssetKind = AssetKind(1);
 const SWORDS: AssetKind = AssetKind(2);
 const INVENTORY: Slot = Slot(0);
+/// Why things are made. Games write such texts, and nobody has looked at them.
+pub(crate) const REASON: &str = "<script>alert(\"found\")</script> & more";
 const LONG: WallTime = WallTime(u64::MAX);
+const OPEN: TradeStage = TradeStage::Begun(Stage::Open);
 
 /// `SplitMix64`.
 pub(crate) struct Dice(pub(crate) u64);
@@ -56,7 +61,7 @@ impl Dice {
 pub(crate) struct Deal {
     pub(crate) id: TradeId,
     pub(crate) parties: [DatabaseId; 2],
-    pub(crate) stage: Stage,
+    pub(crate) stage: TradeStage,
     pub(crate) version: OfferVersion,
     pub(crate) tables: [Slots; 2],
     pub(crate) accepted: [bool; 2],
@@ -67,7 +72,7 @@ pub(crate) struct Deal {
 pub(crate) struct Truth {
     pub(crate) entry: Entry,
     pub(crate) held: BTreeMap<DatabaseId, Slots>,
-    /// The trade that it was about.
+    /// The trade that it was about; none if it only named one.
     pub(crate) deal: Option<Deal>,
     /// Which session's call led to it.
     pub(crate) session: Option<SessionId>,
@@ -95,10 +100,15 @@ pub(crate) struct Game {
 }
 
 /// Players are numbered 0 to 2: their entities, of the database and alive.
-fn player(number: usize) -> (DatabaseId, EntityId, OwnerId) {
+pub(crate) fn player(number: usize) -> (DatabaseId, EntityId, OwnerId) {
     let wide = number as u64;
     let base = OwnerId(1 + u32::from(number == 2));
     (DatabaseId(100 + wide), EntityId(1_000 + wide), base)
+}
+
+/// That of a player's client.
+fn session_of(entity: EntityId) -> SessionId {
+    SessionId(entity.0 * 10)
 }
 
 impl Game {
@@ -130,8 +140,55 @@ impl Game {
             orders: BTreeMap::new(),
             wall: 1_000,
         };
+        game.begin().await;
         game.play_on(steps).await;
         game
+    }
+
+    /// The realm has these owners, and the players come in.
+    async fn begin(&mut self) {
+        let owners = [
+            (OwnerId(1), OwnerKind::Base),
+            (OwnerId(2), OwnerKind::Base),
+            (LEDGER, OwnerKind::Ledger),
+        ];
+        commit(&self.store, |transaction| {
+            for (owner, kind) in owners {
+                let record = OwnerRecord {
+                    kind,
+                    shard: SHARD,
+                    epoch: Epoch(1),
+                    process: ProcessId(1),
+                };
+                transaction.set(&owner_key(owner), &record.encode())?;
+            }
+            Ok(())
+        })
+        .await;
+        for who in 0..3 {
+            let (database, entity, base) = player(who);
+            let creation = BaseCreation {
+                type_id: TypeId(0),
+                database,
+                checkout: 1,
+                properties: Vec::new(),
+                cell_properties: Vec::new(),
+            };
+            let admission = Body::Admitted {
+                session: session_of(entity),
+                person: database,
+                sealed: Vec::new(),
+            };
+            let gathering = &mut self.logs.entry(base).or_default().gathering;
+            for body in [Body::BaseCreated(Box::new(creation)), admission] {
+                gathering.record(&Event {
+                    subject: Subject::Entity(entity, Part::Base),
+                    cause: Cause(0),
+                    history: None,
+                    body,
+                });
+            }
+        }
     }
 
     /// Plays so many steps more.
@@ -169,7 +226,7 @@ impl Game {
             0 => self.mint_coins(who, 1 + dice.roll() % 20).await,
             1 | 2 => self.mint_sword(who).await,
             3 => self.propose(who, (who + 1 + dice.below(2)) % 3).await,
-            4 => self.refused(who).await,
+            4 => self.refused(who, dice).await,
             5 => {
                 self.close(LEDGER).await;
             }
@@ -201,7 +258,7 @@ impl Game {
         let order = Order::Mint {
             slot: INVENTORY,
             goods,
-            reason: "found".to_owned(),
+            reason: REASON.to_owned(),
         };
         let slots = self.held.entry(holder).or_default();
         slots.entry(INVENTORY).or_default().add(made).expect("room");
@@ -210,41 +267,90 @@ impl Game {
             .await;
     }
 
-    async fn refused(&mut self, who: usize) {
-        let order = Order::Post {
-            of: TransferId::default(),
+    /// Somebody asks for what is not done: of a transfer that nobody made, of a trade that will be, of one that is another's, of
+    /// one of theirs; or proposes one.
+    async fn refused(&mut self, who: usize, dice: &mut Dice) {
+        let other = (who + 1 + dice.below(2)) % 3;
+        let about = dice.below(self.deals.len().max(1));
+        match (dice.below(6), self.deals.get(about).map(|deal| deal.id)) {
+            (0, _) => {
+                let of = TransferId::default();
+                self.refuse(who, Order::Post { of }, RefusalReason::NotOpen, None).await;
+            }
+            (1, _) => {
+                // By the one who is to propose it, or by somebody else; as the next order of that one, or the next but one.
+                let asker = [who, other][dice.below(2)];
+                let trade = self.next_trade(who, 1 + u64::from(asker == who));
+                let order = Order::Cancel { trade };
+                self.refuse(asker, order, RefusalReason::NotOpen, None).await;
+                self.propose(who, other).await;
+            }
+            (2, _) => self.refused_proposal(who, other, dice).await,
+            (_, Some(trade)) => {
+                let Deal { parties, stage, .. } = self.deals[about];
+                let is_party = parties.contains(&player(who).0) && matches!(stage, TradeStage::Begun(_));
+                let reason = match dice.below(3) {
+                    0 => RefusalReason::Empty,
+                    _ if is_party && stage == OPEN => RefusalReason::Stale,
+                    _ if stage == OPEN => RefusalReason::NotParty,
+                    _ => RefusalReason::NotOpen,
+                };
+                let version = OfferVersion(1_000);
+                let order = Order::Accept { trade, version };
+                self.refuse(who, order, reason, is_party.then_some(about)).await;
+            }
+            (_, None) => {}
+        }
+    }
+
+    async fn refused_proposal(&mut self, who: usize, other: usize, dice: &mut Dice) {
+        let (with, reason) = match dice.below(3) {
+            0 => (who, RefusalReason::Oneself),
+            1 => (other, RefusalReason::TooManyOpen),
+            _ => (other, RefusalReason::BadDeadline),
         };
-        self.done(who, order, Outcome::Refused(RefusalReason::NotOpen), &[], None)
+        let deal = self.begin_deal(who, with, TradeStage::Refused(reason));
+        let (with, expires) = (player(with).0, LONG);
+        self.refuse(who, Order::Propose { with, expires }, reason, Some(deal))
             .await;
     }
 
+    async fn refuse(&mut self, who: usize, order: Order, reason: RefusalReason, deal: Option<usize>) {
+        self.done(who, order, Outcome::Refused(reason), &[], deal).await;
+    }
+
+    /// The trade that somebody would propose with the order of theirs that is so many ahead.
+    fn next_trade(&self, who: usize, ahead: u64) -> TradeId {
+        let (_, asker, _) = player(who);
+        let number = TransferNumber(self.orders.get(&asker).copied().unwrap_or(0) + ahead);
+        TradeId(TransferId { asker, number })
+    }
+
     async fn propose(&mut self, who: usize, with: usize) {
-        let (holder, entity, _) = player(who);
-        let number = self.orders.get(&entity).copied().unwrap_or(0) + 1;
-        let id = TradeId(TransferId {
-            asker: entity,
-            number: TransferNumber(number),
-        });
-        self.deals.push(Deal {
-            id,
-            parties: [holder, player(with).0],
-            stage: Stage::Open,
-            version: OfferVersion(0),
-            tables: [Slots::new(), Slots::new()],
-            accepted: [false; 2],
-        });
+        let deal = self.begin_deal(who, with, OPEN);
         let order = Order::Propose {
             with: player(with).0,
             expires: LONG,
         };
-        let deal = self.deals.len() - 1;
         self.done(who, order, Outcome::Pending, &[], Some(deal)).await;
+    }
+
+    fn begin_deal(&mut self, who: usize, with: usize, stage: TradeStage) -> usize {
+        self.deals.push(Deal {
+            id: self.next_trade(who, 1),
+            parties: [player(who).0, player(with).0],
+            stage,
+            version: OfferVersion(0),
+            tables: [Slots::new(), Slots::new()],
+            accepted: [false; 2],
+        });
+        self.deals.len() - 1
     }
 
     /// Somebody does something in an open trade, if there is one.
     async fn deal(&mut self, dice: &mut Dice) {
         let open: Vec<usize> = (0..self.deals.len())
-            .filter(|deal| self.deals[*deal].stage == Stage::Open)
+            .filter(|deal| self.deals[*deal].stage == OPEN)
             .collect();
         if open.is_empty() {
             return;
@@ -298,7 +404,7 @@ impl Game {
         deal.accepted[side] = true;
         let mut moved = Vec::new();
         if deal.accepted == [true; 2] {
-            deal.stage = Stage::Settled;
+            deal.stage = TradeStage::Begun(Stage::Settled);
             moved = self.empty(number, [1, 0]);
         }
         let order = Order::Accept { trade, version };
@@ -310,7 +416,8 @@ impl Game {
         let moved = self.empty(number, [0, 1]);
         let deal = &mut self.deals[number];
         let trade = deal.id;
-        deal.stage = if by_time { Stage::Expired } else { Stage::Cancelled };
+        let stage = if by_time { Stage::Expired } else { Stage::Cancelled };
+        deal.stage = TradeStage::Begun(stage);
         if by_time {
             self.enter(
                 trade.0,
@@ -373,11 +480,13 @@ impl Game {
             asker: entity,
             number: TransferNumber(*number),
         };
-        let session = (!of.number.0.is_multiple_of(4)).then_some(SessionId(entity.0 * 10));
+        // Each fourth order is behaviour's own; the others are asked for by a call each.
+        let session = (!of.number.0.is_multiple_of(4)).then_some(session_of(entity));
+        let call = CallNumber(of.number.0 - of.number.0 / 4);
         let gathering = &mut self.logs.entry(base).or_default().gathering;
         if let Some(session) = session {
             let (from, to) = (Address::Client(session), Address::Base(entity));
-            gathering.consume(from, to, CallNumber(of.number.0), Default::default());
+            gathering.consume(from, to, call, Default::default());
         }
         gathering.record(&Event {
             subject: Subject::Entity(entity, Part::Base),
@@ -463,7 +572,7 @@ impl Game {
         self.leaves.push((at, frozen.bytes));
         let leaf = self.leaves.len() - 1;
         self.write(leaf, &self.leaves[leaf].1.clone()).await;
-        self.write_tree().await;
+        self.write_tree(owner).await;
         at
     }
 
@@ -480,12 +589,21 @@ impl Game {
         .await;
     }
 
-    async fn write_tree(&self) {
+    /// The tree over what is archived, and up to where that is of an owner's log.
+    async fn write_tree(&self, owner: OwnerId) {
         let tree = Tree {
             size: self.tree.size(),
             peaks: self.tree.peaks().to_vec(),
         };
+        let Tail { batch, hash, event } = self.logs[&owner].tail;
+        let cursor = Cursor {
+            batch,
+            hash,
+            event,
+            epoch: Epoch(1),
+        };
         commit(&self.store, |transaction| {
+            transaction.set(&cursor_key(owner), &cursor.encode())?;
             transaction.set(&tree_key(SHARD), &tree.encode())
         })
         .await;

@@ -2,4 +2,5 @@
 
 mod answers;
 mod game;
+mod moments;
 mod tampering;

@@ -1,10 +1,19 @@
 //! Archives that were changed, before and after they were taken in.
 
 use annals_audit::AuditError;
-use annals_event::ledger::Order;
+use annals_event::{Batch, OwnerState, Thinned, ledger::Order};
 use annals_evidence::Contradiction;
-use annals_ids::{LeafIndex, TransferId};
-use annals_store::layout::archive::leaf_key;
+use annals_ids::{Epoch, LeafIndex, OwnerId, OwnerKind, ProcessId, TransferId};
+use annals_store::{
+    ArchivedBatch,
+    layout::{
+        archive::leaf_key,
+        chunks,
+        owners::{OwnerRecord, owner_key},
+        retention::{Horizon, horizon_key, own_key},
+        snapshots::Area,
+    },
+};
 
 use crate::game::{Dice, Game, SHARD, commit};
 
@@ -150,5 +159,70 @@ async fn an_entry_that_nobody_asked_for_is_named() {
             _ => false,
         };
         assert!(is_named, "{found:?}");
+    }
+}
+
+/// What retention would leave of a batch.
+fn thinned(bytes: &[u8]) -> Vec<u8> {
+    let batch = Batch::read(bytes).expect("one");
+    let thinned = ArchivedBatch::Thinned(Thinned::of(&batch).write());
+    thinned.stored().into_owned()
+}
+
+/// The store says that an owner is a cell, and that its log has a floor at that batch.
+async fn pretend_a_floor(game: &Game, owner: OwnerId, bytes: &[u8]) {
+    let batch = Batch::read(bytes).expect("one");
+    let mut floor = OwnerState::new(owner, OwnerKind::Cell);
+    floor.tail = batch.tail();
+    let mut own = Vec::new();
+    floor.write_own(&mut own);
+    let horizon = Horizon {
+        leaf: LeafIndex(game.leaves.len() as u64),
+        wall: batch.header.wall,
+        area: Area::First,
+        bytes: 0,
+    };
+    let record = OwnerRecord {
+        kind: OwnerKind::Cell,
+        shard: SHARD,
+        epoch: Epoch(1),
+        process: ProcessId(1),
+    };
+    commit(&game.store, |transaction| {
+        for (key, chunk) in chunks(&own_key(SHARD, horizon.area, owner), &own) {
+            transaction.set(&key, chunk)?;
+        }
+        transaction.set(&horizon_key(SHARD), &horizon.encode())?;
+        transaction.set(&owner_key(owner), &record.encode())
+    })
+    .await;
+}
+
+/// Events are not let go of but by retention, which leaves alone what bases and the ledger did: whoever takes them out, and has
+/// every hash as it was, is found.
+#[tokio::test]
+async fn a_batch_without_its_events_is_named() {
+    for pretend in [false, true] {
+        let game = Game::play(24, 60).await;
+        let mut firsts = std::collections::BTreeSet::new();
+        for (leaf, (at, bytes)) in game.leaves.iter().enumerate() {
+            // Of the first batch of a log nobody knows yet whose it is.
+            let is_first = firsts.insert(at.owner);
+            if Batch::read(bytes).expect("one").events.is_empty() || (pretend && is_first) {
+                continue;
+            }
+            game.write(leaf, &thinned(bytes)).await;
+            if pretend {
+                pretend_a_floor(&game, at.owner, bytes).await;
+            }
+            let (_folder, mut index) = game.index().await;
+            let found = index.catch_up(&game.store, |_| {}).await.expect_err("let go of");
+            let named = LeafIndex(leaf as u64);
+            assert!(
+                matches!(found, AuditError::Changed { leaf, .. } if leaf == named),
+                "{leaf}: {found:?}"
+            );
+            game.write(leaf, bytes).await;
+        }
     }
 }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use annals_base::{BaseInput, RESUME_WINDOW, TICKET_WINDOW};
 use annals_def::{DataType, Distribution, Property, Schema};
+use annals_event::Body;
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_node::{ConnectionId, NotOpened};
+use annals_personal::Admission;
 use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret};
 
 use crate::{
     game::text,
-    host::{Host, Mood, Out, open},
+    host::{self, FROM, Host, Mood, Out, open},
     player::{Entrance, Player, log_in, with_ticket},
 };
 
@@ -120,6 +122,7 @@ fn whoever_is_not_expected_is_told_why() {
         let fresh_token = host.secret();
         host.role(BaseInput::Hello {
             connection,
+            from: FROM,
             hello,
             fresh_token,
         });
@@ -336,4 +339,94 @@ fn what_cannot_have_a_client_is_refused() {
     }
     assert_eq!(host.opened.len(), 2);
     assert!(host.owner.state().entities.is_empty());
+}
+
+/// What is logged of who came in, as whoever has the key reads it: the session, the name and the address.
+fn admissions(host: &Host, account: DatabaseId) -> Vec<(SessionId, Option<String>, String)> {
+    let events = host.batches().flat_map(|batch| batch.events);
+    let sealed = events.filter_map(|event| match event.body {
+        Body::Admitted {
+            session,
+            person,
+            sealed,
+        } if person == account => Some((session, sealed)),
+        _ => None,
+    });
+    sealed
+        .map(|(session, sealed)| {
+            let plain = annals_personal::open(&host::key(account), account, &sealed).unwrap();
+            let Admission { account, address } = Admission::decode(&plain).unwrap();
+            (session, account, address)
+        })
+        .collect()
+}
+
+#[test]
+fn who_came_in_is_logged_for_those_who_have_the_key() {
+    let mut host = Host::new();
+    let mut player = with_ticket(&mut host, 5, 1);
+    let session = player.session;
+    assert_eq!(admissions(&host, DatabaseId(5)), [], "a ticket is no client");
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    let came = (session, Some(host::name(5)), FROM.to_string());
+    assert_eq!(admissions(&host, DatabaseId(5)), std::slice::from_ref(&came));
+
+    player.connect(&mut host, 2);
+    player.listen(&mut host);
+    assert_eq!(
+        admissions(&host, DatabaseId(5)),
+        [came.clone(), came.clone()],
+        "back again"
+    );
+
+    host.crash();
+    player.connect(&mut host, 3);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    let back = (session, None, FROM.to_string());
+    assert_eq!(
+        admissions(&host, DatabaseId(5)),
+        [came.clone(), came, back],
+        "with a process that has its key again"
+    );
+    let mut logged = Vec::new();
+    for event in host.batches().flat_map(|batch| batch.events) {
+        event.write(&mut logged);
+    }
+    for plain in [host::name(5), FROM.to_string()] {
+        assert!(
+            !logged.windows(plain.len()).any(|bytes| bytes == plain.as_bytes()),
+            "{plain} is in the log"
+        );
+    }
+}
+
+/// That somebody came in, of whom nothing could be sealed: in which session, and for which person, if that was known.
+pub(crate) fn unwritten(host: &Host) -> Vec<(SessionId, DatabaseId)> {
+    let events = host.batches().flat_map(|batch| batch.events);
+    let unwritten = events.filter_map(|event| match event.body {
+        Body::Admitted {
+            session,
+            person,
+            sealed,
+        } if sealed.is_empty() => Some((session, person)),
+        _ => None,
+    });
+    unwritten.collect()
+}
+
+#[test]
+fn of_who_was_forgotten_it_is_logged_that_somebody_came_in() {
+    let mut host = Host::new();
+    let ticket = host.secret();
+    let mut wanted = open(&host, 1, 5, 5, &ticket);
+    wanted.account.key = None;
+    host.role(BaseInput::OpenSession(wanted));
+    host.settle();
+    let mut player = Player::new(&host.schema, host.opened[0].1.clone().unwrap(), ticket);
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    assert_eq!(unwritten(&host), [(player.session, DatabaseId(5))]);
 }

@@ -10,7 +10,7 @@ use annals_wire::{
 
 use crate::{
     cell::Cell,
-    host::{CELL, Host, Mood, Out},
+    host::{CELL, FROM, Host, Mood, Out},
     player::{Entrance, log_in},
 };
 
@@ -105,7 +105,7 @@ fn what_is_not_exposed_is_taken_and_not_run() {
     };
     let method = good.message[0];
     let calls = [
-        spoiled(1, 8, &[]),
+        spoiled(1, 11, &[]),
         spoiled(2, u8::MAX, &[]),
         spoiled(3, method, &[1, 2, 3]),
         spoiled(4, method, &[1, 2, 3, 4, 5]),
@@ -301,6 +301,7 @@ fn a_second_hello_closes_the_connection() {
     let (hello, fresh_token) = (player.hello(host.epoch), host.secret());
     host.role(BaseInput::Hello {
         connection,
+        from: FROM,
         hello,
         fresh_token,
     });

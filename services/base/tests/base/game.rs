@@ -66,6 +66,9 @@ pub(crate) fn schema() -> Arc<Schema> {
             Property::new("motto", DataType::Unicode, Distribution::BaseAndClient),
         ];
         entity_type.properties[2].persistent = true;
+        let mut email = Property::new("email", DataType::Blob, Distribution::Base);
+        email.persistent = true;
+        entity_type.properties.extend(email.sealed(DataType::Unicode));
         entity_type.properties[2].indexed = Index::Plain;
         entity_type.base_methods = vec![
             exposed("hear", vec![Argument::new("number", DataType::UInt32)]),
@@ -82,6 +85,9 @@ pub(crate) fn schema() -> Arc<Schema> {
             Method::new("look", Vec::new()),
             Method::new("summon", Vec::new()),
             Method::new("cheat", Vec::new()),
+            exposed("confide", vec![Argument::new("email", DataType::Unicode)]),
+            exposed("recall", vec![Argument::new("email", DataType::Unicode)]),
+            exposed("pry", Vec::new()),
         ];
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
     }
@@ -274,7 +280,10 @@ impl Behaviour for Game {
                     assert!(matches!(denied, Err(Denied::Account { .. })), "{denied:?}");
                     Self::mark(context, 'c');
                 }
+                let forged = context.order(crate::operators::grant(1, "grace"));
+                assert!(matches!(forged, Err(Denied::OperatorsOrder)), "{forged:?}");
             }
+            ("confide" | "recall" | "pry", _) => confidential(context, &name, args),
             ("grow", []) => context.request(create_cell(entity)),
             ("quit", []) => context.request(Request::CloseClient {
                 entity,
@@ -283,6 +292,45 @@ impl Behaviour for Game {
             _ => panic!("{name} was called with {args:?}"),
         }
         Answer::DONE
+    }
+}
+
+/// What an entity does with what is personal.
+fn confidential(context: &mut Context<'_>, name: &str, args: &[Value]) {
+    match (name, args) {
+        ("confide", [email]) => {
+            let letter = match context.set_personal("email", email) {
+                Ok(()) => 'p',
+                Err(Denied::NoKey { .. }) => 'n',
+                Err(other) => panic!("{other}"),
+            };
+            Game::mark(context, letter);
+        }
+        ("recall", [email]) => {
+            let letter = match context.personal("email") {
+                Ok(None) => '0',
+                Ok(Some(held)) if held == *email => '=',
+                Ok(Some(_)) => '#',
+                Err(Denied::Sealed { .. }) => '!',
+                Err(other) => panic!("{other}"),
+            };
+            Game::mark(context, letter);
+        }
+        ("pry", []) => {
+            let email = context.entity_type().property_named("email").unwrap().index;
+            let plain = Value::Bytes(b"plain".to_vec());
+            let read = context.get("email").map(drop);
+            let set = context.set("email", plain.clone());
+            let made = context.create_base("Account", vec![(email, plain)]).map(drop);
+            for denied in [read, set, made] {
+                assert!(matches!(denied, Err(Denied::Personal { .. })), "{denied:?}");
+                Game::mark(context, 'x');
+            }
+            let wrong = context.set_personal("email", &Value::UInt(1));
+            assert!(matches!(wrong, Err(Denied::Mismatch { .. })), "{wrong:?}");
+            assert!(context.personal("motto").is_err() && context.set_personal("motto", &Value::UInt(1)).is_err());
+        }
+        _ => panic!("{name} was called with {args:?}"),
     }
 }
 

@@ -1,25 +1,30 @@
 //! Runs one base owner: a log that acknowledges when it is told to, a store that grants, and time that passes on request.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use annals_base::{BaseInput, BaseRole, CheckedOut, OpenSession};
 use annals_def::Schema;
 use annals_event::{Batch, Call, FrozenBatch, Image, Imprint, Link, OwnerState};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, EntityId, Epoch, MemberId, OwnerId, Part, SessionId, WallTime, WorldTime,
+    Address, CallNumber, DatabaseId, EntityId, Epoch, MemberId, OwnerId, Part, SessionId, TransferId, WallTime,
+    WorldTime,
 };
 use annals_node::{
-    Beginning, Begun, ConnectionId, Input, NotOpened, Output, Owner,
+    Beginning, Begun, ConnectionId, Input, NotOpened, NotOrdered, Output, Owner,
     inquiry::Inquiry,
     time::{Mono, Now},
     writer::{self, Action, Chain, Durability},
 };
+use annals_personal::PersonalKey;
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message},
     client::{CloseReason, Secret},
 };
-use std::sync::Arc;
 
 use crate::game::{self, Game, PLACE};
 
@@ -59,6 +64,7 @@ pub(crate) struct Host {
     pub(crate) sent: VecDeque<(OwnerId, Envelope)>,
     pub(crate) opened: Vec<(u64, Result<SessionId, NotOpened>)>,
     pub(crate) begun: Vec<(u64, Result<Begun, NotOpened>)>,
+    pub(crate) ordered: Vec<(u64, Result<TransferId, NotOrdered>)>,
     pub(crate) asked: VecDeque<(EntityId, CallNumber, Inquiry)>,
 }
 
@@ -91,6 +97,7 @@ impl Host {
             sent: VecDeque::new(),
             opened: Vec::new(),
             begun: Vec::new(),
+            ordered: Vec::new(),
             asked: VecDeque::new(),
         };
         host.pump();
@@ -199,6 +206,7 @@ impl Host {
                 Output::Close { connection, reason } => self.out.push_back(Out::Close(connection, reason)),
                 Output::SessionOpened { request, opened } => self.opened.push((request, opened)),
                 Output::Begun { request, begun } => self.begun.push((request, begun)),
+                Output::Ordered { request, ordered } => self.ordered.push((request, ordered)),
                 Output::Inquire {
                     entity,
                     number,
@@ -280,6 +288,7 @@ pub(crate) fn open(host: &Host, request: u64, account: u64, checkout: u64, ticke
         request,
         account: checked_out(host, account, checkout),
         ticket: ticket.digest().0,
+        name: name(account),
     }
 }
 
@@ -291,6 +300,7 @@ pub(crate) fn checked_out(host: &Host, database: u64, checkout: u64) -> CheckedO
         checkout,
         type_id: game::ACCOUNT,
         properties: Vec::new(),
+        key: Some(key(DatabaseId(database))),
     }
 }
 
@@ -327,6 +337,7 @@ fn take_over(
         wall: WallTime(now / 1_000),
         world: WorldTime(now / 1_000),
     };
+    let keys = state.databases.keys().map(|&person| (person, key(person))).collect();
     let beginning = Beginning {
         state,
         chain,
@@ -341,6 +352,20 @@ fn take_over(
         schema: Arc::clone(schema),
         behaviour: Arc::new(game.clone()),
         dice: Box::new(seed),
+        keys,
     };
     Owner::take_over(now, role, beginning)
 }
+
+/// The key of a stored entity.
+pub(crate) fn key(person: DatabaseId) -> PersonalKey {
+    PersonalKey::new([person.0 as u8; 32])
+}
+
+/// The name with which an account logs in.
+pub(crate) fn name(account: u64) -> String {
+    format!("player {account}")
+}
+
+/// From where clients come.
+pub(crate) const FROM: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4_711);

@@ -125,7 +125,7 @@ pub(crate) fn first(asker: EntityId) -> TransferId {
 }
 
 /// The orders in a log, by the batch that they are in.
-fn orders(host: &Host) -> Vec<(u64, Order)> {
+pub(crate) fn orders(host: &Host) -> Vec<(u64, Order)> {
     let ordered = |body: &Body| match body {
         Body::Ordered { order, .. } => Some(order.clone()),
         _ => None,

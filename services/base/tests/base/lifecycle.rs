@@ -3,13 +3,14 @@
 use annals_base::BaseInput;
 use annals_def::{Edit, Value};
 use annals_event::{Body, Call};
-use annals_ids::{EntityId, OwnerId, Part};
+use annals_ids::{DatabaseId, EntityId, OwnerId, Part};
 use annals_wire::{
     bus::{Message, ViewMessage},
     client::{CloseReason, Known, Moved, Movements, Reads, Stamps, ToServer, ToServerDatagram, volatile::Heard},
 };
 
 use crate::{
+    admission::unwritten,
     cell::Cell,
     game::{PLACE, text},
     host::{CELL, Host, Out, open},
@@ -72,6 +73,11 @@ fn a_client_passes_to_its_avatar() {
     player.connect(&mut host, 1);
     player.listen(&mut host);
     assert_eq!(player.entity.unwrap().0, avatar, "it resumes as what it was");
+    assert_eq!(
+        unwritten(&host),
+        [(player.session, DatabaseId(0))],
+        "nobody here knows whose avatar it is, but that somebody came in is logged"
+    );
 }
 
 #[test]

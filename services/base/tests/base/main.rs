@@ -14,6 +14,8 @@ mod host;
 mod inquiries;
 mod ledger;
 mod lifecycle;
+mod operators;
+mod personal;
 mod player;
 mod races;
 mod stopping;

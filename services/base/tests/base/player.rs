@@ -12,7 +12,7 @@ use annals_wire::client::{
     Shown, ShownReader, Stamps, ToClient, ToServer, ViewFrame, ViewItem, protocol_hash, read_properties,
 };
 
-use crate::host::{BASE, Host, Out};
+use crate::host::{BASE, FROM, Host, Out};
 use annals_base::BaseInput;
 use annals_node::ConnectionId;
 
@@ -86,6 +86,7 @@ impl Player {
         let hello = self.hello(host.epoch);
         host.role(BaseInput::Hello {
             connection: self.connection,
+            from: FROM,
             hello,
             fresh_token,
         });

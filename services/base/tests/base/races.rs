@@ -127,6 +127,7 @@ impl Race {
             checkout: number,
             type_id: ACCOUNT,
             properties: Vec::new(),
+            key: None,
         };
         host.role(BaseInput::Begin(Begin { request: 1, entity }));
         host.settle();

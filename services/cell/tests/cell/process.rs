@@ -91,6 +91,7 @@ impl<R: Role> Process<R> {
             schema: Arc::clone(&game.schema),
             behaviour: Arc::clone(&game.behaviour),
             dice: Box::new(annals_def::split_mix(seed)),
+            keys: std::collections::BTreeMap::new(),
             state,
         };
         let role = role(&beginning.state, now.mono);

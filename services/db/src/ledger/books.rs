@@ -2,8 +2,8 @@
 
 use annals_event::ledger::{Assets, Entry, Gift, Holder, Notice, Place, RefusalReason, Side, Trade};
 use annals_ids::{
-    AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, NoticeNumber, OwnerId, Serial, Slot, TransferId,
-    WallTime,
+    ActionId, AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, NoticeNumber, OwnerId, Serial, Slot,
+    TransferId, WallTime,
 };
 use annals_store::layout::ledger::Head;
 use thiserror::Error;
@@ -23,12 +23,21 @@ pub enum Row {
     Supply(AssetKind),
     /// A trade or a reserved transfer that is open.
     Open(TransferId),
-    /// The entry that was made of an order.
-    Done(TransferId),
+    /// The entry that was made of what is done once.
+    Done(Once),
     /// An entry.
     Entry(EntryNumber),
     /// An entity of the database, as a holder.
     Holder(DatabaseId),
+}
+
+/// What is done once, however often it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Once {
+    /// An order of a base part.
+    Order(TransferId),
+    /// What an operator asked for, by whichever order that came.
+    Action(ActionId),
 }
 
 /// An item, whether or not it still exists.
@@ -139,7 +148,7 @@ pub struct Books {
     pub(super) items: Table<Serial, Item>,
     pub(super) supplies: Table<AssetKind, Supply>,
     pub(super) open: Table<TransferId, Open>,
-    pub(super) done: Table<TransferId, EntryNumber>,
+    pub(super) done: Table<Once, EntryNumber>,
     pub(super) entries: Table<EntryNumber, Entry>,
     pub(super) holders: Table<DatabaseId, HolderRow>,
     /// What goes to the outbox.
@@ -200,8 +209,8 @@ impl Books {
         self.open.get(id).ok_or(Halt::Needs(Row::Open(id)))
     }
 
-    pub(super) fn done(&self, id: TransferId) -> Result<Option<EntryNumber>, Halt> {
-        let done = self.done.get(id).ok_or(Halt::Needs(Row::Done(id)))?;
+    pub(super) fn done(&self, what: Once) -> Result<Option<EntryNumber>, Halt> {
+        let done = self.done.get(what).ok_or(Halt::Needs(Row::Done(what)))?;
         Ok(done.copied())
     }
 
@@ -225,7 +234,7 @@ impl Books {
             Row::Item(serial) => self.items.get(serial).is_some(),
             Row::Supply(kind) => self.supplies.get(kind).is_some(),
             Row::Open(id) => self.open.get(id).is_some(),
-            Row::Done(id) => self.done.get(id).is_some(),
+            Row::Done(what) => self.done.get(what).is_some(),
             Row::Entry(number) => self.entries.get(number).is_some(),
             Row::Holder(holder) => self.holders.get(holder).is_some(),
         }

@@ -7,16 +7,16 @@
 
 use annals_event::{
     Malformed, Reader,
-    ledger::{Gift, Place, Statement, Trade},
+    ledger::{Entry, Gift, Place, Statement, Trade},
     put_number,
 };
-use annals_ids::{AssetKind, DatabaseId, EntityId, HoldingsVersion, OwnerId, TransferId, WallTime};
+use annals_ids::{ActionId, AssetKind, DatabaseId, EntityId, HoldingsVersion, OwnerId, Serial, TransferId, WallTime};
 use annals_store::{
-    KeyRange, Order, StoreError, Transaction, key_after,
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
     layout::ledger::{self as layout, Head},
 };
 
-use super::books::{Books, HolderRow, Item, Life, Nature, Open, Row, Supply};
+use super::books::{Books, HolderRow, Item, Life, Nature, Once, Open, Row, Supply};
 use super::pages;
 
 /// Rows read at a time.
@@ -46,10 +46,10 @@ pub(super) async fn load(transaction: &Transaction, books: &mut Books, row: Row)
             let open = read(transaction, row, layout::open_key(id), Open::read).await?;
             books.open.load(id, open);
         }
-        Row::Done(id) => {
-            let value = transaction.get(&layout::done_key(id)).await?;
+        Row::Done(what) => {
+            let value = transaction.get(&done_key(what)).await?;
             let entry = value.as_deref().map(layout::decode_entry_number).transpose()?;
-            books.done.load(id, entry);
+            books.done.load(what, entry);
         }
         Row::Entry(number) => {
             let entry = pages::read_entry(transaction, number).await?;
@@ -61,6 +61,13 @@ pub(super) async fn load(transaction: &Transaction, books: &mut Books, row: Row)
         }
     }
     Ok(())
+}
+
+fn done_key(what: Once) -> Vec<u8> {
+    match what {
+        Once::Order(id) => layout::done_key(id),
+        Once::Action(action) => layout::action_key(action),
+    }
 }
 
 async fn read<T>(
@@ -105,9 +112,9 @@ pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<usiz
     for (id, before, open) in books.open.take_changed() {
         out.put_open(id, before.as_ref(), open.as_ref())?;
     }
-    for (id, _, entry) in books.done.take_changed() {
+    for (what, _, entry) in books.done.take_changed() {
         let value = entry.map(|entry| layout::encode_entry_number(entry).to_vec());
-        out.put(&layout::done_key(id), value)?;
+        out.put(&done_key(what), value)?;
     }
     for (holder, _, row) in books.holders.take_changed() {
         out.put(
@@ -215,6 +222,33 @@ pub async fn read_life(transaction: &Transaction, holder: DatabaseId) -> Result<
     let key = layout::holder_key(holder);
     let holder = read(transaction, Row::Holder(holder), key, HolderRow::read).await?;
     Ok(holder.and_then(|holder| holder.life))
+}
+
+/// An item, whether or not it still exists.
+///
+/// # Errors
+/// When the store cannot be read, or holds something else there.
+pub async fn read_item(store: &Store, serial: Serial) -> Result<Option<Item>, StoreError> {
+    let item = |transaction: Transaction| async move {
+        read(&transaction, Row::Item(serial), layout::item_key(serial), Item::read).await
+    };
+    store.read(item).await
+}
+
+/// The entry that was made of an operator's action, if one was.
+///
+/// # Errors
+/// When the store cannot be read, or holds something else there.
+pub async fn read_action(store: &Store, action: ActionId) -> Result<Option<Entry>, StoreError> {
+    let entry = |transaction: Transaction| async move {
+        let value = transaction.get(&layout::action_key(action)).await?;
+        let number = value.as_deref().map(layout::decode_entry_number).transpose()?;
+        match number {
+            Some(number) => pages::read_entry(&transaction, number).await,
+            None => Ok(None),
+        }
+    };
+    store.read(entry).await
 }
 
 pub(super) fn decode<T>(

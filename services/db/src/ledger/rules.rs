@@ -5,7 +5,7 @@ use annals_ids::{DatabaseId, EntityId, EntryNumber, LogPosition, NoticeNumber, S
 use annals_store::layout::ledger::Head;
 
 use super::{
-    books::{Books, Breach, Halt, HolderRow, Life, Open, Row, Stop},
+    books::{Books, Breach, Halt, HolderRow, Life, Once, Open, Row, Stop},
     deed::Deed,
 };
 
@@ -25,22 +25,32 @@ pub struct Ask {
 }
 
 impl Ask {
+    /// By what it is known whether it was executed before: its own id, or that of an operator's action.
+    #[must_use]
+    pub fn once(&self) -> Once {
+        let warrant = self.order.warrant();
+        warrant.map_or(Once::Order(self.of), |warrant| Once::Action(warrant.action))
+    }
+
     /// Rows that executing it needs as far as that can be told before; the rest is asked for.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
-        let mut rows = vec![Row::Head, Row::Done(self.of), Row::Holder(self.holder)];
+        let mut rows = vec![Row::Head, Row::Done(self.once()), Row::Holder(self.holder)];
         let mut held = |slot: Slot, assets: &Assets| {
             let accounts = assets.units.keys().map(|kind| Row::Account(self.holder, slot, *kind));
             rows.extend(accounts);
             rows.extend(assets.items.keys().map(|serial| Row::Item(*serial)));
         };
         match &self.order {
-            Order::Mint { slot, goods, .. } => {
+            Order::Mint { slot, goods, .. } | Order::Grant { slot, goods, .. } => {
                 let kinds = goods.units.keys().chain(goods.items.keys());
                 rows.extend(kinds.map(|kind| Row::Supply(*kind)));
                 rows.extend(goods.units.keys().map(|kind| Row::Account(self.holder, *slot, *kind)));
+                if let Order::Grant { restored, .. } = &self.order {
+                    rows.extend(restored.keys().map(|serial| Row::Item(*serial)));
+                }
             }
-            Order::Burn { slot, assets, .. } => held(*slot, assets),
+            Order::Burn { slot, assets, .. } | Order::Take { slot, assets, .. } => held(*slot, assets),
             Order::Move { from, to, assets } => {
                 held(*from, assets);
                 held(*to, assets);
@@ -167,7 +177,7 @@ impl Books {
     }
 
     fn try_execute(&mut self, ask: &Ask) -> Result<(), Halt> {
-        if let Some(first) = self.done(ask.of)? {
+        if let Some(first) = self.done(ask.once())? {
             return self.tell_again(ask, first);
         }
         let mut deed = Deed::of(self, ask);
@@ -179,7 +189,7 @@ impl Books {
             }
             Err(Stop::Halt(halt)) => return Err(halt),
         };
-        self.done.set(ask.of, Some(number));
+        self.done.set(ask.once(), Some(number));
         Ok(())
     }
 

@@ -133,7 +133,10 @@ fn split(lots: &mut VecDeque<Lot>, mut amount: u64) -> Vec<Lot> {
 fn reason(entry: &Entry) -> String {
     match &entry.order {
         Some(Order::Mint { reason, .. } | Order::Burn { reason, .. }) => reason.clone(),
-        _ => String::new(),
+        Some(order) => order
+            .warrant()
+            .map_or_else(String::new, |warrant| warrant.reason.clone()),
+        None => String::new(),
     }
 }
 

@@ -15,6 +15,7 @@ use annals_store::{
         lineage::Lineage,
         migrations::{self, MigrationRecord},
         owners::{self, OpeningRecord, OwnerRecord},
+        personal,
         retention::{self, Horizon},
     },
 };
@@ -42,8 +43,11 @@ const RAISE_OWNERS: u64 = 1 << 12;
 /// By how much epochs are raised.
 const RAISE_EPOCHS: u64 = 1 << 20;
 
-/// The tables whose rows no log yields. All others are written by folding, or hold nothing that outlives a process.
-const UNLOGGED: [u8; 10] = [0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26];
+/// The tables whose rows no log yields. All others are written by folding, or hold nothing that outlives a process; but for the
+/// keys of persons (`2f`), which are kept apart (rule P8). Accounts (`0f`) are read before who is forgotten (`30`): of whoever is
+/// forgotten in between both would be there, and the account [goes](without_forgotten); the other way round it would not be
+/// known that they were.
+const UNLOGGED: [u8; 11] = [0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26, 0x30];
 
 /// A row of the store.
 pub type Row = (Vec<u8>, Vec<u8>);
@@ -58,6 +62,7 @@ pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, Stor
     for prefix in UNLOGGED {
         read_rows(store, KeyRange::prefix(&[prefix]), &mut rows).await?;
     }
+    let mut rows = without_forgotten(rows)?;
     // An account's entity begins outside the log: with its type and nothing else, until it is first stored.
     let migrations = Migrations::read(store).await?;
     let accounts = KeyRange::prefix(&database::account_key(&[]));
@@ -137,11 +142,27 @@ pub(crate) fn owners_of(rows: &[Row]) -> Result<BTreeMap<OwnerId, OwnerRecord>, 
         .collect()
 }
 
+/// The rows without the accounts of whoever is forgotten, for whom nothing but that may be there (rule P7).
+fn without_forgotten(rows: Vec<Row>) -> Result<Vec<Row>, StoreError> {
+    let (accounts, forgotten) = (KeyRange::prefix(&database::account_key(&[])), personal::forgotten());
+    let gone = rows.iter().filter(|(key, _)| forgotten.contains(key));
+    let gone: BTreeSet<_> = gone
+        .map(|(key, _)| personal::person_of(key))
+        .collect::<Result<_, _>>()?;
+    let mut left = Vec::with_capacity(rows.len());
+    for (key, value) in rows {
+        if !accounts.contains(&key) || !gone.contains(&Account::decode(&value)?.database) {
+            left.push((key, value));
+        }
+    }
+    Ok(left)
+}
+
 /// The rows as they have to be for an archive of this extent, and each counter there is.
 pub(super) fn adapted(rows: &[Row], extent: &Extent) -> Result<Vec<Row>, StoreError> {
     let ahead = ahead(rows, extent)?;
     let mut adapted = Vec::new();
-    for (key, value) in rows {
+    for (key, value) in &without_forgotten(rows.to_vec())? {
         adapted.extend(adapt(key, value, extent, ahead)?);
     }
     let missing = [

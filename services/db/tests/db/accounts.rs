@@ -14,7 +14,7 @@ use annals_store::{
 use crate::game;
 
 /// A store on which commits and their answers are lost now and then.
-fn faulty(store: &Store, seed: u64) -> Store {
+pub(crate) fn faulty(store: &Store, seed: u64) -> Store {
     let mut dice = split_mix(seed);
     FaultyStore::wrap(store, move |call| match (call, dice() % 8) {
         (Call::Commit, 0) => Fault::AnswerLost,
@@ -47,6 +47,33 @@ fn all_logins_hash_names_under_one_key() {
             .collect();
         let kept = immediate(accounts::name_key(&store, [9; 32])).expect("this store has no faults");
         assert_eq!(keys, [kept; 4], "seed {seed}");
+    }
+}
+
+#[test]
+fn no_account_is_named_like_a_stored_entity_or_with_control_characters() {
+    for unfit in [
+        "stored:17",
+        "stored:",
+        "stored:merlin",
+        "mer\nlin",
+        "\u{1b}[2J",
+        "merlin\u{7f}",
+        "\u{85}",
+        "\0",
+    ] {
+        assert!(!accounts::can_be_named(unfit), "{unfit:?}");
+    }
+    for fit in [
+        "merlin",
+        "Stored",
+        "restored:17",
+        "stored 17",
+        "Жанна d'Arc",
+        "é 🐉",
+        "anna@example.com",
+    ] {
+        assert!(accounts::can_be_named(fit), "{fit:?}");
     }
 }
 

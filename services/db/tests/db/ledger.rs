@@ -17,7 +17,7 @@ use annals_store::{
     layout::ledger as layout, limits::TRANSACTION_BYTES,
 };
 
-use crate::{acts, ledger_oracle::Oracle, realm::Realm, wait};
+use crate::{acts, ledger_oracle::Oracle, operators, realm::Realm, wait};
 
 /// How many realms are run, and how many steps each takes.
 const SEEDS: u64 = 40;
@@ -40,6 +40,8 @@ struct Play {
     under_way: Vec<(OwnerId, Call)>,
     /// Trades and gifts that anybody ever opened, at first ones that nobody did.
     known: Vec<TransferId>,
+    /// Items that were to be destroyed.
+    gone: Vec<(Serial, AssetKind)>,
 }
 
 impl Play {
@@ -54,6 +56,7 @@ impl Play {
             lives: BTreeMap::new(),
             under_way: Vec::new(),
             known: vec![TransferId::default()],
+            gone: Vec::new(),
         };
         for holder in 1..=HOLDERS {
             play.live(realm, holder);
@@ -108,6 +111,9 @@ impl Play {
         if matches!(order, Order::Give { .. } | Order::Propose { .. }) {
             self.known.push(TransferId { asker: entity, number });
         }
+        if let Order::Burn { assets, .. } | Order::Take { assets, .. } = &order {
+            self.gone.extend(assets.items.clone());
+        }
         realm
             .scribe(owner)
             .record(entity, false, Body::Ordered { number, order });
@@ -128,7 +134,8 @@ impl Play {
         let now = realm.scribe(owner).state.tick.0;
         let expires = WallTime(now + realm.roll(80) as u64);
         let reason = "test".to_owned();
-        match realm.roll(14) {
+        match realm.roll(16) {
+            14 | 15 => operators::order(realm, slot, assets, &self.gone),
             0 => Order::Mint {
                 slot,
                 goods: Goods {
@@ -390,7 +397,9 @@ fn compare(realm: &Realm, play: &Play) -> BTreeMap<String, usize> {
         oracle.take(*owner, kind, batch);
     }
     let entries = entries(realm);
-    let mut outcomes = BTreeMap::new();
+    let came_again = ("an action came again".to_owned(), oracle.repeated);
+    let came_back = ("an item came back".to_owned(), oracle.restored);
+    let mut outcomes = BTreeMap::from([came_again, came_back]);
     for (entry, said) in entries.iter().zip(&oracle.says) {
         let told = (entry.of, entry.outcome);
         assert_eq!(told, (said.of, said.outcome), "seed {seed}: {entry:?}");
@@ -491,6 +500,8 @@ fn the_ledger_does_what_the_simplest_one_would() {
         "Expired",
         "Refused(NotHeld)",
         "Refused(Stale)",
+        "an action came again",
+        "an item came back",
     ] {
         assert!(
             outcomes.get(often).is_some_and(|times| *times > 10),
@@ -630,7 +641,10 @@ fn an_audit_finds_nothing_wrong_and_every_unit_leads_to_where_it_was_made() {
             let moves: Vec<_> = moves.filter(|(_, step)| step.serial == *serial).collect();
             let steps: Vec<_> = moves.iter().map(|(_, step)| step).collect();
             assert_eq!(steps[0].from.holder, Holder::World, "seed {seed}: item {serial}");
-            assert!(matches!(moves[0].0.order, Some(Order::Mint { .. })));
+            assert!(matches!(
+                moves[0].0.order,
+                Some(Order::Mint { .. } | Order::Grant { .. })
+            ));
             assert!(
                 steps.windows(2).all(|pair| pair[0].to == pair[1].from),
                 "seed {seed}: item {serial}"

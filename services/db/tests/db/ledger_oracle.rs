@@ -7,7 +7,9 @@ use annals_event::{
     Batch, Body, OwnerState, Subject,
     ledger::{Assets, Goods, Holder, Order, Outcome, Place, RefusalReason, Side},
 };
-use annals_ids::{AssetKind, DatabaseId, EntityId, OwnerId, OwnerKind, Serial, Slot, TradeId, TransferId, WallTime};
+use annals_ids::{
+    ActionId, AssetKind, DatabaseId, EntityId, OwnerId, OwnerKind, Serial, Slot, TradeId, TransferId, WallTime,
+};
 
 /// Where units and items are.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +48,12 @@ pub(crate) struct Oracle {
     known: BTreeSet<u64>,
     serials: u64,
     natures: BTreeMap<AssetKind, bool>,
+    /// What operators had done.
+    pub(crate) acted: BTreeSet<ActionId>,
+    /// How often an action came again.
+    pub(crate) repeated: usize,
+    /// How many items came back.
+    pub(crate) restored: usize,
     pub(crate) says: Vec<Said>,
 }
 
@@ -175,6 +183,14 @@ impl Oracle {
     }
 
     fn ask(&mut self, of: TransferId, holder: u64, wall: WallTime, order: &Order) {
+        let action = match order {
+            Order::Grant { warrant, .. } | Order::Take { warrant, .. } => Some(warrant.action),
+            _ => None,
+        };
+        if action.is_some_and(|action| !self.acted.insert(action)) {
+            self.repeated += 1;
+            return;
+        }
         let before = (
             self.wealth.clone(),
             self.open.clone(),
@@ -208,7 +224,12 @@ impl Oracle {
                 let assets = self.make(goods)?;
                 self.wealth.shift(world(), stored(holder, *slot), &assets)?;
             }
-            Order::Burn { slot, assets, .. } => self.wealth.shift(stored(holder, *slot), world(), assets)?,
+            Order::Grant {
+                slot, goods, restored, ..
+            } => self.grant(stored(holder, *slot), goods, restored)?,
+            Order::Burn { slot, assets, .. } | Order::Take { slot, assets, .. } => {
+                self.wealth.shift(stored(holder, *slot), world(), assets)?;
+            }
             Order::Move { from, to, assets } => {
                 self.wealth.shift(stored(holder, *from), stored(holder, *to), assets)?;
             }
@@ -286,6 +307,18 @@ impl Oracle {
             _ => unreachable!("all others are done with"),
         }
         Ok(Outcome::Posted)
+    }
+
+    fn grant(&mut self, to: Place, goods: &Goods, restored: &BTreeMap<Serial, AssetKind>) -> Result<(), RefusalReason> {
+        let gone = |(serial, kind): (&Serial, &AssetKind)| self.wealth.items.get(serial) == Some(&(*kind, world()));
+        if !restored.iter().all(gone) {
+            return Err(RefusalReason::NotHeld);
+        }
+        let mut assets = self.make(goods)?;
+        assets.items.extend(restored);
+        self.wealth.shift(world(), to, &assets)?;
+        self.restored += restored.len();
+        Ok(())
     }
 
     fn make(&mut self, goods: &Goods) -> Result<Assets, RefusalReason> {

@@ -7,18 +7,21 @@ use std::time::Duration;
 use annals_base::BaseInput;
 use annals_db::{FindError, accounts, find_indexed, find_stored, taken_from};
 use annals_def::{EntityType, Value};
-use annals_ids::{BatchNumber, CallNumber, DatabaseId, EntityId, Mailbox, OwnerId, Part, TypeId};
-use annals_node::inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted};
+use annals_ids::{BatchNumber, CallNumber, EntityId, OwnerId, TypeId};
+use annals_node::{
+    Begun,
+    inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted},
+};
 use annals_store::{
     Transaction,
     layout::owners::{self, Cursor},
 };
-use annals_wire::control::{BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, LifeBegun, Locate, Place};
 use tokio::sync::Semaphore;
 
 use crate::{
     keeper::Holders,
-    process::{Process, request},
+    lives::{self, NotBegun},
+    process::Process,
     telemetry::Chain,
 };
 
@@ -30,13 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Between two looks at the cursor of a log.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// How often it is tried to let an entity live: what stands in the way (a life that ends, an owner that is taken over) passes
-/// within seconds.
-const TRIES: u32 = 40;
-
-/// Between two of these.
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// Answers inquiries, each in a task of its own.
 pub(super) struct Inquiries {
@@ -122,8 +118,7 @@ async fn folded(process: &Process, owner: OwnerId, batch: BatchNumber) -> Result
     }
 }
 
-/// Lets an entity of the database live, as a log-in does: it is checked out, and whoever holds the owner that the check-out
-/// names begins its life or says that it has begun. A check-out that is out of date is read again.
+/// Lets an entity of the database live, here or where it does already.
 async fn begin(process: &Process, owner: OwnerId, wanted: Wanted) -> Result<Learned, NotLearned> {
     let database = match wanted {
         Wanted::Id(database) => database,
@@ -132,86 +127,26 @@ async fn begin(process: &Process, owner: OwnerId, wanted: Wanted) -> Result<Lear
     // Only what is there may be checked out.
     let stored = accounts::load(&process.store, database).await.map_err(refused)?;
     stored.ok_or(NotLearned::Absent)?;
-    let mut at = owner;
-    for turn in 0..TRIES {
-        if turn > 0 {
-            tokio::time::sleep(PAUSE).await;
-        }
-        match try_begin(process, database, at).await? {
-            Tried::Begun(mailbox, was_active) => {
-                return Ok(Learned::Begun {
-                    database,
-                    mailbox,
-                    was_active,
-                });
-            }
-            Tried::Elsewhere(owner) => at = owner,
-            Tried::Again => {}
-        }
+    match lives::begin(&process.bus, &process.subjects, database, owner).await {
+        Ok(Begun { mailbox, was_active }) => Ok(Learned::Begun {
+            database,
+            mailbox,
+            was_active,
+        }),
+        Err(NotBegun::Late) => Err(NotLearned::Late),
+        Err(NotBegun::Refused(why)) => Err(NotLearned::Refused(why)),
     }
-    Err(NotLearned::Late)
 }
 
-async fn find_named(process: &Process, type_id: TypeId, identifier: &Value) -> Result<DatabaseId, NotLearned> {
+async fn find_named(
+    process: &Process,
+    type_id: TypeId,
+    identifier: &Value,
+) -> Result<annals_ids::DatabaseId, NotLearned> {
     let entity_type = type_of(process, type_id)?;
     let read = |transaction: Transaction| async move { find_stored(&transaction, entity_type, identifier).await };
     let found = process.store.read(read).await.map_err(refused)?;
     found.ok_or(NotLearned::Absent)
-}
-
-/// What one try came to.
-enum Tried {
-    Begun(Mailbox, bool),
-    /// It is checked out to another owner.
-    Elsewhere(OwnerId),
-    Again,
-}
-
-async fn try_begin(process: &Process, database: DatabaseId, at: OwnerId) -> Result<Tried, NotLearned> {
-    // The epoch before the check-out: what was found out in an earlier holding is out of date there.
-    let place = process.ask::<Place>(DirectorAsk::Locate(Locate { owner: at.0 })).await;
-    let Some(place) = place.ok().filter(|place| place.owner == at.0) else {
-        return Ok(Tried::Again);
-    };
-    let ask = DbAsk::CheckOut(CheckOut {
-        database: database.0,
-        preferred: at.0,
-    });
-    let (bus, subjects) = (&process.bus, &process.subjects);
-    let asked = request::<CheckedOut>(bus, "db", subjects.service("db"), &DbRequest { ask: Some(ask) }).await;
-    let Ok(checked_out) = asked else {
-        return Ok(Tried::Again);
-    };
-    if !checked_out.failed.is_empty() {
-        return Err(NotLearned::Refused(checked_out.failed));
-    }
-    if checked_out.owner != at.0 {
-        return Ok(Tried::Elsewhere(OwnerId(checked_out.owner)));
-    }
-    let life = BeginLife {
-        database: database.0,
-        checkout: checked_out.checkout,
-        type_id: checked_out.type_id,
-        properties: checked_out.properties,
-        epoch: place.epoch,
-    };
-    let Ok(begun) = request::<LifeBegun>(bus, "base", subjects.lives(at), &life).await else {
-        return Ok(Tried::Again);
-    };
-    let type_id = u16::try_from(life.type_id).map(TypeId);
-    match (begun, type_id) {
-        (LifeBegun { entity, was_active, .. }, Ok(type_id)) if entity != 0 => {
-            let mailbox = Mailbox {
-                entity: EntityId(entity),
-                home: at,
-                type_id,
-                part: Part::Base,
-            };
-            Ok(Tried::Begun(mailbox, was_active))
-        }
-        (LifeBegun { outdated: true, .. }, _) => Ok(Tried::Again),
-        (LifeBegun { refused, .. }, _) => Err(NotLearned::Refused(refused)),
-    }
 }
 
 fn type_of(process: &Process, type_id: TypeId) -> Result<&EntityType, NotLearned> {

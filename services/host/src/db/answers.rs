@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_db::{StoredEntity, accounts};
+use annals_db::{StoredEntity, accounts, personal};
 use annals_def::Schema;
 use annals_event::latest::call::put_properties;
 use annals_ids::{DatabaseId, OwnerId, Part};
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use tokio::sync::Semaphore;
 
-use crate::telemetry::Chain;
+use crate::{process, telemetry::Chain};
 
 /// Most requests that are worked on at a time. One beyond them is turned away, and whoever asked asks again: waiting here
 /// would only make answers of all come too late.
@@ -141,6 +141,10 @@ async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> Check
     if let Err(unfit) = stored.fits(entity_type) {
         return failed(format!("entity {database} cannot be loaded: {}", Chain(&unfit)));
     }
+    let key = match personal::key(store, database, process::random()).await {
+        Ok(key) => key.map_or_else(Vec::new, |key| key.bytes().to_vec()),
+        Err(error) => return failed(Chain(&error).to_string()),
+    };
     let mut properties = Vec::new();
     let parts = [Part::Base, Part::Cell].map(|part| stored.properties_of(entity_type, part));
     put_properties(&mut properties, &parts.concat());
@@ -150,5 +154,6 @@ async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> Check
         type_id: u32::from(entity_type.id.0),
         properties,
         failed: String::new(),
+        key,
     }
 }

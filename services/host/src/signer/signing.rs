@@ -3,22 +3,17 @@
 use annals_db::{ProveError, Prover};
 use annals_ids::{Hash, Shard};
 use annals_proof::{
-    Checkpoint, SignedNote, SignerKey, TreeHead, Trust, VerifierKey,
-    checkpoint::Untrusted,
-    note::{NoteSignature, SIGNATURES},
-    succession,
-    verify::Unproven,
+    Checkpoint, SignedNote, SignerKey, TreeHead, Trust, checkpoint::Untrusted, succession, verify::Unproven,
     verify_consistency,
 };
 use annals_store::{KeyRange, Order, Store, StoreError, Transaction, layout::checkpoints};
 use succession::KeyRecord;
 use thiserror::Error;
 
-use super::folder::{Folder, FolderError};
-
-/// How many of the newest checkpoints stay in the store, whether or not anybody has cosigned them: a witness has ten minutes to
-/// bring back what it has cosigned.
-pub const KEPT: usize = 64;
+use super::{
+    folder::{Folder, FolderError},
+    stored::{KEPT, LOOKED_AT, key_records},
+};
 
 /// Signs the checkpoints of a shard's tree.
 pub struct Signer {
@@ -91,6 +86,31 @@ pub enum SignError {
     /// A checkpoint that should be ours is not.
     #[error("the newest checkpoint in the signer's folder is not one of its own key: restore the folder as a whole")]
     Foreign(#[from] Untrusted),
+    /// The store knows of a key that the folder does not.
+    #[error(
+        "the store has a record of the key {stored}, which signs this log from {from} batches on, and the signer's folder has \
+         {own}: the folder was lost, or is an older copy. Restore the newest copy of it. If there is none, this log is at its \
+         end: a realm that is restored from a backup begins another"
+    )]
+    OtherKey {
+        /// From how many batches on.
+        from: u64,
+        /// The key that the store knows of.
+        stored: String,
+        /// The one that the folder has for it.
+        own: String,
+    },
+    /// The key has been followed by another.
+    #[error(
+        "the key {key} in the signer's folder signs no more: it was followed by {last}. Restore the newest copy of the folder as a \
+         whole"
+    )]
+    Retired {
+        /// The key.
+        key: String,
+        /// The last one of the log.
+        last: String,
+    },
     /// The next key is of another log.
     #[error("the next key is named {next}, and the log {origin}: remove the file next-key, and rotate again")]
     OtherName {
@@ -99,6 +119,14 @@ pub enum SignError {
         /// The log's.
         origin: String,
     },
+}
+
+impl SignError {
+    /// Whether it must not be signed, as far as is known, and waiting does not help.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::OtherKey { .. } | Self::Retired { .. })
+    }
 }
 
 impl Signer {
@@ -147,6 +175,7 @@ impl Signer {
     pub async fn turn(&mut self) -> Result<Option<SignedNote>, SignError> {
         self.compare().await?;
         let next = self.next_key()?;
+        self.check_key()?;
         let mut prover = Prover::begin(self.store.clone(), self.shard).await?;
         let head = prover.head();
         let is_new = self.last.as_ref().is_none_or(|last| last.head != head);
@@ -169,7 +198,10 @@ impl Signer {
         self.folder.remember(&note)?;
         self.last = Some(checkpoint);
         self.keep_records(head, next.as_ref(), &note)?;
+        // If the store fails now, the next turn brings it what it lacks.
+        self.has_compared = false;
         self.publish(head.size, &note).await?;
+        self.has_compared = true;
         if let Some(next) = next {
             self.folder.change_keys()?;
             self.key = next;
@@ -193,6 +225,18 @@ impl Signer {
             return Ok(None);
         }
         Ok(Some(next))
+    }
+
+    /// The key that is to sign is the last one that is on record.
+    fn check_key(&self) -> Result<(), SignError> {
+        let key = self.key.verifier();
+        match self.records.last() {
+            Some((_, last)) if last.key != key => Err(SignError::Retired {
+                key: key.to_string(),
+                last: last.key.to_string(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Holds the tree against what was signed last.
@@ -240,14 +284,14 @@ impl Signer {
         Ok(())
     }
 
-    /// The store may know of a later checkpoint than the folder: an older copy of that was put back. And what was signed may
-    /// not have reached the store.
+    /// The store may know of later keys and checkpoints than the folder: an older copy of that was put back. And what was signed
+    /// may not have reached the store.
     async fn compare(&mut self) -> Result<(), SignError> {
         if self.has_compared {
             return Ok(());
         }
-        let known = newest(&self.store, self.shard).await?;
-        let known = known.and_then(|(_, note)| Some(self.trust().check(&note).ok()?.checkpoint));
+        self.compare_keys().await?;
+        let known = self.newest_own().await?;
         let own = self.last.as_ref().map_or(0, |last| last.head.size);
         match known {
             Some(known) if known.head.size > own => self.last = Some(known),
@@ -259,6 +303,48 @@ impl Signer {
         }
         self.has_compared = true;
         Ok(())
+    }
+
+    /// Whatever keys the store has on record, the folder has too. Otherwise a key could sign that was followed by another long
+    /// ago, or another log would be begun in the place of this one.
+    async fn compare_keys(&self) -> Result<(), SignError> {
+        for (from, stored) in key_records(&self.store, self.shard).await? {
+            let own = self.records.iter().find(|(own, _)| *own == from);
+            let own = match own {
+                Some((_, record)) => Some(record.key.clone()),
+                // Nothing was signed yet, as far as the folder knows: the first record will be of its key.
+                None if from == 0 && self.records.is_empty() => Some(self.key.verifier()),
+                None => None,
+            };
+            if own.as_ref() != Some(&stored.key) {
+                return Err(SignError::OtherKey {
+                    from,
+                    stored: stored.key.to_string(),
+                    own: own.map_or_else(|| "none".to_owned(), |own| own.to_string()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest checkpoint in the store that is this log's. What else lies there is passed over, whoever put it there.
+    async fn newest_own(&self) -> Result<Option<Checkpoint>, StoreError> {
+        let trust = &self.trust();
+        let own = |value: &[u8]| Some(trust.check(&SignedNote::parse(value).ok()?).ok()?.checkpoint);
+        let mut range = checkpoints::checkpoints(self.shard);
+        loop {
+            let place = &range;
+            let read =
+                |transaction: Transaction| async move { transaction.get_range(place, LOOKED_AT, Order::Reverse).await };
+            let page = self.store.read(read).await?;
+            if let Some(found) = page.rows.iter().find_map(|(_, value)| own(value)) {
+                return Ok(Some(found));
+            }
+            match page.rows.last().filter(|_| page.more) {
+                Some((oldest, _)) => range = KeyRange::new(range.begin, oldest.clone()),
+                None => return Ok(None),
+            }
+        }
     }
 
     /// Puts a checkpoint into the store, with the records of keys, and removes old ones that nobody has cosigned and by which
@@ -291,124 +377,3 @@ impl Signer {
         self.store.run_repeatable(work).await.map(|_| ())
     }
 }
-
-/// The newest checkpoint in a store, as it lies there, and the size of its tree.
-///
-/// # Errors
-/// When the store does not answer, or it is no note.
-pub async fn newest(store: &Store, shard: Shard) -> Result<Option<(u64, SignedNote)>, StoreError> {
-    let read = |transaction: Transaction| async move {
-        let page = transaction
-            .get_range(&checkpoints::checkpoints(shard), 1, Order::Reverse)
-            .await?;
-        let Some((key, value)) = page.rows.first() else {
-            return Ok(None);
-        };
-        Ok(Some((checkpoints::size_of(key)?, stored_note(value)?)))
-    };
-    store.read(read).await
-}
-
-/// The checkpoint of so many leaves in a store, as it lies there.
-///
-/// # Errors
-/// When the store does not answer, or it is no note.
-pub async fn of_size(store: &Store, shard: Shard, size: u64) -> Result<Option<SignedNote>, StoreError> {
-    let key = &checkpoints::checkpoint_key(shard, size);
-    let value = store
-        .read(|transaction: Transaction| async move { transaction.get(key).await })
-        .await?;
-    value.map(|value| stored_note(&value)).transpose()
-}
-
-/// The checkpoint in a store that is best shown to others of those of at least `least` leaves: the newest that somebody has
-/// cosigned, or else the newest. Where there is none, the size of the newest, or 0.
-///
-/// # Errors
-/// When the store does not answer, or one is no note.
-pub async fn covering(store: &Store, shard: Shard, least: u64) -> Result<Result<SignedNote, u64>, StoreError> {
-    let range = &KeyRange::new(
-        checkpoints::checkpoint_key(shard, least),
-        checkpoints::checkpoints(shard).end,
-    );
-    let read = |transaction: Transaction| async move {
-        let page = transaction.get_range(range, LOOKED_AT, Order::Reverse).await?;
-        let notes = page.rows.iter().map(|(_, value)| stored_note(value));
-        notes.collect::<Result<Vec<_>, _>>()
-    };
-    let mut notes: Vec<SignedNote> = store.read(read).await?;
-    // The log's own signatures have its name, which is the first line.
-    let is_cosigned = |note: &SignedNote| {
-        let origin = note.text().lines().next();
-        note.signatures().iter().any(|held| Some(held.name.as_str()) != origin)
-    };
-    if notes.is_empty() {
-        let newest = newest(store, shard).await?;
-        return Ok(Err(newest.map_or(0, |(size, _)| size)));
-    }
-    let best = notes.iter().position(is_cosigned).unwrap_or(0);
-    Ok(Ok(notes.swap_remove(best)))
-}
-
-/// Adds to the checkpoint of `size` leaves what these witnesses have signed of `note`: how many that is. Nothing is added to
-/// another checkpoint than the one they have signed.
-///
-/// # Errors
-/// When the store does not answer.
-pub async fn add_cosignatures(
-    store: &Store,
-    shard: Shard,
-    size: u64,
-    note: &SignedNote,
-    witnesses: &[VerifierKey],
-) -> Result<usize, StoreError> {
-    let of = |witness: &VerifierKey, signature: &NoteSignature| {
-        (witness.name(), witness.id()) == (&signature.name, signature.id)
-    };
-    let signatures = note.signatures().iter();
-    let added: Vec<&NoteSignature> = signatures
-        .filter(|signature| witnesses.iter().any(|witness| of(witness, signature)))
-        .collect();
-    let (key, added) = (&checkpoints::checkpoint_key(shard, size), &added);
-    let work = |transaction: Transaction| async move {
-        let Some(value) = transaction.get(key).await? else {
-            return Ok::<_, StoreError>(0);
-        };
-        let mut held = stored_note(&value)?;
-        if held.text() != note.text() || held.signatures().len() + added.len() > SIGNATURES {
-            return Ok(0);
-        }
-        added.iter().for_each(|signature| held.add((*signature).clone()));
-        transaction.set(key, held.to_string().as_bytes())?;
-        Ok(added.len())
-    };
-    store.run_repeatable(work).await.map(|(count, _)| count)
-}
-
-fn stored_note(value: &[u8]) -> Result<SignedNote, StoreError> {
-    SignedNote::parse(value).map_err(|error| StoreError::Corrupt(error.to_string().into()))
-}
-
-/// The records of all keys in a store, as they lie there.
-///
-/// # Errors
-/// When the store does not answer, or one is none.
-pub async fn key_records(store: &Store, shard: Shard) -> Result<Vec<(u64, KeyRecord)>, StoreError> {
-    let read = |transaction: Transaction| async move {
-        let page = transaction
-            .get_range(&checkpoints::signers(shard), RECORDS_READ, Order::Forward)
-            .await?;
-        let records = page.rows.iter().map(|(key, value)| {
-            let record = KeyRecord::parse(value).map_err(|error| StoreError::Corrupt(error.to_string().into()))?;
-            Ok((checkpoints::size_of(key)?, record))
-        });
-        records.collect()
-    };
-    store.read(read).await
-}
-
-/// Most keys of a log that are read: one a month for eight decades.
-const RECORDS_READ: usize = 1_000;
-
-/// Checkpoints among which one is looked for that somebody has cosigned: all that are kept anyway, and as many besides.
-const LOOKED_AT: usize = 2 * KEPT;

@@ -28,7 +28,7 @@ pub(crate) const PASSWORD: &str = "right";
 pub(crate) const HEALTH: ClientMember = ClientMember(0);
 const TICKET: Secret = Secret([1; 32]);
 const TOKEN: Secret = Secret([2; 32]);
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One type: `health` (all clients) and the exposed cell method `hit(amount)`.
 pub(crate) fn schema() -> Arc<Schema> {

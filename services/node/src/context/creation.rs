@@ -142,6 +142,9 @@ impl Desk {
             if let Some(account) = property.account {
                 return Err(Denied::Account { member: name, account });
             }
+            if property.personal.is_some() && !is_sealed(&value) {
+                return Err(Denied::Personal { member: name });
+            }
             let held = properties.get_mut(&member).ok_or_else(|| Denied::OtherPart {
                 entity_type: entity_type.name.clone(),
                 property: property.name.clone(),
@@ -196,6 +199,14 @@ impl Desk {
     /// The error of a call that was denied.
     pub(crate) fn denied(denied: &Denied) -> CallError {
         CallError::InvalidArgs(denied.to_string())
+    }
+}
+
+/// Whether it is what a personal member may hold: what is loaded is sealed, or nothing.
+fn is_sealed(value: &Value) -> bool {
+    match value {
+        Value::Bytes(bytes) => bytes.is_empty() || annals_personal::sealed_with(bytes).is_some(),
+        _ => false,
     }
 }
 

@@ -72,6 +72,29 @@ pub enum Denied {
         /// Its size in bytes.
         bytes: usize,
     },
+    /// A personal member is read and set by itself.
+    #[error("{member} is personal: read and set it with `personal` and `set_personal`")]
+    Personal {
+        /// Type and member.
+        member: String,
+    },
+    /// What is personal cannot be sealed.
+    #[error(
+        "{member} cannot be set: there is no key for its entity. One comes with the first life after it was stored, and none for \
+         whoever was forgotten"
+    )]
+    NoKey {
+        /// Type and member.
+        member: String,
+    },
+    /// What is personal cannot be read.
+    #[error("{member} cannot be read: {why}")]
+    Sealed {
+        /// Type and member.
+        member: String,
+        /// Why not.
+        why: String,
+    },
     /// The wrong number of arguments.
     #[error("{method} takes {wanted} arguments, not {given}")]
     Arguments {
@@ -193,6 +216,9 @@ pub enum Denied {
     /// The ledger would refuse the order whatever anybody holds.
     #[error("the ledger would refuse the order: {0}")]
     Order(RefusalReason),
+    /// Behaviour has no warrant.
+    #[error("the order is one that only an operator makes")]
+    OperatorsOrder,
     /// Too many orders wait for what comes of them.
     #[error("{ORDERS_WAITING} orders of the entity wait for the ledger; order again once `booked` was called")]
     TooManyOrders,

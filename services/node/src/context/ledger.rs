@@ -44,13 +44,16 @@ impl Context<'_> {
     ///
     /// # Errors
     /// When this is the cell part, the entity is none of the database's, what it holds is not known yet, too many of its
-    /// orders wait, or the order would be refused whatever anybody holds.
+    /// orders wait, the order is an operator's, or it would be refused whatever anybody holds.
     pub fn order(&mut self, order: Order) -> Result<TransferId, Denied> {
         let Some(view) = self.ledger() else {
             return Err(Denied::BaseOnly { what: "order" });
         };
         if self.database().is_none() {
             return Err(Denied::NotStored);
+        }
+        if order.warrant().is_some() {
+            return Err(Denied::OperatorsOrder);
         }
         if view.holdings.is_none() {
             return Err(Denied::HoldingsUnknown);

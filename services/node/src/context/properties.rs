@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use annals_def::{Change, ChangeError, Edit, Located, Path, Value};
+use annals_def::{Change, ChangeError, Edit, Located, Path, Property, Value};
 use annals_event::{Body, latest::value::value_length};
 
 use super::{Context, Denied, MAX_VALUE_BYTES};
@@ -14,6 +14,7 @@ impl Context<'_> {
     /// When the type has none of this name, or the other part holds it.
     pub fn get(&self, name: &str) -> Result<Cow<'_, Value>, Denied> {
         let property = self.property(name)?;
+        self.is_open(property)?;
         self.image().value(property).ok_or_else(|| self.other_part(property))
     }
 
@@ -119,11 +120,22 @@ impl Context<'_> {
             let member = self.member(name);
             return Err(Denied::Account { member, account });
         }
+        self.is_open(property)?;
         let held = self.image().properties.get(&property.index);
         held.ok_or_else(|| self.other_part(property))
     }
 
-    fn member(&self, name: &str) -> String {
+    /// Whether a property is read and set as it is kept.
+    fn is_open(&self, property: &Property) -> Result<(), Denied> {
+        match property.personal {
+            None => Ok(()),
+            Some(_) => Err(Denied::Personal {
+                member: self.member(&property.name),
+            }),
+        }
+    }
+
+    pub(super) fn member(&self, name: &str) -> String {
         format!("{}.{name}", self.entity_type().name)
     }
 }

@@ -205,6 +205,28 @@ impl Context<'_> {
         self.set_at(name, &Path::WHOLE, value.into_value())
     }
 
+    /// A personal member; `None` if it was never set.
+    ///
+    /// # Errors
+    /// As for [`Context::personal`], or when it is of another type.
+    pub fn read_personal<T: Typed>(&self, name: &'static str) -> Result<Option<T>, Denied> {
+        let Some(value) = self.personal(name)? else {
+            return Ok(None);
+        };
+        T::from_value(&value).map(Some).map_err(|source| Denied::Mismatch {
+            member: format!("{}.{name}", self.entity_type().name),
+            source: Box::new(source),
+        })
+    }
+
+    /// Seals a personal member and sets it.
+    ///
+    /// # Errors
+    /// As for [`Context::set_personal`].
+    pub fn write_personal<T: Typed>(&mut self, name: &'static str, value: T) -> Result<(), Denied> {
+        self.set_personal(name, &value.into_value())
+    }
+
     /// Whether this is such a part: whoever wraps a context in a part's own type asks first.
     ///
     /// # Errors

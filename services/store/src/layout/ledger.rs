@@ -2,7 +2,8 @@
 //! a number, is the business of db's ledger (`annals-db`).
 
 use annals_ids::{
-    AssetKind, DatabaseId, EntityId, EntryNumber, NoticeNumber, Serial, Slot, TransferId, TransferNumber, WallTime,
+    ActionId, AssetKind, DatabaseId, EntityId, EntryNumber, NoticeNumber, Serial, Slot, TransferId, TransferNumber,
+    WallTime,
 };
 
 use super::fields::{Fields, key, number};
@@ -231,6 +232,12 @@ pub fn notices_of(key: &[u8]) -> Result<NoticeNumber, StoreError> {
 #[must_use]
 pub fn done_key(id: TransferId) -> Vec<u8> {
     key(0x1f, &[&[2], &transfer(id)])
+}
+
+/// Key under which the entry is found that was made of an operator's action.
+#[must_use]
+pub fn action_key(action: ActionId) -> Vec<u8> {
+    key(0x1f, &[&[5], &action.0.to_be_bytes()])
 }
 
 /// Key of what is known of an entity of the database as a holder.

@@ -38,6 +38,7 @@
 //! | `1f` | 2:u8, transfer | the entry that was made of the order | db |
 //! | `1f` | 3:u8, database id:u64 | a holder: its life, and how much it holds | db |
 //! | `1f` | 4:u8, database id:u64, transfer | – (it is party to that) | db |
+//! | `1f` | 5:u8, action:u128 | the entry that was made of the operator's action | db |
 //! | `20` | shard:u16, last leaf:u64, chunk:u16 | [the index of a segment](crate::segment) | db |
 //! | `21` | shard:u16, last leaf:u64, block:u32, chunk:u16 | a block of that segment | db |
 //! | `22` | leaf:u64 | [`lineage::Lineage`] | whoever restores a realm |
@@ -53,6 +54,8 @@
 //! | `2d` | shard:u16, level:u8, index:u64 | [a tile](tiles) of the shard's Merkle tree: hashes | db |
 //! | `2e` | shard:u16, 0:u8, size:u64 | [a signed checkpoint](checkpoints) of the tree's first leaves | signer |
 //! | `2e` | shard:u16, 1:u8, from:u64 | [the key](checkpoints::signer_key) that signs from that size on | signer |
+//! | `2f` | database id:u64 | [the key](personal) of a person: 32 bytes; in no backup | db |
+//! | `30` | database id:u64 | [`personal::Forgotten`] | whoever has somebody forgotten |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 
@@ -67,6 +70,7 @@ pub mod lineage;
 pub mod mark;
 pub mod migrations;
 pub mod owners;
+pub mod personal;
 pub mod retention;
 pub mod segments;
 pub mod snapshots;

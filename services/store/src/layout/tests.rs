@@ -13,8 +13,8 @@ use super::lineage::{self, Lineage};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
 use super::{
-    archive, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, read_chunks, segments,
-    snapshots, tiles,
+    archive, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, personal, read_chunks,
+    segments, snapshots, tiles,
 };
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
@@ -53,6 +53,8 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         lineage::unfinished_key(),
         tiles::tile_key(shard, u8::try_from(number).unwrap_or(u8::MAX), number),
         checkpoints::checkpoint_key(shard, number),
+        personal::key_key(DatabaseId(number)),
+        personal::forgotten_key(DatabaseId(number)),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! What somebody knows who checks: keys, checkpoints that were kept, witnesses.
 
-use annals_evidence::{Anchors, Bundle, Wrong, check};
+use annals_evidence::{Anchors, Bundle, Question, Wrong, check};
 use annals_host::signer::add_cosignatures;
+use annals_ids::DatabaseId;
 use annals_proof::{Checkpoint, KeyKind, KeyName, SignedNote, SignerKey};
 
 use crate::{
@@ -143,6 +144,38 @@ async fn what_was_kept_outside_is_what_it_begins_with() {
     };
     let wrong = check(&linked, &anchors).expect_err("another log");
     assert!(matches!(wrong, Wrong::Kept(_)), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn what_lies_behind_what_was_kept_may_have_been_shown_otherwise() {
+    let mut archive = Archive::play(525, 120).await;
+    let question = Question::Account(DatabaseId(100));
+    let early = archive.newest().await;
+    archive.go_on(60).await;
+    let late = archive.sign().await;
+    let kept = [early.clone(), late.clone()];
+    let bytes = archive.try_bundle(question, &kept).await.expect("evidence");
+    let events = Bundle::read(&bytes).expect("a bundle").0.events;
+    let behind = events.iter().filter(|event| event.leaf.0 >= size(&early)).count();
+    assert!(behind > 1 && behind < events.len(), "{behind} of {}", events.len());
+    let open = |kept: &[SignedNote]| {
+        let anchors = Anchors {
+            kept: kept.to_vec(),
+            ..archive_anchors(&archive.key)
+        };
+        check(&bytes, &anchors).expect("it verifies").open().join("\n")
+    };
+    let said = open(&kept[..1]);
+    let expected = format!(
+        "the same history, beyond the {} batches of the checkpoint that you kept: {behind} of the events lie there.",
+        size(&early)
+    );
+    assert!(said.contains(&expected), "{said}");
+    assert!(open(&[]).contains("the same history. Whoever"), "{}", open(&[]));
+    for covered in [&kept[1..], &kept[..]] {
+        let said = open(covered);
+        assert!(!said.contains("the same history"), "{said}");
+    }
 }
 
 fn archive_anchors(key: &annals_proof::VerifierKey) -> Anchors {

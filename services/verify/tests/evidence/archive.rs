@@ -1,9 +1,11 @@
 //! A generated game, archived, indexed and signed.
 
-use annals::evidence::{EvidenceError, bundle, receipt};
-use annals_audit::Index;
+use annals_audit::{
+    Index,
+    evidence::{EvidenceError, bundle, receipt},
+};
 use annals_event::ledger::Stage;
-use annals_evidence::{Anchors, Answer, Question, zip};
+use annals_evidence::{Anchors, Answer, Question, TradeStage, zip};
 use annals_host::signer::{Folder, Signer, make_key, make_next_key, newest};
 use annals_ids::{DatabaseId, Serial, TradeId};
 use annals_proof::{KeyName, SignedNote, VerifierKey};
@@ -149,13 +151,11 @@ impl Archive {
 /// The trades in which something changed hands.
 fn exchanges(game: &Game) -> Vec<TradeId> {
     let is_exchange = |deal: &&crate::game::Deal| {
-        let done = game.truths.iter().rev();
-        let mut done = done.filter(|truth| truth.deal.as_ref().is_some_and(|was| was.id == deal.id));
-        let settled = done.find(|truth| {
-            let stage = truth.deal.as_ref().map(|was| was.stage);
-            stage == Some(Stage::Settled)
-        });
-        settled.is_some_and(|truth| !truth.entry.postings.is_empty() || !truth.entry.passages.is_empty())
+        game.truths.iter().any(|truth| {
+            let was = truth.deal.as_ref().filter(|was| was.id == deal.id);
+            let is_settled = was.is_some_and(|was| was.stage == TradeStage::Begun(Stage::Settled));
+            is_settled && !(truth.entry.postings.is_empty() && truth.entry.passages.is_empty())
+        })
     };
     let settled = game.deals.iter().filter(is_exchange);
     settled.map(|deal| deal.id).collect()

@@ -2,8 +2,8 @@
 
 use std::io::{Cursor, Read};
 
-use annals::evidence::EvidenceError;
-use annals_evidence::{Anchors, Bundle, Question, check, zip};
+use annals_audit::evidence::EvidenceError;
+use annals_evidence::{Anchors, Bundle, Question, TradeStage, check, zip};
 
 use crate::archive::Archive;
 
@@ -11,6 +11,7 @@ const SEEDS: u64 = 4;
 
 #[tokio::test]
 async fn every_answer_can_be_proven_to_somebody_else() {
+    let mut refused = 0;
     for seed in 0..SEEDS {
         let archive = Archive::play(300 + seed, 120).await;
         for question in archive.questions() {
@@ -20,6 +21,16 @@ async fn every_answer_can_be_proven_to_somebody_else() {
             let (bundle, answer) = Bundle::read(&bytes).expect("it was checked");
             assert_eq!(answer, archive.answer(question).await, "seed {seed}, {question}");
             assert_eq!((bundle.question, bundle.realm()), (question, "audited"));
+            let deal = archive
+                .game
+                .deals
+                .iter()
+                .find(|deal| Question::Trade(deal.id) == question);
+            if let Some(TradeStage::Refused(reason)) = deal.map(|deal| deal.stage) {
+                let said = format!("never begun, its proposal was refused: {reason}.");
+                assert!(verdict.statement().ends_with(&said), "{}", verdict.statement());
+                refused += 1;
+            }
             assert!(
                 verdict.subject().contains(&question.to_string()),
                 "{}",
@@ -32,6 +43,7 @@ async fn every_answer_can_be_proven_to_somebody_else() {
             );
         }
     }
+    assert!(refused > 3, "{refused} proposals were refused");
 }
 
 #[tokio::test]

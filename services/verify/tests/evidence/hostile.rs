@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use annals_event::{
     Body, Cause, Event, Gathering, Imprint, Subject, Tail,
-    ledger::{Entry, Goods, Holder, Order, Outcome, Passage, Place},
+    ledger::{Account, Entry, Goods, Holder, Order, Outcome, Passage, Place, Posting, RefusalReason, Side},
 };
-use annals_evidence::{Bundle, BundleError, Excerpt, Proven, Question};
+use annals_evidence::{Answer, Bundle, BundleError, Excerpt, Proven, Question, Span, TradeStage};
 use annals_ids::{
     AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, Epoch, Hash, LeafIndex, LogPosition, NoticeNumber,
-    OwnerId, Part, Serial, Slot, Tick, TransferId, TransferNumber, WallTime,
+    OwnerId, Part, Serial, Slot, Tick, TradeId, TransferId, TransferNumber, WallTime,
 };
 use annals_proof::{Checkpoint, KeyKind, KeyName, SignedNote, SignerKey, TreeHead, succession::KeyRecord};
 
 use crate::archive::NAME;
 
 const HOLDER: DatabaseId = DatabaseId(100);
+const OTHER: DatabaseId = DatabaseId(101);
 const ASKER: EntityId = EntityId(1_000);
 const KIND: AssetKind = AssetKind(2);
 
@@ -86,23 +87,73 @@ fn entry(number: u64) -> Entry {
     }
 }
 
-/// A bundle in which somebody is given so many times as many items as an entry can make.
+/// Somebody is given so many times as many items as an entry can make.
 fn hoard(entries: u64) -> Bundle {
-    let orders = (1..=entries).map(|number| {
-        let (number, order) = (TransferNumber(number), order());
-        (Subject::Entity(ASKER, Part::Base), Body::Ordered { number, order })
+    bundle(Question::Account(HOLDER), &(1..=entries).map(entry).collect::<Vec<_>>())
+}
+
+const TRADE: TradeId = TradeId(TransferId {
+    asker: ASKER,
+    number: TransferNumber(1),
+});
+
+/// The first entry of a trade, which puts so many items on the table.
+fn proposal(items: u64) -> Entry {
+    let (from, to) = (place(Holder::World), place(Holder::Trade(TRADE, Side::Proposer)));
+    let passages = (1..=items).map(|serial| Passage {
+        serial: Serial(serial),
+        kind: KIND,
+        from,
+        to,
     });
-    let told = (1..=entries).map(|number| {
-        let (notice, entry) = (NoticeNumber(number), Some(Box::new(entry(number))));
+    let (with, expires) = (OTHER, WallTime(1_000));
+    Entry {
+        of: TRADE.0,
+        order: Some(Order::Propose { with, expires }),
+        outcome: Outcome::Pending,
+        passages: passages.collect(),
+        ..entry(1)
+    }
+}
+
+/// Nobody asked, and nothing came of it.
+fn nothing(number: u64, passages: Vec<Passage>) -> Entry {
+    Entry {
+        of: TRADE.0,
+        order: None,
+        outcome: Outcome::Refused(RefusalReason::NotOpen),
+        passages,
+        ..entry(number)
+    }
+}
+
+/// A bundle of these entries and the orders that they answer.
+fn bundle(question: Question, entries: &[Entry]) -> Bundle {
+    let asked: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| Some((entry.of.number, entry.order.clone()?)))
+        .collect();
+    let orders = asked
+        .into_iter()
+        .map(|(number, order)| (Subject::Entity(ASKER, Part::Base), Body::Ordered { number, order }));
+    let told = entries.iter().map(|entry| {
+        let (notice, entry) = (NoticeNumber(entry.number.0), Some(Box::new(entry.clone())));
         (Subject::Owner, Body::Entered { notice, entry })
     });
     let (orders, told) = (batch(1, orders), batch(9, told));
-    let take = |batch: &[u8], leaf, number: u64| Proven {
-        excerpt: Excerpt::take(batch, u32::try_from(number).expect("small")).expect("an event"),
+    let take = |batch: &[u8], leaf, place| Proven {
+        excerpt: Excerpt::take(batch, place).expect("an event"),
         leaf: LeafIndex(leaf),
         path: Vec::new(),
     };
-    let events = (0..entries).flat_map(|number| [take(&told, 1, number), take(&orders, 0, number)]);
+    let (mut events, mut before) = (Vec::new(), 0);
+    for (number, entry) in (0..).zip(entries) {
+        events.push(take(&told, 1, number));
+        if entry.order.is_some() {
+            events.push(take(&orders, 0, before));
+            before += 1;
+        }
+    }
     let key = SignerKey::from_seed(KeyName::new(NAME).expect("a name"), KeyKind::Note, &[7; 32]);
     let (size, root) = (2, Hash::default());
     let checkpoint = Checkpoint {
@@ -114,12 +165,12 @@ fn hoard(entries: u64) -> Bundle {
     note.sign(&key, 0);
     let (key, change) = (key.verifier(), None);
     Bundle {
-        question: Question::Account(HOLDER),
+        question,
         checkpoint: note,
         keys: vec![KeyRecord { key, change }],
         continued: BTreeMap::new(),
         schemas: BTreeMap::new(),
-        events: events.collect(),
+        events,
     }
 }
 
@@ -129,4 +180,93 @@ fn what_would_take_more_memory_than_there_is_is_not_told() {
     few.answer().expect("it hangs together");
     // 200 steps, in each of which all that was made before is held: more than a million in a file of some hundred kilobytes.
     assert_eq!(many.answer(), Err(BundleError::Told));
+}
+
+#[test]
+fn what_was_refused_takes_nothing_from_what_is_told() {
+    // The second entry claims to take all of it back, and to have been refused: it lies there in each of the steps after it.
+    let hoarded = |items, steps: u64| {
+        let first = proposal(items);
+        let back = first.passages.iter().map(|passage| Passage {
+            from: passage.to,
+            to: passage.from,
+            ..*passage
+        });
+        let mut entries = vec![first.clone(), nothing(2, back.collect())];
+        entries.extend((3..=steps).map(|number| nothing(number, Vec::new())));
+        bundle(Question::Trade(TRADE), &entries).answer()
+    };
+    hoarded(500, 20).expect("it hangs together");
+    assert_eq!(hoarded(5_000, 150), Err(BundleError::Told));
+}
+
+#[test]
+fn what_is_counted_is_what_is_held() {
+    // A thousand times some units of one kind: that is one asset in each step.
+    let paid = |number| {
+        let account = |holder| Account {
+            place: place(holder),
+            kind: KIND,
+        };
+        let posting = |holder, amount| Posting {
+            account: account(holder),
+            amount,
+        };
+        Entry {
+            passages: Vec::new(),
+            postings: vec![posting(Holder::World, -1), posting(Holder::Stored(HOLDER), 1)],
+            ..entry(number)
+        }
+    };
+    let bundle = bundle(Question::Account(HOLDER), &(1..=1_500).map(paid).collect::<Vec<_>>());
+    bundle.answer().expect("that is not too much");
+}
+
+#[test]
+fn what_was_refused_to_strangers_is_not_put_in() {
+    let refused = |holder, number: u64| Entry {
+        of: TransferId {
+            asker: ASKER,
+            number: TransferNumber(number),
+        },
+        holder,
+        order: Some(Order::Cancel { trade: TRADE }),
+        outcome: Outcome::Refused(RefusalReason::NotParty),
+        passages: Vec::new(),
+        ..entry(number)
+    };
+    let with = |second| bundle(Question::Trade(TRADE), &[proposal(1), second]).answer();
+    with(refused(OTHER, 2)).expect("the partner was refused something");
+    let stray = with(refused(DatabaseId(999), 2));
+    assert!(matches!(stray, Err(BundleError::Stray { entry: 2, .. })), "{stray:?}");
+    let mut proposal = proposal(1);
+    proposal.number = EntryNumber(2);
+    let before = bundle(Question::Trade(TRADE), &[refused(HOLDER, 1), proposal]).answer();
+    assert!(matches!(before, Err(BundleError::Stray { entry: 1, .. })), "{before:?}");
+}
+
+#[test]
+fn a_proposal_that_was_refused_began_no_trade() {
+    let refused = Entry {
+        outcome: Outcome::Refused(RefusalReason::TooManyOpen),
+        ..proposal(0)
+    };
+    let after = |entry: Entry| bundle(Question::Trade(TRADE), &[refused.clone(), entry]).answer();
+    let Ok(Answer::Trade(trade)) = bundle(Question::Trade(TRADE), std::slice::from_ref(&refused)).answer() else {
+        panic!("it is an answer");
+    };
+    let stage = trade.stage_within(&Span::default());
+    assert_eq!(stage, Some(TradeStage::Refused(RefusalReason::TooManyOpen)));
+    let cancelled = Entry {
+        of: TransferId {
+            asker: ASKER,
+            number: TransferNumber(2),
+        },
+        order: Some(Order::Cancel { trade: TRADE }),
+        outcome: Outcome::Voided,
+        passages: Vec::new(),
+        ..entry(2)
+    };
+    let done = after(cancelled);
+    assert!(matches!(done, Err(BundleError::Contradictory(_))), "{done:?}");
 }

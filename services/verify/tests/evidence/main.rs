@@ -4,7 +4,9 @@ mod anchors;
 mod archive;
 mod bundles;
 mod commands;
+mod handed_out;
 mod hostile;
+mod omissions;
 mod receipts;
 mod tampering;
 

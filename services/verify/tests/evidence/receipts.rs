@@ -1,9 +1,12 @@
 //! Receipts of generated trades.
 
-use annals::evidence::EvidenceError;
-use annals_evidence::{Anchors, check_receipt, words};
+use annals_audit::evidence::EvidenceError;
+use annals_evidence::{Anchors, ReceiptError, Wrong, check_receipt, words};
 
-use crate::{archive::Archive, game::Dice};
+use crate::{
+    archive::{Archive, NAME},
+    game::Dice,
+};
 
 #[tokio::test]
 async fn every_exchange_has_a_receipt_that_says_what_was_exchanged() {
@@ -50,6 +53,20 @@ async fn every_exchange_has_a_receipt_that_says_what_was_exchanged() {
         }
     }
     assert!(receipts > 6, "{receipts}");
+}
+
+#[tokio::test]
+async fn a_key_does_not_speak_by_its_name() {
+    let archive = Archive::play(608, 200).await;
+    let text = archive.receipt(archive.settled()[0]).await.expect("a receipt");
+    for blank in ['\u{2800}', '\u{3164}', '\u{202e}'] {
+        let name = format!("{NAME},{blank}which{blank}you{blank}gave,");
+        let checked = check_receipt(text.replace(NAME, &name).as_bytes(), &Anchors::default());
+        let Err(Wrong::Receipt(ReceiptError::Key(wrong))) = checked else {
+            panic!("{checked:?}");
+        };
+        assert!(!wrong.to_string().contains(blank), "{wrong}");
+    }
 }
 
 #[tokio::test]

@@ -164,6 +164,7 @@ impl Crowd {
             schema,
             behaviour: Arc::new(Walkers),
             dice: Box::new(split_mix(1)),
+            keys: std::collections::BTreeMap::new(),
             state,
         };
         let mut crowd = Self {

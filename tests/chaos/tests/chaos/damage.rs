@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use annals::replay::owners;
+use annals_audit::replay::owners;
 use annals_host::{
     log::{History, Lane},
     nats::ServerCount,

@@ -3,12 +3,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use annals::{replay::owners, source::Source};
+use annals_audit::replay::owners;
 use annals_director::Grants;
 use annals_event::Header;
 use annals_host::{
     log::{Lane, ReadError},
     process::Settings,
+    source::Source,
 };
 use annals_ids::{Epoch, OwnerId, ProcessId};
 

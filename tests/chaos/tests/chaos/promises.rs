@@ -12,7 +12,6 @@ use std::{
 
 use annals::{
     checker::{CheckReport, Following},
-    source::Source,
     verify::{Verification, VerifyError, VerifyReport, verify_from},
     views::Views,
 };
@@ -21,7 +20,7 @@ use annals_db::{
     read_cursor,
 };
 use annals_def::Schema;
-use annals_host::{process::request, telemetry::Chain};
+use annals_host::{process::request, source::Source, telemetry::Chain};
 use annals_ids::{BatchNumber, OwnerId};
 use annals_store::Store;
 use annals_wire::control::Inspected;
@@ -206,7 +205,7 @@ async fn balanced(store: &Store, ledger: &mut Audit, views: &mut Views) -> Resul
 /// Waits until the archive holds all that was logged up to here.
 async fn archived(source: &Source) -> Result<(), String> {
     let patience = Instant::now() + ARCHIVED_WITHIN;
-    let owners = annals::replay::owners(&source.store).await;
+    let owners = annals_audit::replay::owners(&source.store).await;
     for owner in owners.map_err(told)? {
         let mut logged = None;
         loop {

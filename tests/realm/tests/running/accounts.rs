@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use annals::archive::LogWalk;
+use annals_audit::archive::LogWalk;
 use annals_def::{Schema, Value};
 use annals_director::read_owners;
 use annals_event::{

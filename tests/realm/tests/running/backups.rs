@@ -31,7 +31,7 @@ const BOTS: usize = 4;
 const SHOWN: u64 = 80;
 
 /// How long a restored realm may take until everybody plays in it.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs `annals` in a folder; it has to work.
 async fn annals(folder: &Path, line: &[&str]) -> String {

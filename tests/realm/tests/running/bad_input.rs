@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals::replay::owners;
+use annals_audit::replay::owners;
 use annals_client::{EndReason, Event};
 use annals_def::{Value, split_mix};
 use annals_host::{health::Readiness, nats::ServerCount, process::request};
@@ -35,7 +35,7 @@ const AWAY: Duration = Duration::from_secs(30);
 const QUIET: Duration = Duration::from_millis(2_500);
 
 /// How long a process may take to notice that its disk is full.
-pub(crate) const NOTICED: Duration = Duration::from_secs(20);
+pub(crate) const NOTICED: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_realm_in_which_people_play_bears_all_of_it() {
@@ -44,6 +44,7 @@ async fn a_realm_in_which_people_play_bears_all_of_it() {
     }
     let mut realm = Played::start(ServerCount::One, &["store", "nats"]).await;
     wrong_password(&mut realm).await;
+    unfit_names(&mut realm).await;
     wrong_calls(&mut realm).await;
     wrong_frames(&mut realm).await;
     noise_on_ports(&mut realm).await;
@@ -84,6 +85,19 @@ async fn wrong_password(realm: &mut Played) {
         "the log-in was refused: the name or the password is wrong"
     );
     realm.plays_on("a wrong password").await;
+}
+
+/// Names that would be taken for something else, or shown as something else.
+async fn unfit_names(realm: &mut Played) {
+    for name in ["stored:17", "stored:", "some\nbody", "\u{1b}[2Jsomebody"] {
+        let mut client = realm.client(name, "the password");
+        let ended = until_event(&mut client, "an end", |event| matches!(event, Event::Ended(_))).await;
+        let Event::Ended(reason) = ended else {
+            unreachable!("it was waited for")
+        };
+        assert_eq!(reason, EndReason::LoginRefused(LoginRefusal::UnfitName), "{name:?}");
+    }
+    realm.plays_on("an unfit name").await;
 }
 
 async fn wrong_calls(realm: &mut Played) {

@@ -20,7 +20,7 @@ use crate::played::{are_built, binary, repository, turn, until, until_event};
 const WAITS: Duration = Duration::from_secs(2);
 
 /// How long a realm may take to listen for log-ins.
-const LISTENS: Duration = Duration::from_secs(20);
+const LISTENS: Duration = Duration::from_secs(60);
 
 fn spawn(service: &str, nats: &str, data: &Path, flags: &[&str]) -> Child {
     let mut command = command(binary(&format!("annals-{service}")).expect("it is built"));

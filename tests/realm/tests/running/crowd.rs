@@ -26,8 +26,8 @@ const STEP: f32 = 1.0;
 const STEPS_EVERY: Duration = Duration::from_millis(100);
 
 /// How long they may take to gather, and the director to divide them.
-const GATHERED: Duration = Duration::from_secs(20);
-const DIVIDED: Duration = Duration::from_secs(30);
+const GATHERED: Duration = Duration::from_secs(60);
+const DIVIDED: Duration = Duration::from_secs(90);
 
 /// A cell, as `annals realm cells` tells of it.
 #[derive(Debug)]

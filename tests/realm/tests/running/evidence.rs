@@ -18,24 +18,25 @@ const SIGNS: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Runs one of our commands in a folder: how it ended, and what it said.
-async fn command(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
+pub(crate) async fn command(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
     let mut command = Command::new(binary(line[0]).expect("it is built"));
     command.args(&line[1..]).current_dir(folder);
     run(&mut command).await
 }
 
 /// The same; it has to end like that.
-async fn ends(folder: &Path, code: i32, line: &[&str]) -> String {
+pub(crate) async fn ends(folder: &Path, code: i32, line: &[&str]) -> String {
     let (status, said) = command(folder, line).await;
     assert_eq!(status.code(), Some(code), "{}: {said}", line.join(" "));
     said
 }
 
-/// Has a bundle of a trade made, as soon as that is signed.
-async fn bundle(folder: &Path, trade: &str, running: &[&str]) {
-    let ask = ["annals", "audit", "trade", trade, "--bundle", "trade.zip"];
+/// Has a bundle of an answer made, `trade.zip` of a trade, as soon as that is signed.
+pub(crate) async fn bundle(folder: &Path, [about, which]: [&str; 2], running: &[&str]) {
+    let file = format!("{about}.zip");
+    let ask = ["annals", "audit", about, which, "--bundle", &file];
     let ask = [&ask[..], running].concat();
-    within(SIGNS, "the trade to be signed", async {
+    within(SIGNS, "it to be signed", async {
         loop {
             let (status, said) = command(folder, &ask).await;
             if status.success() {
@@ -63,7 +64,7 @@ async fn a_trade_is_proven_to_somebody_who_has_not_the_realm() {
     let folder = tempfile::tempdir().expect("a folder");
     let here = folder.path();
     let running = ["--realm", "played", "--nats", &nats];
-    bundle(here, &trade, &running).await;
+    bundle(here, ["trade", &trade], &running).await;
     let keys = [&["annals", "checkpoint", "show", "--keys"][..], &running].concat();
     let keys = ends(here, 0, &keys).await;
     let key = keys.trim().strip_prefix("0 ").expect("one key").to_owned();

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::{accounts::Shown, played::Played};
 
 /// How long the realm may take to do what a player asked for, a take-over included.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How long nothing may happen before nothing does.
 const QUIET: Duration = Duration::from_millis(1_500);

@@ -223,6 +223,7 @@ impl World {
                     type_id: checked_out.type_id,
                     properties: checked_out.properties.clone(),
                     epoch: owners[&owner].epoch.0,
+                    key: checked_out.key.clone(),
                 };
                 match request::<LifeBegun>(&self.bus, "base", self.subjects.lives(owner), &wanted).await {
                     Ok(begun) if begun.entity != 0 => return begun,

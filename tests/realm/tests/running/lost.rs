@@ -5,16 +5,16 @@ use std::{fs, time::Duration};
 
 use annals::{
     checker::Following,
-    replay::{Extent, replay},
-    source::Source,
     verify::{Finding, verify},
 };
+use annals_audit::replay::{Extent, replay};
 use annals_db::read_cursor;
 use annals_event::Header;
 use annals_host::{
     log::{Entry, History, Lane},
     nats::ServerCount,
     process::{Settings, request},
+    source::Source,
 };
 use annals_ids::{BatchNumber, Hash, OwnerId};
 use annals_store::Store;
@@ -26,10 +26,10 @@ use crate::{
 };
 
 /// How long db may take to name a hole: for half a minute it hopes that somebody fills it.
-const NAMED: Duration = Duration::from_secs(60);
+const NAMED: Duration = Duration::from_secs(120);
 
 /// How long the log may take to go on once its hole is accepted.
-const GOES_ON: Duration = Duration::from_secs(30);
+const GOES_ON: Duration = Duration::from_secs(90);
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);

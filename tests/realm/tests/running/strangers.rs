@@ -12,7 +12,7 @@ use rustls::{
 use crate::played::within;
 
 /// How long a server may take to do something about it.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 
 /// A connection with a stream.
 pub(crate) struct Stranger {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use annals::archive::LogWalk;
+use annals_audit::archive::LogWalk;
 use annals_def::Value;
 use annals_director::read_owners;
 use annals_event::{Body, Subject};

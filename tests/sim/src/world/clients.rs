@@ -1,13 +1,17 @@
 //! Clients: the SDK's core, its connections, and what the login service does for it.
 
+use std::collections::BTreeMap;
+
 use annals_base::{BaseInput, CheckedOut, OpenSession};
 use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
-use annals_db::{StoredEntity, accounts};
+use annals_db::{StoredEntity, accounts, personal};
 use annals_def::Value;
+use annals_event::OwnerState;
 use annals_ids::{
     CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, ProcessId, SessionId,
 };
 use annals_node::{ConnectionId, NotOpened, Output};
+use annals_personal::PersonalKey;
 use annals_store::immediate;
 use annals_wire::client::{
     CloseReason, Hello, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, ToServer,
@@ -356,6 +360,7 @@ impl World {
                     owner,
                     BaseInput::Hello {
                         connection,
+                        from: ([127, 0, 0, 1], 1).into(),
                         hello,
                         fresh_token,
                     },
@@ -469,7 +474,11 @@ impl World {
             }
             Output::Close { connection, reason } => self.close(connection, reason),
             Output::SessionOpened { request, opened } => self.session_opened(request, &opened),
-            Output::Send { .. } | Output::WantIds | Output::Begun { .. } | Output::Inquire { .. } => {
+            Output::Send { .. }
+            | Output::WantIds
+            | Output::Begun { .. }
+            | Output::Ordered { .. }
+            | Output::Inquire { .. } => {
                 unreachable!("these are not for clients")
             }
         }
@@ -551,9 +560,23 @@ impl World {
                 checkout,
                 type_id: entity_type.id,
                 properties,
+                key: self.key(account),
             },
             ticket: secret.digest().0,
+            name: account.to_string(),
         }
+    }
+
+    /// The key of a person, which db makes when it is first asked for.
+    pub(super) fn key(&self, person: DatabaseId) -> Option<PersonalKey> {
+        let fresh = [person.0.to_le_bytes()[0]; 32];
+        immediate(personal::key(&self.truth(), person, fresh)).expect("the store in memory answers")
+    }
+
+    /// The keys of all who live in a state.
+    pub(super) fn keys(&self, state: &OwnerState) -> BTreeMap<DatabaseId, PersonalKey> {
+        let lives = state.databases.keys();
+        lives.filter_map(|&person| Some((person, self.key(person)?))).collect()
     }
 
     fn any_base(&mut self) -> Option<OwnerId> {

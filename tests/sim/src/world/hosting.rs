@@ -277,6 +277,7 @@ impl World {
             OwnerKind::Base | OwnerKind::Cell => self.plan.shape.durability,
             OwnerKind::Ledger => Durability::Archive,
         };
+        let keys = self.keys(&state);
         let beginning = Beginning {
             state,
             chain,
@@ -286,6 +287,7 @@ impl World {
             schema: Arc::clone(&self.schema),
             behaviour,
             dice: Box::new(annals_def::split_mix(seed)),
+            keys,
         };
         let core = match kind {
             OwnerKind::Base => Core::Base(Box::new(Owner::take_over(now, base, beginning))),

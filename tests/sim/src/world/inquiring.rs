@@ -190,6 +190,7 @@ impl World {
             checkout: checkout.number,
             type_id: self.pet().id,
             properties: stored.properties_of(self.pet(), Part::Base),
+            key: self.key(database),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::codegen::{naming::Scope, text::Text};
 /// The components of a type, in the order in which their members are declared.
 pub(super) fn find(entity_type: &EntityType, scope: &mut Scope) -> Vec<Components> {
     let mut found: Vec<Components> = Vec::new();
-    for property in &entity_type.properties {
+    for property in entity_type.properties.iter().filter(is_plain) {
         let Some((slot, _)) = property.name.split_once('.') else {
             continue;
         };
@@ -27,12 +27,18 @@ pub(super) fn find(entity_type: &EntityType, scope: &mut Scope) -> Vec<Component
     found
 }
 
+/// Whether a struct can hold it: what is personal is read and set by itself.
+fn is_plain(property: &&Property) -> bool {
+    property.personal.is_none()
+}
+
 /// Writes the components of a part.
 pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     for component in named.components.iter().filter(|component| component.side == side) {
         let mut scope = Scope::default();
         let fields: Vec<(&Property, &str, String)> = named
             .properties(side)
+            .filter(is_plain)
             .filter_map(|property| {
                 let (slot, member) = property.name.split_once('.')?;
                 (slot == component.slot).then(|| (property, member, scope.snake(member)))

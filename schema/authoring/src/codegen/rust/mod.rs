@@ -281,6 +281,9 @@ fn about_property(property: &Property) -> String {
     if property.latest_only {
         about += ", latest only";
     }
+    if property.personal.is_some() {
+        about += ", personal";
+    }
     if let Some(account) = property.account {
         about += &format!(", a view of the ledger: {account}");
     }

@@ -1,6 +1,6 @@
 //! A part as its own behaviour sees it: its properties, and the clients that see it.
 
-use annals_def::Property;
+use annals_def::{DataType, Property};
 
 use super::{Named, Side, about_property, spelling::editor};
 use crate::codegen::{naming::Scope, text::Text};
@@ -60,6 +60,9 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
 }
 
 fn accessors(text: &mut Text, named: &Named<'_>, property: &Property, scope: &mut Scope) {
+    if let Some(data_type) = &property.personal {
+        return personal(text, named, (property, data_type), scope);
+    }
     let name = &property.name;
     let spelled = named.spelled(&property.data_type);
     let [get, set, edit] = ["", "set_", "edit_"].map(|verb| scope.snake(&format!("{verb}{name}")));
@@ -91,13 +94,33 @@ fn accessors(text: &mut Text, named: &Named<'_>, property: &Property, scope: &mu
     }
 }
 
+/// A personal member is read and set as a whole, and may be unreadable.
+fn personal(text: &mut Text, named: &Named<'_>, (property, data_type): (&Property, &DataType), scope: &mut Scope) {
+    let name = &property.name;
+    let spelled = named.spelled(data_type);
+    let [get, set] = ["", "set_"].map(|verb| scope.snake(&format!("{verb}{name}")));
+    text.gap();
+    text.doc(&about_property(property));
+    text.doc("`None` if it was never set; an error if its key is gone.");
+    let answer = format!("Result<Option<{spelled}>, Denied>");
+    text.function(&format!("pub fn {get}"), &["&self".into()], &answer, '{');
+    text.chain("self.context", &format!(".read_personal({name:?})"));
+    text.close("}");
+    text.gap();
+    text.doc(&format!("Seals `{name}` and sets it."));
+    let parameters = ["&mut self".into(), format!("value: {spelled}")];
+    text.function(&format!("pub fn {set}"), &parameters, "Result<(), Denied>", '{');
+    text.chain("self.context", &format!(".write_personal({name:?}, value)"));
+    text.close("}");
+}
+
 /// Writes what the properties of a part are when it begins.
 pub(super) fn beginning(text: &mut Text, named: &Named<'_>, side: Side) {
     let name = side.name();
     let mut scope = Scope::default();
     let properties: Vec<(&Property, String)> = named
         .properties(side)
-        .filter(|property| property.account.is_none())
+        .filter(|property| property.account.is_none() && property.personal.is_none())
         .map(|property| (property, scope.snake(&property.name)))
         .collect();
     text.gap();

@@ -5,6 +5,7 @@
 //! holder   = 0:u8 | 1:u8 database:number | 2:u8 transfer | 3:u8 trade side:u8
 //! place    = holder slot:number
 //! assets   = count:number (kind:number amount:number)*  count:number (serial:number kind:number)*
+//! warrant  = action:16 bytes operator:bytes tool:bytes reason:bytes
 //! slots    = count:number (slot:number assets)*
 //! order    = tag:u8 fields        outcome = tag:u8 (reason:u8 if refused)        news = tag:u8 fields
 //! ```
@@ -14,13 +15,13 @@
 use std::collections::BTreeMap;
 
 use annals_ids::{
-    AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, OfferVersion, OwnerId,
-    Serial, Slot, TradeId, TransferId, TransferNumber, WallTime,
+    ActionId, AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, OfferVersion,
+    OwnerId, Serial, Slot, TradeId, TransferId, TransferNumber, WallTime,
 };
 
 use super::{
     Account, Assets, Booking, Change, Delivery, Entry, Gift, Goods, Holder, Holdings, LedgerView, News, Notice, Offer,
-    Order, Outcome, Passage, Place, Posting, RefusalReason, Side, Slots, Stage, Statement, Trade,
+    Order, Outcome, Passage, Place, Posting, RefusalReason, Side, Slots, Stage, Statement, Trade, Warrant,
 };
 use crate::{
     encoding::{Malformed, Reader, put_bytes, put_number},
@@ -28,7 +29,7 @@ use crate::{
 };
 
 /// The reasons in the order of their numbers, which are for ever.
-const REASONS: [RefusalReason; 18] = [
+const REASONS: [RefusalReason; 19] = [
     RefusalReason::NotStored,
     RefusalReason::NotAlive,
     RefusalReason::Empty,
@@ -47,6 +48,7 @@ const REASONS: [RefusalReason; 18] = [
     RefusalReason::NotParty,
     RefusalReason::Stale,
     RefusalReason::BadDeadline,
+    RefusalReason::BadWarrant,
 ];
 
 const STAGES: [Stage; 4] = [Stage::Open, Stage::Settled, Stage::Cancelled, Stage::Expired];
@@ -141,18 +143,13 @@ impl Place {
 impl Assets {
     fn write(&self, out: &mut Vec<u8>) {
         put_units(out, &self.units);
-        put_number(out, self.items.len() as u64);
-        for (serial, kind) in &self.items {
-            put_number(out, serial.0);
-            put_number(out, u64::from(kind.0));
-        }
+        put_items(out, &self.items);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let serial = |reader: &mut Reader<'_>| Ok(Serial(reader.number("serial")?));
         Ok(Assets {
             units: take_units(reader)?,
-            items: reader.map(2, "items", serial, take_kind)?,
+            items: take_items(reader)?,
         })
     }
 }
@@ -187,6 +184,19 @@ fn take_units(reader: &mut Reader<'_>) -> Result<BTreeMap<AssetKind, u64>, Malfo
     reader.map(2, "units", take_kind, |reader| reader.number("amount"))
 }
 
+fn put_items(out: &mut Vec<u8>, items: &BTreeMap<Serial, AssetKind>) {
+    put_number(out, items.len() as u64);
+    for (serial, kind) in items {
+        put_number(out, serial.0);
+        put_number(out, u64::from(kind.0));
+    }
+}
+
+fn take_items(reader: &mut Reader<'_>) -> Result<BTreeMap<Serial, AssetKind>, Malformed> {
+    let serial = |reader: &mut Reader<'_>| Ok(Serial(reader.number("serial")?));
+    reader.map(2, "items", serial, take_kind)
+}
+
 fn put_slots(out: &mut Vec<u8>, slots: &Slots) {
     put_number(out, slots.len() as u64);
     for (slot, assets) in slots {
@@ -197,6 +207,24 @@ fn put_slots(out: &mut Vec<u8>, slots: &Slots) {
 
 fn take_slots(reader: &mut Reader<'_>) -> Result<Slots, Malformed> {
     reader.map(3, "slots", take_slot, Assets::read)
+}
+
+impl Warrant {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.action.0.to_be_bytes());
+        for text in [&self.operator, &self.tool, &self.reason] {
+            put_bytes(out, text.as_bytes());
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Warrant {
+            action: ActionId(u128::from_be_bytes(reader.array("action")?)),
+            operator: take_text(reader)?,
+            tool: take_text(reader)?,
+            reason: take_text(reader)?,
+        })
+    }
 }
 
 impl Order {
@@ -251,6 +279,22 @@ impl Order {
                 put_number(out, version.0);
             }
             Order::Cancel { trade } => put_about(out, 10, trade.0),
+            Order::Grant {
+                slot,
+                goods,
+                restored,
+                warrant,
+            } => {
+                put_tag(out, 11, *slot);
+                goods.write(out);
+                put_items(out, restored);
+                warrant.write(out);
+            }
+            Order::Take { slot, assets, warrant } => {
+                put_tag(out, 12, *slot);
+                assets.write(out);
+                warrant.write(out);
+            }
         }
     }
 
@@ -293,6 +337,17 @@ impl Order {
                 expires: WallTime(reader.number("deadline")?),
             },
             tag @ 7..=10 => Self::read_about_trade(tag, reader)?,
+            11 => Order::Grant {
+                slot: take_slot(reader)?,
+                goods: Goods::read(reader)?,
+                restored: take_items(reader)?,
+                warrant: Box::new(Warrant::read(reader)?),
+            },
+            12 => Order::Take {
+                slot: take_slot(reader)?,
+                assets: Assets::read(reader)?,
+                warrant: Box::new(Warrant::read(reader)?),
+            },
             _ => return Err(wrong),
         })
     }

@@ -51,7 +51,9 @@ impl LedgerView {
             | Order::Move { assets, .. }
             | Order::Give { assets, .. }
             | Order::Offer { assets, .. }
-            | Order::Withdraw { assets, .. } => assets.count(),
+            | Order::Withdraw { assets, .. }
+            | Order::Take { assets, .. } => assets.count(),
+            Order::Grant { goods, restored, .. } => goods.count().saturating_add(restored.len()),
             Order::Post { of } => self.gifts.get(of).map_or(0, |gift| gift.assets.count()),
             Order::Void { of } => self.gifts.get(of).map_or(ASSETS_PER_ORDER, |gift| gift.assets.count()),
             // An acceptance that names another version than it knows of is refused, or not seen coming.

@@ -6,7 +6,7 @@ use annals_event::ledger::{
     ASSETS_PER_SIDE, Assets, Gift, Goods, Holder, LONGEST_OPEN, OPEN_PER_HOLDER, Offer, Order, Outcome, Place,
     RefusalReason, Side, Stage, Trade,
 };
-use annals_ids::{DatabaseId, OfferVersion, Slot, TradeId, TransferId, WallTime};
+use annals_ids::{AssetKind, DatabaseId, OfferVersion, Serial, Slot, TradeId, TransferId, WallTime};
 use annals_store::layout::ledger::Head;
 
 use super::{Deed, breach};
@@ -29,8 +29,11 @@ impl Deed<'_> {
         }
         ask.order.check()?;
         match &ask.order {
-            Order::Mint { slot, goods, .. } => self.mint(*slot, goods),
-            Order::Burn { slot, assets, .. } => {
+            Order::Mint { slot, goods, .. } => self.mint(*slot, goods, &BTreeMap::new()),
+            Order::Grant {
+                slot, goods, restored, ..
+            } => self.mint(*slot, goods, restored),
+            Order::Burn { slot, assets, .. } | Order::Take { slot, assets, .. } => {
                 self.shift(self.own(*slot), WORLD, assets)?;
                 Ok(Outcome::Posted)
             }
@@ -58,10 +61,21 @@ impl Deed<'_> {
         }
     }
 
-    fn mint(&mut self, slot: Slot, goods: &Goods) -> Result<Outcome, Stop> {
+    /// Makes goods, and takes items back that went to the world.
+    fn mint(&mut self, slot: Slot, goods: &Goods, restored: &BTreeMap<Serial, AssetKind>) -> Result<Outcome, Stop> {
+        // Before anything is made: no serial that is about to be given has been one of theirs.
+        for (serial, kind) in restored {
+            let item = Item {
+                kind: *kind,
+                place: WORLD,
+            };
+            if self.books.item(*serial)? != Some(item) {
+                return Err(RefusalReason::NotHeld.into());
+            }
+        }
         let mut assets = Assets {
             units: goods.units.clone(),
-            items: BTreeMap::new(),
+            items: restored.clone(),
         };
         let mut head = self.books.head()?;
         for (kind, count) in &goods.items {

@@ -1,0 +1,95 @@
+//! Personal members: what they cannot have beside being sealed.
+
+use super::{Fields, Reading};
+use crate::{
+    data_type::DataType,
+    diagnostic::{Finding, Rule},
+    schema::{Distribution, Index, Property},
+    source::Section,
+};
+
+impl<'s> Reading<'s> {
+    /// The property, sealed if it is personal. What stands against that is reported, and it is left as it is.
+    pub(super) fn personal(&mut self, section: Section<'s>, fields: &Fields<'s>, property: Property) -> Property {
+        if !self.boolean(fields.get("Personal"), false) {
+            return property;
+        }
+        let against = against(&property);
+        for (tag, because, help) in &against {
+            let span = fields.get(tag).map_or(section.name_span(), |given| given.name_span());
+            let message = format!("`{}` is personal: {because}", section.name);
+            self.report(Finding::new(Rule::Personal, span, message).help(*help));
+        }
+        let data_type = property.data_type.clone();
+        match property.clone().sealed(data_type) {
+            Some(sealed) if against.is_empty() => sealed,
+            _ => property,
+        }
+    }
+}
+
+type Against = (&'static str, &'static str, &'static str);
+
+/// What a property has that a personal one cannot have: the tag, why not, and what to do.
+fn against(property: &Property) -> Vec<Against> {
+    let of_its_own = property.default != property.data_type.default_value();
+    let is_mailbox = property.data_type == DataType::Mailbox;
+    let all = [
+        (
+            property.distribution != Distribution::Base,
+            "Flags",
+            "only the base part has the key",
+            "make it BASE; tell the own client by calling it",
+        ),
+        (
+            !property.persistent,
+            "Persistent",
+            "its key is that of a stored entity",
+            "add `<Persistent> true </Persistent>`",
+        ),
+        (
+            is_mailbox,
+            "Type",
+            "a mailbox is about no person",
+            "remove the `<Personal>`",
+        ),
+        (
+            of_its_own,
+            "Default",
+            "at first nothing is known of anybody",
+            "remove the `<Default>`, or take a type without one",
+        ),
+        (
+            property.account.is_some(),
+            "Account",
+            "a view of the ledger has no value that could be sealed",
+            "remove one of the two",
+        ),
+        (
+            property.identifier,
+            "Identifier",
+            "nobody is found by what is sealed",
+            "remove the `<Identifier>`",
+        ),
+        (
+            property.indexed != Index::None && !property.identifier,
+            "Indexed",
+            "nobody is found by what is sealed",
+            "remove the index",
+        ),
+        (
+            property.editable,
+            "Editable",
+            "world editors have no key",
+            "remove the `<Editable>`",
+        ),
+        (
+            property.latest_only,
+            "SendLatestOnly",
+            "nobody is told of it",
+            "remove the `<SendLatestOnly>`",
+        ),
+    ];
+    let found = all.into_iter().filter(|(is, ..)| *is);
+    found.map(|(_, tag, because, help)| (tag, because, help)).collect()
+}

@@ -1,0 +1,101 @@
+//! Checkpoints that were kept outside of a realm, as a command line names them.
+
+use std::{fs, io, path::PathBuf};
+
+use annals_host::signer::{FolderError, read_note};
+use annals_ids::Hash;
+use annals_proof::{Trust, VerifierKey, checkpoint::Untrusted, key::KeyError};
+use thiserror::Error;
+
+use crate::verify::{Kept, StrayLeaves};
+
+/// Bytes of a hash.
+const HASH_BYTES: usize = 32;
+
+/// What to hold an archive against.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct KeptCheckpoints {
+    /// A signed checkpoint that was kept elsewhere, to hold the archive against; several may be given
+    #[arg(long, value_name = "FILE", requires = "key")]
+    checkpoint: Vec<PathBuf>,
+    /// A key of the log that is believed
+    #[arg(long, value_name = "KEY", requires = "checkpoint")]
+    key: Vec<String>,
+    /// The hashes of the leaves, as annals checkpoint show --leaves has written them with one of these checkpoints
+    #[arg(long, value_name = "FILE", requires = "checkpoint")]
+    leaves: Option<PathBuf>,
+}
+
+/// Why they cannot be used.
+#[derive(Debug, Error)]
+pub(crate) enum KeptError {
+    /// A key.
+    #[error("the key cannot be used")]
+    Key(#[from] KeyError),
+    /// A checkpoint's file.
+    #[error("the checkpoint cannot be used")]
+    File(#[from] FolderError),
+    /// There is no such file.
+    #[error("there is no {}", .0.display())]
+    Missing(PathBuf),
+    /// It is not signed by the keys.
+    #[error("the checkpoint in {} is not to be believed", file.display())]
+    Untrusted {
+        /// Which.
+        file: PathBuf,
+        /// Why not.
+        source: Untrusted,
+    },
+    /// The file with the hashes of leaves.
+    #[error("the hashes of leaves in {} cannot be read", file.display())]
+    Leaves {
+        /// Which.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// They are of another archive, or of another size.
+    #[error(transparent)]
+    Stray(#[from] StrayLeaves),
+}
+
+impl KeptCheckpoints {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are not to be believed.
+    pub(crate) fn read(&self) -> Result<Kept, KeptError> {
+        let keys: Vec<VerifierKey> = self
+            .key
+            .iter()
+            .map(|key| key.trim().parse())
+            .collect::<Result<_, _>>()?;
+        let trust = Trust {
+            origin: keys.first().map(|key| key.name().to_string()).unwrap_or_default(),
+            keys,
+            witnesses: Vec::new(),
+            quorum: 0,
+        };
+        let mut heads = Vec::new();
+        for file in &self.checkpoint {
+            let note = read_note(file)?.ok_or_else(|| KeptError::Missing(file.clone()))?;
+            let trusted = trust.check(&note).map_err(|source| {
+                let file = file.clone();
+                KeptError::Untrusted { file, source }
+            })?;
+            heads.push(trusted.checkpoint.head);
+        }
+        let kept = Kept::new(heads);
+        let Some(file) = &self.leaves else { return Ok(kept) };
+        let bytes = fs::read(file).map_err(|source| {
+            let file = file.clone();
+            KeptError::Leaves { file, source }
+        })?;
+        let (hashes, rest) = bytes.as_chunks::<HASH_BYTES>();
+        let leaves = hashes.len() + usize::from(!rest.is_empty());
+        if !rest.is_empty() {
+            return Err(StrayLeaves { leaves }.into());
+        }
+        Ok(kept.with_leaves(hashes.iter().copied().map(Hash).collect())?)
+    }
+}

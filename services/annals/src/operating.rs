@@ -1,0 +1,163 @@
+//! Carrying out what an operator orders: asked for as often as it takes, done once, and believed when the ledger says so.
+
+use std::time::Duration;
+
+use annals_db::{accounts, ledger::read_action};
+use annals_event::ledger::{Entry, Order, Warrant};
+use annals_host::{
+    lives::{self, NotBegun},
+    nats::Bus,
+    process::{AskError, request},
+};
+use annals_ids::{ActionId, DatabaseId, OwnerId};
+use annals_store::{Store, StoreError};
+use annals_wire::{
+    Subjects,
+    control::{DirectorAsk, DirectorRequest, OperatorOrder, OperatorOrdered, Place, PlaceSession},
+};
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+/// How long it is tried. A base that was lost is replaced within some seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the ledger may take once the order is in the log, before it is asked for again.
+const LEDGER: Duration = Duration::from_secs(5);
+
+/// Between two looks, and between two requests.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why it is not known to be done.
+#[derive(Debug, Error)]
+pub(crate) enum NotDone {
+    /// There is nobody for whom it could be done.
+    #[error("the realm's database has no entity {0}")]
+    NoEntity(DatabaseId),
+    /// It will not be done.
+    #[error("it is not done: {0}")]
+    Refused(String),
+    /// The action was another one.
+    #[error(
+        "action {action} has done something else already, entry {entry} of the ledger; another action needs another number"
+    )]
+    Another {
+        /// Which action.
+        action: ActionId,
+        /// Which entry it made.
+        entry: u64,
+    },
+    /// It may or may not be done.
+    #[error(
+        "it is not known whether it is done, as there was no answer within {} s: ask again with --action {action}, and it is \
+         done once{}",
+        PATIENCE.as_secs(), last.as_ref().map_or_else(String::new, |last| format!(" ({last})"))
+    )]
+    Late {
+        /// Which action.
+        action: ActionId,
+        /// What stood in the way last.
+        last: Option<String>,
+    },
+    /// The store cannot be read.
+    #[error("the realm's store cannot be read")]
+    Store(#[from] StoreError),
+}
+
+/// A realm that runs, as an operator's tool reaches it.
+pub(crate) struct Reached<'a> {
+    pub(crate) bus: &'a Bus,
+    pub(crate) subjects: &'a Subjects,
+    pub(crate) store: &'a Store,
+}
+
+impl Reached<'_> {
+    /// What became of an action, if it was carried out. It has to have been this order for this entity.
+    ///
+    /// # Errors
+    /// When it was something else, or the store cannot be read.
+    pub(crate) async fn done(
+        &self,
+        holder: DatabaseId,
+        (order, warrant): (&Order, &Warrant),
+    ) -> Result<Option<Entry>, NotDone> {
+        let action = warrant.action;
+        let Some(entry) = read_action(self.store, action).await? else {
+            return Ok(None);
+        };
+        if entry.holder == holder && entry.order.as_ref() == Some(order) {
+            return Ok(Some(entry));
+        }
+        let entry = entry.number.0;
+        Err(NotDone::Another { action, entry })
+    }
+
+    /// Has an entity of the database make an order that bears an operator's warrant, and waits for what the ledger makes of
+    /// it.
+    ///
+    /// # Errors
+    /// When it is not known to be done.
+    pub(crate) async fn carry_out(
+        &self,
+        holder: DatabaseId,
+        (order, warrant): (&Order, &Warrant),
+    ) -> Result<Entry, NotDone> {
+        if accounts::load(self.store, holder).await?.is_none() {
+            return Err(NotDone::NoEntity(holder));
+        }
+        let (begun, mut last) = (Instant::now(), None);
+        while begun.elapsed() < PATIENCE {
+            match self.ask(holder, order).await? {
+                Ok(()) => last = Some("the order is in the log, and the ledger has not spoken".to_owned()),
+                Err(why) => {
+                    last = Some(why);
+                    sleep(PAUSE).await;
+                    continue;
+                }
+            }
+            let asked = Instant::now();
+            while asked.elapsed() < LEDGER {
+                if let Some(entry) = self.done(holder, (order, warrant)).await? {
+                    return Ok(entry);
+                }
+                sleep(PAUSE).await;
+            }
+        }
+        let action = warrant.action;
+        Err(NotDone::Late { action, last })
+    }
+
+    /// Has the order recorded where the entity lives, and lets it live if it does not. What may be otherwise a moment later
+    /// is the inner error.
+    async fn ask(&self, holder: DatabaseId, order: &Order) -> Result<Result<(), String>, NotDone> {
+        let ask = DirectorRequest {
+            ask: Some(DirectorAsk::PlaceSession(PlaceSession {})),
+        };
+        let director = self.subjects.service("director");
+        let place = match request::<Place>(self.bus, "director", director, &ask).await {
+            Ok(place) if place.owner > 0 => OwnerId(place.owner),
+            Ok(_) => return Ok(Err("no base takes anybody at this moment".to_owned())),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let home = match lives::begin(self.bus, self.subjects, holder, place).await {
+            Ok(begun) => begun.mailbox.home,
+            Err(NotBegun::Refused(why)) => return Err(NotDone::Refused(why)),
+            Err(late @ NotBegun::Late) => return Ok(Err(late.to_string())),
+        };
+        let mut bytes = Vec::new();
+        order.write(&mut bytes);
+        let ask = OperatorOrder {
+            database: holder.0,
+            order: bytes,
+        };
+        let asked: Result<OperatorOrdered, AskError> =
+            request(self.bus, "base", self.subjects.orders(home), &ask).await;
+        match asked {
+            Ok(OperatorOrdered { asker, .. }) if asker > 0 => Ok(Ok(())),
+            Ok(OperatorOrdered {
+                again: true, refused, ..
+            }) => Ok(Err(refused)),
+            Ok(OperatorOrdered { refused, .. }) => Err(NotDone::Refused(refused)),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+}

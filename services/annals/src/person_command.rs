@@ -1,0 +1,187 @@
+//! `annals person`: what is known of somebody, that it be forgotten, and the keys under which it is sealed (docs/personal-data.md).
+
+mod file;
+
+use std::{
+    collections::BTreeSet,
+    io::{self, Write, stdout},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use annals_audit::{Unclear, Who};
+use annals_db::personal::{self, Imported, NotForgotten, Person as Known};
+use annals_evidence::words;
+use annals_host::{
+    clock,
+    process::SHARD,
+    source::{KeptRealm, NamedRealm, SourceError},
+    telemetry::Chain,
+};
+use annals_ids::{DatabaseId, WallTime};
+use annals_store::{
+    Store, StoreError,
+    layout::personal::{Forgotten, TEXT_LIMIT},
+};
+use thiserror::Error;
+
+use file::KeyFileError;
+
+/// Say what is known of a person, have it forgotten, and keep the keys under which it is sealed.
+#[derive(Debug, clap::Args)]
+pub struct Person {
+    #[command(subcommand)]
+    command: Commands,
+    #[command(flatten)]
+    named: NamedRealm,
+    #[command(flatten)]
+    kept: KeptRealm,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Commands {
+    /// Say whether there is a key for somebody, or since when they are forgotten, by whom and why
+    Show {
+        /// The name with which the account logs in, or stored:NUMBER for any stored entity
+        who: Who,
+    },
+    /// Forget somebody: what is sealed of them can be read by nobody any more, the account is gone, and its name is free. There
+    /// is no way back
+    Forget {
+        /// The name with which the account logs in, or stored:NUMBER for any stored entity
+        who: Who,
+        /// Who has it done: it is written down
+        #[arg(long, value_name = "NAME", value_parser = text)]
+        by: String,
+        /// Why, for whoever asks later: it is written down
+        #[arg(long, value_name = "TEXT", value_parser = text)]
+        reason: String,
+    },
+    /// Write all keys, and who is forgotten, to a new file, which is kept apart from backups
+    Export {
+        /// The file
+        file: PathBuf,
+    },
+    /// Bring keys back to a realm that was restored, and forget again who is forgotten
+    Import {
+        /// What export has written
+        file: PathBuf,
+    },
+}
+
+fn text(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 => Err("say something".to_owned()),
+        length if length > TEXT_LIMIT => Err(format!(
+            "it has {length} bytes, and at most {TEXT_LIMIT} are written down"
+        )),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+#[derive(Debug, Error)]
+enum Failed {
+    #[error("there is no realm")]
+    Source(#[from] SourceError),
+    #[error("no account of this realm logs in as {0}")]
+    NoAccount(Who),
+    #[error("nobody can be meant")]
+    Unclear(#[from] Unclear),
+    #[error("the store cannot be used")]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    NotForgotten(#[from] NotForgotten),
+    #[error(
+        "not forgotten again, because they live: stored entities {}; bring the file back once more when their clients have gone: where the realm does not run, start it, so that what lived when it stopped can end",
+        .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    Living(BTreeSet<DatabaseId>),
+    #[error(transparent)]
+    File(#[from] KeyFileError),
+    #[error("nobody takes what is printed")]
+    Print(#[from] io::Error),
+}
+
+impl Person {
+    /// Runs the command.
+    pub async fn run(self) -> ExitCode {
+        match self.done().await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                let lives = matches!(error, Failed::NotForgotten(NotForgotten::Lives(_)) | Failed::Living(_));
+                // Whether it can be done is said by the store; that it was not, by everything else.
+                ExitCode::from(if lives { 1 } else { 2 })
+            }
+        }
+    }
+
+    async fn done(self) -> Result<(), Failed> {
+        let source = self.kept.stored(&self.named.settings()).await?;
+        let store = &source.store;
+        let mut out = stdout().lock();
+        match self.command {
+            Commands::Show { who } => {
+                let person = find(store, who).await?;
+                writeln!(out, "{}", said(person, &personal::person(store, person).await?))?;
+            }
+            Commands::Forget { who, by, reason } => {
+                let person = find(store, who).await?;
+                let now = clock::wall().0;
+                let forgotten = personal::forget(store, SHARD, person, (now, &by, &reason)).await?;
+                writeln!(out, "{}", said(person, &Known::Forgotten(forgotten)))?;
+            }
+            Commands::Export { file } => {
+                let persons = personal::export(store).await?;
+                file::write(&file, &persons)?;
+                writeln!(
+                    out,
+                    "{} persons written to {}: keep it apart from backups",
+                    persons.len(),
+                    file.display()
+                )?;
+            }
+            Commands::Import { file } => {
+                let imported = personal::import(store, &file::read(&file)?).await?;
+                say_imported(&mut out, &imported)?;
+                if !imported.living.is_empty() {
+                    return Err(Failed::Living(imported.living));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn say_imported(out: &mut impl Write, imported: &Imported) -> io::Result<()> {
+    let Imported {
+        keys,
+        forgotten,
+        differing,
+        living: _,
+    } = imported;
+    writeln!(out, "{keys} keys brought back, {forgotten} persons forgotten again")?;
+    if *differing > 0 {
+        writeln!(
+            out,
+            "{differing} persons have another key meanwhile, which stays: what was sealed of them before cannot be read"
+        )?;
+    }
+    Ok(())
+}
+
+async fn find(store: &Store, who: Who) -> Result<DatabaseId, Failed> {
+    who.find(store).await?.ok_or(Failed::NoAccount(who))
+}
+
+fn said(person: DatabaseId, known: &Known) -> String {
+    match known {
+        Known::Unknown => format!("stored entity {person} has no key: nothing is sealed of it that could be read"),
+        Known::Known(_) => format!("stored entity {person} has a key: what is sealed of it can be read"),
+        Known::Forgotten(Forgotten { at, leaves, by, reason }) => format!(
+            "stored entity {person} is forgotten since {}, by {by}: {reason}; what is sealed of it in the {leaves} batches that \
+             the archive had then, and in what was under way, can be read by nobody",
+            words::date(WallTime(*at))
+        ),
+    }
+}

@@ -1,0 +1,319 @@
+//! `annals realm grant` and `annals realm take`: what an operator makes for an account, gives back to it, or takes from it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write, stdout},
+    process::ExitCode,
+};
+
+use annals_audit::{Unclear, Who};
+use annals_db::ledger::read_item;
+use annals_event::ledger::{Assets, Entry, Goods, Holder, Order, Outcome, Place, Warrant};
+use annals_evidence::words;
+use annals_host::{
+    nats::ConnectError,
+    process::{self, Settings, connect, remote_store},
+    source::KeptRealm,
+    telemetry::Chain,
+};
+use annals_ids::{ActionId, AssetKind, Serial, Slot};
+use annals_store::StoreError;
+use serde_json::json;
+use thiserror::Error;
+
+use super::Format;
+use crate::operating::{NotDone, Reached};
+
+/// Make units and items for an account, or give items back that exist no more.
+#[derive(Debug, clap::Args)]
+pub(super) struct Grant {
+    /// The name with which the account logs in, or stored:NUMBER for any stored entity
+    who: Who,
+    /// KIND=AMOUNT: so many units of a kind that is counted; may be given several times, once for each kind
+    #[arg(long, value_name = "KIND=AMOUNT", value_parser = counted::<u64>)]
+    units: Vec<(AssetKind, u64)>,
+    /// KIND=COUNT: so many new items of a kind, each with a new serial; may be given several times, once for each kind
+    #[arg(long, value_name = "KIND=COUNT", value_parser = counted::<u32>)]
+    new: Vec<(AssetKind, u32)>,
+    /// An item that was destroyed or taken, which comes back under its serial; may be given several times
+    #[arg(long, value_name = "SERIAL", value_parser = |text: &str| text.parse().map(Serial))]
+    item: Vec<Serial>,
+    #[command(flatten)]
+    word: Word,
+}
+
+/// Take units and items from an account: they exist no more, and an item can be granted again.
+#[derive(Debug, clap::Args)]
+pub(super) struct Take {
+    /// The name with which the account logs in, or stored:NUMBER for any stored entity
+    who: Who,
+    /// KIND=AMOUNT: so many units of a kind; may be given several times, once for each kind
+    #[arg(long, value_name = "KIND=AMOUNT", value_parser = counted::<u64>)]
+    units: Vec<(AssetKind, u64)>,
+    /// An item that the account has in that slot; may be given several times
+    #[arg(long, value_name = "SERIAL", value_parser = |text: &str| text.parse().map(Serial))]
+    item: Vec<Serial>,
+    #[command(flatten)]
+    word: Word,
+}
+
+/// On whose word, and why.
+#[derive(Debug, clap::Args)]
+struct Word {
+    /// The operator's name: it is written down
+    #[arg(long, value_name = "NAME")]
+    by: String,
+    /// Why, for whoever asks later: it is written down
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// The slot of the account; 0 is the inventory
+    #[arg(long, default_value_t = 0)]
+    slot: u16,
+    /// The number of the action, to ask again what had no answer: it is done once
+    #[arg(long, value_name = "NUMBER")]
+    action: Option<ActionId>,
+    /// How to print what was done
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// Why it is not known to be done.
+#[derive(Debug, Error)]
+enum OperatorFailed {
+    #[error("kind {kind} is named more than once with {flag}: write each kind once, with all of it")]
+    KindAgain { flag: &'static str, kind: AssetKind },
+    #[error("item {0} is named more than once")]
+    ItemAgain(Serial),
+    #[error("what does not run does nothing: leave --data out, and name a realm that runs")]
+    Stopped,
+    #[error("the realm's bus could not be joined")]
+    Connect(#[from] ConnectError),
+    #[error("no account of this realm logs in as {0}")]
+    NoAccount(Who),
+    #[error("nobody can be meant")]
+    Unclear(#[from] Unclear),
+    #[error("there is no item {0}")]
+    NoItem(Serial),
+    #[error("item {serial} is not there: {at}")]
+    Elsewhere { serial: Serial, at: String },
+    #[error("it cannot be ordered: {0}")]
+    Order(#[from] annals_event::ledger::RefusalReason),
+    #[error("the realm's store cannot be read")]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    NotDone(#[from] NotDone),
+    #[error("nobody takes what is printed")]
+    Print(#[from] io::Error),
+}
+
+/// What is wanted, and for whom. Whatever is named twice is refused: whether it is meant once or twice, nobody here knows.
+struct Wanted {
+    who: Who,
+    what: What,
+    items: BTreeSet<Serial>,
+    word: Word,
+}
+
+/// What is wanted beside items that there are.
+enum What {
+    /// These are made, and the items come back.
+    Grant(Goods),
+    /// These are taken, and the items too.
+    Take(BTreeMap<AssetKind, u64>),
+}
+
+impl Grant {
+    pub(super) async fn run(self, kept: &KeptRealm, settings: &Settings) -> ExitCode {
+        ended(match self.wanted() {
+            Ok(wanted) => wanted.try_run(kept, settings).await,
+            Err(error) => Err(error),
+        })
+    }
+
+    fn wanted(self) -> Result<Wanted, OperatorFailed> {
+        let goods = Goods {
+            units: each_once("--units", self.units)?,
+            items: each_once("--new", self.new)?,
+        };
+        Wanted::of(self.who, What::Grant(goods), self.item, self.word)
+    }
+}
+
+impl Take {
+    pub(super) async fn run(self, kept: &KeptRealm, settings: &Settings) -> ExitCode {
+        ended(match self.wanted() {
+            Ok(wanted) => wanted.try_run(kept, settings).await,
+            Err(error) => Err(error),
+        })
+    }
+
+    fn wanted(self) -> Result<Wanted, OperatorFailed> {
+        let units = each_once("--units", self.units)?;
+        Wanted::of(self.who, What::Take(units), self.item, self.word)
+    }
+}
+
+fn each_once<N>(flag: &'static str, counted: Vec<(AssetKind, N)>) -> Result<BTreeMap<AssetKind, N>, OperatorFailed> {
+    let mut once = BTreeMap::new();
+    for (kind, count) in counted {
+        if once.insert(kind, count).is_some() {
+            return Err(OperatorFailed::KindAgain { flag, kind });
+        }
+    }
+    Ok(once)
+}
+
+fn ended(done: Result<Outcome, OperatorFailed>) -> ExitCode {
+    match done {
+        Ok(outcome) => ExitCode::from(u8::from(matches!(outcome, Outcome::Refused(_)))),
+        Err(OperatorFailed::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", Chain(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Wanted {
+    fn of(who: Who, what: What, named: Vec<Serial>, word: Word) -> Result<Self, OperatorFailed> {
+        let mut items = BTreeSet::new();
+        match named.into_iter().find(|serial| !items.insert(*serial)) {
+            Some(again) => Err(OperatorFailed::ItemAgain(again)),
+            None => Ok(Self { who, what, items, word }),
+        }
+    }
+
+    async fn try_run(self, kept: &KeptRealm, settings: &Settings) -> Result<Outcome, OperatorFailed> {
+        if kept.data.is_some() {
+            return Err(OperatorFailed::Stopped);
+        }
+        let (bus, subjects) = connect(settings, "operator").await?;
+        let store = remote_store(&bus, &subjects);
+        let holder = self
+            .who
+            .find(&store)
+            .await?
+            .ok_or(OperatorFailed::NoAccount(self.who))?;
+        let slot = Slot(self.word.slot);
+        let mut items = BTreeMap::new();
+        let mut elsewhere = None;
+        for serial in self.items {
+            let item = read_item(&store, serial).await?.ok_or(OperatorFailed::NoItem(serial))?;
+            let is_there = match self.what {
+                What::Grant(_) => item.place.holder == Holder::World,
+                What::Take(_) => {
+                    item.place
+                        == Place {
+                            holder: Holder::Stored(holder),
+                            slot,
+                        }
+                }
+            };
+            if !is_there {
+                let at = words::place(item.place);
+                elsewhere = Some(OperatorFailed::Elsewhere { serial, at });
+            }
+            items.insert(serial, item.kind);
+        }
+        let action = self.word.action;
+        let action = action.unwrap_or_else(|| ActionId(u128::from_le_bytes(process::random())));
+        let warrant = Warrant {
+            action,
+            operator: self.word.by,
+            tool: self.what.tool().to_owned(),
+            reason: self.word.reason,
+        };
+        let order = self.what.order(slot, items, Box::new(warrant.clone()));
+        order.check()?;
+        let reached = Reached {
+            bus: &bus,
+            subjects: &subjects,
+            store: &store,
+        };
+        let before = reached.done(holder, (&order, &warrant)).await?;
+        let was_before = before.is_some();
+        let entry = match (before, elsewhere) {
+            (Some(entry), _) => entry,
+            (None, Some(elsewhere)) => return Err(elsewhere),
+            (None, None) => {
+                // Before anything is asked: whoever is interrupted can ask again.
+                eprintln!("action {action}: asked again with --action, it is done once");
+                reached.carry_out(holder, (&order, &warrant)).await?
+            }
+        };
+        match self.word.format {
+            Format::Table => print_text(&entry, action, was_before)?,
+            Format::Json => writeln!(stdout(), "{:#}", to_json(&entry, action, was_before))?,
+        }
+        Ok(entry.outcome)
+    }
+}
+
+impl What {
+    /// Under which name the tool is written down.
+    fn tool(&self) -> &'static str {
+        match self {
+            Self::Grant(_) => "annals realm grant",
+            Self::Take(_) => "annals realm take",
+        }
+    }
+
+    fn order(self, slot: Slot, items: BTreeMap<Serial, AssetKind>, warrant: Box<Warrant>) -> Order {
+        match self {
+            Self::Grant(goods) => Order::Grant {
+                slot,
+                goods,
+                restored: items,
+                warrant,
+            },
+            Self::Take(units) => Order::Take {
+                slot,
+                assets: Assets { units, items },
+                warrant,
+            },
+        }
+    }
+}
+
+fn print_text(entry: &Entry, action: ActionId, was_before: bool) -> io::Result<()> {
+    let mut out = stdout();
+    let before = if was_before {
+        ", as it was before it was asked again"
+    } else {
+        ""
+    };
+    let outcome = words::outcome(entry.outcome);
+    writeln!(out, "{outcome}{before}: {}", words::moved(entry))?;
+    let Entry { number, of, at, .. } = entry;
+    writeln!(
+        out,
+        "entry {number} of the ledger, order {of} in batch {at}, action {action}"
+    )
+}
+
+fn to_json(entry: &Entry, action: ActionId, was_before: bool) -> serde_json::Value {
+    let items = entry.passages.iter();
+    let items = items.map(|passage| json!({ "serial": passage.serial.0, "kind": passage.kind.0 }));
+    json!({
+        "action": action.to_string(),
+        "entry": entry.number.0,
+        "order": entry.of.to_string(),
+        "batch": entry.at.to_string(),
+        "when": words::date(entry.wall),
+        "stored": entry.holder.0,
+        "outcome": words::outcome(entry.outcome),
+        "isRefused": matches!(entry.outcome, Outcome::Refused(_)),
+        "wasBefore": was_before,
+        "moved": words::moved(entry),
+        "items": items.collect::<Vec<_>>(),
+    })
+}
+
+/// A kind, and how many of it.
+fn counted<N: std::str::FromStr>(text: &str) -> Result<(AssetKind, N), String> {
+    let counted = text.split_once('=').and_then(|(kind, count)| {
+        let (kind, count) = (kind.trim().parse().ok()?, count.trim().parse().ok()?);
+        Some((AssetKind(kind), count))
+    });
+    counted.ok_or_else(|| "write KIND=NUMBER, such as 1=50 for fifty of kind 1".to_owned())
+}

@@ -1,0 +1,345 @@
+//! One log as it is archived, batch by batch, with whatever is wrong with it: the checker and `annals log` read it so.
+
+use std::{collections::VecDeque, fmt};
+
+use annals_db::{RecoveryError, read_archived, read_cursor, read_floor_batch};
+use annals_event::{Batch, Header, Malformed, Tail, Thinned};
+use annals_ids::{BatchNumber, EventNumber, LeafIndex, OwnerId, Shard};
+use annals_store::{
+    ArchivedBatch, Store, StoreError, Transaction,
+    layout::{
+        archive::{self, Tree},
+        owners::Cursor,
+    },
+};
+
+/// Batches asked for at a time.
+const PAGE: usize = 64;
+
+/// Batches of one log that may be missing before the rest of it is not looked at any more.
+const MAX_MISSING: u64 = 10_000;
+
+/// What is wrong with an archived batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not there.
+    Missing,
+    /// So many are not there that the rest of the log was not read.
+    TooMany,
+    /// It was changed since it was archived.
+    Damaged(String),
+    /// Another batch is in its place.
+    Misplaced,
+    /// Its events were let go, though it lies behind the floor of its log: as the floor was when that was read.
+    LetGo,
+    /// It is not the one at which the floor of its log stands, though it has that one's number.
+    Floor,
+    /// It does not name the hash of the batch before it.
+    Unchained,
+    /// Its events do not continue those of the batch before it.
+    Misnumbered {
+        /// The number that it gives its first event.
+        first: EventNumber,
+        /// The number that this event should have.
+        expected: EventNumber,
+    },
+}
+
+/// A batch that should be in the archive.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its number.
+    pub number: BatchNumber,
+    /// Its leaf, if the archive has one for it.
+    pub leaf: Option<LeafIndex>,
+    /// What is stored of it, from its header on.
+    pub bytes: Vec<u8>,
+    /// The batch, if it can be read and is the one that belongs there.
+    pub batch: Option<Batch>,
+    /// What stands for it at or below the floor: whether or not its events are still there, they are not to be built upon.
+    pub let_go: Option<Thinned>,
+    /// What is wrong with it. A batch may be intact and yet not continue the one before.
+    pub fault: Option<Fault>,
+}
+
+/// Walks one log of an archive from front to back. What is wrong is part of what it finds; after a batch that is not as it
+/// should be, the next one is taken for what it says.
+#[derive(Clone)]
+pub struct LogWalk {
+    store: Store,
+    shard: Shard,
+    owner: OwnerId,
+    cursor: Cursor,
+    /// The last batch that was walked over.
+    reached: BatchNumber,
+    /// What the next batch must follow, if that is known.
+    tail: Option<Tail>,
+    /// The batch at which the log's floor stands, below which events may be gone (rule F14).
+    floor: Option<BatchNumber>,
+    read: VecDeque<(LeafIndex, ArchivedBatch)>,
+    limit: usize,
+    missing: u64,
+}
+
+/// Where a [`LogWalk`] stood between two batches.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkPlace {
+    reached: BatchNumber,
+    tail: Option<Tail>,
+}
+
+impl LogWalk {
+    /// From the first batch on.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn begin(store: &Store, shard: Shard, owner: OwnerId) -> Result<Self, StoreError> {
+        let mut walk = Self::after(store, shard, owner, BatchNumber(0)).await?;
+        walk.tail = Some(Tail::default());
+        Ok(walk)
+    }
+
+    /// From the batch after `reached` on; that one is taken for what it says.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn after(store: &Store, shard: Shard, owner: OwnerId, reached: BatchNumber) -> Result<Self, StoreError> {
+        Ok(Self {
+            cursor: read_cursor(store, owner).await?,
+            floor: read_floor_batch(store, shard, owner).await.map_err(of_recovery)?,
+            store: store.clone(),
+            shard,
+            owner,
+            reached,
+            tail: None,
+            read: VecDeque::new(),
+            limit: PAGE,
+            missing: 0,
+        })
+    }
+
+    /// Up to where the log is archived, as the store said last.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
+    /// The batch at which the walk takes the log's floor to stand, if it has one: as the store said when the walk began, until
+    /// [`Self::begin_at`] says otherwise.
+    #[must_use]
+    pub fn floor(&self) -> Option<BatchNumber> {
+        self.floor
+    }
+
+    /// Takes this for the batch at which the log's floor stands, as it is by now.
+    pub fn begin_at(&mut self, floor: Option<BatchNumber>) {
+        self.floor = floor;
+    }
+
+    /// The end of what was walked over, if its last batch was as it should be.
+    #[must_use]
+    pub fn tail(&self) -> Option<Tail> {
+        self.tail
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> WalkPlace {
+        WalkPlace {
+            reached: self.reached,
+            tail: self.tail,
+        }
+    }
+
+    /// Goes back to where it stood, and reads from there on anew.
+    pub fn return_to(&mut self, place: WalkPlace) {
+        assert!(place.reached <= self.reached, "a walk returns to where it was");
+        (self.reached, self.tail) = (place.reached, place.tail);
+        self.read.clear();
+    }
+
+    /// Asks the store how far the log is archived by now, and goes on from where it was.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn extend(&mut self) -> Result<(), StoreError> {
+        self.cursor = read_cursor(&self.store, self.owner).await?;
+        Ok(())
+    }
+
+    /// The next batch; `None` at the end.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn next(&mut self) -> Result<Option<Step>, StoreError> {
+        loop {
+            let next = self.reached.next();
+            if let Some((leaf, archived)) = self.read.pop_front() {
+                return Ok(Some(self.take(next, leaf, &archived)));
+            }
+            if self.reached >= self.cursor.batch || self.missing > MAX_MISSING {
+                return Ok(None);
+            }
+            match read_archived(&self.store, self.shard, self.owner, self.reached, self.limit).await {
+                Ok(batches) if !batches.is_empty() => {
+                    self.read = batches.into();
+                    self.limit = PAGE;
+                }
+                Ok(_) => return Ok(Some(self.lack(next, Fault::Missing))),
+                // What stands before it is read first.
+                Err(RecoveryError::Missing { batch, .. }) if batch > next => {
+                    self.limit = usize::try_from(batch.0 - next.0).unwrap_or(PAGE);
+                }
+                Err(RecoveryError::Missing { .. }) => return Ok(Some(self.lack(next, Fault::Missing))),
+                Err(RecoveryError::Store { source, .. }) => match source {
+                    StoreError::Corrupt(what) if self.limit == 1 => {
+                        return Ok(Some(self.lack(next, Fault::Damaged(what.to_string()))));
+                    }
+                    // Which of them it is shows when they are read one by one.
+                    StoreError::Corrupt(_) => self.limit = 1,
+                    source => return Err(source),
+                },
+                // Reading the archive's rows decodes nothing.
+                Err(other) => return Err(StoreError::Corrupt(other.to_string().into())),
+            }
+        }
+    }
+
+    fn lack(&mut self, number: BatchNumber, fault: Fault) -> Step {
+        self.missing += 1;
+        self.pass(number, None);
+        let fault = if self.missing > MAX_MISSING {
+            Fault::TooMany
+        } else {
+            fault
+        };
+        Step {
+            number,
+            leaf: None,
+            bytes: Vec::new(),
+            batch: None,
+            let_go: None,
+            fault: Some(fault),
+        }
+    }
+
+    fn take(&mut self, number: BatchNumber, leaf: LeafIndex, archived: &ArchivedBatch) -> Step {
+        let is_below = self.floor.is_some_and(|floor| number <= floor);
+        let (mut batch, mut let_go, mut tail) = (None, None, None);
+        let fault = match Content::read(archived, is_below) {
+            Err(malformed) => Some(Fault::Damaged(malformed.to_string())),
+            Ok(content) => {
+                let (header, end) = content.place();
+                if (header.owner, header.number) == (self.owner, number) {
+                    tail = Some(end);
+                    let fault = self.tail.and_then(|before| discontinuity(header, &before));
+                    match content {
+                        Content::Whole(whole) => batch = Some(*whole),
+                        Content::LetGo(thinned) => let_go = Some(*thinned),
+                    }
+                    let is_lost = let_go.is_some() && !is_below;
+                    is_lost.then_some(Fault::LetGo).or(fault)
+                } else {
+                    Some(Fault::Misplaced)
+                }
+            }
+        };
+        self.pass(number, tail);
+        Step {
+            number,
+            leaf: Some(leaf),
+            bytes: archived.header().to_vec(),
+            batch,
+            let_go,
+            fault,
+        }
+    }
+
+    fn pass(&mut self, number: BatchNumber, tail: Option<Tail>) {
+        self.reached = number;
+        self.tail = tail;
+        // What lies before it was read page by page; the next page may be a full one.
+        self.limit = PAGE;
+    }
+}
+
+/// The stored tree of a shard: how many leaves its archive has, and their edge.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let value = transaction.snapshot().get(&archive::tree_key(shard)).await?;
+        Tree::decode(value.as_deref())
+    };
+    store.read(read).await
+}
+
+/// What the archive has of a batch.
+enum Content {
+    Whole(Box<Batch>),
+    LetGo(Box<Thinned>),
+}
+
+impl Content {
+    /// Reads what is archived. What is below a floor and still whole is taken for what will be left of it.
+    fn read(archived: &ArchivedBatch, is_below: bool) -> Result<Self, Malformed> {
+        match archived {
+            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(Box::new).map(Self::LetGo),
+            ArchivedBatch::Whole(bytes) => {
+                let batch = Batch::read(bytes)?;
+                Ok(if is_below {
+                    Self::LetGo(Box::new(Thinned::of(&batch)))
+                } else {
+                    Self::Whole(Box::new(batch))
+                })
+            }
+        }
+    }
+
+    fn place(&self) -> (&Header, Tail) {
+        match self {
+            Self::Whole(batch) => (&batch.header, batch.tail()),
+            Self::LetGo(thinned) => (&thinned.header, thinned.tail()),
+        }
+    }
+}
+
+/// What of it is the store's, and what is there and cannot be used.
+pub fn of_recovery(error: RecoveryError) -> StoreError {
+    match error {
+        RecoveryError::Store { source, .. } => source,
+        other => StoreError::Corrupt(other.to_string().into()),
+    }
+}
+
+/// Why a batch does not continue the log that ends in `tail`.
+fn discontinuity(header: &Header, tail: &Tail) -> Option<Fault> {
+    let (first, expected) = (header.first_event, tail.event.next());
+    if header.previous != tail.hash {
+        Some(Fault::Unchained)
+    } else if first != expected {
+        Some(Fault::Misnumbered { first, expected })
+    } else {
+        None
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Missing => f.write_str("is missing; restore it from a backup"),
+            Fault::TooMany => f.write_str("and what follows was not read: too much of this log is missing"),
+            Fault::Damaged(what) => write!(f, "is not what was archived ({what}); restore it from a backup"),
+            Fault::Misplaced => f.write_str("is not there: another one is in its place"),
+            Fault::LetGo => f.write_str(
+                "is without its events, and no floor stands for them; if retention let go of them only now, look again",
+            ),
+            Fault::Floor => f.write_str("is not the one at which its log's floor stands; restore it from a backup"),
+            Fault::Unchained => f.write_str("does not continue the batch before it; one of the two was replaced"),
+            Fault::Misnumbered { first, expected } => write!(
+                f,
+                "begins with event {first} where {expected} comes next; it, or the batch before it, was replaced"
+            ),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Making evidence: an answer with all that is needed to check it elsewhere, from the archive and what its signer has signed.
+//!
+//! Whatever is made is checked as its receiver will, before anybody has it.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use annals_db::{ProveError, Prover, read_schema};
+use annals_event::ledger::Stage;
+use annals_evidence::{
+    Anchors, Answer, Bundle, BundleError, Cited, Excerpt, Proven, Question, Receipt, ReceiptError, TradeStage, Wrong,
+    check, check_receipt,
+};
+use annals_host::{
+    process::SHARD,
+    signer::{covering, key_records},
+};
+use annals_ids::{Hash, LeafIndex, TradeId};
+use annals_proof::{Checkpoint, SignedNote, TreeHead, VerifierKey, checkpoint::CheckpointError, succession::KeyRecord};
+use annals_store::{Store, StoreError};
+use thiserror::Error;
+
+use crate::{AuditError, Index};
+
+/// Why there is no evidence.
+#[derive(Debug, Error)]
+pub enum EvidenceError {
+    /// There is no answer, or what it rests on is not as it was.
+    #[error("there is no answer to prove")]
+    Audit(#[from] AuditError),
+    /// The store.
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
+    /// The archive's tree.
+    #[error("the archive's tree cannot be read")]
+    Prove(#[from] ProveError),
+    /// Nothing is signed that covers the events.
+    #[error(
+        "no signed checkpoint covers what this rests on: that lies in the archive's first {needed} batches, and the newest \
+         checkpoint is of {signed}. While annals-signer runs, it signs what is new every ten seconds; ask again then \
+         (annals checkpoint show prints the newest one)"
+    )]
+    Uncovered {
+        /// How many batches have to be signed.
+        needed: u64,
+        /// How many are.
+        signed: u64,
+    },
+    /// What is signed is none of a tree.
+    #[error("what the signer has signed is no checkpoint")]
+    Checkpoint(#[from] CheckpointError),
+    /// The archive is not the one that was signed.
+    #[error(
+        "the archive's first {size} batches have the root {found}, and {signed} was signed: they were changed since"
+    )]
+    Rewritten {
+        /// How many.
+        size: u64,
+        /// Their root.
+        found: Hash,
+        /// The one that was signed.
+        signed: Hash,
+    },
+    /// The archive is older than what was signed.
+    #[error("the archive has {found} batches, and {signed} were signed: it was rolled back")]
+    RolledBack {
+        /// How many there are.
+        found: u64,
+        /// How many there were.
+        signed: u64,
+    },
+    /// No bundle.
+    #[error("the answer cannot be put into a bundle")]
+    Bundle(#[from] BundleError),
+    /// No receipt.
+    #[error("there can be no receipt of that trade")]
+    Receipt(#[from] ReceiptError),
+    /// There was no exchange.
+    #[error("trade {0} was not settled: there is nothing to give a receipt for")]
+    Unsettled(TradeId),
+    /// The log's keys are not in the store.
+    #[error(
+        "the store has no record of the key that has signed: start annals-signer with its own folder, and ask again"
+    )]
+    NoKey,
+    /// What was made does not verify.
+    #[error("what was made does not verify")]
+    Wrong(#[from] Wrong),
+}
+
+impl EvidenceError {
+    /// Whether something is not as it was, and not merely missing or out of reach.
+    #[must_use]
+    pub fn is_finding(&self) -> bool {
+        match self {
+            Self::Audit(error) => error.is_finding(),
+            Self::Wrong(wrong) => !wrong.is_no_verdict(),
+            Self::Rewritten { .. } | Self::RolledBack { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// A bundle of an answer, which leads to each of the checkpoints that were kept elsewhere. The same archive and checkpoints give
+/// the same bytes.
+///
+/// # Errors
+/// When there can be none, or what it would rest on does not verify.
+pub async fn bundle(
+    store: &Store,
+    index: &Index,
+    (question, answer): (Question, &Answer),
+    kept: &[SignedNote],
+) -> Result<Vec<u8>, EvidenceError> {
+    let mut events = Vec::new();
+    for cited in answer.cited() {
+        events.extend(index.excerpts(store, cited).await?);
+        if events.len() > annals_evidence::EVENTS {
+            let events = events.len();
+            return Err(BundleError::Events { events }.into());
+        }
+    }
+    let kept_sizes = kept.iter().map(|note| Ok(claimed(note)?.size));
+    let kept_sizes: BTreeSet<u64> = kept_sizes.collect::<Result<_, EvidenceError>>()?;
+    let mut desk = Desk::sit(store, &events, kept_sizes.last().copied().unwrap_or(0)).await?;
+    let changes = desk.keys.iter().filter_map(|record| record.change.as_ref());
+    let changes: Vec<u64> = changes
+        .map(|note| Ok(claimed(note)?.size))
+        .collect::<Result<_, EvidenceError>>()?;
+    let mut continued = BTreeMap::new();
+    for size in changes.into_iter().chain(kept_sizes) {
+        if size < desk.head.size {
+            continued.insert(size, desk.prover.consistency(size, desk.head.size).await?);
+        }
+    }
+    let mut schemas = BTreeMap::new();
+    for (_, excerpt) in &events {
+        let fingerprint = excerpt.header().schema;
+        if let Entry::Vacant(entry) = schemas.entry(fingerprint) {
+            entry.insert(read_schema(store, fingerprint).await?.encode());
+        }
+    }
+    let bundle = Bundle {
+        question,
+        events: desk.prove_all(events).await?,
+        checkpoint: desk.note,
+        keys: desk.keys,
+        continued,
+        schemas,
+    };
+    let bytes = bundle.write()?;
+    let anchors = Anchors {
+        kept: kept.to_vec(),
+        ..Anchors::default()
+    };
+    check(&bytes, &anchors)?;
+    Ok(bytes)
+}
+
+/// A receipt of a trade that was settled.
+///
+/// # Errors
+/// When there can be none, or what it would rest on does not verify.
+pub async fn receipt(store: &Store, index: &Index, id: TradeId) -> Result<String, EvidenceError> {
+    let trade = index.trade(store, id).await?;
+    let settled = trade
+        .steps
+        .iter()
+        .find(|step| step.stage == TradeStage::Begun(Stage::Settled));
+    let settled = &settled.ok_or(EvidenceError::Unsettled(id))?.cited;
+    let proposed = trade.steps.first().map(|step| &step.cited).unwrap_or(settled);
+    let events = [
+        entry(store, index, proposed).await?,
+        entry(store, index, settled).await?,
+    ];
+    let mut desk = Desk::sit(store, &events, 0).await?;
+    let key = desk.key().ok_or(EvidenceError::NoKey)?;
+    let [proposed, settled] = events;
+    let receipt = Receipt {
+        key,
+        proposed: desk.prove(proposed).await?,
+        settled: desk.prove(settled).await?,
+        checkpoint: desk.note,
+    };
+    let text = receipt.write()?;
+    check_receipt(text.as_bytes(), &Anchors::default())?;
+    Ok(text)
+}
+
+/// The entry alone, without what asked for it.
+async fn entry(store: &Store, index: &Index, cited: &Cited) -> Result<(LeafIndex, Excerpt), EvidenceError> {
+    let alone = Cited {
+        asked: None,
+        ..cited.clone()
+    };
+    let mut excerpts = index.excerpts(store, &alone).await?;
+    Ok(excerpts.swap_remove(0))
+}
+
+fn claimed(note: &SignedNote) -> Result<TreeHead, EvidenceError> {
+    Ok(note.text().parse::<Checkpoint>()?.head)
+}
+
+/// What evidence is made under: a checkpoint, its log's keys, and the tree.
+struct Desk {
+    note: SignedNote,
+    head: TreeHead,
+    keys: Vec<KeyRecord>,
+    prover: Prover,
+}
+
+impl Desk {
+    /// Takes a checkpoint that is of so many batches or more, and that these events are in.
+    async fn sit(store: &Store, events: &[(LeafIndex, Excerpt)], least: u64) -> Result<Self, EvidenceError> {
+        let needed = events.iter().map(|(leaf, _)| leaf.0 + 1).max().unwrap_or(1).max(least);
+        let note = match covering(store, SHARD, needed).await? {
+            Ok(note) => note,
+            Err(signed) => return Err(EvidenceError::Uncovered { needed, signed }),
+        };
+        let head = claimed(&note)?;
+        let mut prover = Prover::begin(store.clone(), SHARD).await?;
+        let (found, signed) = (prover.head().size, head.size);
+        if found < signed {
+            return Err(EvidenceError::RolledBack { found, signed });
+        }
+        let found = prover.root(head.size).await?;
+        if found != head.root {
+            let (size, signed) = (head.size, head.root);
+            return Err(EvidenceError::Rewritten { size, found, signed });
+        }
+        let keys = key_records(store, SHARD).await?.into_iter();
+        let keys = keys.filter(|(from, _)| *from <= head.size).map(|(_, record)| record);
+        let keys: Vec<KeyRecord> = keys.collect();
+        if keys.is_empty() {
+            return Err(EvidenceError::NoKey);
+        }
+        Ok(Self {
+            note,
+            head,
+            keys,
+            prover,
+        })
+    }
+
+    /// The key that has signed.
+    fn key(&self) -> Option<VerifierKey> {
+        self.keys.last().map(|record| record.key.clone())
+    }
+
+    async fn prove(&mut self, (leaf, excerpt): (LeafIndex, Excerpt)) -> Result<Proven, EvidenceError> {
+        let path = self.prover.inclusion(leaf.0, self.head.size).await?;
+        Ok(Proven { excerpt, leaf, path })
+    }
+
+    async fn prove_all(&mut self, events: Vec<(LeafIndex, Excerpt)>) -> Result<Vec<Proven>, EvidenceError> {
+        let mut proven = Vec::new();
+        for event in events {
+            proven.push(self.prove(event).await?);
+        }
+        Ok(proven)
+    }
+}

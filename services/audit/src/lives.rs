@@ -1,0 +1,129 @@
+//! When a stored entity was in the world: its lives, and the clients that came in for it.
+
+use std::collections::BTreeSet;
+
+use annals_event::{Body, Subject};
+use annals_ids::{DatabaseId, EntityId, EventNumber, LeafIndex, LogPosition, SessionId, WallTime};
+use annals_store::Store;
+
+use crate::{
+    answer::AuditError,
+    index::Index,
+    rows,
+    sessions::{CameIn, Told},
+};
+
+/// Something that says when a stored entity was in the world, with where the archive has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LifeStep {
+    /// In which batch.
+    pub at: LogPosition,
+    /// That batch's leaf.
+    pub leaf: LeafIndex,
+    /// How many of that batch's events are before it.
+    pub place: u32,
+    /// The event's number in that log.
+    pub event: EventNumber,
+    /// When the batch was closed, by its writer's clock.
+    pub wall: WallTime,
+    /// What it was.
+    pub turn: Turn,
+}
+
+/// What can be said of when somebody was in the world.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Turn {
+    /// A life began.
+    Began {
+        /// As which entity.
+        entity: EntityId,
+        /// Which check-out of the stored entity it is; `None` where an entity that lived already was stored.
+        checkout: Option<u64>,
+    },
+    /// A client came in for it.
+    CameIn(CameIn),
+    /// A life ended.
+    Ended {
+        /// That of this entity.
+        entity: EntityId,
+    },
+}
+
+impl Index {
+    /// When a stored entity was in the world, in the order of the archive.
+    ///
+    /// # Errors
+    /// When it never was, or a batch is not what was verified.
+    pub async fn lives(&self, archive: &Store, stored: DatabaseId) -> Result<Vec<LifeStep>, AuditError> {
+        let mut steps = Vec::new();
+        let mut sessions: BTreeSet<SessionId> = BTreeSet::new();
+        let mut entities: BTreeSet<EntityId> = BTreeSet::new();
+        for (key, value) in self.rows(rows::lives(stored), usize::MAX).await? {
+            let told = self.event_told(archive, &key, &value).await?;
+            let (&entity, checkout) = match (&told.event.body, &told.event.subject) {
+                (Body::Admitted { session, person, .. }, _) if *person == stored => {
+                    sessions.insert(*session);
+                    continue;
+                }
+                (Body::BaseCreated(creation), Subject::Entity(entity, _)) if creation.database == stored => {
+                    (entity, Some(creation.checkout))
+                }
+                (Body::Stored { database }, Subject::Entity(entity, _)) if *database == stored => (entity, None),
+                _ => return Err(AuditError::Mislaid(told.at)),
+            };
+            // Who lives is stored every now and then.
+            if entities.insert(entity) {
+                steps.push(step(&told, Turn::Began { entity, checkout }));
+                steps.extend(self.end_of(archive, entity).await?);
+            }
+        }
+        for session in sessions {
+            // Also when its client came back to a process that did not know whose it is.
+            let came = self.came_in(archive, session).await?;
+            steps.extend(came.into_iter().map(LifeStep::from));
+        }
+        if steps.is_empty() {
+            return Err(AuditError::NoLife(stored));
+        }
+        steps.sort_by_key(|step| (step.leaf, step.place));
+        Ok(steps)
+    }
+
+    async fn end_of(&self, archive: &Store, entity: EntityId) -> Result<Option<LifeStep>, AuditError> {
+        let rows = self.rows(rows::ends(entity), 1).await?;
+        let Some((key, value)) = rows.first() else {
+            return Ok(None);
+        };
+        let told = self.event_told(archive, key, value).await?;
+        match (&told.event.body, told.event.subject) {
+            (Body::Destroyed, Subject::Entity(ended, _)) if ended == entity => {
+                Ok(Some(step(&told, Turn::Ended { entity })))
+            }
+            _ => Err(AuditError::Mislaid(told.at)),
+        }
+    }
+}
+
+fn step(told: &Told, turn: Turn) -> LifeStep {
+    LifeStep {
+        at: told.at,
+        leaf: told.leaf,
+        place: told.place,
+        event: told.number,
+        wall: told.wall,
+        turn,
+    }
+}
+
+impl From<CameIn> for LifeStep {
+    fn from(came: CameIn) -> Self {
+        Self {
+            at: came.at,
+            leaf: came.leaf,
+            place: came.place,
+            event: came.event,
+            wall: came.wall,
+            turn: Turn::CameIn(came),
+        }
+    }
+}

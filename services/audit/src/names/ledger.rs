@@ -1,0 +1,131 @@
+//! What orders, entries and news of the ledger are called on the command line.
+
+use std::fmt::Write as _;
+
+use annals_event::ledger::{Assets, Booking, Entry, Goods, News, Order, Outcome};
+use annals_evidence::words;
+
+/// What is asked for.
+pub(super) fn order(order: &Order) -> String {
+    match order {
+        Order::Mint { slot, goods, reason } => format!("make {} in slot {slot}, for {reason:?}", to_be_made(goods)),
+        Order::Burn { slot, assets, reason } => format!("destroy {} of slot {slot}, for {reason:?}", named(assets)),
+        Order::Move { from, to, assets } => format!("move {} from slot {from} to slot {to}", named(assets)),
+        Order::Give { slot, to, assets, .. } => {
+            format!(
+                "reserve {} of slot {slot} for entity {to} of the database",
+                named(assets)
+            )
+        }
+        Order::Post { of } => format!("complete transfer {of}"),
+        Order::Void { of } => format!("void transfer {of}"),
+        Order::Propose { with, .. } => format!("open a trade with entity {with} of the database"),
+        Order::Offer { trade, slot, assets } => format!("offer {} of slot {slot} in trade {trade}", named(assets)),
+        Order::Withdraw { trade, assets, .. } => format!("take back {} from trade {trade}", named(assets)),
+        Order::Accept { trade, version } => format!("accept version {version} of trade {trade}"),
+        Order::Cancel { trade } => format!("cancel trade {trade}"),
+        Order::Grant {
+            slot,
+            goods,
+            restored,
+            warrant,
+        } => {
+            let goods = (goods.count() > 0).then(|| to_be_made(goods));
+            let back = (!restored.is_empty()).then(|| {
+                let items = restored.clone();
+                format!(
+                    "give back {}",
+                    named(&Assets {
+                        items,
+                        ..Assets::default()
+                    })
+                )
+            });
+            let granted: Vec<String> = goods
+                .map(|goods| format!("make {goods}"))
+                .into_iter()
+                .chain(back)
+                .collect();
+            format!("{} in slot {slot}, {}", granted.join(" and "), words::warrant(warrant))
+        }
+        Order::Take { slot, assets, warrant } => {
+            format!("destroy {} of slot {slot}, {}", named(assets), words::warrant(warrant))
+        }
+    }
+}
+
+/// What an entry came to, or that there is none.
+pub(super) fn entry(entry: Option<&Entry>) -> String {
+    match entry {
+        Some(entry) => format!(
+            "entry {}, transfer {}: {}",
+            entry.number,
+            entry.of,
+            outcome(entry.outcome)
+        ),
+        None => "a statement".to_owned(),
+    }
+}
+
+/// What a base part is told.
+pub(super) fn news(news: &News) -> String {
+    match news {
+        News::Statement(statement) => format!(
+            "the statement of entity {} of the database, version {}",
+            statement.holder, statement.holdings.version
+        ),
+        News::Booking(booking) => {
+            let Booking { entry, of, change, .. } = &**booking;
+            let mut text = format!("entry {entry}, transfer {of}: {}", outcome(booking.outcome));
+            for (slot, assets) in change.iter().flat_map(|change| &change.gone) {
+                let _ = write!(text, "; {} left slot {slot}", named(assets));
+            }
+            for (slot, assets) in change.iter().flat_map(|change| &change.come) {
+                let _ = write!(text, "; {} came to slot {slot}", named(assets));
+            }
+            text
+        }
+    }
+}
+
+fn outcome(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Posted => "done".to_owned(),
+        Outcome::Pending => "open".to_owned(),
+        Outcome::Voided => "ended, all went back".to_owned(),
+        Outcome::Expired => "its time is over, all went back".to_owned(),
+        Outcome::Refused(reason) => format!("refused: {reason}"),
+    }
+}
+
+fn named(assets: &Assets) -> String {
+    let units = assets
+        .units
+        .iter()
+        .map(|(kind, amount)| format!("{amount} of kind {kind}"));
+    let items = assets
+        .items
+        .iter()
+        .map(|(serial, kind)| format!("item {serial} of kind {kind}"));
+    listed(&units.chain(items).collect::<Vec<_>>())
+}
+
+fn to_be_made(goods: &Goods) -> String {
+    let units = goods
+        .units
+        .iter()
+        .map(|(kind, amount)| format!("{amount} of kind {kind}"));
+    let items = goods
+        .items
+        .iter()
+        .map(|(kind, count)| format!("{count} items of kind {kind}"));
+    listed(&units.chain(items).collect::<Vec<_>>())
+}
+
+fn listed(parts: &[String]) -> String {
+    if parts.is_empty() {
+        "nothing".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}

@@ -1,0 +1,225 @@
+//! Replay: what a log folds into, in a process that never ran it (rule F9).
+
+use annals_db::{Kind, Migrations, RecoveryError, read_floor, read_horizon};
+use annals_director::read_owners;
+use annals_event::{Batch, Impossible, Malformed, OwnerState};
+use annals_host::{
+    log::{ReadError, Reading},
+    source::{BeyondError, Source},
+};
+use annals_ids::{BatchNumber, Hash, LogPosition, OwnerId, OwnerKind, Shard, WallTime};
+use annals_store::{Store, StoreError};
+use thiserror::Error;
+
+use crate::archive::{Fault, LogWalk};
+
+/// How much of a log is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// What db has archived.
+    Archive,
+    /// That, and what the log holds beyond it.
+    Log,
+}
+
+/// Why a log could not be replayed.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// The store.
+    #[error("the archive could not be read")]
+    Store(#[from] StoreError),
+    /// The log.
+    #[error("the log beyond the archive could not be read")]
+    Log(#[from] ReadError),
+    /// What is beyond the archive.
+    #[error("what lies beyond the archive could not be put together")]
+    Beyond(#[from] BeyondError),
+    /// There is no such owner.
+    #[error("the realm has no owner {0}; `annals log verify` lists those that it has")]
+    UnknownOwner(OwnerId),
+    /// A batch of the archive is not as it should be.
+    #[error("the archive does not replay: batch {} of owner {} {fault}", at.batch, at.owner)]
+    Faulty {
+        /// Which batch.
+        at: LogPosition,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// A batch beyond the archive is damaged.
+    #[error("batch {} of owner {}, beyond the archive, is damaged", .at.batch, .at.owner)]
+    Damaged {
+        /// Which batch.
+        at: LogPosition,
+        /// What is wrong.
+        #[source]
+        source: Malformed,
+    },
+    /// A batch cannot have happened.
+    #[error("the log does not replay")]
+    Impossible(#[from] Impossible),
+    /// The position lies below what the log is folded from.
+    #[error(
+        "batch {wanted} of owner {owner} lies before batch {floor}: what the owner did up to there (none of it after @{} since 1970) was let go by retention, and its state is known from there on",
+        wall.0 / 1_000
+    )]
+    LetGo {
+        /// Whose.
+        owner: OwnerId,
+        /// The one that was wanted.
+        wanted: BatchNumber,
+        /// The batch from which on states are known.
+        floor: BatchNumber,
+        /// The latest wall time of what was let go.
+        wall: WallTime,
+    },
+    /// An owner's floor.
+    #[error("the state from which the log goes on could not be read")]
+    Floor(#[from] RecoveryError),
+    /// The log ends before the position that was asked for.
+    #[error("the {what} of owner {owner} ends at batch {last}; batch {wanted} is not in it")]
+    Short {
+        /// What was replayed.
+        what: &'static str,
+        /// Whose.
+        owner: OwnerId,
+        /// Its last batch.
+        last: BatchNumber,
+        /// The one that was wanted.
+        wanted: BatchNumber,
+    },
+}
+
+/// A replayed owner.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// Where the replay stopped.
+    pub at: LogPosition,
+    /// Up to where of that it is archived.
+    pub archived: BatchNumber,
+    /// The state's hash there.
+    pub state: Hash,
+    /// How many events were applied.
+    pub events: u64,
+}
+
+/// Replays an owner's log from its beginning, or from its floor where what lies before was let go, up to `until`, or to its end.
+///
+/// # Errors
+/// When the log cannot be read, or does not replay.
+pub async fn replay(
+    source: &Source,
+    owner: OwnerId,
+    until: Option<BatchNumber>,
+    extent: Extent,
+) -> Result<Replayed, ReplayError> {
+    let records = read_owners(&source.store).await?;
+    let record = records.get(&owner).ok_or(ReplayError::UnknownOwner(owner))?;
+    let migrations = Migrations::read(&source.store).await?;
+    let mut reading = Reading::default();
+    if extent == Extent::Log {
+        source.read_log(owner, &mut reading).await?;
+    }
+    // Begun after the log was read: what was trimmed from it is archived by now.
+    let mut walk = LogWalk::begin(&source.store, record.shard, owner).await?;
+    let mut state = begin(&source.store, (record.shard, owner), record.kind, until).await?;
+    let is_there = |state: &OwnerState| until.is_some_and(|until| state.tail.batch >= until);
+    fold_archived(&mut walk, &mut state, &migrations, until, |_| {}).await?;
+    let archived = state.tail.batch;
+    if extent == Extent::Log && !is_there(&state) {
+        for frozen in source.beyond(owner, walk.cursor(), &reading).await? {
+            if is_there(&state) {
+                break;
+            }
+            if frozen.number > state.tail.batch {
+                let at = LogPosition {
+                    owner,
+                    batch: frozen.number,
+                };
+                let batch = Batch::read(&frozen.bytes).map_err(|source| ReplayError::Damaged { at, source })?;
+                migrations.fold(&mut state, &batch)?;
+            }
+        }
+    }
+    let last = state.tail.batch;
+    if let Some(wanted) = until.filter(|wanted| last < *wanted) {
+        let what = match extent {
+            Extent::Archive => "archive",
+            Extent::Log => "log",
+        };
+        return Err(ReplayError::Short {
+            what,
+            owner,
+            last,
+            wanted,
+        });
+    }
+    Ok(Replayed {
+        at: LogPosition { owner, batch: last },
+        archived,
+        state: state.hash(),
+        events: state.tail.event.0,
+    })
+}
+
+/// Folds what `walk` comes to into a state, up to `until` or to the archive's end. `each` sees every batch before it is folded.
+pub(crate) async fn fold_archived(
+    walk: &mut LogWalk,
+    state: &mut OwnerState,
+    migrations: &Migrations,
+    until: Option<BatchNumber>,
+    mut each: impl FnMut(&Batch),
+) -> Result<(), ReplayError> {
+    let owner = state.owner;
+    while until.is_none_or(|until| state.tail.batch < until)
+        && let Some(step) = walk.next().await?
+    {
+        let at = LogPosition {
+            owner,
+            batch: step.number,
+        };
+        match (step.fault, step.batch) {
+            (None, Some(batch)) => {
+                each(&batch);
+                migrations.fold(state, &batch)?;
+            }
+            // Its floor holds what it came to.
+            (None, None) if step.let_go.is_some() && step.number <= state.tail.batch => {}
+            (fault, _) => {
+                let fault = fault.unwrap_or(Fault::Missing);
+                return Err(ReplayError::Faulty { at, fault });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The state that a log is replayed from: its floor, if it has one, else that before its first batch.
+pub(crate) async fn begin(
+    store: &Store,
+    (shard, owner): (Shard, OwnerId),
+    kind: OwnerKind,
+    until: Option<BatchNumber>,
+) -> Result<OwnerState, ReplayError> {
+    let horizon = read_horizon(store, shard).await?;
+    let floor = match Kind::of(kind) {
+        Kind::Passing => read_floor(store, shard, owner, BatchNumber(0)).await?,
+        Kind::Lasting => None,
+    };
+    match (floor, until, horizon) {
+        (Some(floor), Some(wanted), Some(horizon)) if wanted < floor.tail.batch => Err(ReplayError::LetGo {
+            owner,
+            wanted,
+            floor: floor.tail.batch,
+            wall: horizon.wall,
+        }),
+        (floor, ..) => Ok(floor.unwrap_or_else(|| OwnerState::new(owner, kind))),
+    }
+}
+
+/// All owners of a realm.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn owners(store: &Store) -> Result<Vec<OwnerId>, StoreError> {
+    Ok(read_owners(store).await?.into_keys().collect())
+}

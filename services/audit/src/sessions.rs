@@ -1,0 +1,301 @@
+//! Who was behind a session: the account and the address of its client, each time that came in, as far as that can be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_db::personal::{self, Person};
+use annals_event::{Body, Consumed, Event};
+use annals_evidence::words;
+use annals_ids::{Address, DatabaseId, EventNumber, LeafIndex, LogPosition, SessionId, WallTime};
+use annals_personal::{Admission, NotOpened, PersonalKey, open};
+use annals_store::{Store, layout::personal::Forgotten};
+
+use crate::{answer::AuditError, index::Index, rows};
+
+/// That a session's client came in, with where the archive has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CameIn {
+    /// Which session.
+    pub session: SessionId,
+    /// The stored entity that it is about: where that was not known, the one that an earlier record names, or 0.
+    pub person: DatabaseId,
+    /// In which batch.
+    pub at: LogPosition,
+    /// That batch's leaf.
+    pub leaf: LeafIndex,
+    /// The event's number in that log.
+    pub event: EventNumber,
+    /// How many of that batch's events are before it.
+    pub place: u32,
+    /// When the batch was closed, by its writer's clock.
+    pub wall: WallTime,
+    /// Who it was, and from where.
+    pub who: Who,
+}
+
+/// What can be read of who came in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Who {
+    /// All of it. The name is that with which the session was opened, which may be in an earlier record.
+    Known(Admission),
+    /// From where was not written down: whoever took the session over had no key to seal it under. The name is that of an earlier
+    /// record.
+    Unwritten(Option<String>),
+    /// Nothing any more, since the person was forgotten.
+    Redacted(Forgotten),
+    /// Nothing, as the store has no key of this person: it was not restored.
+    NoKey,
+    /// Nothing, as what was sealed is not what it should be.
+    Unreadable(String),
+}
+
+/// Who was behind the sessions that an answer names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sessions(BTreeMap<SessionId, Vec<CameIn>>);
+
+impl Index {
+    /// Whenever the client of a session came in, in the order of the archive.
+    ///
+    /// # Errors
+    /// When no batch says so, or one is not what was verified.
+    pub async fn session(&self, archive: &Store, session: SessionId) -> Result<Vec<CameIn>, AuditError> {
+        let found = self.came_in(archive, session).await?;
+        if found.is_empty() {
+            return Err(AuditError::NoSession(session));
+        }
+        Ok(found)
+    }
+
+    /// Who was behind the sessions by which these calls were made.
+    ///
+    /// # Errors
+    /// When a batch is not what was verified.
+    pub async fn sessions<'a>(
+        &self,
+        archive: &Store,
+        calls: impl Iterator<Item = &'a Consumed>,
+    ) -> Result<Sessions, AuditError> {
+        let wanted: BTreeSet<SessionId> = calls.filter_map(session_of).collect();
+        let mut sessions = BTreeMap::new();
+        for session in wanted {
+            sessions.insert(session, self.came_in(archive, session).await?);
+        }
+        Ok(Sessions(sessions))
+    }
+
+    pub(crate) async fn came_in(&self, archive: &Store, session: SessionId) -> Result<Vec<CameIn>, AuditError> {
+        let mut found = Vec::new();
+        let (mut name, mut known) = (None, DatabaseId(0));
+        for (key, value) in self.rows(rows::session(session), usize::MAX).await? {
+            let told = self.event_told(archive, &key, &value).await?;
+            let (person, sealed) = match &told.event.body {
+                Body::Admitted {
+                    session: found,
+                    person,
+                    sealed,
+                } if *found == session => (*person, sealed),
+                _ => return Err(AuditError::Mislaid(told.at)),
+            };
+            let mut who = match sealed.as_slice() {
+                [] => Who::Unwritten(None),
+                sealed => read(archive, person, sealed).await?,
+            };
+            match &mut who {
+                Who::Known(Admission { account, .. }) | Who::Unwritten(account) => {
+                    name = account.take().or(name);
+                    account.clone_from(&name);
+                }
+                Who::Redacted(_) | Who::NoKey | Who::Unreadable(_) => {}
+            }
+            // Whoever comes back has the session's secret, and so is who it was opened for.
+            if person != DatabaseId(0) {
+                known = person;
+            }
+            found.push(CameIn {
+                session,
+                person: known,
+                at: told.at,
+                leaf: told.leaf,
+                event: told.number,
+                place: told.place,
+                wall: told.wall,
+                who,
+            });
+        }
+        Ok(found)
+    }
+}
+
+/// An event that a row of the index names.
+pub(crate) struct Told {
+    pub(crate) at: LogPosition,
+    pub(crate) leaf: LeafIndex,
+    pub(crate) place: u32,
+    pub(crate) number: EventNumber,
+    pub(crate) wall: WallTime,
+    pub(crate) event: Event,
+}
+
+impl Index {
+    /// The event that a row of a session, of a life or of an end names.
+    pub(crate) async fn event_told(&self, archive: &Store, key: &[u8], value: &[u8]) -> Result<Told, AuditError> {
+        let place = rows::place_of(key).map_err(AuditError::Index)?;
+        let at = rows::decode_position(value).map_err(AuditError::Index)?;
+        let (leaf, batch) = self.batch(archive, at).await?.ok_or(AuditError::NoBatch(at))?;
+        let event = batch.events.into_iter().nth(place as usize);
+        Ok(Told {
+            at,
+            leaf,
+            place,
+            number: EventNumber(batch.header.first_event.0 + u64::from(place)),
+            wall: batch.header.wall,
+            event: event.ok_or(AuditError::Mislaid(at))?,
+        })
+    }
+}
+
+async fn read(archive: &Store, person: DatabaseId, sealed: &[u8]) -> Result<Who, AuditError> {
+    let known = personal::person(archive, person).await.map_err(AuditError::Archive)?;
+    Ok(match known {
+        Person::Unknown => Who::NoKey,
+        Person::Forgotten(forgotten) => Who::Redacted(forgotten),
+        Person::Known(key) => opened(&key, person, sealed),
+    })
+}
+
+fn opened(key: &PersonalKey, person: DatabaseId, sealed: &[u8]) -> Who {
+    let plain = match open(key, person, sealed) {
+        Ok(plain) => plain,
+        Err(NotOpened::OtherKey(..)) => return Who::NoKey,
+        Err(error) => return Who::Unreadable(error.to_string()),
+    };
+    Admission::decode(&plain).map_or_else(|error| Who::Unreadable(error.to_string()), Who::Known)
+}
+
+fn session_of(call: &Consumed) -> Option<SessionId> {
+    match call.from {
+        Address::Client(session) => Some(session),
+        Address::Base(_) | Address::Cell(_) | Address::Owner(_) => None,
+    }
+}
+
+impl Sessions {
+    /// As whom, and from where, the client was in when it made a call that was taken in the batch of `leaf`: the last time
+    /// that it came in before.
+    #[must_use]
+    pub fn behind(&self, call: &Consumed, leaf: LeafIndex) -> Option<&CameIn> {
+        let came = self.0.get(&session_of(call)?)?;
+        came.iter()
+            .rfind(|came| came.leaf < leaf || came.leaf == leaf && came.place < call.at)
+            .or(came.first())
+    }
+}
+
+impl CameIn {
+    /// Who it was and from where, in words. What people have written stands in it as [`named`] writes it.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let person = self.person;
+        let before = |account: &Option<String>| match account {
+            Some(name) => format!("{}, ", named(name)),
+            None => String::new(),
+        };
+        match &self.who {
+            Who::Known(Admission { account, address }) => {
+                format!(
+                    "{}stored entity {person}, from {}",
+                    before(account),
+                    words::text(address)
+                )
+            }
+            Who::Unwritten(account) => {
+                let person = match person {
+                    DatabaseId(0) => String::new(),
+                    person => format!("stored entity {person}, "),
+                };
+                format!(
+                    "{}{person}back from an address that was not written down",
+                    before(account)
+                )
+            }
+            Who::Redacted(Forgotten { at, by, reason, .. }) => {
+                let (date, by, reason) = (words::date(WallTime(*at)), words::text(by), words::text(reason));
+                format!("stored entity {person}; name and address were redacted on {date} by {by}: {reason}")
+            }
+            Who::NoKey => {
+                format!("stored entity {person}; name and address are sealed, and this store has not the key")
+            }
+            Who::Unreadable(why) => format!("stored entity {person}; name and address cannot be read: {why}"),
+        }
+    }
+}
+
+/// A name with which somebody logs in, told from what is said around it: one that is more than letters, digits, `_`, `-`, `.`
+/// and `@` is put between quotation marks, and so that it ends where they do.
+#[must_use]
+pub fn named(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '@');
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", words::text(name).replace('"', "\\u{22}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_ids::{BatchNumber, CallNumber, EntityId, OwnerId};
+
+    use super::*;
+
+    #[test]
+    fn a_call_came_from_where_the_client_was_in_before() {
+        let session = SessionId(8);
+        let came = |leaf, place| CameIn {
+            session,
+            person: DatabaseId(1),
+            at: LogPosition {
+                owner: OwnerId(3),
+                batch: BatchNumber(leaf),
+            },
+            leaf: LeafIndex(leaf),
+            event: EventNumber(leaf * 10 + u64::from(place)),
+            place,
+            wall: WallTime(0),
+            who: Who::NoKey,
+        };
+        let all = [came(4, 0), came(5, 3), came(7, 0)];
+        let sessions = Sessions(BTreeMap::from([(session, all.to_vec())]));
+        for (leaf, at, expected) in [
+            (3, 0, 0),
+            (4, 1, 0),
+            (5, 2, 0),
+            (5, 3, 0),
+            (5, 4, 1),
+            (6, 0, 1),
+            (9, 0, 2),
+        ] {
+            let call = Consumed {
+                at,
+                from: Address::Client(session),
+                to: Address::Base(EntityId(1)),
+                number: CallNumber(1),
+                trace: Default::default(),
+            };
+            let found = sessions.behind(&call, LeafIndex(leaf));
+            assert_eq!(found, Some(&all[expected]), "leaf {leaf}, behind {at} events");
+        }
+    }
+
+    #[test]
+    fn a_name_is_told_from_what_is_said_around_it() {
+        for plain in ["gus", "Gus_2", "\u{416}\u{e9}-1.x@y", "\u{8b19}"] {
+            assert_eq!(named(plain), plain);
+        }
+        assert_eq!(
+            named("gus, stored entity 101, from 10.0.0.1:5"),
+            "\"gus, stored entity 101, from 10.0.0.1:5\""
+        );
+        assert_eq!(named("a\" b"), "\"a\\u{22} b\"");
+        assert_eq!(named("a\n\u{1b}[2J"), "\"a\\u{a}\\u{1b}[2J\"");
+        assert_eq!(named(""), "\"\"");
+    }
+}

@@ -1,0 +1,45 @@
+//! What operators order of the ledger for entities that live here: recorded as orders of the entity, with the warrant in them.
+//!
+//! That an action is done once the ledger sees to, for an entity may end and live elsewhere before it is asked again. Here it
+//! is only kept from being recorded twice while the ledger has not answered.
+
+use annals_event::ledger::ORDERS_WAITING;
+use annals_ids::TransferId;
+use annals_node::{Desk, NotOrdered, Output};
+
+use crate::{input::OperatorOrder, role::BaseRole};
+
+impl BaseRole {
+    /// An operator orders something for an entity of the database.
+    pub(crate) fn order(&mut self, desk: &mut Desk, wanted: &OperatorOrder) {
+        let ordered = try_order(desk, wanted);
+        self.counters.ordered += u64::from(ordered.is_ok());
+        let request = wanted.request;
+        desk.emit(Output::Ordered { request, ordered });
+    }
+}
+
+fn try_order(desk: &mut Desk, wanted: &OperatorOrder) -> Result<TransferId, NotOrdered> {
+    let order = &wanted.order;
+    let refused = |why: &str| NotOrdered::Refused(why.to_owned());
+    let warrant = order.warrant().ok_or_else(|| refused("it names no operator"))?;
+    order.check().map_err(|reason| refused(&reason.to_string()))?;
+    let entity = desk.state().databases.get(&wanted.database).copied();
+    let (asker, view) = entity
+        .and_then(|entity| Some((entity, desk.ledger(entity)?)))
+        .ok_or(NotOrdered::NotAlive)?;
+    let is_of_action = |waiting: &annals_event::ledger::Order| {
+        let known = waiting.warrant();
+        known.is_some_and(|known| known.action == warrant.action)
+    };
+    if let Some((number, _)) = view.orders.iter().find(|(_, waiting)| is_of_action(waiting)) {
+        return Ok(TransferId { asker, number: *number });
+    }
+    if view.holdings.is_none() || view.orders.len() >= ORDERS_WAITING {
+        return Err(NotOrdered::NotNow);
+    }
+    let mut bytes = Vec::new();
+    order.write(&mut bytes);
+    desk.needs(bytes.len()).map_err(|_| NotOrdered::NotNow)?;
+    desk.order(asker, order.clone()).ok_or(NotOrdered::NotAlive)
+}

@@ -1,0 +1,266 @@
+//! `annals-console`: what an operator types.
+
+use std::{
+    fs,
+    io::{self, BufRead, IsTerminal, Write, stdin, stdout},
+    net::SocketAddr,
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use annals_audit::IndexError;
+use annals_host::{
+    clock,
+    config::{LogFilter, LogFormat},
+    process::stop_signal,
+    source::{KeptRealm, NamedRealm, SourceError},
+    telemetry::Chain,
+};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use thiserror::Error;
+use tokio::net::TcpListener;
+
+use crate::{
+    desk::Desk,
+    people::{PASSWORD_BYTES, People, PeopleError, Role},
+    serve::serve,
+    site::{Parts, site},
+    views::{Head, ViewLog, ViewsError, check},
+};
+
+/// The browser pages of a realm: the auditor's desk.
+#[derive(Debug, clap::Parser)]
+#[command(name = "annals-console", version)]
+pub struct Console {
+    #[command(subcommand)]
+    command: Commands,
+    /// Folder of this console: who may look, who has looked, and its index of the archive
+    #[arg(long, global = true, value_name = "DIR", default_value = "annals-console")]
+    folder: PathBuf,
+    /// What is logged: a level, or levels by module
+    #[arg(
+        long,
+        global = true,
+        env = "ANNALS_LOG",
+        value_name = "LEVELS",
+        default_value = "info,async_nats=warn"
+    )]
+    pub log: LogFilter,
+    /// How the log is written: text or json
+    #[arg(
+        long,
+        global = true,
+        env = "ANNALS_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Commands {
+    /// Serve the pages, until it is interrupted
+    Serve(Serving),
+    /// Say who may look, and as what
+    #[command(subcommand)]
+    Person(Persons),
+    /// Check that what is written down of who has looked at what is as it was, and print it; exit code 1 says what is not
+    Views {
+        /// How many views there were once, and the hash of the last, as this command printed it then; several may be given
+        #[arg(long, value_name = "NUMBER:HASH")]
+        kept: Vec<Head>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Serving {
+    #[command(flatten)]
+    named: NamedRealm,
+    #[command(flatten)]
+    kept: KeptRealm,
+    /// Address to listen on; port 0 is one that the system chooses. Only of this machine, unless a proxy with TLS is before it
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7780")]
+    listen: SocketAddr,
+    /// A proxy is before it, ends TLS, and adds to X-Forwarded-For from where requests come; nothing else may reach the console
+    #[arg(long)]
+    behind_proxy: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Persons {
+    /// Add somebody; the password is read from the terminal, or from standard input
+    Add {
+        /// By which they log in
+        name: String,
+        /// What they may do: auditor, or operator
+        #[arg(long)]
+        role: Role,
+    },
+    /// Remove somebody, who is logged out with the next page
+    Remove {
+        /// Who
+        name: String,
+    },
+    /// Print everybody, and their roles
+    List,
+}
+
+/// Why a command did not do what it was to.
+#[derive(Debug, Error)]
+enum ConsoleError {
+    #[error("the folder {} cannot be used", path.display())]
+    Folder {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("there is no archive to ask")]
+    Source(#[from] SourceError),
+    #[error("there is no index to ask by; with --folder it lies in another folder")]
+    Index(#[from] IndexError),
+    #[error("it cannot be written down who looks at what")]
+    Views(#[from] ViewsError),
+    #[error(transparent)]
+    People(#[from] PeopleError),
+    #[error(
+        "{0} can be reached from elsewhere, and passwords would go there unencrypted: put a proxy with TLS before it and say --behind-proxy"
+    )]
+    Open(SocketAddr),
+    #[error("nobody may look: add somebody with annals-console person add NAME --role auditor")]
+    Nobody,
+    #[error("{address} cannot be listened on")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("pages are not served any more")]
+    Serve(#[source] io::Error),
+    #[error("no password was given")]
+    Password(#[source] io::Error),
+    #[error("nobody takes what is printed")]
+    Print(#[from] io::Error),
+}
+
+impl Console {
+    /// Runs the command.
+    pub async fn run(self) -> ExitCode {
+        match self.work().await {
+            Ok(()) => ExitCode::SUCCESS,
+            // Whoever reads has seen enough.
+            Err(ConsoleError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                let is_finding = matches!(
+                    &error,
+                    ConsoleError::Views(
+                        ViewsError::NoView { .. } | ViewsError::Unchained { .. } | ViewsError::NotKept(_)
+                    )
+                );
+                ExitCode::from(if is_finding { 1 } else { 2 })
+            }
+        }
+    }
+
+    async fn work(self) -> Result<(), ConsoleError> {
+        let (people, views) = (self.folder.join("people.toml"), self.folder.join("views.log"));
+        match self.command {
+            Commands::Views { kept } => {
+                let mut out = io::BufWriter::new(stdout().lock());
+                let mut printed = Ok(());
+                let head = check(&views, &kept, |view| {
+                    if printed.is_ok() {
+                        printed = writeln!(out, "{view}");
+                    }
+                });
+                printed?;
+                out.flush()?;
+                let head = head?;
+                eprintln!(
+                    "{} views, each as it was written; to be kept elsewhere: {head}",
+                    head.number
+                );
+            }
+            Commands::Person(Persons::List) => {
+                for person in People::read(&people)?.all() {
+                    writeln!(stdout(), "{} {}", person.name, person.role)?;
+                }
+            }
+            Commands::Person(Persons::Add { name, role }) => {
+                make(&self.folder)?;
+                let mut all = People::read(&people)?;
+                all.add(&name, role, &password().map_err(ConsoleError::Password)?)?;
+                all.write(&people)?;
+            }
+            Commands::Person(Persons::Remove { name }) => {
+                let mut all = People::read(&people)?;
+                all.remove(&name)?;
+                all.write(&people)?;
+            }
+            Commands::Serve(serving) => {
+                make(&self.folder)?;
+                if People::read(&people)?.all().next().is_none() {
+                    return Err(ConsoleError::Nobody);
+                }
+                let views = ViewLog::open(&views, clock::wall())?;
+                serving.run(self.folder, people, views).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serving {
+    async fn run(self, folder: PathBuf, people: PathBuf, views: ViewLog) -> Result<(), ConsoleError> {
+        let address = self.listen;
+        if !address.ip().is_loopback() && !self.behind_proxy {
+            return Err(ConsoleError::Open(address));
+        }
+        let stop = stop_signal();
+        let source = self.kept.stored(&self.named.settings()).await?;
+        let desk = Desk::open(source, &folder.join("index")).await?;
+        let failed = |source| ConsoleError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let pages = site(Parts {
+            desk,
+            people,
+            views,
+            behind_proxy: self.behind_proxy,
+        });
+        writeln!(stdout(), "the console is at http://{address}/")?;
+        serve(listener, pages, stop).await.map_err(ConsoleError::Serve)
+    }
+}
+
+/// The console's folder, for nobody else to look into.
+fn make(folder: &PathBuf) -> Result<(), ConsoleError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|source| ConsoleError::Folder {
+        path: folder.clone(),
+        source,
+    })
+}
+
+/// A password, which a terminal does not show.
+fn password() -> io::Result<String> {
+    let input = stdin();
+    let read = || {
+        let mut line = String::new();
+        io::Read::take(stdin().lock(), PASSWORD_BYTES as u64 + 2).read_line(&mut line)?;
+        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    };
+    if !input.is_terminal() {
+        return read();
+    }
+    eprint!("password: ");
+    let shown = tcgetattr(&input)?;
+    let mut hidden = shown.clone();
+    hidden.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(&input, OptionalActions::Flush, &hidden)?;
+    let line = read();
+    tcsetattr(&input, OptionalActions::Flush, &shown)?;
+    eprintln!();
+    line
+}

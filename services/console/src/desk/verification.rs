@@ -1,0 +1,159 @@
+//! What was verified, step by step, and what a checkpoint that somebody has kept shows.
+
+use annals_audit::Extent;
+use annals_db::{ProveError, Prover};
+use annals_evidence::words;
+use annals_host::{
+    process::SHARD,
+    signer::{key_records, newest},
+    telemetry::Chain,
+};
+use annals_ids::Hash;
+use annals_proof::{SignedNote, TreeHead, Trust, Trusted, VerifierKey, verify_consistency};
+use annals_store::Store;
+
+use super::NoAnswer;
+
+/// Bytes of a checkpoint at most.
+pub const NOTE_BYTES: usize = 64 << 10;
+
+/// What was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// How far, by batches and chains and the tree over all.
+    pub extent: Extent,
+    /// The newest checkpoint, if there is one.
+    pub newest: Option<Checked>,
+    /// Each key that the log has had, and of how many batches its first checkpoint may be.
+    pub keys: Vec<(u64, VerifierKey)>,
+    /// What was kept elsewhere, and shows.
+    pub kept: Option<Kept>,
+}
+
+/// A checkpoint that is believed, and continued by the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The log's name.
+    pub origin: String,
+    /// How many batches, and their root.
+    pub head: TreeHead,
+    /// By which keys of the log it is signed.
+    pub signed: Vec<VerifierKey>,
+    /// As it lies in the store.
+    pub note: String,
+}
+
+/// What a checkpoint that was kept shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The archive begins with what it says.
+    Continued(Checked),
+    /// It is none, or none of this log: nothing can be said.
+    Unbelieved(String),
+}
+
+impl Verification {
+    /// Looks.
+    ///
+    /// # Errors
+    /// When the archive is not what was signed; when it cannot be read.
+    pub(crate) async fn of(store: &Store, extent: Extent, kept: Option<&[u8]>) -> Result<Self, NoAnswer> {
+        let keys: Vec<(u64, VerifierKey)> = key_records(store, SHARD)
+            .await?
+            .into_iter()
+            .map(|(from, record)| (from, record.key))
+            .collect();
+        let trust = Trust {
+            origin: keys.first().map(|(_, key)| key.name().to_string()).unwrap_or_default(),
+            keys: keys.iter().map(|(_, key)| key.clone()).collect(),
+            witnesses: Vec::new(),
+            quorum: 0,
+        };
+        let verified = TreeHead {
+            size: extent.leaves,
+            root: extent.root,
+        };
+        let mut prover = Prover::begin(store.clone(), SHARD).await?;
+        let newest = match newest(store, SHARD).await? {
+            None => None,
+            Some((_, note)) => {
+                let trusted = trust.check(&note).map_err(|error| {
+                    let why = Chain(&error);
+                    NoAnswer::Wrong(format!(
+                        "the newest checkpoint in the store is not to be believed: {why}"
+                    ))
+                })?;
+                Some(continued((&mut prover, verified), trusted, &note).await?)
+            }
+        };
+        let kept = match kept.map(SignedNote::parse) {
+            None => None,
+            Some(Err(error)) => Some(Kept::Unbelieved(Chain(&error).to_string())),
+            Some(Ok(note)) => Some(match trust.check(&note) {
+                Ok(trusted) => Kept::Continued(continued((&mut prover, verified), trusted, &note).await?),
+                Err(error) => Kept::Unbelieved(Chain(&error).to_string()),
+            }),
+        };
+        Ok(Self {
+            extent,
+            newest,
+            keys,
+            kept,
+        })
+    }
+}
+
+/// That what was verified and what a checkpoint says are one history: the proof leads from one root to the other, so it rests
+/// neither on the stored tree nor on whoever keeps it.
+async fn continued(
+    (prover, verified): (&mut Prover, TreeHead),
+    trusted: Trusted,
+    note: &SignedNote,
+) -> Result<Checked, NoAnswer> {
+    let head = trusted.checkpoint.head;
+    let there = prover.head().size;
+    if there < head.size {
+        let size = head.size;
+        return Err(NoAnswer::Wrong(format!(
+            "the archive has {there} batches, and a checkpoint of {size} is signed: it was rolled back"
+        )));
+    }
+    let found = prover.root(head.size).await?;
+    if found != head.root {
+        return Err(NoAnswer::Wrong(changed(head.size, found, head.root)));
+    }
+    let (earlier, later) = if head.size <= verified.size {
+        (head, verified)
+    } else {
+        (verified, head)
+    };
+    let proof = prover.consistency(earlier.size, later.size).await?;
+    verify_consistency(earlier, later, &proof).map_err(|error| {
+        let (size, verified) = (head.size, verified.size);
+        NoAnswer::Wrong(format!(
+            "the {verified} batches that were verified and the checkpoint of {size} are not shown to be one history: {error}"
+        ))
+    })?;
+    Ok(Checked {
+        origin: words::text(&trusted.checkpoint.origin),
+        head,
+        signed: trusted.signed,
+        note: note.to_string(),
+    })
+}
+
+fn changed(size: u64, found: Hash, signed: Hash) -> String {
+    format!(
+        "the first {size} batches of the archive have the root {found}, and {signed} is signed: they were changed since"
+    )
+}
+
+impl From<ProveError> for NoAnswer {
+    fn from(error: ProveError) -> Self {
+        let said = Chain(&error).to_string();
+        match error {
+            ProveError::Store(error) => error.into(),
+            _ => Self::Wrong(said),
+        }
+    }
+}

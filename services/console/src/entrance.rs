@@ -1,0 +1,181 @@
+//! Logging in and out.
+
+use std::sync::Arc;
+
+use annals_host::{clock, process::random, telemetry::Chain};
+use axum::{
+    Extension, Form,
+    extract::{Query, Request, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+
+use crate::{
+    access::{self, SESSION, Visitor, cookie, set_cookie},
+    pages::{Page, entrance},
+    people::{NAME_BYTES, PASSWORD_BYTES, People, Person, fits},
+    sessions::{Token, same},
+    site::Site,
+};
+
+/// The cookie that a log-in form goes with: another site can send the form, but not the cookie.
+const FORM: &str = "annals-form";
+
+/// Where somebody goes from the log-in.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Destination {
+    next: Option<String>,
+}
+
+/// What somebody logs in with.
+#[derive(Deserialize)]
+pub(crate) struct Credentials {
+    name: String,
+    password: String,
+    form: String,
+    next: Option<String>,
+}
+
+/// What any form of a session has in it.
+#[derive(Deserialize)]
+pub(crate) struct Sent {
+    form: String,
+}
+
+/// The form.
+pub(crate) async fn show(State(site): State<Arc<Site>>, Query(Destination { next }): Query<Destination>) -> Response {
+    form(&site, StatusCode::OK, (next.as_deref(), ""), None)
+}
+
+/// Somebody logs in.
+pub(crate) async fn enter(
+    State(site): State<Arc<Site>>,
+    Extension(CameFrom(from)): Extension<CameFrom>,
+    headers: HeaderMap,
+    Form(sent): Form<Credentials>,
+) -> Response {
+    let next = sent.next.as_deref();
+    let again = |status, said| form(&site, status, (next, &sent.name), Some(said));
+    if !cookie(&headers, FORM).is_some_and(|kept| !kept.is_empty() && same(&kept, &sent.form)) {
+        return again(
+            StatusCode::FORBIDDEN,
+            "This form was too old, or not from here. Try again.",
+        );
+    }
+    if sent.name.len() > NAME_BYTES || sent.password.len() > PASSWORD_BYTES {
+        return again(StatusCode::UNPROCESSABLE_ENTITY, "Name or password is too long.");
+    }
+    let now = clock::mono();
+    let counted = [format!("name {}", sent.name), format!("from {from}")];
+    if !counted.iter().all(|counted| site.throttle().admits(now, counted)) {
+        return again(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many wrong passwords. Wait a minute, and try again.",
+        );
+    }
+    // Blamed before it is known, so that many at once are not many guesses.
+    counted.iter().for_each(|counted| site.throttle().blame(now, counted));
+    let Some(person) = compare(&site, &sent.name, &sent.password).await else {
+        // Not under which name: somebody may have typed their password there.
+        tracing::warn!(from, "a log-in was refused");
+        return again(StatusCode::UNAUTHORIZED, "Name or password is wrong.");
+    };
+    counted.iter().for_each(|counted| site.throttle().forgive(counted));
+    if let Err(refused) = access::note(&site, (&person.name, person.role), &from, "logged in").await {
+        return refused;
+    }
+    let tokens = (Token::new(random()), Token::new(random()));
+    site.sessions().begin(now, person, (&tokens.0, &tokens.1));
+    let mut response = Redirect::to(destination(next)).into_response();
+    for cookie in [set_cookie(&site, SESSION, tokens.0.text()), set_cookie(&site, FORM, "")] {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Somebody logs out.
+pub(crate) async fn leave(
+    State(site): State<Arc<Site>>,
+    Extension(visitor): Extension<Visitor>,
+    Form(Sent { form }): Form<Sent>,
+) -> Response {
+    if !same(&form, &visitor.form) {
+        return Redirect::to("/").into_response();
+    }
+    site.sessions().end(&visitor.token);
+    let mut response = Redirect::to("/login").into_response();
+    let ended = set_cookie(&site, SESSION, "");
+    response.headers_mut().append(header::SET_COOKIE, ended);
+    response
+}
+
+/// From where a log-in comes.
+#[derive(Clone, Debug)]
+pub(crate) struct CameFrom(pub(crate) String);
+
+/// Says from where a log-in comes.
+pub(crate) async fn locate(
+    State(site): State<Arc<Site>>,
+    mut request: Request,
+    next: axum::middleware::Next,
+) -> Response {
+    let from = CameFrom(access::address(&site, &request));
+    request.extensions_mut().insert(from);
+    next.run(request).await
+}
+
+/// Whoever has that name and that password. Few are compared at a time: each takes 19 MiB and some 20 ms of a core, on purpose.
+async fn compare(site: &Arc<Site>, name: &str, password: &str) -> Option<Person> {
+    let _turn = site.comparing.acquire().await.ok()?;
+    let (path, name, password) = (site.people.clone(), name.to_owned(), password.to_owned());
+    let comparing = tokio::task::spawn_blocking(move || {
+        let people = People::read(&path).map_err(|error| {
+            let reason = Chain(&error).to_string();
+            tracing::error!(reason, "nobody is let in");
+        });
+        let people = people.unwrap_or_default();
+        let person = people.named(&name);
+        if fits(person, &password) { person.cloned() } else { None }
+    });
+    comparing.await.ok().flatten()
+}
+
+fn form(site: &Site, status: StatusCode, (next, name): (Option<&str>, &str), said: Option<&str>) -> Response {
+    let token = Token::new(random());
+    let body = entrance::form(token.text(), destination(next), name, said);
+    let mut response = Page::new("Log in", None).show(status, &body);
+    let kept = set_cookie(site, FORM, token.text());
+    response.headers_mut().append(header::SET_COOKIE, kept);
+    response
+}
+
+/// A page of this console, whatever was said.
+fn destination(next: Option<&str>) -> &str {
+    let is_here = |next: &&str| {
+        let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        is_plain && next.starts_with('/') && !next.starts_with("//")
+    };
+    next.filter(is_here).unwrap_or("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_elsewhere_from_the_log_in() {
+        assert_eq!(destination(Some("/trade/5/1?page=2")), "/trade/5/1?page=2");
+        for elsewhere in [
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil.example",
+            "",
+            "x",
+            "/a\r\nb",
+        ] {
+            assert_eq!(destination(Some(elsewhere)), "/", "{elsewhere:?}");
+        }
+        assert_eq!(destination(None), "/");
+    }
+}

@@ -1,0 +1,139 @@
+//! The pages, as HTML. Whatever is written into one by `maud` is escaped; nothing here writes any other way.
+
+pub(crate) mod account;
+pub(crate) mod entity;
+pub(crate) mod entrance;
+pub(crate) mod item;
+mod pieces;
+pub(crate) mod problem;
+pub(crate) mod search;
+pub(crate) mod session;
+pub(crate) mod trade;
+pub(crate) mod verification;
+
+use annals_audit::Extent;
+use axum::{
+    http::StatusCode,
+    response::{Html, IntoResponse, Response},
+};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::{access::Visitor, desk::Answered};
+
+/// What is around a page.
+pub(crate) struct Page<'a> {
+    title: String,
+    visitor: Option<&'a Visitor>,
+    searched: &'a str,
+    has_box: bool,
+    rests_on: Option<Extent>,
+    /// Batches beyond that.
+    newer: u64,
+}
+
+impl<'a> Page<'a> {
+    pub(crate) fn new(title: impl Into<String>, visitor: Option<&'a Visitor>) -> Self {
+        Self {
+            title: title.into(),
+            visitor,
+            searched: "",
+            has_box: true,
+            rests_on: None,
+            newer: 0,
+        }
+    }
+
+    /// What was typed into the box.
+    pub(crate) fn searched(self, typed: &'a str) -> Self {
+        Self {
+            searched: typed,
+            ..self
+        }
+    }
+
+    /// Without a box in its head: it is one.
+    pub(crate) fn without_box(self) -> Self {
+        Self { has_box: false, ..self }
+    }
+
+    /// What the answer on it rests on.
+    pub(crate) fn resting<T>(self, answered: &Answered<T>) -> Self {
+        Self {
+            rests_on: Some(answered.extent),
+            newer: answered.newer,
+            ..self
+        }
+    }
+
+    /// The page.
+    pub(crate) fn show(self, status: StatusCode, body: &Markup) -> Response {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) " · Annals console" }
+                    link rel="stylesheet" href="/style.css";
+                }
+                body {
+                    a.skip href="#main" { "Skip to content" }
+                    (self.header())
+                    main #main tabindex="-1" { (body) }
+                    (self.footer())
+                }
+            }
+        };
+        (status, Html(page.into_string())).into_response()
+    }
+
+    fn header(&self) -> Markup {
+        html! {
+            header.top {
+                div.bar {
+                    a.brand href="/" { "Annals" span.quiet { " console" } }
+                    @if let Some(visitor) = self.visitor {
+                        @if self.has_box { form.find role="search" action="/search" method="get" {
+                            label.hidden for="q" { "Search" }
+                            input #q type="search" name="q" value=(self.searched) maxlength="300" autocomplete="off" spellcheck="false";
+                            button type="submit" { "Search" }
+                        } }
+                        nav aria-label="Main" {
+                            a href="/" { "Desk" }
+                            a href="/verification" { "Verification" }
+                        }
+                        form.leave action="/logout" method="post" {
+                            input type="hidden" name="form" value=(visitor.form);
+                            span.who { (visitor.name) span.quiet { ", " (visitor.role) } }
+                            button.plain type="submit" { "Log out" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn footer(&self) -> Markup {
+        html! {
+            footer {
+              div.foot {
+                @if let Some(Extent { leaves, root, entry }) = self.rests_on {
+                    p {
+                        "Verified before this was answered: " (pieces::count(leaves)) " batches of the archive and "
+                        (pieces::count(entry.0)) " entries of the ledger. Root " (pieces::hash(root)) ". "
+                        a href="/verification" { "How this was verified" }
+                    }
+                }
+                @if self.newer > 0 {
+                    p.newer role="status" {
+                        (pieces::count(self.newer)) @if self.newer == 1 { " newer batch is" } @else { " newer batches are" }
+                        " not taken in yet, and nothing above says what is in them. Ask again in a moment."
+                    }
+                }
+                p { "Times are UTC, by the clocks of the realm. Each view of this console is written down." }
+              }
+            }
+        }
+    }
+}

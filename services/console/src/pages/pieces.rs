@@ -1,0 +1,351 @@
+//! What pages have in common: moments, places, assets, and parts of long answers.
+
+use annals_audit::{CameIn, Sessions};
+use annals_event::{
+    Consumed,
+    ledger::{Assets, Holder, Order, Outcome, Place, Slots},
+};
+use annals_evidence::{Cited, words};
+use annals_ids::{Address, DatabaseId, EntityId, Hash, LogPosition, Serial, TradeId, WallTime};
+use maud::{Markup, html};
+
+/// Steps on one page.
+pub(crate) const STEPS: usize = 50;
+
+/// Assets that are listed of one slot; of more it is said how many there are.
+const LISTED: usize = 40;
+
+/// A moment: date and time of day, and all of it for machines.
+pub(crate) fn moment(wall: WallTime) -> Markup {
+    let date = words::date(wall);
+    match date.strip_suffix('Z').and_then(|date| date.split_once('T')) {
+        Some((day, time)) => html! { time datetime=(date) { (day) " " b { (time) } } },
+        None => html! { (date) },
+    }
+}
+
+/// A number that is read.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A hash: all of it, broken where the page is narrow.
+pub(crate) fn hash(hash: Hash) -> Markup {
+    html! { code.hash { (hash) } }
+}
+
+/// A stored entity.
+pub(crate) fn stored(holder: DatabaseId) -> Markup {
+    html! { a href={ "/account/" (holder) } { "stored entity " (holder) } }
+}
+
+/// A trade.
+pub(crate) fn trade(id: TradeId) -> Markup {
+    html! { a href={ "/trade/" (id) } { "trade " (id) } }
+}
+
+/// An entity, as it was by a place of the archive.
+pub(crate) fn entity(entity: EntityId, at: LogPosition) -> Markup {
+    html! { a href={ "/entity/" (entity) "?at=" (at) } { "entity " (entity) } }
+}
+
+/// Where something is.
+pub(crate) fn place(place: Place) -> Markup {
+    match place.holder {
+        Holder::Stored(holder) => html! { (stored(holder)) ", slot " (place.slot) },
+        Holder::Trade(id, _) => {
+            let said = words::place(place);
+            let side = said.rsplit_once(", ").map_or("", |(_, side)| side);
+            html! { "table of " (trade(id)) ", " (side) }
+        }
+        _ => html! { (words::place(place)) },
+    }
+}
+
+/// What came of something, told apart by more than a colour.
+pub(crate) fn outcome(outcome: Outcome) -> Markup {
+    let (class, sign) = match outcome {
+        Outcome::Posted => ("good", "✓"),
+        Outcome::Pending => ("open", "…"),
+        Outcome::Voided | Outcome::Expired => ("ended", "↩"),
+        Outcome::Refused(_) => ("bad", "✗"),
+    };
+    html! { span.badge.(class) { span aria-hidden="true" { (sign) " " } (words::outcome(outcome)) } }
+}
+
+/// Who asked, by which call, where that is written, and who was behind the session.
+pub(crate) fn asker(cited: &Cited, sessions: &Sessions) -> Markup {
+    let Some(asked) = &cited.asked else {
+        return html! { "nobody: time was over" };
+    };
+    let warrant = cited.entry.order.as_ref().and_then(Order::warrant);
+    let call = asked.call.as_ref();
+    html! {
+        @match (warrant, call) {
+            (Some(warrant), _) => { (words::operator(warrant)) ": " (words::text(&warrant.reason)) },
+            (None, Some(by)) => (caller(by, asked.at)),
+            (None, None) => "by itself",
+        }
+        ", for " (entity(cited.entry.of.asker, asked.at))
+        " " span.quiet { "(" (asked.at) " #" (asked.event) ")" }
+        @if let Some(came) = call.and_then(|call| sessions.behind(call, asked.leaf)) {
+            br; (came_in(came))
+        }
+    }
+}
+
+/// Who called, and which call it was.
+pub(crate) fn caller(call: &Consumed, at: LogPosition) -> Markup {
+    let number = call.number;
+    match call.from {
+        Address::Client(session) => {
+            html! { a href={ "/session/" (session) } { "client session " (session) } ", call " (number) }
+        }
+        Address::Base(by) | Address::Cell(by) => html! { (entity(by, at)) ", call " (number) },
+        Address::Owner(_) => html! { (words::caller(call)) },
+    }
+}
+
+/// Who was behind a session, and from where.
+pub(crate) fn came_in(came: &CameIn) -> Markup {
+    html! { span.client { (came.said()) } }
+}
+
+/// An item.
+pub(crate) fn item(serial: Serial) -> Markup {
+    html! { a href={ "/item/" (serial) } { "item " (serial) } }
+}
+
+/// Units and items of one slot.
+fn assets(assets: &Assets) -> Markup {
+    let units: Vec<_> = assets.units.iter().filter(|(_, amount)| **amount > 0).collect();
+    let more_kinds = units.len().saturating_sub(LISTED);
+    let more_items = assets.items.len().saturating_sub(LISTED);
+    html! {
+        ul.assets {
+            @for (kind, amount) in units.into_iter().take(LISTED) { li { b { (count(*amount)) } " of kind " (kind) } }
+            @if more_kinds > 0 { li.quiet { "and " (more_kinds) " kinds more" } }
+            @for (serial, kind) in assets.items.iter().take(LISTED) {
+                li { (item(*serial)) " " span.quiet { "kind " (kind) } }
+            }
+            @if more_items > 0 { li.quiet { "and " (more_items) " items more" } }
+        }
+    }
+}
+
+/// What somebody has, by slot.
+pub(crate) fn slots(slots: &Slots) -> Markup {
+    let held: Vec<_> = slots.iter().filter(|(_, assets)| !assets.is_empty()).collect();
+    html! {
+        @if held.is_empty() { span.quiet { "nothing" } }
+        @for (slot, held) in held {
+            div.slot { span.quiet { "slot " (slot) } (assets(held)) }
+        }
+    }
+}
+
+/// What came and went between two moments, with signs.
+pub(crate) fn difference(before: &Slots, after: &Slots) -> Markup {
+    let changes = changes(before, after);
+    html! {
+        @if changes.is_empty() { span.quiet { "no change" } }
+        @else {
+            ul.changes {
+                @for (came, what) in changes.iter().take(LISTED) {
+                    @if *came { li.came { ins { "+\u{2009}" (what) } } } @else { li.gone { del { "−\u{2009}" (what) } } }
+                }
+                @if changes.len() > LISTED { li.quiet { "and " (changes.len() - LISTED) " changes more" } }
+            }
+        }
+    }
+}
+
+/// Whether it came, and what.
+fn changes(before: &Slots, after: &Slots) -> Vec<(bool, String)> {
+    let (none, mut found) = (Assets::default(), Vec::new());
+    let mut all: Vec<_> = before.keys().chain(after.keys()).collect();
+    all.sort_unstable();
+    all.dedup();
+    for slot in all {
+        let (was, is) = (before.get(slot).unwrap_or(&none), after.get(slot).unwrap_or(&none));
+        let mut kinds: Vec<_> = was.units.keys().chain(is.units.keys()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for kind in kinds {
+            let held = |assets: &Assets| assets.units.get(kind).copied().unwrap_or(0);
+            let (was, is) = (held(was), held(is));
+            if was != is {
+                found.push((
+                    is > was,
+                    format!("{} of kind {kind}, slot {slot}", count(was.abs_diff(is))),
+                ));
+            }
+        }
+        let lost = was.items.keys().filter(|serial| !is.items.contains_key(*serial));
+        found.extend(lost.map(|serial| (false, format!("item {serial}, slot {slot}"))));
+        let got = is.items.keys().filter(|serial| !was.items.contains_key(*serial));
+        found.extend(got.map(|serial| (true, format!("item {serial}, slot {slot}"))));
+    }
+    found
+}
+
+/// Which part of a long answer a page shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// From 1.
+    page: usize,
+    pages: usize,
+    /// The steps on it.
+    pub(crate) first: usize,
+    pub(crate) end: usize,
+}
+
+impl Part {
+    /// The page that is wanted of so many steps, or `otherwise` the last one or the first.
+    pub(crate) fn of(steps: usize, wanted: Option<usize>, otherwise: Otherwise) -> Self {
+        let pages = steps.div_ceil(STEPS).max(1);
+        let page = match (wanted, otherwise) {
+            (Some(page), _) => page.clamp(1, pages),
+            (None, Otherwise::First) => 1,
+            (None, Otherwise::Last) => pages,
+        };
+        Self {
+            page,
+            pages,
+            first: (page - 1) * STEPS,
+            end: steps.min(page * STEPS),
+        }
+    }
+
+    /// Links to the others, if there are any.
+    pub(crate) fn links(&self) -> Markup {
+        let link = |page: usize| format!("?page={page}");
+        html! {
+            @if self.pages > 1 {
+                nav.parts aria-label="Parts of this answer" {
+                    @if self.page > 1 {
+                        a href=(link(1)) { "First" }
+                        a rel="prev" href=(link(self.page - 1)) { "Earlier" }
+                    }
+                    span { "part " (self.page) " of " (self.pages) }
+                    @if self.page < self.pages {
+                        a rel="next" href=(link(self.page + 1)) { "Later" }
+                        a href=(link(self.pages)) { "Last" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Which page is shown when none is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Otherwise {
+    First,
+    Last,
+}
+
+/// The answer as evidence: to be downloaded, also as it leads to a checkpoint that was kept.
+pub(crate) fn evidence(address: &str, form: &str, receipt: bool) -> Markup {
+    html! {
+        section.evidence aria-labelledby="evidence" {
+            h2 #evidence { "Hand it on" }
+            p {
+                "The bundle has this answer in words and everything that somebody needs to check it without the realm, with "
+                code { "annals-verify" } "."
+            }
+            p.actions {
+                a.button href={ (address) "/bundle" } download { "Download the bundle" }
+                @if receipt { a.button.second href={ (address) "/receipt" } download { "Download the receipt" } }
+            }
+            details {
+                summary { "Lead to a checkpoint that somebody has kept" }
+                form action={ (address) "/bundle" } method="post" enctype="multipart/form-data" {
+                    (checkpoint(form))
+                    button type="submit" { "Download the bundle that leads to it" }
+                }
+            }
+        }
+    }
+}
+
+/// The fields in which a checkpoint is given.
+pub(crate) fn checkpoint(form: &str) -> Markup {
+    html! {
+        input type="hidden" name="form" value=(form);
+        div.field {
+            label for="pasted" { "The checkpoint, as it was kept" }
+            textarea #pasted name="pasted" rows="6" spellcheck="false" autocomplete="off" {}
+        }
+        div.field {
+            label for="file" { "or the file it is in" }
+            input #file type="file" name="file";
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_ids::{AssetKind, Slot};
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1\u{202f}000");
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+    }
+
+    #[test]
+    fn what_is_not_listed_is_counted() {
+        let of = |kinds: u32, items: u64| {
+            let units = (1..=kinds).map(|kind| (AssetKind(kind), 5));
+            // Of what was spent nothing is there, and nothing is left out.
+            let spent = (1_001..=1_100).map(|kind| (AssetKind(kind), 0));
+            let held = Assets {
+                units: units.chain(spent).collect(),
+                items: (1..=items).map(|serial| (Serial(serial), AssetKind(1))).collect(),
+            };
+            slots(&[(Slot(0), held)].into()).into_string()
+        };
+        for (kinds, items, said) in [
+            (41, 0, ["<li class=\"quiet\">and 1 kinds more</li>", ""]),
+            (100, 41, ["and 60 kinds more", "and 1 items more"]),
+        ] {
+            let shown = of(kinds, items);
+            assert!(said.iter().all(|said| shown.contains(said)), "{shown}");
+            assert_eq!(shown.matches("</b> of kind ").count(), LISTED);
+        }
+        let all = of(40, 40);
+        assert!(
+            !all.contains("more") && all.contains("of kind 40") && all.contains("item 40"),
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn each_step_is_on_one_page() {
+        for steps in [0, 1, STEPS - 1, STEPS, STEPS + 1, 3 * STEPS] {
+            let pages = Part::of(steps, None, Otherwise::Last).page;
+            let mut seen = 0;
+            for page in 1..=pages {
+                let part = Part::of(steps, Some(page), Otherwise::First);
+                assert_eq!(part.first, seen);
+                seen = part.end;
+            }
+            assert_eq!(seen, steps);
+            assert_eq!(Part::of(steps, Some(usize::MAX), Otherwise::First).page, pages);
+            assert_eq!(Part::of(steps, Some(0), Otherwise::Last).page, 1);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Why there is no answer.
+
+use maud::{Markup, html};
+
+use crate::{desk::NoAnswer, people::Role};
+
+pub(crate) fn missing() -> Markup {
+    html! {
+        h1 { "No such page" }
+        p { "Nothing is at this address. " a href="/" { "Search for it instead" } "." }
+    }
+}
+
+pub(crate) fn role(role: Role) -> Markup {
+    html! {
+        h1 { "Not for your role" }
+        p { "You are logged in as " (role) ". What happened between players is for auditors to look at." }
+    }
+}
+
+pub(crate) fn unlogged() -> Markup {
+    html! {
+        div.alarm role="alert" {
+            h1 { "Nothing can be shown" }
+            p { "Each view is written down before it is shown, and this one could not be. Whoever runs this console finds the reason in its log." }
+        }
+    }
+}
+
+/// Whether the page is asked for again by itself has to be said.
+pub(crate) fn no_answer(why: &NoAnswer, is_repeated: bool) -> Markup {
+    match why {
+        NoAnswer::Wrong(what) => wrong(what),
+        NoAnswer::Verifying { leaves, of } => html! {
+            h1 { "Being verified" }
+            p role="status" { "What has come to the archive is verified before anything is answered from it: " (leaves) " of " (of) " batches. "
+                @if is_repeated { "This page asks again by itself." } @else { "Nothing was done with what you have sent: go back, and send it again in a moment." }
+            }
+            @if *of > 0 { progress value=(leaves) max=(of) aria-label="Batches verified" {} }
+        },
+        NoAnswer::Nothing(what) => html! {
+            h1 { "Nothing found" }
+            p { (sentence(what)) }
+        },
+        NoAnswer::Unclear(what) => html! {
+            h1 { "That cannot be asked" }
+            p { (sentence(what)) }
+            p { "Go back to change it, or " a href="/" { "search for something else" } "." }
+        },
+        NoAnswer::Slow => html! {
+            h1 { "Too slow" }
+            p { (sentence(&why.to_string())) " The command line has no such limit: " code { "annals audit" } "." }
+        },
+        NoAnswer::Unavailable(what) => html! {
+            h1 { "No answer at the moment" }
+            p { (sentence(what)) }
+        },
+    }
+}
+
+/// The archive is not as it was. There is no answer beside it.
+fn wrong(what: &str) -> Markup {
+    html! {
+        div.alarm role="alert" {
+            h1 { "This does not verify" }
+            p.first { (sentence(what)) }
+            p { "That is the first thing that is not as it was. What an answer would rest on cannot be relied upon, so there is none." }
+        }
+        section {
+            h2 { "What to do" }
+            ol {
+                li { "Leave everything as it is: the archive, its backups, and this console's folder." }
+                li { "Have somebody run " code { "annals log verify" } ", which names all that is wrong, and compare with a checkpoint that was kept elsewhere." }
+                li { "Ask again from a backup that verifies." }
+            }
+        }
+    }
+}
+
+/// With a capital and a full stop.
+fn sentence(what: &str) -> String {
+    let mut letters = what.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    let end = if what.ends_with(['.', '?']) { "" } else { "." };
+    format!("{}{}{end}", first.unwrap_or_default(), letters.as_str())
+}

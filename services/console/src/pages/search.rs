@@ -1,0 +1,62 @@
+//! The first page, and what a search has found.
+
+use maud::{Markup, html};
+
+use crate::{desk::Meant, site::Found};
+
+pub(crate) fn home() -> Markup {
+    html! {
+        h1 { "The auditor's desk" }
+        p.lead { "Ask who owned what, when, and who asked for it. Each answer is worked out from the archive, which is verified first." }
+        form.big role="search" aria-label="Search everything" action="/search" method="get" {
+            label for="search" { "What is the complaint about?" }
+            div.row {
+                input #search type="search" name="q" maxlength="300" autocomplete="off" spellcheck="false" autofocus aria-describedby="kinds";
+                button type="submit" { "Search" }
+            }
+        }
+        div.scroll tabindex="0" role="region" aria-label="What can be searched for" {
+            table #kinds {
+                thead { tr { th scope="col" { "To find" } th scope="col" { "write" } th scope="col" { "and see" } } }
+                tbody {
+                    tr { th scope="row" { "a trade" } td { code { "1048580/3" } } td { "each step, and what both held before and after it" } }
+                    tr { th scope="row" { "an item" } td { code { "17" } " or " code { "item 17" } } td { "where it was made, and who has had it since" } }
+                    tr { th scope="row" { "an account" } td { code { "merlin" } } td { "what it has had, and what was done with it" } }
+                    tr { th scope="row" { "a stored entity" } td { code { "stored:17" } } td { "the same of any account or character" } }
+                    tr { th scope="row" { "an entity" } td { code { "1048580" } " or " code { "entity 1048580" } } td { "what it was at any moment" } }
+                    tr { th scope="row" { "a session" } td { code { "session 2097153" } } td { "who was behind it, and from which address" } }
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn nothing(typed: &str) -> Markup {
+    html! {
+        h1 { "Nothing found" }
+        p { "Neither an item, a trade, an entity nor a stored entity is called " b { (typed) } ", and no account logs in by that name." }
+        p { "A trade is written " code { "ENTITY/NUMBER" } ", a stored entity " code { "stored:NUMBER" } ". Names are written as players write them, capitals included." }
+    }
+}
+
+pub(crate) fn several(typed: &str, found: &[Found]) -> Markup {
+    html! {
+        h1 { "Several things are called " (typed) }
+        ul.found {
+            @for found in found {
+                li { a href=(found.address()) { (said(found)) } }
+            }
+        }
+    }
+}
+
+fn said(found: &Found) -> String {
+    match (found.what, &found.name) {
+        (Meant::Account(holder), Some(name)) => format!("the account {name}, stored entity {holder}"),
+        (Meant::Account(holder), None) => format!("stored entity {holder}"),
+        (Meant::Item(serial), _) => format!("item {serial}"),
+        (Meant::Trade(id), _) => format!("trade {id}"),
+        (Meant::Entity(entity), _) => format!("entity {entity}"),
+        (Meant::Session(session), _) => format!("client session {session}"),
+    }
+}

@@ -1,0 +1,129 @@
+//! A trade, step by step.
+
+use annals_audit::Sessions;
+use annals_event::ledger::{Slots, Stage};
+use annals_evidence::{Inventory, Span, Trade, TradeSide, TradeStage, TradeStep, words};
+use annals_ids::DatabaseId;
+use maud::{Markup, html};
+
+use super::pieces::{self, Otherwise, Part};
+use crate::desk::TradeShown;
+
+const SETTLED: TradeStage = TradeStage::Begun(Stage::Settled);
+
+pub(crate) fn page(shown: &TradeShown, wanted: Option<usize>, form: &str) -> Markup {
+    let TradeShown { trade, held, sessions } = shown;
+    let part = Part::of(trade.steps.len(), wanted, Otherwise::First);
+    let stage = trade
+        .stage_within(&Span::default())
+        .unwrap_or(TradeStage::Begun(Stage::Open));
+    let address = format!("/trade/{}", trade.id);
+    html! {
+        h1 { "Trade " (trade.id) " " (badge(stage)) }
+        p.lead { (pieces::stored(trade.proposer)) " proposed it to " (pieces::stored(trade.partner)) "." }
+        (result(trade, stage))
+        section aria-labelledby="steps" {
+            h2 #steps { "What was done" }
+            (part.links())
+            ol.steps start=(part.first + 1) {
+                @for (place, (step, held)) in trade.steps.iter().zip(held).enumerate().take(part.end).skip(part.first) {
+                    li { (one((place + 1, step), held, (trade, sessions))) }
+                }
+            }
+            (part.links())
+        }
+        (pieces::evidence(&address, form, stage == SETTLED))
+    }
+}
+
+fn badge(stage: TradeStage) -> Markup {
+    let class = match stage {
+        TradeStage::Refused(_) => "bad",
+        TradeStage::Begun(Stage::Open) => "open",
+        SETTLED => "good",
+        TradeStage::Begun(Stage::Cancelled | Stage::Expired) => "ended",
+    };
+    html! { span.badge.(class) { (words::stage(stage)) } }
+}
+
+/// What came of it, first: whoever settles a dispute begins there.
+fn result(trade: &Trade, stage: TradeStage) -> Markup {
+    // What lay there when it was settled: with that the tables are empty.
+    let settled = trade.steps.iter().position(|step| step.stage == SETTLED);
+    let last = settled.and_then(|settled| trade.steps.get(settled.checked_sub(1)?));
+    let tables = last
+        .filter(|step| !is_empty(step))
+        .map(|step| (&step.proposer.table, &step.partner.table));
+    html! {
+        section.result aria-labelledby="result" {
+            h2 #result { "What came of it" }
+            @match (stage, tables) {
+                (SETTLED, Some((proposer, partner))) => {
+                    dl.gave {
+                        div { dt { (pieces::stored(trade.proposer)) " gave" } dd { (pieces::slots(proposer)) } }
+                        div { dt { (pieces::stored(trade.partner)) " gave" } dd { (pieces::slots(partner)) } }
+                    }
+                }
+                (SETTLED, None) => p { "It was settled with nothing on the table." },
+                (TradeStage::Refused(reason), _) => p { "The proposal was refused, and so there was no trade: " (reason) "." },
+                (TradeStage::Begun(Stage::Open), _) => p { "It is open: nothing has changed hands." },
+                (TradeStage::Begun(Stage::Cancelled), _) => p { "It was cancelled: whatever lay on the table went back." },
+                (TradeStage::Begun(Stage::Expired), _) => p { "Its time was over: whatever lay on the table went back." },
+            }
+        }
+    }
+}
+
+fn is_empty(step: &TradeStep) -> bool {
+    let holds = |slots: &Slots| slots.values().any(|assets| !assets.is_empty());
+    !holds(&step.proposer.table) && !holds(&step.partner.table)
+}
+
+fn one((number, step): (usize, &TradeStep), held: &[Inventory; 2], (trade, sessions): (&Trade, &Sessions)) -> Markup {
+    let [proposer, partner] = held;
+    let heading = format!("step-{number}");
+    html! {
+        article aria-labelledby=(heading) {
+            header {
+                h3 id=(heading) { (words::order(&step.cited)) }
+                (pieces::outcome(step.cited.entry.outcome))
+            }
+            p.meta {
+                (pieces::moment(step.cited.entry.wall))
+                " · entry " (step.cited.entry.number)
+                " · offers version " (step.version)
+                br;
+                "asked by " (pieces::asker(&step.cited, sessions))
+            }
+            div.scroll tabindex="0" role="region" aria-label={ "Inventories at step " (number) } {
+                table.inventories {
+                    thead {
+                        tr {
+                            th scope="col" { "Party" }
+                            th scope="col" { "Then on the table" }
+                            th scope="col" { "Held before" }
+                            th scope="col" { "Held after" }
+                            th scope="col" { "Change" }
+                        }
+                    }
+                    tbody {
+                        (side("Proposer", trade.proposer, &step.proposer, proposer))
+                        (side("Partner", trade.partner, &step.partner, partner))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn side(name: &str, holder: DatabaseId, side: &TradeSide, held: &Inventory) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (name) br; span.light { (pieces::stored(holder)) } }
+            td { (pieces::slots(&side.table)) @if side.accepted { div.accepted { "✓ accepted" } } }
+            td { (pieces::slots(&held.before)) }
+            td { (pieces::slots(&held.after)) }
+            td { (pieces::difference(&held.before, &held.after)) }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Who may look, and as what: a file of people, each with a role and a hash of their password.
+//!
+//! ```toml
+//! [[person]]
+//! name = "iris"
+//! role = "auditor"
+//! password = "$argon2id$..."
+//! ```
+
+use std::{
+    fmt, fs,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use annals_host::process::random;
+use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier, password_hash::SaltString};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Bytes of a name at most.
+pub const NAME_BYTES: usize = 64;
+
+/// Characters of a password at least: that many are not guessed.
+pub const PASSWORD_CHARS: usize = 12;
+
+/// Bytes of a password at most: more says nothing more, and has to be hashed.
+pub const PASSWORD_BYTES: usize = 1_024;
+
+/// Bytes of the file at most: some thousands of people.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// May ask what happened, and hand evidence on.
+    Auditor,
+    /// May look after the realm; what happened between players is none of their business.
+    Operator,
+}
+
+/// Somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Person {
+    /// By which they log in.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// The hash of the password, in the form of PHC strings.
+    password: String,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct People {
+    #[serde(default)]
+    person: Vec<Person>,
+}
+
+/// Why the file of people cannot be used.
+#[derive(Debug, Error)]
+pub enum PeopleError {
+    /// The file.
+    #[error("{} cannot be used", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// What is in it.
+    #[error("{} is not a file of people: {reason}", path.display())]
+    Form {
+        /// Which.
+        path: PathBuf,
+        /// Where and why.
+        reason: String,
+    },
+    /// Not a name.
+    #[error("a name has 1 to {NAME_BYTES} bytes, letters, digits and .-_@ only")]
+    Name,
+    /// Too easily guessed, or too long.
+    #[error("a password has {PASSWORD_CHARS} characters or more, in at most {PASSWORD_BYTES} bytes")]
+    Password,
+    /// No hash could be made.
+    #[error("the password could not be hashed: {0}")]
+    Hash(String),
+    /// There is somebody of that name.
+    #[error("there is a person {0:?} already: remove them first")]
+    Known(String),
+    /// There is nobody.
+    #[error("there is no person {0:?}")]
+    Unknown(String),
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auditor => "auditor",
+            Self::Operator => "operator",
+        })
+    }
+}
+
+impl FromStr for Role {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auditor" => Ok(Self::Auditor),
+            "operator" => Ok(Self::Operator),
+            _ => Err("a role is auditor or operator"),
+        }
+    }
+}
+
+impl People {
+    /// Reads a file; nobody is in one that is not there.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has not the form.
+    pub fn read(path: &Path) -> Result<Self, PeopleError> {
+        let failed = |source| PeopleError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let form = |reason: String| PeopleError::Form {
+            path: path.to_owned(),
+            reason,
+        };
+        match fs::metadata(path) {
+            Ok(about) if about.len() > FILE_BYTES => return Err(form(format!("it has more than {FILE_BYTES} bytes"))),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(failed(error)),
+        }
+        let text = fs::read_to_string(path).map_err(failed)?;
+        let people: Self = toml::from_str(&text).map_err(|error| form(error.to_string()))?;
+        for (place, person) in people.person.iter().enumerate() {
+            if PasswordHash::new(&person.password).is_err() {
+                return Err(form(format!("the password of {:?} is no hash of one", person.name)));
+            }
+            if people.person[..place].iter().any(|other| other.name == person.name) {
+                return Err(form(format!("{:?} is in it twice", person.name)));
+            }
+        }
+        Ok(people)
+    }
+
+    /// Writes the file anew, as a whole, for nobody else to read.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), PeopleError> {
+        let failed = |source| PeopleError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
+        let beside = path.with_extension("new");
+        let mut options = fs::OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&beside).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        fs::rename(&beside, path).map_err(failed)
+    }
+
+    /// Adds somebody.
+    ///
+    /// # Errors
+    /// When there is somebody of that name, or name or password are none.
+    pub fn add(&mut self, name: &str, role: Role, password: &str) -> Result<(), PeopleError> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_@".contains(c);
+        if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(is_plain) {
+            return Err(PeopleError::Name);
+        }
+        if password.chars().count() < PASSWORD_CHARS || password.len() > PASSWORD_BYTES {
+            return Err(PeopleError::Password);
+        }
+        if self.named(name).is_some() {
+            return Err(PeopleError::Known(name.to_owned()));
+        }
+        let salt = SaltString::encode_b64(&random::<16>());
+        let hash = salt.and_then(|salt| Ok(Argon2::default().hash_password(password.as_bytes(), &salt)?.to_string()));
+        self.person.push(Person {
+            name: name.to_owned(),
+            role,
+            password: hash.map_err(|error| PeopleError::Hash(error.to_string()))?,
+        });
+        Ok(())
+    }
+
+    /// Removes somebody.
+    ///
+    /// # Errors
+    /// When there is nobody of that name.
+    pub fn remove(&mut self, name: &str) -> Result<(), PeopleError> {
+        let before = self.person.len();
+        self.person.retain(|person| person.name != name);
+        if self.person.len() == before {
+            return Err(PeopleError::Unknown(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Everybody.
+    pub fn all(&self) -> impl Iterator<Item = &Person> {
+        self.person.iter()
+    }
+
+    /// Whoever has that name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Person> {
+        self.person.iter().find(|person| person.name == name)
+    }
+}
+
+/// Whether a password is that of a person. It takes some 20 ms, whether or not there is such a person.
+#[must_use]
+pub fn fits(person: Option<&Person>, password: &str) -> bool {
+    // A hash of nothing that anybody knows, so that names cannot be found out by the time that an answer takes.
+    const NOBODY: &str =
+        "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5IGhhcyB0aGlz$H3WzF9jB7dJkOcfwDmN1iOSmZ0YkN3kL2kJYb3y6q9M";
+    let hash = person.map_or(NOBODY, |person| &person.password);
+    let Ok(hash) = PasswordHash::new(hash) else {
+        return false;
+    };
+    let fits = Argon2::default().verify_password(password.as_bytes(), &hash).is_ok();
+    fits && person.is_some()
+}

@@ -1,0 +1,128 @@
+//! Listening: connections, and how much of each there may be.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use annals_host::process::stopped;
+use axum::{Router, body::Body};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::timeout,
+};
+
+use crate::access::Peer;
+
+/// Connections at a time. Each takes some kilobytes, and a browser has six.
+const CONNECTIONS: usize = 256;
+
+/// How long somebody may take to say what they want.
+const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a connection may last: a bundle of 64 MiB at 1 Mbit/s.
+const CONNECTION_FOR: Duration = Duration::from_secs(600);
+
+/// How long those that are there when the console stops may take to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes of the headers of a request at most, its address included.
+const HEADER_BYTES: usize = 16 << 10;
+
+/// Bytes of an address at most: longer ones are refused before anything else is done with them.
+pub const TARGET_BYTES: usize = 2 << 10;
+
+/// Serves pages on a socket that listens, until the process is to stop.
+///
+/// # Errors
+/// When no connection can be taken any more.
+pub async fn serve(listener: TcpListener, site: Router, stop: watch::Receiver<bool>) -> io::Result<()> {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (ending, ends) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    let stop = stopped(stop);
+    tokio::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut stop => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = accept(&listener, &places) => accepted?,
+        };
+        let (stream, peer, place) = accepted;
+        let (site, ends) = (site.clone(), ends.clone());
+        connections.spawn(async move {
+            let _place = place;
+            if timeout(CONNECTION_FOR, hold(stream, peer, site, ends)).await.is_err() {
+                tracing::debug!(%peer, "a connection lasted too long");
+            }
+        });
+    }
+    ending.send_replace(true);
+    let ended = timeout(ENDS_WITHIN, async { while connections.join_next().await.is_some() {} });
+    if ended.await.is_err() {
+        tracing::warn!("some connections were cut off");
+    }
+    Ok(())
+}
+
+type Place = tokio::sync::OwnedSemaphorePermit;
+
+async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<(TcpStream, SocketAddr, Place)> {
+    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return Ok((stream, peer, place)),
+            // Whoever it was has gone again, or there are too many files open for a moment.
+            Err(error) => {
+                tracing::debug!(%error, "a connection was not taken");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+async fn hold(stream: TcpStream, peer: SocketAddr, site: Router, mut ends: watch::Receiver<bool>) {
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let site = site.clone();
+        async move { Ok::<_, std::convert::Infallible>(answer(request, peer, site).await) }
+    });
+    let mut http = http1::Builder::new();
+    let http = http
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .max_buf_size(HEADER_BYTES);
+    let connection = http.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let held = tokio::select! {
+        held = connection.as_mut() => Some(held),
+        () = async { drop(ends.wait_for(|ends| *ends).await) } => None,
+    };
+    let held = match held {
+        Some(held) => held,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = held {
+        tracing::debug!(%peer, %error, "a connection ended");
+    }
+}
+
+async fn answer(request: hyper::Request<Incoming>, peer: SocketAddr, site: Router) -> hyper::Response<Body> {
+    use tower_service::Service as _;
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if target > TARGET_BYTES {
+        let mut response = hyper::Response::new(Body::from("This address is too long.\n"));
+        *response.status_mut() = hyper::StatusCode::URI_TOO_LONG;
+        return response;
+    }
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(Peer(peer));
+    let mut site = site;
+    match site.call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}

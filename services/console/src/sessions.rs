@@ -1,0 +1,156 @@
+//! Who is logged in, in this process.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use annals_ids::Hash;
+use annals_node::time::Mono;
+use sha2::{Digest, Sha256};
+
+use crate::people::Person;
+
+/// Somebody who has not looked at anything for so long has to log in again.
+pub const IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// And everybody after so long: a working day.
+pub const AGE: Duration = Duration::from_secs(12 * 3600);
+
+/// Most sessions at a time. Beyond that the one that was idle longest ends.
+pub const SESSIONS: usize = 1_000;
+
+/// A secret that a browser keeps.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+/// Somebody's session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Who, as they were when they logged in.
+    pub person: Person,
+    /// What a form of this session has in it, so that no other site can send one.
+    pub form: String,
+    began: Mono,
+    seen: Mono,
+}
+
+/// All sessions, by a hash of their tokens: how long a comparison takes says nothing of a token.
+#[derive(Default)]
+pub struct Sessions {
+    sessions: BTreeMap<Hash, Session>,
+}
+
+impl Token {
+    /// Of random bytes.
+    #[must_use]
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(Hash(random).to_string())
+    }
+
+    /// As it stands in a cookie or a form.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    fn key(text: &str) -> Hash {
+        Hash(Sha256::digest(text.as_bytes()).into())
+    }
+}
+
+/// Whether two texts are the same, by their hashes.
+#[must_use]
+pub fn same(one: &str, other: &str) -> bool {
+    Token::key(one) == Token::key(other)
+}
+
+impl Sessions {
+    /// Begins a session.
+    pub fn begin(&mut self, now: Mono, person: Person, (token, form): (&Token, &Token)) {
+        self.sessions.retain(|_, session| session.lives(now));
+        while self.sessions.len() >= SESSIONS {
+            let idle = self.sessions.iter().min_by_key(|(_, session)| session.seen);
+            let Some(idle) = idle.map(|(key, _)| *key) else { break };
+            self.sessions.remove(&idle);
+        }
+        let session = Session {
+            person,
+            form: form.text().to_owned(),
+            began: now,
+            seen: now,
+        };
+        self.sessions.insert(Token::key(token.text()), session);
+    }
+
+    /// The session of a token, which is in use now.
+    pub fn find(&mut self, now: Mono, token: &str) -> Option<Session> {
+        let session = self.sessions.get_mut(&Token::key(token))?;
+        if !session.lives(now) {
+            self.sessions.remove(&Token::key(token));
+            return None;
+        }
+        session.seen = now;
+        Some(session.clone())
+    }
+
+    /// Ends a session.
+    pub fn end(&mut self, token: &str) {
+        self.sessions.remove(&Token::key(token));
+    }
+}
+
+impl Session {
+    fn lives(&self, now: Mono) -> bool {
+        now.since(self.seen) < IDLE && now.since(self.began) < AGE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::people::{People, Role};
+
+    fn iris() -> Person {
+        let mut people = People::default();
+        people.add("iris", Role::Auditor, "a good password").expect("new");
+        people.named("iris").expect("added").clone()
+    }
+
+    fn tokens(number: u64) -> (Token, Token) {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        (Token::new(bytes), Token::new([7; 32]))
+    }
+
+    #[test]
+    fn a_session_ends_when_it_is_idle_or_old() {
+        let mut sessions = Sessions::default();
+        let (token, form) = tokens(1);
+        let begin = Mono(5_000_000);
+        sessions.begin(begin, iris(), (&token, &form));
+        let mut now = begin;
+        while now.since(begin) + IDLE / 2 < AGE {
+            now = now.after(IDLE / 2);
+            assert!(sessions.find(now, token.text()).is_some());
+        }
+        assert!(sessions.find(now.after(IDLE / 2), token.text()).is_none(), "it is old");
+        sessions.begin(begin, iris(), (&token, &form));
+        assert!(sessions.find(begin.after(IDLE), token.text()).is_none(), "it was idle");
+        sessions.begin(begin, iris(), (&token, &form));
+        sessions.end(token.text());
+        assert!(sessions.find(begin, token.text()).is_none(), "it was ended");
+    }
+
+    #[test]
+    fn no_more_sessions_are_held_than_there_is_room_for() {
+        let (mut sessions, iris) = (Sessions::default(), iris());
+        for number in 0..SESSIONS as u64 + 3 {
+            let (token, form) = tokens(number);
+            sessions.begin(Mono(number), iris.clone(), (&token, &form));
+        }
+        let now = Mono(SESSIONS as u64 + 3);
+        assert!(
+            sessions.find(now, tokens(2).0.text()).is_none(),
+            "the idlest have ended"
+        );
+        assert!(sessions.find(now, tokens(3).0.text()).is_some());
+    }
+}

@@ -1,0 +1,177 @@
+//! The pages, by their addresses.
+//!
+//! | address | page |
+//! |---|---|
+//! | `/` | one box to search |
+//! | `/search?q=` | leads to what is meant |
+//! | `/trade/ENTITY/NUMBER` | a trade, with `/bundle` and `/receipt` below it |
+//! | `/item/SERIAL`, `/account/NUMBER` | the others of the ledger, with `/bundle` |
+//! | `/entity/NUMBER?at=` | an entity at a moment |
+//! | `/session/NUMBER` | who was behind a session |
+//! | `/verification` | what was verified, and what a kept checkpoint shows |
+//! | `/login`, `/logout` | in and out |
+//! | `/style.css` | how all of it looks |
+
+mod answers;
+mod evidence;
+mod search;
+
+pub(crate) use search::Found;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use annals_login::Throttle;
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    http::{StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use tokio::sync::Semaphore;
+
+use crate::{
+    access::{self, Visitor},
+    desk::{Desk, NoAnswer},
+    entrance,
+    pages::{self, Page},
+    sessions::Sessions,
+    views::ViewLog,
+};
+
+/// Passwords compared at a time.
+const COMPARED_AT_ONCE: usize = 2;
+
+/// Bytes of what is sent with a form at most: a checkpoint, and what is around it.
+const BODY_BYTES: usize = 128 << 10;
+
+/// How it all looks.
+const STYLE: &str = include_str!("style.css");
+
+/// What all pages share.
+pub struct Site {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) people: PathBuf,
+    pub(crate) views: ViewLog,
+    pub(crate) behind_proxy: bool,
+    pub(crate) comparing: Semaphore,
+    sessions: Mutex<Sessions>,
+    throttle: Mutex<Throttle>,
+}
+
+/// What a console is made of.
+pub struct Parts {
+    /// Who answers.
+    pub desk: Arc<Desk>,
+    /// The file of people.
+    pub people: PathBuf,
+    /// Where views are written down.
+    pub views: ViewLog,
+    /// Whether there is a proxy before it, which ends TLS and says from where requests come.
+    pub behind_proxy: bool,
+}
+
+impl Site {
+    pub(crate) fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn throttle(&self) -> MutexGuard<'_, Throttle> {
+        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All pages.
+pub fn site(parts: Parts) -> Router {
+    let Parts {
+        desk,
+        people,
+        views,
+        behind_proxy,
+    } = parts;
+    let site = Arc::new(Site {
+        desk,
+        people,
+        views,
+        behind_proxy,
+        comparing: Semaphore::new(COMPARED_AT_ONCE),
+        sessions: Mutex::default(),
+        throttle: Mutex::default(),
+    });
+    let guarded = Router::new()
+        .route("/", get(search::home))
+        .route(access::SEARCH, get(search::find))
+        .route("/trade/{entity}/{number}", get(answers::trade))
+        .route(
+            "/trade/{entity}/{number}/bundle",
+            get(evidence::trade).post(evidence::trade_kept),
+        )
+        .route("/trade/{entity}/{number}/receipt", get(evidence::receipt))
+        .route("/item/{serial}", get(answers::item))
+        .route("/item/{serial}/bundle", get(evidence::item).post(evidence::item_kept))
+        .route("/account/{number}", get(answers::account))
+        .route(
+            "/account/{number}/bundle",
+            get(evidence::account).post(evidence::account_kept),
+        )
+        .route("/entity/{number}", get(answers::entity))
+        .route("/session/{number}", get(answers::session))
+        .route(
+            "/verification",
+            get(evidence::verification).post(evidence::verification_kept),
+        )
+        .fallback(missing)
+        .route_layer(middleware::from_fn(access::audit))
+        .route("/logout", post(entrance::leave))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&site), access::guard));
+    let open = Router::new()
+        .route("/login", get(entrance::show).post(entrance::enter))
+        .layer(middleware::from_fn_with_state(Arc::clone(&site), entrance::locate))
+        .route("/style.css", get(style));
+    guarded
+        .merge(open)
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(Arc::clone(&site), access::protect))
+        .with_state(site)
+}
+
+async fn style() -> Response {
+    let kept = [
+        (header::CONTENT_TYPE, "text/css; charset=utf-8"),
+        (header::CACHE_CONTROL, "max-age=300"),
+    ];
+    (kept, STYLE).into_response()
+}
+
+async fn missing() -> Response {
+    let page = Page::new("No such page", None);
+    page.show(StatusCode::NOT_FOUND, &pages::problem::missing())
+}
+
+/// A page that says why there is no answer.
+fn refused(visitor: &Visitor, why: &NoAnswer) -> Response {
+    let (status, title) = match why {
+        NoAnswer::Nothing(_) => (StatusCode::NOT_FOUND, "Nothing found"),
+        NoAnswer::Unclear(_) => (StatusCode::BAD_REQUEST, "Not a question"),
+        NoAnswer::Wrong(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Does not verify"),
+        NoAnswer::Verifying { .. } => (StatusCode::SERVICE_UNAVAILABLE, "Being verified"),
+        NoAnswer::Slow => (StatusCode::GATEWAY_TIMEOUT, "Too slow"),
+        NoAnswer::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "No answer"),
+    };
+    let body = pages::problem::no_answer(why, visitor.can_repeat);
+    let mut response = Page::new(title, Some(visitor)).show(status, &body);
+    if matches!(why, NoAnswer::Verifying { .. }) && visitor.can_repeat {
+        let again = axum::http::HeaderValue::from_static("2");
+        response.headers_mut().insert(header::REFRESH, again);
+    }
+    response
+}
+
+/// An address that names nothing that can be.
+fn unclear(visitor: &Visitor, what: &str) -> Response {
+    refused(visitor, &NoAnswer::Unclear(what.to_owned()))
+}

@@ -1,0 +1,132 @@
+//! Pages that answer.
+
+use std::sync::Arc;
+
+use annals_ids::{DatabaseId, EntityId, Serial, SessionId, TradeId};
+use axum::{
+    Extension,
+    extract::{Path, Query, State},
+    http::StatusCode,
+    response::Response,
+};
+use serde::Deserialize;
+
+use super::{Site, refused, unclear};
+use crate::{
+    access::Visitor,
+    pages::{Page, account, entity, item, session, trade},
+};
+
+/// Which part of an answer is shown.
+#[derive(Debug, Deserialize)]
+pub(super) struct Part {
+    page: Option<usize>,
+    at: Option<String>,
+}
+
+/// A trade as it stands in an address.
+pub(super) fn read_trade(entity: &str, number: &str) -> Option<TradeId> {
+    annals_evidence::read_trade(&format!("{entity}/{number}"))
+}
+
+/// What an address has to look like.
+pub(super) const NO_TRADE: &str = "A trade is written ENTITY/NUMBER, such as 1048580/3.";
+
+/// The same of a number.
+pub(super) const NO_NUMBER: &str = "That is no number.";
+
+pub(super) async fn trade(
+    State(site): State<Arc<Site>>,
+    Extension(visitor): Extension<Visitor>,
+    Path((entity, number)): Path<(String, String)>,
+    Query(part): Query<Part>,
+) -> Response {
+    let Some(id) = read_trade(&entity, &number) else {
+        return unclear(&visitor, NO_TRADE);
+    };
+    match site.desk.trade(id).await {
+        Ok(answered) => {
+            let page = Page::new(format!("Trade {id}"), Some(&visitor)).resting(&answered);
+            page.show(StatusCode::OK, &trade::page(&answered.answer, part.page, &visitor.form))
+        }
+        Err(why) => refused(&visitor, &why),
+    }
+}
+
+pub(super) async fn item(
+    State(site): State<Arc<Site>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(serial): Path<String>,
+    Query(part): Query<Part>,
+) -> Response {
+    let Ok(serial) = serial.parse().map(Serial) else {
+        return unclear(&visitor, NO_NUMBER);
+    };
+    match site.desk.item(serial).await {
+        Ok(answered) => {
+            let page = Page::new(format!("Item {serial}"), Some(&visitor)).resting(&answered);
+            page.show(StatusCode::OK, &item::page(&answered.answer, part.page, &visitor.form))
+        }
+        Err(why) => refused(&visitor, &why),
+    }
+}
+
+pub(super) async fn account(
+    State(site): State<Arc<Site>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(number): Path<String>,
+    Query(part): Query<Part>,
+) -> Response {
+    let Ok(holder) = number.parse().map(DatabaseId) else {
+        return unclear(&visitor, NO_NUMBER);
+    };
+    match site.desk.owned(holder).await {
+        Ok(answered) => {
+            let page = Page::new(format!("Stored entity {holder}"), Some(&visitor)).resting(&answered);
+            page.show(
+                StatusCode::OK,
+                &account::page(&answered.answer, part.page, &visitor.form),
+            )
+        }
+        Err(why) => refused(&visitor, &why),
+    }
+}
+
+pub(super) async fn entity(
+    State(site): State<Arc<Site>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(number): Path<String>,
+    Query(part): Query<Part>,
+) -> Response {
+    let Ok(number) = number.parse().map(EntityId) else {
+        return unclear(&visitor, NO_NUMBER);
+    };
+    let at = part.at.map(|at| at.trim().to_owned()).filter(|at| !at.is_empty());
+    match site.desk.entity(number, at.clone()).await {
+        Ok(answered) => {
+            let page = Page::new(format!("Entity {number}"), Some(&visitor)).resting(&answered);
+            page.show(
+                StatusCode::OK,
+                &entity::page(&answered.answer, answered.began, at.as_deref()),
+            )
+        }
+        Err(why) => refused(&visitor, &why),
+    }
+}
+
+pub(super) async fn session(
+    State(site): State<Arc<Site>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(number): Path<String>,
+) -> Response {
+    let Ok(number) = number.parse().map(SessionId) else {
+        return unclear(&visitor, NO_NUMBER);
+    };
+    match site.desk.session(number).await {
+        Ok(answered) => {
+            let page = Page::new(format!("Session {number}"), Some(&visitor)).resting(&answered);
+            page.show(StatusCode::OK, &session::page(number, &answered.answer))
+        }
+        Err(why) => refused(&visitor, &why),
+    }
+}

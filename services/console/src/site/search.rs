@@ -1,0 +1,190 @@
+//! One box: what somebody types leads to what they mean.
+
+use std::sync::Arc;
+
+use annals_audit::Who;
+use annals_evidence::{Question, read_trade};
+use annals_ids::{DatabaseId, EntityId, Serial, SessionId};
+use axum::{
+    Extension,
+    extract::{Query, State},
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+
+use super::{Site, refused};
+use crate::{
+    access::{SEARCH, Visitor},
+    desk::{Answered, Meant, NoAnswer},
+    pages::{Page, search},
+};
+
+/// Bytes of what is typed at most: more than any name may have.
+const TYPED_BYTES: usize = 300;
+
+/// What was typed.
+#[derive(Deserialize)]
+pub(super) struct Typed {
+    #[serde(default)]
+    q: String,
+}
+
+/// The first page.
+pub(super) async fn home(Extension(visitor): Extension<Visitor>) -> Response {
+    Page::new("The auditor's desk", Some(&visitor))
+        .without_box()
+        .show(StatusCode::OK, &search::home())
+}
+
+/// Leads to what is meant, if it is one thing; else says what there is.
+pub(super) async fn find(
+    State(site): State<Arc<Site>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(Typed { q }): Query<Typed>,
+) -> Response {
+    let typed = q.trim();
+    if typed.is_empty() {
+        return Redirect::to("/").into_response();
+    }
+    if typed.len() > TYPED_BYTES {
+        if let Err(unlogged) = visitor.note(&site, &led_to(None)).await {
+            return unlogged;
+        }
+        return refused(
+            &visitor,
+            &NoAnswer::Unclear("That is longer than anything that could be found.".into()),
+        );
+    }
+    let found = look(&site, typed).await;
+    if let Err(unlogged) = visitor.note(&site, &led_to(found.as_ref().ok())).await {
+        return unlogged;
+    }
+    match found {
+        Ok(answered) => match answered.answer.as_slice() {
+            [] => {
+                let page = Page::new("Nothing found", Some(&visitor)).searched(typed);
+                let page = page.resting(&answered);
+                page.show(StatusCode::NOT_FOUND, &search::nothing(typed))
+            }
+            [one] => Redirect::to(&one.address()).into_response(),
+            several => {
+                let page = Page::new("Several things found", Some(&visitor)).searched(typed);
+                let page = page.resting(&answered);
+                page.show(StatusCode::OK, &search::several(typed, several))
+            }
+        },
+        Err(why) => refused(&visitor, &why),
+    }
+}
+
+/// A search as it is written down: not what was typed, which may be a name, and could never be removed.
+fn led_to(found: Option<&Answered<Vec<Found>>>) -> String {
+    let found = found.map(|answered| answered.answer.iter().map(Found::address).collect::<Vec<_>>());
+    match found {
+        None => format!("GET {SEARCH}, which had no answer"),
+        Some(found) if found.is_empty() => format!("GET {SEARCH}, which found nothing"),
+        Some(found) => format!("GET {SEARCH}, which led to {}", found.join(" ")),
+    }
+}
+
+/// Something that was found.
+pub(crate) struct Found {
+    pub(crate) what: Meant,
+    /// The name by which an account was found.
+    pub(crate) name: Option<String>,
+}
+
+impl Found {
+    /// Its page. No name is in it: addresses are kept, by browsers and in the views.
+    pub(crate) fn address(&self) -> String {
+        match self.what {
+            Meant::Item(serial) => format!("/item/{serial}"),
+            Meant::Trade(id) => format!("/trade/{id}"),
+            Meant::Account(holder) => format!("/account/{holder}"),
+            Meant::Entity(entity) => format!("/entity/{entity}"),
+            Meant::Session(session) => format!("/session/{session}"),
+        }
+    }
+}
+
+async fn look(site: &Site, typed: &str) -> Result<Answered<Vec<Found>>, NoAnswer> {
+    let existing = site.desk.existing(candidates(typed)).await?;
+    let mut found: Vec<Found> = existing
+        .answer
+        .iter()
+        .map(|what| Found {
+            what: *what,
+            name: None,
+        })
+        .collect();
+    let name = typed.strip_prefix("account ").unwrap_or(typed);
+    if let Some(holder) = site.desk.named(name).await? {
+        let (what, name) = (Meant::Account(holder), Some(name.to_owned()));
+        found.retain(|found| found.what != what);
+        found.push(Found { what, name });
+    }
+    Ok(existing.with(found))
+}
+
+/// What may be meant, apart from names: a word before a number says which.
+fn candidates(typed: &str) -> Vec<Meant> {
+    if let Ok(question) = typed.parse::<Question>() {
+        return vec![match question {
+            Question::Item(serial) => Meant::Item(serial),
+            Question::Trade(id) => Meant::Trade(id),
+            Question::Account(holder) => Meant::Account(holder),
+        }];
+    }
+    if let Some(number) = typed.strip_prefix("entity ").and_then(|number| number.parse().ok()) {
+        return vec![Meant::Entity(EntityId(number))];
+    }
+    if let Some(number) = typed.strip_prefix("session ").and_then(|number| number.parse().ok()) {
+        return vec![Meant::Session(SessionId(number))];
+    }
+    if let Some(id) = read_trade(typed) {
+        return vec![Meant::Trade(id)];
+    }
+    if let Ok(Who::Stored(holder)) = typed.parse::<Who>() {
+        return vec![Meant::Account(holder)];
+    }
+    match typed.parse::<u64>() {
+        Ok(number) => vec![
+            Meant::Item(Serial(number)),
+            Meant::Entity(EntityId(number)),
+            Meant::Account(DatabaseId(number)),
+            Meant::Session(SessionId(number)),
+        ],
+        Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_ids::{TradeId, TransferId, TransferNumber};
+
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_what_may_be_meant() {
+        let trade = Meant::Trade(TradeId(TransferId {
+            asker: EntityId(5),
+            number: TransferNumber(1),
+        }));
+        for (typed, meant) in [
+            ("5/1", vec![trade]),
+            ("trade 5/1", vec![trade]),
+            ("item 7", vec![Meant::Item(Serial(7))]),
+            ("entity 7", vec![Meant::Entity(EntityId(7))]),
+            ("session 7", vec![Meant::Session(SessionId(7))]),
+            ("stored:7", vec![Meant::Account(DatabaseId(7))]),
+            ("account stored:7", vec![Meant::Account(DatabaseId(7))]),
+            ("merlin", vec![]),
+            ("5/x", vec![]),
+            ("stored:x", vec![]),
+        ] {
+            assert_eq!(candidates(typed), meant, "{typed}");
+        }
+        assert_eq!(candidates("7").len(), 4, "a number alone may be any of them");
+    }
+}

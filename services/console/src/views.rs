@@ -1,0 +1,342 @@
+//! Who has looked at what: a file to which a line is added, and synced, before anything is shown.
+//!
+//! ```text
+//! line = JSON object "\n"
+//! ```
+//! Each line has the hash of the one before it, so that one which was changed or taken out is found. What was cut off at the
+//! end is not, by the file alone: whoever keeps a [`Head`] elsewhere finds that too.
+
+use std::{
+    fmt,
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, BufRead, BufReader, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::{Mutex, PoisonError},
+};
+
+use annals_evidence::words;
+use annals_ids::{Hash, WallTime};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// Bytes of a line at most. What is looked at is an address of at most [`crate::serve::TARGET_BYTES`], each byte of which may take
+/// six in a line.
+const LINE_BYTES: u64 = 16 << 10;
+
+/// Who stands in a line that the console writes of itself.
+const CONSOLE: &str = "(console)";
+
+/// One view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct View {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When, by the clock of the console.
+    pub when: String,
+    /// Who.
+    pub who: String,
+    /// With which role.
+    pub role: String,
+    /// From which address.
+    pub from: String,
+    /// What was looked at: method and address of the page; of a search, what it has led to.
+    pub what: String,
+    /// The hash of the line before; zeros in the first.
+    pub before: String,
+}
+
+/// What somebody looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Who.
+    pub who: &'a str,
+    /// With which role.
+    pub role: &'a str,
+    /// From which address.
+    pub from: &'a str,
+    /// What is looked at.
+    pub what: &'a str,
+}
+
+/// How many lines there are, and the hash of the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// How many.
+    pub number: u64,
+    /// The last one's hash; zeros if there is none.
+    pub hash: Hash,
+}
+
+/// Why views cannot be written down, or are not what was.
+#[derive(Debug, Error)]
+pub enum ViewsError {
+    /// The file.
+    #[error("{} cannot be used", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Another console writes into it.
+    #[error("another console writes into {}; give this one a folder of its own with --folder", .0.display())]
+    Taken(PathBuf),
+    /// A line is none.
+    #[error("line {line} of the views is no view: it was changed")]
+    NoView {
+        /// Which.
+        line: u64,
+    },
+    /// A line does not continue the one before.
+    #[error(
+        "line {line} of the views does not continue the one before it: one of the two was changed, or lines between them were taken out"
+    )]
+    Unchained {
+        /// Which.
+        line: u64,
+    },
+    /// The end is torn.
+    #[error(
+        "the last line of the views is not whole: the console was stopped while it wrote it, and mends that when it starts"
+    )]
+    Torn,
+    /// What was kept is not among the lines.
+    #[error("line {} of the views is not the one of which {} was kept: what was there was changed or cut off", .0.number, .0.hash)]
+    NotKept(Head),
+    /// An earlier line could not be written.
+    #[error(
+        "a view could not be written down, so none is shown any more: see to the disk, and start the console again"
+    )]
+    Poisoned,
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            number,
+            when,
+            who,
+            role,
+            from,
+            what,
+            ..
+        } = self;
+        write!(f, "{number} {when} {who}")?;
+        if !role.is_empty() {
+            write!(f, ", {role}, from {from}")?;
+        }
+        write!(f, ": {}", words::text(what))
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.number, self.hash)
+    }
+}
+
+impl FromStr for Head {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let read = |text: &str| {
+            let (number, hash) = text.split_once(':')?;
+            Some(Self {
+                number: number.parse().ok()?,
+                hash: hash.parse().ok()?,
+            })
+        };
+        read(text).ok_or("write NUMBER:HASH, as annals-console views printed it")
+    }
+}
+
+/// The file, and its end.
+pub struct ViewLog {
+    path: PathBuf,
+    end: Mutex<End>,
+}
+
+struct End {
+    file: File,
+    head: Head,
+    is_poisoned: bool,
+}
+
+impl ViewLog {
+    /// Opens the file, or makes it for its owner alone, and checks what is in it. A last line that is not whole is cut off, which is written down: no
+    /// page was shown for it.
+    ///
+    /// # Errors
+    /// When it cannot be used, another console has it, or a line of it is not as it was.
+    pub fn open(path: &Path, now: WallTime) -> Result<Self, ViewsError> {
+        let failed = |source| ViewsError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ViewsError::Taken(path.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        let mut walk = Walk::new(path, &file);
+        while walk.next()?.is_some() {}
+        if walk.torn > 0 {
+            file.set_len(walk.bytes).map_err(failed)?;
+        }
+        let (head, torn) = (walk.head, walk.torn);
+        let log = Self {
+            path: path.to_owned(),
+            end: Mutex::new(End {
+                file,
+                head,
+                is_poisoned: false,
+            }),
+        };
+        if torn > 0 {
+            let what = format!("{torn} bytes of a line that was not whole were cut off");
+            let seen = Seen {
+                who: CONSOLE,
+                role: "",
+                from: "",
+                what: &what,
+            };
+            log.write(now, seen)?;
+        }
+        Ok(log)
+    }
+
+    /// Writes a view down: it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// When it could not be; none is taken any more after that.
+    pub fn write(&self, now: WallTime, seen: Seen<'_>) -> Result<Head, ViewsError> {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        if end.is_poisoned {
+            return Err(ViewsError::Poisoned);
+        }
+        let view = View {
+            number: end.head.number + 1,
+            when: words::date(now),
+            who: seen.who.to_owned(),
+            role: seen.role.to_owned(),
+            from: seen.from.to_owned(),
+            what: seen.what.to_owned(),
+            before: end.head.hash.to_string(),
+        };
+        let failed = |source| ViewsError::File {
+            path: self.path.clone(),
+            source,
+        };
+        let line = serde_json::to_vec(&view).map_err(|error| failed(error.into()))?;
+        let hash = hash(&line);
+        end.is_poisoned = true;
+        end.file.write_all(&[&line[..], b"\n"].concat()).map_err(failed)?;
+        end.file.sync_data().map_err(failed)?;
+        end.is_poisoned = false;
+        end.head = Head {
+            number: view.number,
+            hash,
+        };
+        Ok(end.head)
+    }
+}
+
+/// Reads a file of views and checks it; `each` is given every view. What was kept elsewhere has to be among them.
+///
+/// # Errors
+/// When it cannot be read, or the first line that is not as it was.
+pub fn check(path: &Path, kept: &[Head], mut each: impl FnMut(&View)) -> Result<Head, ViewsError> {
+    let file = File::open(path).map_err(|source| ViewsError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut walk = Walk::new(path, &file);
+    let mut open = kept.to_vec();
+    open.retain(|kept| *kept != Head::default());
+    while let Some(view) = walk.next()? {
+        if let Some(other) = open
+            .iter()
+            .find(|kept| kept.number == view.number && **kept != walk.head)
+        {
+            return Err(ViewsError::NotKept(*other));
+        }
+        open.retain(|kept| kept.number != view.number);
+        each(&view);
+    }
+    if walk.torn > 0 {
+        return Err(ViewsError::Torn);
+    }
+    match open.first() {
+        Some(beyond) => Err(ViewsError::NotKept(*beyond)),
+        None => Ok(walk.head),
+    }
+}
+
+/// Goes through the lines of a file.
+struct Walk<'a> {
+    path: &'a Path,
+    lines: BufReader<&'a File>,
+    head: Head,
+    /// Bytes of whole lines.
+    bytes: u64,
+    /// Bytes behind them.
+    torn: u64,
+}
+
+impl<'a> Walk<'a> {
+    fn new(path: &'a Path, file: &'a File) -> Self {
+        Self {
+            path,
+            lines: BufReader::new(file),
+            head: Head::default(),
+            bytes: 0,
+            torn: 0,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<View>, ViewsError> {
+        let number = self.head.number + 1;
+        let mut line = Vec::new();
+        let mut limited = io::Read::take(&mut self.lines, LINE_BYTES);
+        let read = limited
+            .read_until(b'\n', &mut line)
+            .map_err(|source| ViewsError::File {
+                path: self.path.to_owned(),
+                source,
+            })? as u64;
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            if read == LINE_BYTES {
+                return Err(ViewsError::NoView { line: number });
+            }
+            self.torn = read;
+            return Ok(None);
+        }
+        let view: View = serde_json::from_slice(&line).map_err(|_| ViewsError::NoView { line: number })?;
+        if view.number != number || view.before != self.head.hash.to_string() {
+            return Err(ViewsError::Unchained { line: number });
+        }
+        self.bytes += read;
+        self.head = Head {
+            number,
+            hash: hash(&line),
+        };
+        Ok(Some(view))
+    }
+}
+
+fn hash(line: &[u8]) -> Hash {
+    Hash(Sha256::digest(line).into())
+}

@@ -1,0 +1,130 @@
+//! A console over an archive, with somebody who may look.
+
+use std::path::PathBuf;
+
+use annals_audit::Index;
+use annals_console::{
+    desk::Desk,
+    people::{People, Role},
+    site::{Parts, site},
+    views::{View, ViewLog, check},
+};
+use annals_host::{
+    signer::{Folder, Signer, make_key},
+    source::Source,
+};
+use annals_ids::{DatabaseId, WallTime};
+use annals_proof::{KeyName, SignedNote, SignerKey, VerifierKey};
+use annals_store::{Store, layout::database};
+use axum::Router;
+use tempfile::TempDir;
+
+use crate::game::{Game, SHARD, commit};
+
+/// The password of everybody.
+pub(crate) const PASSWORD: &str = "correct horse battery";
+
+/// A player's name, as the worst of them choose it.
+pub(crate) const NAME: &str = "<img src=x onerror=alert(1)>\"'&";
+
+/// See the module.
+pub(crate) struct Console {
+    pub(crate) site: Router,
+    pub(crate) folder: TempDir,
+}
+
+impl Console {
+    /// Over what is in a store.
+    pub(crate) async fn over(store: &Store) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let views = folder.path().join("views.log");
+        let log = ViewLog::open(&views, WallTime(0)).expect("a new log");
+        Self::writing(store, folder, log).await
+    }
+
+    /// The same, which writes views there.
+    pub(crate) async fn writing(store: &Store, folder: TempDir, views: ViewLog) -> Self {
+        let mut people = People::default();
+        people.add("iris", Role::Auditor, PASSWORD).expect("new");
+        people.add("otto", Role::Operator, PASSWORD).expect("new");
+        let file = folder.path().join("people.toml");
+        people.write(&file).expect("written");
+        let desk = Desk::open(Source::archive(store.clone()), &folder.path().join("index")).await;
+        let site = site(Parts {
+            desk: desk.expect("an index"),
+            people: file,
+            views,
+            behind_proxy: false,
+        });
+        Self { site, folder }
+    }
+
+    pub(crate) fn people(&self) -> PathBuf {
+        self.folder.path().join("people.toml")
+    }
+
+    /// What is written down.
+    pub(crate) fn views(&self) -> Vec<View> {
+        let mut views = Vec::new();
+        let path = self.folder.path().join("views.log");
+        check(&path, &[], |view| views.push(view.clone())).expect("as it was written");
+        views
+    }
+}
+
+/// A game with an account by that name, and a signer.
+pub(crate) struct Signed {
+    pub(crate) game: Game,
+    pub(crate) verifier: VerifierKey,
+    pub(crate) key: SignerKey,
+    signer: Signer,
+    _data: TempDir,
+}
+
+impl Signed {
+    /// The first game from a seed on in which something was exchanged.
+    pub(crate) async fn play(seed: u64, steps: usize) -> Self {
+        let game = Game::play(seed, steps).await;
+        let key = [7; 32];
+        let account = database::Account {
+            database: DatabaseId(100),
+            password: String::new(),
+        };
+        commit(&game.store, |transaction| {
+            transaction.set(&database::name_key_key(), &key)?;
+            let hashed = database::hashed_name(&key, NAME);
+            transaction.set(&database::account_key(&hashed), &account.encode())
+        })
+        .await;
+        let data = tempfile::tempdir().expect("a folder");
+        let name = || KeyName::new("example.com/audited").expect("a name");
+        let key = make_key(data.path(), name()).expect("a key");
+        let verifier = key.verifier();
+        let again = annals_host::signer::current_key(data.path())
+            .expect("read")
+            .expect("there");
+        let folder = Folder::take(data.path()).expect("its own");
+        let signer = Signer::begin(game.store.clone(), SHARD, folder, key).expect("it begins");
+        let mut signed = Self {
+            game,
+            verifier,
+            key: again,
+            signer,
+            _data: data,
+        };
+        signed.sign().await;
+        signed
+    }
+
+    pub(crate) async fn sign(&mut self) -> SignedNote {
+        let signed = self.signer.turn().await.expect("it may be signed");
+        signed.expect("it has grown")
+    }
+
+    /// An index of its own, to say what a page has to.
+    pub(crate) async fn index(&self) -> (TempDir, Index) {
+        let (folder, mut index) = self.game.index().await;
+        index.catch_up(&self.game.store, |_| {}).await.expect("sound");
+        (folder, index)
+    }
+}

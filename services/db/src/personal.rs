@@ -1,0 +1,287 @@
+//! Keys of persons (rule P5), and forgetting them (rule P7).
+//!
+//! A person is a stored entity: the account of somebody, or whatever else has personal members. Its key is made when it first
+//! lives, and is one row of the store. What is sealed under it (docs/personal-data.md) stays wherever it was hashed; once the row
+//! is gone nobody reads it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_ids::{DatabaseId, LeafIndex, ProcessId, Shard};
+use annals_personal::PersonalKey;
+use annals_store::{
+    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    layout::{
+        archive::{self, Tree},
+        database::{self, Account, Checkout},
+        owners::{self, OwnerRecord},
+        personal::{self, Forgotten},
+    },
+};
+use thiserror::Error;
+
+use crate::stored;
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// What the store has of a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Person {
+    /// Nothing: it never lived, or its key was not restored.
+    Unknown,
+    /// The key.
+    Known(PersonalKey),
+    /// That it was forgotten.
+    Forgotten(Forgotten),
+}
+
+/// Why a person was not forgotten.
+#[derive(Debug, Error)]
+pub enum NotForgotten {
+    /// The store cannot be used.
+    #[error("the store cannot be used")]
+    Store(#[from] StoreError),
+    /// There is nothing to forget.
+    #[error("there is no stored entity {0}, and no account that is to become one")]
+    Unknown(DatabaseId),
+    /// It lives: whoever holds it has the key in its memory, and goes on sealing.
+    #[error(
+        "stored entity {0} lives; wait until its client has gone, or end its session, and try again: where the realm does not run, start it, so that what lived when it stopped can end"
+    )]
+    Lives(DatabaseId),
+}
+
+/// The key of a person that is about to live. It is made of `fresh`, which has to be random, if there is none; whoever was
+/// forgotten gets none.
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn key(store: &Store, person: DatabaseId, fresh: [u8; 32]) -> Result<Option<PersonalKey>, StoreError> {
+    let work = |transaction: Transaction| async move {
+        match read(&transaction, person).await? {
+            Person::Known(key) => Ok(Some(key)),
+            Person::Forgotten(_) => Ok(None),
+            Person::Unknown => {
+                transaction.set(&personal::key_key(person), &fresh)?;
+                Ok(Some(PersonalKey::new(fresh)))
+            }
+        }
+    };
+    store.run_repeatable(work).await.map(|(key, _)| key)
+}
+
+/// What is there of a person.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn person(store: &Store, person: DatabaseId) -> Result<Person, StoreError> {
+    store
+        .read(|transaction| async move { read(&transaction, person).await })
+        .await
+}
+
+/// As [`person`], in a transaction.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read(transaction: &Transaction, person: DatabaseId) -> Result<Person, StoreError> {
+    if let Some(value) = transaction.get(&personal::forgotten_key(person)).await? {
+        return Forgotten::decode(&value).map(Person::Forgotten);
+    }
+    let key = transaction.get(&personal::key_key(person)).await?;
+    let key = key.map(|value| personal::decode_key(&value)).transpose()?;
+    Ok(key.map_or(Person::Unknown, |key| Person::Known(PersonalKey::new(key))))
+}
+
+/// Forgets a person: the key goes, none is made again, and nobody logs in to its account any more, whose name is free. Says since
+/// when that is so; it may have been forgotten before. There need be no key: in a realm that was restored without its keys the
+/// account is there nevertheless, and so may be what is sealed, for whoever brings a key back later.
+///
+/// # Errors
+/// When it lives, there is no such entity, or the store cannot be used.
+pub async fn forget(
+    store: &Store,
+    shard: Shard,
+    person: DatabaseId,
+    (at, by, reason): (u64, &str, &str),
+) -> Result<Forgotten, NotForgotten> {
+    let account = account_of(store, person).await?;
+    let account = account.as_deref();
+    let work = |transaction: Transaction| async move {
+        match read(&transaction, person).await? {
+            Person::Forgotten(before) => {
+                clear_account(&transaction, person, account).await?;
+                return Ok(before);
+            }
+            Person::Unknown if account.is_none() && stored::read_row(&transaction, person).await?.is_none() => {
+                return Err(NotForgotten::Unknown(person));
+            }
+            Person::Unknown | Person::Known(_) => {}
+        }
+        if is_held(&transaction, person).await? {
+            return Err(NotForgotten::Lives(person));
+        }
+        let tree = transaction.get(&archive::tree_key(shard)).await?;
+        let forgotten = Forgotten {
+            at,
+            leaves: LeafIndex(Tree::decode(tree.as_deref())?.size),
+            by: by.to_owned(),
+            reason: reason.to_owned(),
+        };
+        remove(&transaction, person, &forgotten)?;
+        clear_account(&transaction, person, account).await?;
+        Ok(forgotten)
+    };
+    store.run_repeatable(work).await.map(|(forgotten, _)| forgotten)
+}
+
+/// All keys, and all who were forgotten: what is kept apart from backups.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn export(store: &Store) -> Result<BTreeMap<DatabaseId, Person>, StoreError> {
+    let mut persons = BTreeMap::new();
+    for (key, value) in rows(store, personal::keys()).await? {
+        let known = PersonalKey::new(personal::decode_key(&value)?);
+        persons.insert(personal::person_of(&key)?, Person::Known(known));
+    }
+    for (key, value) in rows(store, personal::forgotten()).await? {
+        persons.insert(
+            personal::person_of(&key)?,
+            Person::Forgotten(Forgotten::decode(&value)?),
+        );
+    }
+    Ok(persons)
+}
+
+/// What became of what was brought back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Keys that are there now and were not.
+    pub keys: u64,
+    /// Persons that are forgotten now and were not.
+    pub forgotten: u64,
+    /// Keys that were left alone, because another is in use already. What was sealed under the one that was brought stays
+    /// unreadable.
+    pub differing: u64,
+    /// Who was not forgotten again, because they live.
+    pub living: BTreeSet<DatabaseId>,
+}
+
+/// Brings keys back, and forgets again whoever was forgotten (rule P8). Whoever is forgotten here stays so, whatever comes, and
+/// an account that they have nevertheless goes. It is for a realm that was just restored: who lives is left alone, and named.
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn import(store: &Store, persons: &BTreeMap<DatabaseId, Person>) -> Result<Imported, StoreError> {
+    let mut accounts = BTreeMap::new();
+    for (key, value) in rows(store, KeyRange::prefix(&database::account_key(&[]))).await? {
+        accounts.insert(Account::decode(&value)?.database, key);
+    }
+    // Whoever is forgotten here and named by nobody comes along for the account.
+    let mut persons = persons.clone();
+    for (key, _) in rows(store, personal::forgotten()).await? {
+        persons.entry(personal::person_of(&key)?).or_insert(Person::Unknown);
+    }
+    let mut imported = Imported::default();
+    for (person, brought) in persons {
+        let brought = &brought;
+        let account = accounts.get(&person).map(Vec::as_slice);
+        // What is counted is read first: a transaction whose answer is lost finds its own work done.
+        let held = self::person(store, person).await?;
+        let work = |transaction: Transaction| async move { bring(&transaction, person, brought, account).await };
+        if !store.run_repeatable(work).await?.0 {
+            imported.living.insert(person);
+            continue;
+        }
+        match (held, brought) {
+            (Person::Unknown, Person::Known(_)) => imported.keys += 1,
+            (Person::Unknown | Person::Known(_), Person::Forgotten(_)) => imported.forgotten += 1,
+            (Person::Known(held), Person::Known(key)) => imported.differing += u64::from(held != *key),
+            (Person::Forgotten(_), _) | (_, Person::Unknown) => {}
+        }
+    }
+    Ok(imported)
+}
+
+/// Brings back what was kept of one person; not if it was forgotten and lives.
+async fn bring(
+    transaction: &Transaction,
+    person: DatabaseId,
+    brought: &Person,
+    account: Option<&[u8]>,
+) -> Result<bool, StoreError> {
+    match (read(transaction, person).await?, brought) {
+        (Person::Unknown, Person::Known(key)) => transaction.set(&personal::key_key(person), key.bytes())?,
+        (Person::Unknown | Person::Known(_), Person::Forgotten(forgotten)) => {
+            if is_held(transaction, person).await? {
+                return Ok(false);
+            }
+            remove(transaction, person, forgotten)?;
+            clear_account(transaction, person, account).await?;
+        }
+        (Person::Forgotten(_), _) => clear_account(transaction, person, account).await?,
+        (Person::Known(_), _) | (Person::Unknown, Person::Unknown) => {}
+    }
+    Ok(true)
+}
+
+/// Whether a process may have the entity, and its key in its memory. Restoring checks out what lived where the realm was cut off,
+/// and leaves each owner with no process: until an owner is granted, nobody has anything that lived there. Whoever is granted it
+/// reads the keys afterwards.
+async fn is_held(transaction: &Transaction, person: DatabaseId) -> Result<bool, StoreError> {
+    let Some(checkout) = transaction.get(&database::checkout_key(person)).await? else {
+        return Ok(false);
+    };
+    let owner = Checkout::decode(&checkout)?.owner;
+    let record = transaction.get(&owners::owner_key(owner)).await?;
+    let record = record.map(|value| OwnerRecord::decode(&value)).transpose()?;
+    Ok(record.is_none_or(|record| record.process != ProcessId(0)))
+}
+
+fn remove(transaction: &Transaction, person: DatabaseId, forgotten: &Forgotten) -> Result<(), StoreError> {
+    transaction.clear(&personal::key_key(person))?;
+    transaction.set(&personal::forgotten_key(person), &forgotten.encode())
+}
+
+/// Takes away the row that was a person's account when it was looked for. Another account may have the name since.
+async fn clear_account(
+    transaction: &Transaction,
+    person: DatabaseId,
+    account: Option<&[u8]>,
+) -> Result<(), StoreError> {
+    let Some(key) = account else { return Ok(()) };
+    let value = transaction.get(key).await?;
+    let held = value.map(|value| Account::decode(&value)).transpose()?;
+    match held {
+        Some(held) if held.database == person => transaction.clear(key),
+        _ => Ok(()),
+    }
+}
+
+/// The row of the account that is this stored entity's, if one is. Rows of accounts name their entity, and not the other way
+/// round: all are read.
+async fn account_of(store: &Store, person: DatabaseId) -> Result<Option<Vec<u8>>, StoreError> {
+    for (key, value) in rows(store, KeyRange::prefix(&database::account_key(&[]))).await? {
+        if Account::decode(&value)?.database == person {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+async fn rows(store: &Store, mut range: KeyRange) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    let mut rows = Vec::new();
+    loop {
+        let read = |transaction: Transaction| {
+            let range = range.clone();
+            async move { transaction.get_range(&range, PAGE, Order::Forward).await }
+        };
+        let page = store.read::<_, StoreError, _, _>(read).await?;
+        rows.extend(page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
+        match page.rows.last().filter(|_| page.more) {
+            Some((last, _)) => range = KeyRange::new(key_after(last), range.end.clone()),
+            None => return Ok(rows),
+        }
+    }
+}

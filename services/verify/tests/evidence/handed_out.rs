@@ -1,0 +1,107 @@
+//! Evidence that was handed out is understood for ever, and `annals-verify` says of it what it has said.
+//!
+//! `handed-out` beside this file has evidence of form 1 as it was made once, and to each file `FILE.said`: the line by which it
+//! was checked, and what came of that. There are bundles of a trade, an item and an account, of a log that has changed its key,
+//! cosigned by a witness and with a way from a checkpoint that was kept before the change, and a receipt of that trade.
+//!
+//! Nothing of it is ever made anew. `UPDATE_EXPECT=1` makes it if the folder is not there: whoever changes a form makes another
+//! one, with a folder of its own beside the one that people have.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use annals_evidence::Question;
+use annals_host::signer::add_cosignatures;
+use annals_ids::DatabaseId;
+use annals_proof::{Checkpoint, KeyKind, KeyName, SignedNote, SignerKey};
+
+use crate::{archive::Archive, game::SHARD};
+
+/// When the witness has seen the checkpoint, seconds since 1970.
+const SEEN: u64 = 1_795_308_600;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/evidence/handed-out")
+}
+
+/// What `annals-verify` ends with and says.
+fn said(line: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_annals-verify"));
+    let output = command.args(line.split_whitespace()).current_dir(folder()).output();
+    let output = output.expect("it runs");
+    let printed = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+    let code = output.status.code().expect("it ends by itself");
+    format!("$ annals-verify {line}\n{printed}exit code {code}\n")
+}
+
+#[tokio::test]
+async fn what_was_handed_out_is_understood_for_ever() {
+    if !folder().exists() && std::env::var("UPDATE_EXPECT").is_ok() {
+        hand_out().await;
+    }
+    let mut understood = 0;
+    for file in fs::read_dir(folder()).expect("it is kept") {
+        let path = file.expect("it can be read").path();
+        if path.extension().is_none_or(|extension| extension != "said") {
+            continue;
+        }
+        let before = fs::read_to_string(&path).expect("text");
+        let line = before
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix("$ annals-verify "));
+        let now = said(line.expect("the line by which it was checked"));
+        assert_eq!(
+            now,
+            before,
+            "{}: of this, something else was said before",
+            path.display()
+        );
+        understood += usize::from(before.ends_with("exit code 0\n"));
+    }
+    assert_eq!(understood, 4, "a trade, an item, an account and a receipt");
+}
+
+/// Makes evidence as whoever runs a realm would.
+async fn hand_out() {
+    fs::create_dir(folder()).expect("a folder");
+    let put = |name: &str, bytes: &[u8]| fs::write(folder().join(name), bytes).expect("written");
+    let mut archive = Archive::play(800, 150).await;
+    let first = archive.key.clone();
+    put("kept.txt", archive.newest().await.to_string().as_bytes());
+    let second = archive.rotate();
+    archive.go_on(20).await;
+    archive.sign().await;
+    archive.go_on(20).await;
+    let mut cosigned = archive.sign().await;
+    let name = KeyName::new("witness.example").expect("a name");
+    let witness = SignerKey::from_seed(name, KeyKind::Cosignature, &[7; 32]);
+    cosigned.sign(&witness, SEEN);
+    let size = cosigned.text().parse::<Checkpoint>().expect("one").head.size;
+    let added = add_cosignatures(&archive.game.store, SHARD, size, &cosigned, &[witness.verifier()]).await;
+    assert_eq!(added.expect("the store answers"), 1);
+    let kept = fs::read_to_string(folder().join("kept.txt")).expect("it was written");
+    let kept = [SignedNote::parse(kept.as_bytes()).expect("a note")];
+    let witness = witness.verifier();
+    let party = archive.game.deals.iter().find(|deal| deal.id == archive.settled()[0]);
+    let DatabaseId(party) = party.expect("a trade").parties[0];
+    let questions = [
+        ("trade.zip", archive.trade()),
+        ("item.zip", archive.item()),
+        ("account.zip", Question::Account(DatabaseId(party))),
+    ];
+    for (name, question) in questions {
+        put(name, &archive.try_bundle(question, &kept).await.expect("evidence"));
+        let line = format!("{name} --key {first} --checkpoint kept.txt --witness {witness} --quorum 1");
+        put(&format!("{name}.said"), said(&line).as_bytes());
+    }
+    let receipt = archive.receipt(archive.settled()[0]).await.expect("a receipt");
+    put("receipt.txt", receipt.as_bytes());
+    put(
+        "receipt.txt.said",
+        said(&format!("receipt.txt --key {second}")).as_bytes(),
+    );
+}

@@ -1,0 +1,344 @@
+//! A headless Chromium, spoken to by the WebDriver protocol (<https://www.w3.org/TR/webdriver2/>).
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use base64ct::{Base64, Encoding};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    process::{Child, Command},
+};
+
+use crate::played::within;
+
+pub(crate) const ENTER: char = '\u{e007}';
+
+/// How long the browser may take for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What stands for an element in the protocol.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Set where there has to be a browser: no test is skipped there.
+const REQUIRED: &str = "ANNALS_TEST_BROWSER_REQUIRED";
+
+/// The widths at which pages are looked at, in pixels.
+const WIDTHS: [u32; 2] = [1280, 390];
+
+/// See the module.
+pub(crate) struct Browser {
+    driver: Child,
+    port: u16,
+    session: String,
+    folder: TempDir,
+    /// Where pictures of pages are put.
+    pictures: PathBuf,
+}
+
+/// Whether there is a browser; says so if not.
+pub(crate) fn is_there() -> bool {
+    let found = |program: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    };
+    let is_there = found("chromium") && found("chromedriver");
+    if !is_there {
+        let said = "there is no chromium and chromedriver on PATH; `make setup` installs them on Debian";
+        assert!(std::env::var_os(REQUIRED).is_none(), "{said}");
+        println!("SKIPPED: {said}");
+    }
+    is_there
+}
+
+impl Browser {
+    /// Starts one.
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("chromedriver starts");
+        let mut lines = BufReader::new(driver.stdout.take().expect("piped")).lines();
+        let port = within(PATIENCE, "chromedriver", async {
+            loop {
+                let line = lines
+                    .next_line()
+                    .await
+                    .expect("it can be read")
+                    .expect("it says its port");
+                let port = line.strip_suffix('.').and_then(|line| line.rsplit_once("on port "));
+                if let Some(port) = port.and_then(|(_, port)| port.parse().ok()) {
+                    break port;
+                }
+            }
+        });
+        let port = port.await;
+        let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
+        std::fs::create_dir_all(&pictures).expect("a folder for pictures");
+        let mut browser = Self {
+            driver,
+            port,
+            session: String::new(),
+            folder,
+            pictures,
+        };
+        let arguments = [
+            "--headless".to_owned(),
+            "--no-sandbox".to_owned(),
+            "--disable-gpu".to_owned(),
+            "--disable-quic".to_owned(),
+            "--disable-dev-shm-usage".to_owned(),
+            "--no-first-run".to_owned(),
+            "--disable-background-networking".to_owned(),
+            "--disable-component-update".to_owned(),
+            "--disable-sync".to_owned(),
+            format!("--user-data-dir={}", browser.folder.path().join("profile").display()),
+        ];
+        let options = json!({
+            "args": arguments,
+            "prefs": { "download.default_directory": browser.folder.path().join("downloads") },
+        });
+        let wanted = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
+        let begun = browser
+            .call(
+                "POST",
+                "/session",
+                &json!({ "capabilities": { "alwaysMatch": wanted } }),
+            )
+            .await;
+        browser.session = format!("/session/{}", begun["sessionId"].as_str().expect("a session"));
+        browser
+    }
+
+    /// Ends it.
+    pub(crate) async fn stop(mut self) {
+        self.order("DELETE", "", &Value::Null).await;
+        self.driver.kill().await.expect("it ends");
+    }
+
+    /// Goes to an address.
+    pub(crate) async fn open(&self, address: &str) {
+        self.order("POST", "/url", &json!({ "url": address })).await;
+    }
+
+    /// Goes back to where it was before.
+    pub(crate) async fn back(&self) {
+        self.order("POST", "/back", &json!({})).await;
+    }
+
+    /// Where it is.
+    pub(crate) async fn address(&self) -> String {
+        let address = self.order("GET", "/url", &Value::Null).await;
+        address.as_str().expect("an address").to_owned()
+    }
+
+    /// What can be read of whatever a CSS selector finds first.
+    pub(crate) async fn text(&self, selector: &str) -> String {
+        let element = self.element("css selector", selector).await;
+        let text = self
+            .order("GET", &format!("/element/{element}/text"), &Value::Null)
+            .await;
+        text.as_str().expect("text").to_owned()
+    }
+
+    /// Types into it what a CSS selector finds.
+    pub(crate) async fn write(&self, selector: &str, text: &str) {
+        let element = self.element("css selector", selector).await;
+        self.order("POST", &format!("/element/{element}/clear"), &json!({}))
+            .await;
+        self.order("POST", &format!("/element/{element}/value"), &json!({ "text": text }))
+            .await;
+    }
+
+    /// Types to whatever has the focus. Keys without a character have one of the private use area.
+    pub(crate) async fn press(&self, key: char) {
+        let actions = [
+            json!({ "type": "keyDown", "value": key }),
+            json!({ "type": "keyUp", "value": key }),
+        ];
+        let keyboard = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] });
+        self.order("POST", "/actions", &keyboard).await;
+    }
+
+    /// Sends the form whose field has the focus, and waits for the page that answers it.
+    pub(crate) async fn submit(&self) {
+        self.leaving().await;
+        self.press(ENTER).await;
+        self.arrives().await;
+    }
+
+    /// Clicks on what a CSS selector finds and leads to another page, and waits for that.
+    pub(crate) async fn leave_by(&self, selector: &str) {
+        self.leaving().await;
+        self.click(selector).await;
+        self.arrives().await;
+    }
+
+    /// Follows the link with that text, and waits for the page to which it leads.
+    pub(crate) async fn follow(&self, text: &str) {
+        self.leaving().await;
+        self.fetch(text).await;
+        self.arrives().await;
+    }
+
+    /// Marks the page: the next one has no mark.
+    async fn leaving(&self) {
+        self.ask("window.isLeft = true").await;
+    }
+
+    /// Waits for the next page: what was clicked or typed is done before what comes of it is there.
+    async fn arrives(&self) {
+        let path = format!("{}/execute/sync", self.session);
+        let script = "return window.isLeft === undefined && document.readyState === 'complete'";
+        let question = json!({ "script": script, "args": [] });
+        within(PATIENCE, "the next page", async {
+            loop {
+                // Between two pages nobody answers.
+                let (status, answer) = exchange(self.port, "POST", &path, &question).await;
+                if status == 200 && answer["value"] == json!(true) {
+                    break;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        })
+        .await;
+    }
+
+    /// Clicks on what a CSS selector finds.
+    pub(crate) async fn click(&self, selector: &str) {
+        let element = self.element("css selector", selector).await;
+        self.order("POST", &format!("/element/{element}/click"), &json!({}))
+            .await;
+    }
+
+    /// Clicks on the link with that text, to a file.
+    pub(crate) async fn fetch(&self, text: &str) {
+        let element = self.element("link text", text).await;
+        self.order("POST", &format!("/element/{element}/click"), &json!({}))
+            .await;
+    }
+
+    /// What a script gives back: for questions only that the protocol has no other way to ask.
+    pub(crate) async fn ask(&self, script: &str) -> Value {
+        self.order(
+            "POST",
+            "/execute/sync",
+            &json!({ "script": format!("return {script}"), "args": [] }),
+        )
+        .await
+    }
+
+    /// Looks at the page at all widths: nothing sticks out, nothing was forbidden that it needs, and a picture is put aside.
+    pub(crate) async fn look(&self, name: &str) {
+        for width in WIDTHS {
+            let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+            self.command("Emulation.setDeviceMetricsOverride", metrics).await;
+            let wide = self
+                .ask("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+                .await;
+            assert_eq!(wide[0], wide[1], "{name} sticks out at {width} pixels");
+            let whole = json!({ "format": "png", "captureBeyondViewport": true });
+            let picture = self.command("Page.captureScreenshot", whole).await;
+            let picture = picture["data"].as_str().expect("a picture");
+            let file = self.pictures.join(format!("{name}-{width}.png"));
+            std::fs::write(file, Base64::decode_vec(picture).expect("base64")).expect("written");
+        }
+        self.command("Emulation.clearDeviceMetricsOverride", json!({})).await;
+        let said = self.order("POST", "/se/log", &json!({ "type": "browser" })).await;
+        let said = said.as_array().expect("a log");
+        // A status that says that there is no answer is said there too.
+        let faults = said.iter().filter(|line| line["source"] != "network");
+        assert_eq!(faults.count(), 0, "{name}: {said:?}");
+    }
+
+    /// A file that was downloaded, once it is there.
+    pub(crate) async fn downloaded(&self, name: &str) -> Vec<u8> {
+        let file = self.folder.path().join("downloads").join(name);
+        within(PATIENCE, "the download", async {
+            // An empty file keeps the name until all of it is there.
+            while !std::fs::metadata(&file).is_ok_and(|about| about.len() > 0) {
+                tokio::time::sleep(LOOK).await;
+            }
+        })
+        .await;
+        std::fs::read(file).expect("it can be read")
+    }
+
+    async fn element(&self, using: &str, value: &str) -> String {
+        let found = self
+            .order("POST", "/element", &json!({ "using": using, "value": value }))
+            .await;
+        found[ELEMENT].as_str().expect("an element").to_owned()
+    }
+
+    async fn command(&self, command: &str, with: Value) -> Value {
+        let order = json!({ "cmd": command, "params": with });
+        self.order("POST", "/goog/cdp/execute", &order).await
+    }
+
+    async fn order(&self, method: &str, what: &str, body: &Value) -> Value {
+        self.call(method, &format!("{}{what}", self.session), body).await
+    }
+
+    async fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+        let (status, answer) = within(PATIENCE, path, exchange(self.port, method, path, body)).await;
+        assert_eq!(status, 200, "{method} {path} {body}: {answer}");
+        answer["value"].clone()
+    }
+}
+
+/// A request and its answer.
+async fn exchange(port: u16, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))
+        .await
+        .expect("chromedriver listens");
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream
+        .write_all(format!("{head}{body}").as_bytes())
+        .await
+        .expect("written");
+    let mut stream = BufReader::new(stream);
+    let (mut status, mut length) = (0, 0);
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.expect("an answer");
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(rest) = line.strip_prefix("http/1.1 ") {
+            status = rest
+                .split(' ')
+                .next()
+                .and_then(|status| status.parse().ok())
+                .expect("a status");
+        }
+        if let Some(rest) = line.strip_prefix("content-length:") {
+            length = rest.trim().parse().expect("a length");
+        }
+    }
+    let mut answer = vec![0; length];
+    stream.read_exact(&mut answer).await.expect("all of it");
+    (status, serde_json::from_slice(&answer).expect("JSON"))
+}

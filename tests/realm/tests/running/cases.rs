@@ -1,0 +1,162 @@
+//! The case library: disputes as players bring them, acted out on a realm that runs, and settled by the auditor's commands alone.
+//!
+//! Each case is a folder in `tests/realm/cases`: `complaint.md` is what a player wrote, `report.txt` what the auditor asked and
+//! was answered, `verdict.md` what is to be said. The answers are held against `report.txt`, in which every number that is another
+//! one in each realm is told by another name ([`names`]); `UPDATE_EXPECT=1` writes them anew. The handbook
+//! (`docs/auditors-handbook.md`) works through the same complaints, reports and verdicts.
+
+mod names;
+mod scripts;
+
+use std::{fs, path::PathBuf, time::Instant};
+
+use annals_host::nats::ServerCount;
+
+use crate::{
+    operators::Desk,
+    played::{Played, are_built, repository},
+};
+
+/// What happened, and what the auditor asks.
+pub(crate) struct Case {
+    /// Its folder.
+    name: &'static str,
+    /// The commands, without the program's name.
+    questions: Vec<Vec<String>>,
+}
+
+impl Case {
+    fn new(name: &'static str, questions: &[&str]) -> Self {
+        let words = |line: &&str| line.split('|').map(str::to_owned).collect();
+        let questions = questions.iter().map(words).collect();
+        Self { name, questions }
+    }
+
+    fn folder(&self) -> PathBuf {
+        repository().join("tests/realm/cases").join(self.name)
+    }
+
+    /// Asks the questions, and holds the answers against what they were.
+    async fn settle(&self, desk: &Desk<'_>) {
+        let mut report = String::new();
+        for question in &self.questions {
+            let words: Vec<&str> = question.iter().map(String::as_str).collect();
+            let answer = desk.ends(0, &words).await;
+            report.push_str(&format!("$ annals {}\n{answer}\n", shell(&words)));
+        }
+        let report = names::told(&report);
+        let path = self.folder().join("report.txt");
+        if std::env::var("UPDATE_EXPECT").is_ok() {
+            fs::write(&path, &report).expect("the report can be written");
+        }
+        let expected = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            report == expected,
+            "{}: the answer is another one than in {}; UPDATE_EXPECT=1 writes it anew:\n{report}",
+            self.name,
+            path.display()
+        );
+        for beside in ["complaint.md", "verdict.md"] {
+            let text = fs::read_to_string(self.folder().join(beside)).unwrap_or_default();
+            assert!(!text.trim().is_empty(), "{} has no {beside}", self.name);
+        }
+    }
+}
+
+/// A command as people type it.
+fn shell(words: &[&str]) -> String {
+    let quoted = words.iter().map(|word| match word.contains(' ') {
+        true => format!("\"{word}\""),
+        false => (*word).to_owned(),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_case_library_is_settled_by_the_commands_of_the_handbook() {
+    if !are_built() {
+        return;
+    }
+    // A base that has too little of the machine is taken over, and then another address is not known than in the reports.
+    let mut realm = Played::start_alone(ServerCount::One, &[]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let desk = Desk {
+        folder: folder.path(),
+        nats: realm.realm.nats(),
+    };
+    let began = Instant::now();
+    // What has to wait goes first, what kills processes goes alone.
+    let waiting = scripts::expired_escrow(&realm).await;
+    let cases = futures::join!(
+        scripts::swapped_offer(&realm),
+        scripts::duplicated_sword(&realm),
+        scripts::stolen_account(&realm, &desk),
+        scripts::wrong_grant(&realm, &desk),
+    );
+    let crashed = scripts::lost_at_a_crash(&mut realm).await;
+    println!("acted out: {:.1} s", began.elapsed().as_secs_f32());
+    for case in [cases.0, cases.1, cases.2, cases.3, crashed] {
+        case.settle(&desk).await;
+    }
+    let expired = waiting.when_it_is_over(&realm).await;
+    expired.settle(&desk).await;
+    println!("settled: {:.1} s", began.elapsed().as_secs_f32());
+    realm.prove().await;
+}
+
+/// Whether each of these stands in a text, one behind the other.
+fn stand_in(text: &str, parts: &[&str]) -> bool {
+    let mut rest = text;
+    parts.iter().all(|part| match rest.split_once(part) {
+        Some((_, behind)) => {
+            rest = behind;
+            true
+        }
+        None => false,
+    })
+}
+
+/// The handbook works through the cases as they are: complaints, answers and verdicts, and each case with an answer at least.
+#[test]
+fn the_handbook_shows_what_was_complained_answered_and_decided() {
+    let handbook = fs::read_to_string(repository().join("docs/auditors-handbook.md")).expect("there is one");
+    let unquoted = handbook.replace("\n> ", "\n");
+    let blocks: Vec<&str> = handbook.split("```text\n").skip(1).collect();
+    let blocks: Vec<&str> = blocks
+        .iter()
+        .filter_map(|block| Some(block.split_once("\n```")?.0))
+        .collect();
+    let asked = |block: &&&str| block.starts_with("$ annals audit ");
+    let mut known = 0;
+    let cases = fs::read_dir(repository().join("tests/realm/cases")).expect("there are cases");
+    for case in cases {
+        let folder = case.expect("it can be read").path();
+        let read = |name: &str| fs::read_to_string(folder.join(name)).expect("each case has it");
+        for text in ["complaint.md", "verdict.md"] {
+            let text = read(text);
+            assert!(
+                unquoted.contains(text.trim()),
+                "{}: the handbook does not say: {text}",
+                folder.display()
+            );
+        }
+        let report = read("report.txt");
+        let answers: Vec<&str> = report.split("$ annals ").skip(1).collect();
+        let is_shown = |block: &&&str| {
+            let parts: Vec<&str> = block
+                .trim_start_matches("$ annals ")
+                .split("…")
+                .map(str::trim)
+                .collect();
+            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            answers
+                .iter()
+                .any(|answer| answer.starts_with(parts[0]) && stand_in(answer, &parts))
+        };
+        let shown = blocks.iter().filter(asked).filter(is_shown).count();
+        assert!(shown > 0, "{}: no answer of it is in the handbook", folder.display());
+        known += shown;
+    }
+    let all = blocks.iter().filter(asked).count();
+    assert_eq!(known, all, "some answers in the handbook are of no case, or of several");
+}

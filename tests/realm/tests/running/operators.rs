@@ -1,0 +1,164 @@
+//! What operators grant and take in a realm that runs, by real processes and commands.
+
+use std::{fs, path::Path};
+
+use annals_host::nats::ServerCount;
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::{
+    evidence,
+    hands::Hand,
+    played::{Played, are_built, binary, run},
+};
+
+/// `annals` of the realm, run in a folder.
+pub(crate) struct Desk<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) nats: String,
+}
+
+impl Desk<'_> {
+    /// Runs a command; it has to end like that.
+    pub(crate) async fn ends(&self, code: i32, line: &[&str]) -> String {
+        let mut command = Command::new(binary("annals").expect("it is built"));
+        command.args(line).args(["--realm", "played", "--nats", &self.nats]);
+        let (status, said) = run(command.current_dir(self.folder)).await;
+        assert_eq!(status.code(), Some(code), "{}: {said}", line.join(" "));
+        said
+    }
+
+    /// The object that a command prints.
+    pub(crate) async fn object(&self, code: i32, line: &[&str]) -> Value {
+        let said = self.ends(code, &[line, &["--format", "json"]].concat()).await;
+        let from = said.find('{').expect("an object");
+        let until = said.rfind('}').expect("an object");
+        serde_json::from_str(&said[from..=until]).unwrap_or_else(|error| panic!("{error}: {said}"))
+    }
+}
+
+const WORD: [&str; 4] = ["--by", "Grace Hopper", "--reason", "case 7: lost at a crash"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_operator_does_is_done_once_and_said_to_be_theirs() {
+    if !are_built() {
+        return;
+    }
+    let realm = Played::start(ServerCount::One, &[]).await;
+    let (ann, mut bob) = (Hand::come(&realm, "ann").await, Hand::come(&realm, "bob").await);
+    let folder = tempfile::tempdir().expect("a folder");
+    let desk = Desk {
+        folder: folder.path(),
+        nats: realm.realm.nats(),
+    };
+    let granted = granted_once(&desk, &ann).await;
+    let sword = ann.carried().items[0];
+    bob = passed_on(&desk, &realm, (&ann, bob), sword).await;
+    is_said_to_be_theirs(&desk, sword, &granted).await;
+    is_proven_to_be_theirs(&desk, sword).await;
+    for hand in [ann, bob] {
+        hand.leave().await;
+    }
+    realm.prove().await;
+}
+
+/// Who plays sees it at once, and asked again it is done once.
+async fn granted_once(desk: &Desk<'_>, ann: &Hand) -> Value {
+    let coins = ann.carried().coins + 50;
+    let grant = ["realm", "grant", "ann", "--units", "1=50", "--new", "2=1"];
+    let granted = desk.object(0, &[&grant[..], &WORD].concat()).await;
+    ann.until("for what was granted", |hand| hand.carried().coins == coins)
+        .await;
+    let action = granted["action"].as_str().expect("it has a number");
+    let again = [&grant[..], &WORD, &["--action", action]].concat();
+    let again = desk.object(0, &again).await;
+    assert_eq!(
+        (&again["entry"], &again["wasBefore"]),
+        (&granted["entry"], &Value::Bool(true))
+    );
+    let other = ["realm", "grant", "bob", "--units", "1=50", "--action", action];
+    let other = desk.ends(2, &[&other[..], &WORD].concat()).await;
+    assert!(other.contains("something else already"), "{other}");
+    ann.settle().await;
+    assert_eq!(ann.carried().coins, coins);
+    granted
+}
+
+/// Taken from one who plays, and given back to one who does not.
+async fn passed_on(desk: &Desk<'_>, realm: &Played, (ann, bob): (&Hand, Hand), sword: u64) -> Hand {
+    let serial = sword.to_string();
+    let take = ["realm", "take", "ann", "--item", &serial];
+    let take = [&take[..], &WORD].concat();
+    desk.ends(0, &take).await;
+    ann.until("for what was taken", |hand| !hand.carried().items.contains(&sword))
+        .await;
+    let gone = desk.ends(2, &take).await;
+    assert!(gone.contains("is not there"), "{gone}");
+    let id = bob.id();
+    bob.leave().await;
+    let back = ["realm", "grant", "bob", "--item", &serial];
+    let back = desk.object(0, &[&back[..], &WORD].concat()).await;
+    assert_eq!(back["stored"], id);
+    let poor = ["realm", "take", "bob", "--units", "1=1000000"];
+    let poor = desk.object(1, &[&poor[..], &WORD].concat()).await;
+    assert_eq!(poor["isRefused"], true, "{poor}");
+    // Who has lived for that alone is at rest again, and comes back to what was given.
+    let bob = Hand::come(realm, "bob").await;
+    bob.until("for what came back", |hand| hand.carried().items.contains(&sword))
+        .await;
+    bob
+}
+
+/// Somebody without the realm is told as much.
+async fn is_proven_to_be_theirs(desk: &Desk<'_>, sword: u64) {
+    if binary("annals-verify").is_none() {
+        return;
+    }
+    let running = ["--realm", "played", "--nats", &desk.nats];
+    evidence::bundle(desk.folder, ["item", &sword.to_string()], &running).await;
+    let keys = desk.ends(0, &["checkpoint", "show", "--keys"]).await;
+    let key = keys.trim().strip_prefix("0 ").expect("one key");
+    evidence::ends(desk.folder, 0, &["annals-verify", "item.zip", "--key", key]).await;
+    let bundle = fs::read(desk.folder.join("item.zip")).expect("it was written");
+    // Nothing in it is compressed, and the report is what was checked.
+    let report = String::from_utf8_lossy(&bundle);
+    for said in [
+        "given back by an operator: case 7: lost at a crash",
+        "operator Grace Hopper with annals realm take, action ",
+        "An operator is somebody who looks after the realm",
+    ] {
+        assert!(report.contains(said), "{said}: {report}");
+    }
+}
+
+async fn is_said_to_be_theirs(desk: &Desk<'_>, sword: u64, granted: &Value) {
+    let item = desk.ends(0, &["audit", "item", &sword.to_string()]).await;
+    for said in [
+        "taken by an operator: case 7: lost at a crash",
+        "given back by an operator: case 7: lost at a crash",
+        "operator Grace Hopper with annals realm take, action ",
+        "operator Grace Hopper with annals realm grant, action ",
+    ] {
+        assert!(item.contains(said), "{said}: {item}");
+    }
+    let operators = |said: &Value, list: &str, of: fn(&Value) -> &Value| -> Vec<Value> {
+        let steps = said[list].as_array().expect("a list").iter().map(of);
+        steps.filter(|by| !by.is_null()).cloned().collect()
+    };
+    let account = desk.object(0, &["audit", "account", "ann"]).await;
+    let by = operators(&account, "steps", |step| &step["asked"]["operator"]);
+    let (asker, _) = granted["order"]
+        .as_str()
+        .and_then(|order| order.split_once('/'))
+        .expect("an order");
+    let entity = desk.object(0, &["audit", "entity", asker]).await;
+    assert_eq!(operators(&entity, "events", |event| &event["operator"]), by);
+    let [grant, take] = &by[..] else { panic!("{account}") };
+    assert_eq!(grant["action"], granted["action"]);
+    for by in [grant, take] {
+        assert_eq!(
+            (&by["name"], &by["why"]),
+            (&Value::from(WORD[1]), &Value::from(WORD[3]))
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! What is known of a person in a realm that runs: who came in and from where is said, until the person is forgotten.
+
+use std::{fs, path::Path, time::Duration};
+
+use annals_host::nats::ServerCount;
+
+use crate::{
+    evidence::command,
+    hands::Hand,
+    played::{Played, are_built, within},
+    trading::exchange,
+};
+
+/// How long it may take until a life is over and folded: a session waits half a minute for its client.
+const ENDS: Duration = Duration::from_secs(90);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Whether some bytes stand anywhere in the files of a folder.
+fn stands_in(folder: &Path, text: &[u8]) -> bool {
+    fs::read_dir(folder).expect("a folder").any(|found| {
+        let path = found.expect("readable").path();
+        if path.is_dir() {
+            stands_in(&path, text)
+        } else {
+            // Sockets and files that are gone meanwhile have nothing to say.
+            fs::read(&path).is_ok_and(|bytes| bytes.windows(text.len()).any(|window| window == text))
+        }
+    })
+}
+
+/// Somebody whose name stands nowhere else.
+const NAME: &str = "ann-of-a-name-that-stands-nowhere";
+
+/// A realm in which she has traded, and how it is asked.
+struct Desk {
+    folder: tempfile::TempDir,
+    running: [String; 4],
+    trade: String,
+}
+
+impl Desk {
+    /// Runs a command about the realm: how it ended, and what it said.
+    async fn says(&self, line: &[&str]) -> (Option<i32>, String) {
+        let running = self.running.iter().map(String::as_str);
+        let line: Vec<&str> = line.iter().copied().chain(running).collect();
+        let (status, said) = command(self.folder.path(), &line).await;
+        (status.code(), said)
+    }
+
+    /// The same, of one that has to end well.
+    async fn answers(&self, line: &[&str]) -> String {
+        let (code, said) = self.says(line).await;
+        assert_eq!(code, Some(0), "{line:?}: {said}");
+        said
+    }
+
+    async fn forget(&self) -> (Option<i32>, String) {
+        let line = [
+            "annals",
+            "person",
+            "forget",
+            NAME,
+            "--by",
+            "olga",
+            "--reason",
+            "asked by letter",
+        ];
+        self.says(&line).await
+    }
+
+    /// What is said of the trade while she is known.
+    async fn ask(&self, stored: u64) {
+        let said = self.answers(&["annals", "audit", "trade", &self.trade]).await;
+        let known = format!("{NAME}, stored entity {stored}, from 127.0.0.1:");
+        assert!(said.contains(&known) && said.contains("; bob, stored entity"), "{said}");
+        let line = ["annals", "audit", "trade", &self.trade, "--format", "json"];
+        let json = self.answers(&line).await;
+        let session = json.split("\"session\": ").nth(1);
+        let session = session.and_then(|rest| rest.split([',', '\n']).next());
+        let session = session.expect("a client's session");
+        let said = self.answers(&["annals", "audit", "session", session]).await;
+        assert!(
+            said.contains(", stored entity") && said.contains("from 127.0.0.1:"),
+            "{said}"
+        );
+        let (code, said) = self.says(&["annals", "audit", "session", "1"]).await;
+        assert!(
+            code == Some(2) && said.contains("no event in the archive says"),
+            "{said}"
+        );
+    }
+
+    /// What is said of it once she is forgotten.
+    async fn ask_again(&self, stored: u64) {
+        let said = self.answers(&["annals", "audit", "trade", &self.trade]).await;
+        let redacted = format!("stored entity {stored}; name and address were redacted on ");
+        assert!(
+            said.contains(&redacted) && said.contains(" by olga: asked by letter"),
+            "{said}"
+        );
+        assert!(!said.contains(NAME) && said.contains("; bob, stored entity"), "{said}");
+        let line = ["annals", "audit", "trade", &self.trade, "--format", "json"];
+        let json = self.answers(&line).await;
+        assert!(
+            json.contains("\"redacted\": {") && json.contains("\"by\": \"olga\""),
+            "{json}"
+        );
+        let (code, said) = self.says(&["annals", "person", "show", NAME]).await;
+        assert!(code == Some(2) && said.contains("no account of this realm"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_came_in_is_known_until_they_are_forgotten() {
+    if !are_built() {
+        return;
+    }
+    let realm = Played::start(ServerCount::One, &[]).await;
+    let (ann, bob) = (Hand::come(&realm, NAME).await, Hand::come(&realm, "bob").await);
+    let (asker, number) = exchange(&ann, &bob).await;
+    let named = ["--realm", "played", "--nats", &realm.realm.nats()];
+    let desk = Desk {
+        folder: tempfile::tempdir().expect("a folder"),
+        running: named.map(str::to_owned),
+        trade: format!("{asker}/{number}"),
+    };
+    let stored = ann.id();
+    desk.ask(stored).await;
+
+    // Who is there cannot be forgotten.
+    let (code, said) = desk.forget().await;
+    assert!(code == Some(1) && said.contains("lives"), "{said}");
+    desk.answers(&["annals", "person", "export", "before"]).await;
+    ann.leave().await;
+    within(ENDS, "the life to end", async {
+        loop {
+            match desk.forget().await {
+                (Some(0), _) => break,
+                (Some(1), _) => tokio::time::sleep(LOOK).await,
+                (_, said) => panic!("{said}"),
+            }
+        }
+    })
+    .await;
+    desk.ask_again(stored).await;
+
+    // Nothing that is proven has changed, and keys that are brought back do not bring her back.
+    desk.answers(&["annals", "log", "verify"]).await;
+    let said = desk.answers(&["annals", "person", "import", "before"]).await;
+    assert!(said.contains("0 keys brought back"), "{said}");
+    let said = desk
+        .answers(&["annals", "person", "show", &format!("stored:{stored}")])
+        .await;
+    assert!(said.contains("is forgotten since"), "{said}");
+
+    let data = realm.data();
+    realm.realm.stop().await.expect("it stops");
+    for kept in ["store", "nats"] {
+        assert!(
+            !stands_in(&data.join(kept), NAME.as_bytes()),
+            "her name stands in {kept}"
+        );
+    }
+}
