@@ -47,7 +47,17 @@ pub struct Page {
 ///
 /// Keys, values and requests are within [`crate::limits`] when they come from a [`crate::Transaction`]; a backend that gets
 /// them from another process checks them again.
+///
+/// **Old versions.** A store may refuse any version with [`StoreError::TooOld`], and has to keep none longer than
+/// [`crate::limits::TRANSACTION_AGE`]; it may serve older ones. Whatever it serves is right: a read gives what was there at
+/// that version, and a commit that depends on something since written is never applied. It is [`crate::Transaction`] that
+/// refuses to go on at that age, on every store.
 pub trait Backend: Send + Sync + 'static {
+    /// Bytes that it puts before each key. They count in the size of a transaction.
+    fn prefix_bytes(&self) -> usize {
+        0
+    }
+
     /// Time since some moment in the past, to tell how old a transaction is.
     fn now(&self) -> Duration;
 
@@ -72,7 +82,8 @@ pub trait Backend: Send + Sync + 'static {
     /// As [`Self::get`].
     fn get_range(&self, at: Version, read: RangeRead) -> BoxFuture<'_, Result<Page, StoreError>>;
 
-    /// Applies a transaction at once, or not at all. When this returns a [`Committed`], it lasts.
+    /// Applies a transaction at once, or not at all. When this returns a [`Committed`], it lasts. One that
+    /// [changes nothing](CommitRequest::changes_nothing) is answered with [`Committed::nothing`], and conflicts with nothing.
     ///
     /// # Errors
     /// [`StoreError::Conflict`], [`StoreError::TooOld`], a limit, [`StoreError::Unavailable`]: nothing was applied.

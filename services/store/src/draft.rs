@@ -28,6 +28,8 @@ pub(crate) enum Own {
 /// The writes and conflict ranges of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
+    /// Bytes that the store puts before each key.
+    prefix: usize,
     mutations: Vec<Mutation>,
     read_conflicts: Vec<KeyRange>,
     write_conflicts: Vec<KeyRange>,
@@ -41,10 +43,21 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Adds a mutation.
+    /// An empty one, for a store that puts `prefix` bytes before each key.
+    pub(crate) fn new(prefix: usize) -> Self {
+        Self {
+            prefix,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a mutation, unless it changes nothing.
     pub(crate) fn mutate(&mut self, mutation: Mutation) -> Result<(), StoreError> {
         limits::check_mutation(&mutation)?;
-        self.grow(mutation.bytes())?;
+        if mutation.changes_nothing() {
+            return Ok(());
+        }
+        self.grow(mutation.bytes(self.prefix))?;
         self.note(&mutation);
         self.mutations.push(mutation);
         Ok(())
@@ -53,8 +66,8 @@ impl Draft {
     /// Makes commits that write to `range` conflict with this transaction.
     pub(crate) fn add_read_conflict(&mut self, range: KeyRange) -> Result<(), StoreError> {
         limits::check_range(&range)?;
-        if self.read_conflicts.last() != Some(&range) {
-            self.grow(range_bytes(&range))?;
+        if !range.is_empty() && self.read_conflicts.last() != Some(&range) {
+            self.grow(range_bytes(&range, self.prefix))?;
             self.read_conflicts.push(range);
         }
         Ok(())
@@ -63,8 +76,10 @@ impl Draft {
     /// Makes this transaction conflict with those that read `range`.
     pub(crate) fn add_write_conflict(&mut self, range: KeyRange) -> Result<(), StoreError> {
         limits::check_range(&range)?;
-        self.grow(range_bytes(&range))?;
-        self.write_conflicts.push(range);
+        if !range.is_empty() {
+            self.grow(range_bytes(&range, self.prefix))?;
+            self.write_conflicts.push(range);
+        }
         Ok(())
     }
 
@@ -221,4 +236,26 @@ fn split_covered(range: &KeyRange, order: Order, page: &Page) -> (KeyRange, Opti
     };
     let rest = (page.more && !rest.is_empty()).then_some(rest);
     (covered, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_nothing_is_neither_kept_nor_counted() {
+        let mut draft = Draft::new(64);
+        let none = KeyRange::new(&b"k"[..], &b"k"[..]);
+        let clear = || Mutation::ClearRange { range: none.clone() };
+        draft.mutate(clear()).expect("within limits");
+        draft.add_write_conflict(none.clone()).expect("within limits");
+        draft.add_read_conflict(none.clone()).expect("within limits");
+        assert!(draft.writes_nothing() && !draft.has_read_conflicts());
+        let key = Bytes::from_static(b"k");
+        let set = Mutation::Clear { key };
+        draft.mutate(set.clone()).expect("within limits");
+        draft.mutate(clear()).expect("within limits");
+        assert_eq!(draft.bytes, set.bytes(64));
+        assert_eq!(draft.into_request().mutations, [set]);
+    }
 }

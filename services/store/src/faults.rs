@@ -120,6 +120,10 @@ impl FaultyStore {
 }
 
 impl Backend for FaultyStore {
+    fn prefix_bytes(&self) -> usize {
+        self.inner.prefix_bytes()
+    }
+
     fn now(&self) -> Duration {
         self.inner.now()
     }

@@ -25,10 +25,10 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    /// Notes `request`.
-    pub(crate) fn note(&self, request: &CommitRequest) {
+    /// Notes `request`, to a store that puts `prefix` bytes before each key.
+    pub(crate) fn note(&self, request: &CommitRequest, prefix: usize) {
         let ranges = request.read_conflicts.len() + request.write_conflicts.len();
-        self.bytes.fetch_max(request.bytes() as u64, Ordering::Relaxed);
+        self.bytes.fetch_max(request.bytes(prefix) as u64, Ordering::Relaxed);
         self.mutations
             .fetch_max(request.mutations.len() as u64, Ordering::Relaxed);
         self.ranges.fetch_max(ranges as u64, Ordering::Relaxed);

@@ -14,11 +14,12 @@ pub const PREFIX_BYTES: usize = 64;
 /// Longest value, in bytes.
 pub const VALUE_BYTES: usize = 100_000;
 
-/// Most bytes of one transaction, as [`CommitRequest::bytes`] counts them.
+/// Most bytes of one transaction, as [`CommitRequest::bytes`] counts them; what a store puts before each key counts too.
 pub const TRANSACTION_BYTES: usize = 10_000_000;
 
-/// What a mutation takes in a transaction beside its key and value, in bytes: its structure in FoundationDB's client.
-pub const MUTATION_BYTES: usize = 40;
+/// What a mutation takes in a transaction beside its key and value, in bytes: its structure in FoundationDB's client, which
+/// holds a checksum too in later releases of 7.3 (40 B before).
+pub const MUTATION_BYTES: usize = 56;
 
 /// What a conflict range takes in a transaction beside its two keys, in bytes: likewise.
 pub const CONFLICT_BYTES: usize = 32;
@@ -26,8 +27,8 @@ pub const CONFLICT_BYTES: usize = 32;
 /// What says where in a key or value the versionstamp goes, in bytes; a value that will hold one is as much shorter.
 pub const STAMP_PLACE_BYTES: usize = 4;
 
-/// Age, from its read version on, at which a transaction can no longer read or commit. It bounds how long old values and the
-/// record of recent writes are kept.
+/// Age, from its read version on, at which a [`Transaction`](crate::Transaction) can no longer read or commit. It bounds how
+/// long a store has to keep old values and the record of recent writes; one may keep them longer, or not as long.
 pub const TRANSACTION_AGE: Duration = Duration::from_secs(5);
 
 /// Every key lies below this one.
@@ -102,18 +103,18 @@ pub fn check_range(range: &KeyRange) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks a whole commit, as a store must that got it from elsewhere.
+/// Checks a whole commit, as a store must that got it from elsewhere. It puts `prefix` bytes before each key.
 ///
 /// # Errors
 /// Whichever limit it breaks.
-pub fn check_commit(request: &CommitRequest) -> Result<(), StoreError> {
+pub fn check_commit(request: &CommitRequest, prefix: usize) -> Result<(), StoreError> {
     for range in request.read_conflicts.iter().chain(&request.write_conflicts) {
         check_range(range)?;
     }
     for mutation in &request.mutations {
         check_mutation(mutation)?;
     }
-    let bytes = request.bytes();
+    let bytes = request.bytes(prefix);
     if bytes > TRANSACTION_BYTES {
         return Err(StoreError::TransactionTooLarge { bytes });
     }

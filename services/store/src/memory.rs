@@ -35,6 +35,18 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// An empty store whose commits may share versions; see [`StoreState::sharing_versions`].
+    #[must_use]
+    pub fn sharing_versions() -> Self {
+        let inner = Inner {
+            state: StoreState::sharing_versions(),
+            ..Inner::default()
+        };
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+
     /// The handle to use it by.
     #[must_use]
     pub fn store(&self) -> Store {
@@ -44,6 +56,12 @@ impl MemoryStore {
     /// Lets time pass.
     pub fn advance(&self, time: Duration) {
         self.lock().now += time;
+    }
+
+    /// How many keys were walked over so far; see [`StoreState::walked`].
+    #[must_use]
+    pub fn walked(&self) -> u64 {
+        self.lock().state.walked()
     }
 
     /// All rows as they are now, for checkers.

@@ -90,39 +90,60 @@ pub struct CommitRequest {
 }
 
 impl CommitRequest {
-    /// Its size as [`crate::limits::TRANSACTION_BYTES`] counts it: as FoundationDB's client does, or a little more. Beside
-    /// keys and values that is their structure, every conflict range, and for each mutation the range that it writes.
+    /// Its size as [`crate::limits::TRANSACTION_BYTES`] counts it, in a store that puts `prefix` bytes before each key: as
+    /// FoundationDB's client does, or a little more. Beside keys and values that is their structure, every conflict range,
+    /// and for each mutation the range that it writes. What changes nothing is not counted.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        let ranges = self.read_conflicts.iter().chain(&self.write_conflicts).map(range_bytes);
-        ranges.chain(self.mutations.iter().map(Mutation::bytes)).sum()
+    pub fn bytes(&self, prefix: usize) -> usize {
+        let ranges = self.read_conflicts.iter().chain(&self.write_conflicts);
+        let mutations = self.mutations.iter().map(|mutation| mutation.bytes(prefix));
+        ranges.map(|range| range_bytes(range, prefix)).chain(mutations).sum()
+    }
+
+    /// Whether applying it changes nothing, whatever it read. A store gives no version to such a commit: see
+    /// [`Committed::nothing`](crate::Committed::nothing).
+    #[must_use]
+    pub fn changes_nothing(&self) -> bool {
+        self.mutations.iter().all(Mutation::changes_nothing) && self.write_conflicts.iter().all(KeyRange::is_empty)
     }
 }
 
 impl Mutation {
-    /// Its share in the size of a transaction.
+    /// Whether it changes nothing, whatever is stored: it clears a range in which there is no key.
     #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub fn changes_nothing(&self) -> bool {
+        matches!(self, Self::ClearRange { range } if range.is_empty())
+    }
+
+    /// Its share in the size of a transaction, in a store that puts `prefix` bytes before each key.
+    #[must_use]
+    pub fn bytes(&self, prefix: usize) -> usize {
+        if self.changes_nothing() {
+            return 0;
+        }
         let (key, value) = match self {
-            Self::Set { key, value } => (key.len(), value.len()),
-            Self::Clear { key } => (key.len(), key.len() + 1),
-            Self::ClearRange { range } => return MUTATION_BYTES + keys_of(range) + range_bytes(range),
-            Self::Add { key, .. } => (key.len(), size_of::<i64>()),
-            Self::SetStampedKey { key, value } => (stamped_bytes(key), value.len()),
-            Self::SetStampedValue { key, value } => (key.len(), stamped_bytes(value)),
+            Self::Set { key, value } => (prefix + key.len(), value.len()),
+            // The end of a range of one key is the key with a byte more.
+            Self::Clear { key } => (prefix + key.len(), prefix + key.len() + 1),
+            Self::ClearRange { range } => return MUTATION_BYTES + keys_of(range, prefix) + range_bytes(range, prefix),
+            Self::Add { key, .. } => (prefix + key.len(), size_of::<i64>()),
+            Self::SetStampedKey { key, value } => (prefix + stamped_bytes(key), value.len()),
+            Self::SetStampedValue { key, value } => (prefix + key.len(), stamped_bytes(value)),
         };
-        // The range of a single key ends one byte behind it.
         MUTATION_BYTES + key + value + CONFLICT_BYTES + 2 * key + 1
     }
 }
 
-/// A range's share in the size of a transaction.
-pub(crate) fn range_bytes(range: &KeyRange) -> usize {
-    CONFLICT_BYTES + keys_of(range)
+/// A range's share in the size of a transaction, in a store that puts `prefix` bytes before each key.
+pub(crate) fn range_bytes(range: &KeyRange, prefix: usize) -> usize {
+    if range.is_empty() {
+        return 0;
+    }
+    CONFLICT_BYTES + keys_of(range, prefix)
 }
 
-fn keys_of(range: &KeyRange) -> usize {
-    range.begin.len() + range.end.len()
+fn keys_of(range: &KeyRange, prefix: usize) -> usize {
+    2 * prefix + range.begin.len() + range.end.len()
 }
 
 fn stamped_bytes(stamped: &Stamped) -> usize {

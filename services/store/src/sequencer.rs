@@ -36,10 +36,21 @@ pub(crate) trait Rows {
 /// What a commit was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The version at which its writes can be read.
+    /// The version at which its writes can be read. Other commits may have the same.
     pub version: Version,
-    /// Its versionstamp; all zeros for a transaction that wrote nothing.
+    /// Its versionstamp, by which commits are ordered; all zeros for a transaction that wrote nothing.
     pub stamp: Versionstamp,
+}
+
+impl Committed {
+    /// Of a transaction that changed nothing, which read at this version or was asked for when it was the newest.
+    #[must_use]
+    pub fn nothing(version: Version) -> Self {
+        Self {
+            version,
+            stamp: Versionstamp::default(),
+        }
+    }
 }
 
 /// Commits that become durable together.
@@ -59,7 +70,10 @@ pub(crate) struct Group {
 #[derive(Debug)]
 pub(crate) struct Sequencer {
     resolver: Resolver,
-    last: Version,
+    /// The last commit.
+    last: Versionstamp,
+    /// Whether the next commit gets the last one's version.
+    is_shared: bool,
 }
 
 impl Sequencer {
@@ -67,7 +81,8 @@ impl Sequencer {
     pub(crate) fn new(last: Version) -> Self {
         Self {
             resolver: Resolver::new(last),
-            last,
+            last: Versionstamp::new(last, 0),
+            is_shared: false,
         }
     }
 
@@ -81,6 +96,12 @@ impl Sequencer {
         self.resolver.forget_before(oldest);
     }
 
+    /// Gives the next commit the version of the last one, and the place behind it, as FoundationDB does with commits that come
+    /// together. Nobody may have been given that version to read at.
+    pub(crate) fn share_version(&mut self) {
+        self.is_shared = self.last.place() < u16::MAX;
+    }
+
     /// Judges `request` against every commit before it and adds what it writes to `group`; `rows` is the data before the
     /// group.
     ///
@@ -92,11 +113,17 @@ impl Sequencer {
         request: &CommitRequest,
         rows: &impl Rows,
     ) -> Result<Committed, StoreError> {
-        limits::check_commit(request)?;
+        let is_shared = std::mem::take(&mut self.is_shared);
+        limits::check_commit(request, 0)?;
         self.judge(request)?;
 
-        let version = Version(self.last.0 + 1);
-        let stamp = Versionstamp::new(version, 0);
+        let last = self.last.version();
+        let stamp = if is_shared {
+            Versionstamp::new(last, self.last.place() + 1)
+        } else {
+            Versionstamp::new(Version(last.0 + 1), 0)
+        };
+        let version = stamp.version();
         let mut overlay = Overlay {
             rows,
             group: &group.writes,
@@ -107,7 +134,7 @@ impl Sequencer {
         }
         let writes = overlay.writes;
 
-        self.last = version;
+        self.last = stamp;
         for mutation in &request.mutations {
             self.note(mutation, version, stamp);
         }
@@ -147,9 +174,10 @@ impl Sequencer {
         if at < self.resolver.oldest() {
             return Err(StoreError::TooOld);
         }
-        if at > self.last {
+        let last = self.last.version();
+        if at > last {
             return Err(StoreError::Corrupt(
-                format!("a read at version {at}, and the last is {}", self.last).into(),
+                format!("a read at version {at}, and the last is {last}").into(),
             ));
         }
         if request

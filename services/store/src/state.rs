@@ -3,13 +3,14 @@
 //! Pure: time is an argument, everything is ordered, and each call is one step. Commits go through the same
 //! [`Sequencer`] as in the embedded store, each as a group of its own.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::backend::PageBuilder;
-use crate::limits::{PAGE_BYTES, TRANSACTION_AGE};
+use crate::limits::{self, PAGE_BYTES, TRANSACTION_AGE};
 use crate::sequencer::{Group, Rows, Sequencer};
 use crate::watches::Watches;
 use crate::{CommitRequest, Committed, KeyRange, Order, Page, RangeRead, StoreError, Version};
@@ -26,6 +27,10 @@ pub struct StoreState {
     sequencer: Sequencer,
     history: History,
     newest: Version,
+    /// Whether commits between which nobody asks for a version share one.
+    shares_versions: bool,
+    /// Whether somebody was given the newest version to read at.
+    is_read: bool,
     /// When each version but the newest ceased to be that: [`TRANSACTION_AGE`] later it can be forgotten.
     superseded: VecDeque<(Duration, Version)>,
     watches: Watches<WatchId>,
@@ -47,6 +52,8 @@ impl StoreState {
             sequencer: Sequencer::new(Version(0)),
             history: History::default(),
             newest: Version(0),
+            shares_versions: false,
+            is_read: true,
             superseded: VecDeque::new(),
             watches: Watches::default(),
             next_watch: WatchId(0),
@@ -54,9 +61,20 @@ impl StoreState {
         }
     }
 
+    /// An empty store that gives one version to all commits between which nobody asks for a version, as FoundationDB gives one
+    /// to commits that come together.
+    #[must_use]
+    pub fn sharing_versions() -> Self {
+        Self {
+            shares_versions: true,
+            ..Self::new()
+        }
+    }
+
     /// The version a transaction that begins now reads at.
     #[must_use]
-    pub fn read_version(&self) -> Version {
+    pub fn read_version(&mut self) -> Version {
+        self.is_read = true;
         self.newest
     }
 
@@ -88,10 +106,21 @@ impl StoreState {
     /// [`StoreError::Conflict`], [`StoreError::TooOld`] or a limit; nothing was applied then.
     pub fn commit(&mut self, now: Duration, request: &CommitRequest) -> Result<Committed, StoreError> {
         self.forget(now);
+        if request.changes_nothing() {
+            limits::check_commit(request, 0)?;
+            let version = request.read_version.unwrap_or_else(|| self.read_version());
+            return Ok(Committed::nothing(version));
+        }
+        if self.shares_versions && !self.is_read {
+            self.sequencer.share_version();
+        }
         let mut group = Group::default();
         let committed = self.sequencer.admit(&mut group, request, &self.history)?;
-        self.superseded.push_back((now, self.newest));
-        self.newest = group.version;
+        if group.version > self.newest {
+            self.superseded.push_back((now, self.newest));
+            self.newest = group.version;
+            self.is_read = false;
+        }
         for (key, value) in group.writes {
             self.fired.extend(self.watches.changed(&key, value.as_deref()));
             self.history.write(group.version, key, value);
@@ -124,6 +153,13 @@ impl StoreState {
     /// The next watch whose key has changed. Drain this after every change.
     pub fn poll_fired(&mut self) -> Option<WatchId> {
         self.fired.pop_front()
+    }
+
+    /// How many keys range reads and range clears have walked over so far, those among them that were deleted within the
+    /// last [`TRANSACTION_AGE`]: what such a call costs in a store that keeps deleted keys for a while, as most do.
+    #[must_use]
+    pub fn walked(&self) -> u64 {
+        self.history.walked.get()
     }
 
     /// All rows as they are now, for checkers.
@@ -171,6 +207,8 @@ struct History {
     values: BTreeMap<Bytes, Vec<(Version, Option<Bytes>)>>,
     /// Keys that were written again, and when: their earlier values can be dropped later.
     rewritten: VecDeque<(Version, Bytes)>,
+    /// Keys that scans have walked over.
+    walked: Cell<u64>,
 }
 
 impl History {
@@ -184,6 +222,7 @@ impl History {
             return;
         }
         let rows = self.values.range::<[u8], _>(range.bounds());
+        let rows = rows.inspect(|_| self.walked.set(self.walked.get() + 1));
         let rows = rows.filter_map(|(key, values)| value_at(values, at).map(|value| (key, value)));
         match order {
             Order::Forward => rows.take_while(|(key, value)| take(key, value)).for_each(drop),
@@ -285,7 +324,8 @@ mod tests {
         assert!(state.get(first, b"k").is_ok(), "it was the newest until second 1");
         state.commit(at(8), &set(b"other", b"3")).unwrap();
         assert_eq!(state.get(first, b"k"), Err(StoreError::TooOld));
-        assert_eq!(state.get(state.read_version(), b"k"), Ok(None));
+        let newest = state.read_version();
+        assert_eq!(state.get(newest, b"k"), Ok(None));
         assert!(
             !state.history.values.contains_key(&b"k"[..]),
             "a cleared key leaves nothing behind"

@@ -10,7 +10,7 @@ use crate::draft::{Draft, Own, seen};
 use crate::largest::Gauge;
 use crate::limits::{self, RANGE_BYTES, TRANSACTION_AGE};
 use crate::mutation::{Stamped, added};
-use crate::{Backend, Committed, KeyRange, Mutation, Order, Page, RangeRead, Retry, StoreError, Version, Versionstamp};
+use crate::{Backend, Committed, KeyRange, Mutation, Order, Page, RangeRead, Retry, StoreError, Version};
 
 /// A transaction: reads at one version, sees its own writes, and commits all at once or not at all.
 ///
@@ -59,12 +59,16 @@ enum Isolation {
 impl Transaction {
     /// A transaction on `backend`, noted in `gauge` when it is committed.
     pub(crate) fn new(backend: Arc<dyn Backend>, gauge: Arc<Gauge>) -> Self {
+        let progress = Progress {
+            draft: Draft::new(backend.prefix_bytes()),
+            ..Progress::default()
+        };
         Self {
             shared: Arc::new(Shared {
                 backend,
                 gauge,
                 snapshot: OnceCell::new(),
-                progress: Mutex::default(),
+                progress: Mutex::new(progress),
             }),
         }
     }
@@ -181,8 +185,8 @@ impl Transaction {
         self.open()?.draft.add_write_conflict(range.clone())
     }
 
-    /// Commits. A transaction that wrote nothing succeeds at its read version, with a stamp of zeros, without asking the
-    /// store.
+    /// Commits. A transaction that wrote nothing, or cleared only ranges in which there is no key, succeeds at its read
+    /// version, with a stamp of zeros, without asking the store.
     ///
     /// # Errors
     /// [`StoreError::Conflict`], [`StoreError::TooOld`], [`StoreError::ClearTooWide`], [`StoreError::Unavailable`],
@@ -210,17 +214,14 @@ impl Transaction {
                 .snapshot
                 .get()
                 .map_or(Version::default(), |snapshot| snapshot.version);
-            return Ok(Committed {
-                version,
-                stamp: Versionstamp::default(),
-            });
+            return Ok(Committed::nothing(version));
         }
         let depends = draft.has_read_conflicts();
         let mut request = draft.into_request();
         if depends {
             request.read_version = Some(self.snapshot_fresh().await?);
         }
-        self.shared.gauge.note(&request);
+        self.shared.gauge.note(&request, self.shared.backend.prefix_bytes());
         self.shared.backend.commit(request).await
     }
 

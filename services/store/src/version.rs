@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// A point in the history of a store. Every commit gets a version greater than all before it; a read at a version sees
-/// exactly the commits up to it. Only their order means something; they are not dense in every store.
+/// A point in the history of a store. A commit gets a version greater than all that could be read at before it; a read at a
+/// version sees exactly the commits up to it. Commits that come together may share a version: [`Versionstamp`]s order them.
+/// Only the order of versions means something; they are not dense in every store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
@@ -36,6 +37,13 @@ impl Versionstamp {
     pub fn version(&self) -> Version {
         let [a, b, c, d, e, f, g, h, _, _] = self.0;
         Version(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+    }
+
+    /// The place among the commits of that version.
+    #[must_use]
+    pub fn place(&self) -> u16 {
+        let [.., high, low] = self.0;
+        u16::from_be_bytes([high, low])
     }
 }
 

@@ -16,10 +16,9 @@ fn seed() -> u64 {
     seed
 }
 
-#[tokio::test]
-async fn the_store_in_memory_conforms() {
+async fn conforms(memory: impl Fn() -> MemoryStore) {
     for seed in seed()..seed() + 20 {
-        let memory = MemoryStore::new();
+        let memory = memory();
         let clock = memory.clone();
         let pass = Box::new(move |time: Duration| {
             clock.advance(time);
@@ -32,6 +31,16 @@ async fn the_store_in_memory_conforms() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn the_store_in_memory_conforms() {
+    conforms(MemoryStore::new).await;
+}
+
+#[tokio::test]
+async fn the_store_in_memory_conforms_when_commits_share_versions() {
+    conforms(MemoryStore::sharing_versions).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,5 +57,4 @@ async fn foundationdb_conforms() {
     };
     let store = cluster.empty().await;
     conformance::run(&Subject::real(store, seed())).await;
-    cluster.sweep().await;
 }

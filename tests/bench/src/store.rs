@@ -1,10 +1,12 @@
-//! The embedded store: durable serializable commits against bare `fdatasync`.
+//! The store: durable serializable commits, of the embedded one against bare `fdatasync`, and of one on a cluster, where one is
+//! named, against the embedded one.
 
 use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use annals_store::embedded::EmbeddedStore;
+use annals_store::conformance::Cluster;
+use annals_store::embedded::{EmbeddedStore, Written};
 use annals_store::{Store, StoreError};
 
 use crate::{Figure, Percentiles};
@@ -24,23 +26,57 @@ const VALUE_BYTES: usize = 100;
 const KEY_BYTES: usize = 16;
 
 /// Measures durable commits per second, 64 and one in flight, against one writer that appends the same bytes to a file and
-/// calls `fdatasync` after each.
+/// calls `fdatasync` after each. On a cluster that is named ([`annals_store::conformance::CLUSTER`]) it measures the same
+/// against what the embedded store did meanwhile.
 ///
 /// # Panics
-/// When the store or the file fails: then there is nothing to measure.
+/// When a store or the file fails: then there is nothing to measure.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let embedded = EmbeddedStore::open(&directory.path().join("store")).expect("a new store");
+    let mut cluster = runtime.block_on(Cluster::named("bench"));
+    let cluster_store = cluster.as_mut().map(|cluster| runtime.block_on(cluster.empty()));
     let mut file = File::create(directory.path().join("bare")).expect("a file is made");
     let (mut bare, mut one, mut many) = (0.0, Commits::default(), Commits::default());
+    let (mut one_there, mut many_there) = (Commits::default(), Commits::default());
+    let written = || embedded.written();
     for _ in 0..TURNS {
         bare += bare_syncs(&mut file) / f64::from(TURNS);
-        runtime.block_on(one.run(&embedded, 1));
-        runtime.block_on(many.run(&embedded, IN_FLIGHT));
+        runtime.block_on(one.run(&embedded.store(), written, 1));
+        runtime.block_on(many.run(&embedded.store(), written, IN_FLIGHT));
+        if let Some(store) = &cluster_store {
+            runtime.block_on(one_there.run(store, Written::default, 1));
+            runtime.block_on(many_there.run(store, Written::default, IN_FLIGHT));
+        }
     }
     let (one, many) = (one.rate(), many.rate());
+    let mut figures = embedded_figures(&one, &many, bare);
+    if cluster_store.is_some() {
+        figures.extend(cluster_figures(&one_there.rate(), &many_there.rate(), (&one, &many)));
+    }
+    figures
+}
+
+fn cluster_figures(one: &Rate, many: &Rate, (embedded_one, embedded_many): (&Rate, &Rate)) -> Vec<Figure> {
+    let note = |rate: &Rate, in_flight: usize| {
+        format!(
+            "{in_flight} in flight on the named cluster, p50 {:.2} ms, p99 {:.2} ms; baseline: the embedded store",
+            rate.p50, rate.p99
+        )
+    };
+    let figure = |name: &str, rate: &Rate, embedded: &Rate, in_flight: usize| {
+        let note = note(rate, in_flight);
+        Figure::against(name, rate.per_second, embedded.per_second, "commits/s", note)
+    };
+    vec![
+        figure("store_cluster_commits", many, embedded_many, IN_FLIGHT),
+        figure("store_cluster_one_in_flight", one, embedded_one, 1),
+    ]
+}
+
+fn embedded_figures(one: &Rate, many: &Rate, bare: f64) -> Vec<Figure> {
     let bytes = KEY_BYTES + VALUE_BYTES;
     vec![
         Figure::against(
@@ -67,7 +103,7 @@ pub fn run() -> Vec<Figure> {
 /// Durable commits per second in one turn, [`IN_FLIGHT`] at a time.
 pub(crate) async fn commits_per_second(embedded: &EmbeddedStore) -> f64 {
     let mut commits = Commits::default();
-    commits.run(embedded, IN_FLIGHT).await;
+    commits.run(&embedded.store(), || embedded.written(), IN_FLIGHT).await;
     commits.rate().per_second
 }
 
@@ -92,7 +128,8 @@ fn bare_syncs(file: &mut File) -> f64 {
 /// What was measured in all turns.
 #[derive(Debug, Default)]
 struct Commits {
-    commits: u64,
+    /// Commits that were written in groups, and those.
+    grouped: u64,
     groups: u64,
     time: Duration,
     latencies: Vec<Duration>,
@@ -109,19 +146,19 @@ struct Rate {
 }
 
 impl Commits {
-    /// One turn.
-    async fn run(&mut self, embedded: &EmbeddedStore, in_flight: usize) {
+    /// One turn. `written` says how much the store has written, as far as it can tell.
+    async fn run(&mut self, store: &Store, written: impl Fn() -> Written, in_flight: usize) {
         let warm = Instant::now() + WARM_UP;
         let end = warm + MEASURED;
-        let work = |worker| commit_until(embedded.store(), worker, (warm, end));
+        let work = |worker| commit_until(store.clone(), worker, (warm, end));
         let workers: Vec<_> = (0..in_flight).map(|worker| tokio::spawn(work(worker))).collect();
         tokio::time::sleep_until(warm.into()).await;
-        let before = embedded.written();
+        let before = written();
         let start = Instant::now();
         tokio::time::sleep_until(end.into()).await;
-        let after = embedded.written();
+        let after = written();
         self.time += start.elapsed();
-        self.commits += after.commits - before.commits;
+        self.grouped += after.commits - before.commits;
         self.groups += after.groups - before.groups;
         for worker in workers {
             self.latencies.extend(worker.await.expect("no worker fails"));
@@ -131,15 +168,15 @@ impl Commits {
     fn rate(&self) -> Rate {
         let Percentiles { p50, p99 } = Percentiles::of(&self.latencies);
         Rate {
-            per_second: self.commits as f64 / self.time.as_secs_f64(),
-            group: self.commits as f64 / self.groups as f64,
+            per_second: self.latencies.len() as f64 / self.time.as_secs_f64(),
+            group: self.grouped as f64 / self.groups as f64,
             p50: p50 * 1e-3,
             p99: p99 * 1e-3,
         }
     }
 }
 
-/// One worker's commits, one after the other; how long each took that began after `warm`.
+/// One worker's commits, one after the other; how long each took that began after `warm` and was through by `end`.
 async fn commit_until(store: Store, worker: usize, (warm, end): (Instant, Instant)) -> Vec<Duration> {
     let mut latencies = Vec::new();
     for commit in 0_u64.. {
@@ -148,8 +185,9 @@ async fn commit_until(store: Store, worker: usize, (warm, end): (Instant, Instan
             break;
         }
         one_commit(&store, worker, commit).await.expect("it commits");
-        if start >= warm {
-            latencies.push(start.elapsed());
+        let took = start.elapsed();
+        if start >= warm && start + took <= end {
+            latencies.push(took);
         }
     }
     latencies

@@ -4,19 +4,23 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::fdb::{self, OpenError, Place, Prefix};
-use crate::{KeyRange, Store};
+use crate::{KeyRange, Store, StoreError, Transaction};
 
 /// Names the cluster file of the cluster.
 pub const CLUSTER: &str = "ANNALS_FDB_CLUSTER_FILE";
 
-/// The named cluster, of which a suite has keys of its own. Only one suite of a process can have one: FoundationDB's client
-/// starts once.
+/// The named cluster, of which a suite has keys of its own. They are removed when it is dropped, also while a failed suite
+/// unwinds. Only one suite of a process can have one: FoundationDB's client starts once.
 pub struct Cluster {
     file: PathBuf,
     suite: String,
     /// Kept to the end, as the client stops with the last.
-    opened: Vec<Store>,
+    opened: Swept,
 }
+
+/// Stores whose rows are removed when this is dropped.
+#[derive(Default)]
+struct Swept(Vec<Store>);
 
 impl Cluster {
     /// The cluster that [`CLUSTER`] names, for `suite`. None is said past the test harness, which shows what passing tests
@@ -31,7 +35,7 @@ impl Cluster {
         let mut cluster = Self {
             file: file.into(),
             suite: suite.to_owned(),
-            opened: Vec::new(),
+            opened: Swept::default(),
         };
         match cluster.open().await {
             Ok(_) => Some(cluster),
@@ -52,28 +56,52 @@ impl Cluster {
         opened.unwrap_or_else(|error| panic!("{CLUSTER} names a cluster that cannot be used: {error}"))
     }
 
-    /// Removes what the suite has left there.
-    ///
-    /// # Panics
-    /// When it stays.
-    pub async fn sweep(self) {
-        for store in &self.opened {
-            let swept = store.begin();
-            swept.clear_range(&KeyRange::everything()).expect("within limits");
-            swept.commit().await.expect("what the suite has left is removed");
-        }
-    }
-
     async fn open(&mut self) -> Result<Store, OpenError> {
-        let (suite, process, nth) = (&self.suite, std::process::id(), self.opened.len());
+        let (suite, process, nth) = (&self.suite, std::process::id(), self.opened.0.len());
         let place = Place {
             cluster_file: self.file.clone(),
             prefix: Prefix::new(&format!("annals-test/{suite}-{process}-{nth}/")).expect("suites have short names"),
         };
         let store = fdb::open(&place).await?;
-        self.opened.push(store.clone());
+        self.opened.0.push(store.clone());
         Ok(store)
     }
+}
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        let stores = std::mem::take(&mut self.0);
+        if stores.is_empty() {
+            return;
+        }
+        // On a thread of its own: whoever drops this may be inside a runtime, which cannot wait.
+        let swept = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            let sweep =
+                |runtime: tokio::runtime::Runtime| runtime.block_on(sweep(&stores)).map_err(|error| error.to_string());
+            runtime.map_err(|error| error.to_string()).and_then(sweep)
+        });
+        let why = match swept.join() {
+            Ok(Ok(())) => return,
+            Ok(Err(why)) => why,
+            Err(_) => "a panic, printed above".to_owned(),
+        };
+        let left = format!("what the suite has left stays in the cluster: {why}");
+        // A second panic would hide the first.
+        if std::thread::panicking() {
+            let _ = writeln!(std::io::stderr(), "{left}");
+        } else {
+            panic!("{left}");
+        }
+    }
+}
+
+async fn sweep(stores: &[Store]) -> Result<(), StoreError> {
+    for store in stores {
+        let clear = |transaction: Transaction| async move { transaction.clear_range(&KeyRange::everything()) };
+        store.run_repeatable(clear).await?;
+    }
+    Ok(())
 }
 
 fn skipped(suite: &str, why: &str) -> Option<Cluster> {
@@ -83,4 +111,27 @@ fn skipped(suite: &str, why: &str) -> Option<Cluster> {
         "\nSKIPPED: {suite} is not run on FoundationDB, because {why}.\n"
     );
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::MemoryStore;
+
+    #[test]
+    fn a_suite_that_fails_leaves_no_rows_behind() {
+        let memory = MemoryStore::new();
+        let failing = AssertUnwindSafe(|| {
+            let swept = Swept(vec![memory.store()]);
+            let transaction = swept.0[0].begin();
+            transaction.set(b"left", b"1").expect("a small row");
+            crate::immediate(transaction.commit()).expect("it commits");
+            assert_eq!(memory.rows().len(), 1);
+            panic!("a check has failed");
+        });
+        assert!(catch_unwind(failing).is_err());
+        assert!(memory.rows().is_empty());
+    }
 }

@@ -4,7 +4,7 @@ use futures::FutureExt;
 use futures::future::try_join_all;
 
 use super::{Check, Subject, fresh, look, put};
-use crate::{KeyRange, Order, StoreError, Versionstamp};
+use crate::{CommitRequest, Committed, KeyRange, Mutation, Order, StoreError, Versionstamp};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("write skew aborts", |subject| write_skew(subject).boxed_local()),
@@ -31,6 +31,9 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     }),
     ("versionstamps are unique and in order", |subject| {
         versionstamps(subject).boxed()
+    }),
+    ("what changes nothing commits without a version of its own", |subject| {
+        nothing_changed(subject).boxed()
     }),
     ("what will hold a versionstamp cannot be read yet", |subject| {
         unreadable(subject).boxed()
@@ -313,6 +316,50 @@ async fn versionstamps(subject: &Subject) -> Result<(), StoreError> {
         found, expected,
         "the keys are those of the stamps given, each once, in the order of commits"
     );
+    Ok(())
+}
+
+async fn nothing_changed(subject: &Subject) -> Result<(), StoreError> {
+    let keys = fresh(subject, "nothing").await?;
+    let (a, b) = (keys.key("a"), keys.key("b"));
+    let none = keys.range("n", "n");
+    put(&subject.store, &[(&a, b"1")]).await?;
+
+    let transaction = subject.store.begin();
+    transaction.get(&a).await?;
+    transaction.clear_range(&none)?;
+    transaction.add_write_conflict(&none)?;
+    let version = transaction.read_version().await?;
+    put(&subject.store, &[(&a, b"2")]).await?;
+    assert_eq!(transaction.commit().await?, Committed::nothing(version));
+
+    // Past the transaction, as another client might send it; it read what was written since, and depends on nothing.
+    let backend = subject.store.backend();
+    let nothing = CommitRequest {
+        read_version: Some(version),
+        read_conflicts: vec![KeyRange::single(&a)],
+        write_conflicts: vec![none.clone()],
+        mutations: vec![Mutation::ClearRange { range: none.clone() }],
+    };
+    assert_eq!(backend.commit(nothing.clone()).await?, Committed::nothing(version));
+    let blind = CommitRequest {
+        read_version: None,
+        read_conflicts: Vec::new(),
+        ..nothing
+    };
+    let committed = backend.commit(blind).await?;
+    assert_eq!(committed, Committed::nothing(committed.version));
+    assert!(committed.version > version, "it is no older than what was acknowledged");
+
+    // Beside something that changes, it is as if it were not there.
+    let transaction = subject.store.begin();
+    transaction.clear_range(&none)?;
+    transaction.set(&b, b"1")?;
+    transaction.clear_range(&keys.range("b", "b"))?;
+    let committed = transaction.commit().await?;
+    assert_ne!(committed.stamp, Versionstamp::default());
+    assert_eq!(committed.stamp.version(), committed.version);
+    assert_eq!(look(&subject.store, &b).await?, Some(b"1".to_vec()));
     Ok(())
 }
 

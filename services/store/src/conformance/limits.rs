@@ -6,7 +6,7 @@ use futures::FutureExt;
 
 use super::{Check, Subject, fresh, look, put};
 use crate::limits::{KEY_BYTES, TRANSACTION_AGE, TRANSACTION_BYTES, VALUE_BYTES};
-use crate::{CommitRequest, KeyRange, Mutation, Order, StoreError};
+use crate::{CommitRequest, KeyRange, Mutation, Order, RangeRead, StoreError};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("sizes are limited", |subject| sizes(subject).boxed_local()),
@@ -18,6 +18,9 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     }),
     ("an old transaction is refused", |subject| {
         too_old(subject).boxed_local()
+    }),
+    ("an old version is refused, or served as it was", |subject| {
+        old_version(subject).boxed_local()
     }),
 ];
 
@@ -149,6 +152,7 @@ async fn largest(subject: &Subject) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// By the clock alone, whatever the store still has.
 async fn too_old(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "old").await?;
     let (a, b) = (keys.key("a"), keys.key("b"));
@@ -157,7 +161,6 @@ async fn too_old(subject: &Subject) -> Result<(), StoreError> {
     writer.get(&a).await?;
     writer.set(&b, b"1")?;
     blind.set(&keys.key("blind"), b"1")?;
-    let version = reader.read_version().await?;
     put(&subject.store, &[(&b, b"0")]).await?;
 
     (subject.pass)(TRANSACTION_AGE + Duration::from_millis(300)).await;
@@ -169,20 +172,59 @@ async fn too_old(subject: &Subject) -> Result<(), StoreError> {
     assert_eq!(writer.commit().await, Err(StoreError::TooOld));
     assert_eq!(look(&subject.store, &b).await?, Some(b"0".to_vec()));
     blind.commit().await?;
+    Ok(())
+}
 
-    // A client that does not look at the clock meets the store's own refusal once newer commits have pushed it out.
-    put(&subject.store, &[(&b, b"2")]).await?;
+/// A client that does not look at the clock. Whether the store still has an old version is its own affair; what it gives of
+/// one must be right.
+async fn old_version(subject: &Subject) -> Result<(), StoreError> {
+    let keys = fresh(subject, "old-version").await?;
+    let (read, written) = (keys.key("read"), keys.key("written"));
+    put(&subject.store, &[(&read, b"then")]).await?;
+    let version = subject.store.begin().read_version().await?;
+    put(&subject.store, &[(&read, b"since")]).await?;
+    (subject.pass)(TRANSACTION_AGE + Duration::from_millis(300)).await;
+    // What commits once time has passed is what a store forgets old versions by.
+    put(&subject.store, &[(&keys.key("other"), b"1")]).await?;
+
     let backend = subject.store.backend();
-    assert_eq!(backend.get(version, &b).await, Err(StoreError::TooOld));
-    let request = CommitRequest {
+    match backend.get(version, &read).await {
+        Err(StoreError::TooOld) => {}
+        served => assert_eq!(
+            served.map(|value| value.map(|value| value.to_vec())),
+            Ok(Some(b"then".to_vec()))
+        ),
+    }
+    let whole = RangeRead {
+        range: keys.all(),
+        limit: 10,
+        order: Order::Forward,
+    };
+    match backend.get_range(version, whole).await {
+        Err(StoreError::TooOld) => {}
+        served => {
+            let rows = served?.rows;
+            assert_eq!(rows, [(read.clone().into(), "then".into())]);
+        }
+    }
+    let commit = |depends: &[u8], value: &'static str| CommitRequest {
         read_version: Some(version),
-        read_conflicts: vec![KeyRange::single(&keys.key("unwritten"))],
+        read_conflicts: vec![KeyRange::single(depends)],
         mutations: vec![Mutation::Set {
-            key: b.into(),
-            value: "3".into(),
+            key: written.clone().into(),
+            value: value.into(),
         }],
         ..CommitRequest::default()
     };
-    assert_eq!(backend.commit(request).await, Err(StoreError::TooOld));
+    let refused = backend.commit(commit(&read, "stale")).await;
+    assert!(
+        matches!(refused, Err(StoreError::TooOld | StoreError::Conflict)),
+        "it depends on what was written since: {refused:?}"
+    );
+    let expected = match backend.commit(commit(&keys.key("unwritten"), "late")).await {
+        Err(StoreError::TooOld) => None,
+        committed => committed.map(|_| Some(b"late".to_vec()))?,
+    };
+    assert_eq!(look(&subject.store, &written).await?, expected);
     Ok(())
 }

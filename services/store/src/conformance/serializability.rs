@@ -2,7 +2,8 @@
 //!
 //! Every transaction notes what it read. Afterwards those that committed are run again, in the order of their versionstamps,
 //! on a plain map: each read must give there what it gave in the store. One that only read must fit the map as it was at its
-//! read version, which must include every commit acknowledged before it began.
+//! read version, which must include every commit acknowledged before it began. Versions do not order commits: several may
+//! share one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use futures::future::try_join_all;
 
 use super::{Check, Dice, Keys, Subject, fresh};
 use crate::mutation::added;
-use crate::{Order, StoreError, Transaction, Version};
+use crate::{Committed, Order, StoreError, Transaction, Version, Versionstamp};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[("random transactions are strictly serializable", |subject| {
     random_transactions(subject).boxed_local()
@@ -60,10 +61,27 @@ enum Step {
 /// A transaction that counts.
 #[derive(Debug)]
 struct Done {
-    /// Where it stands among the others: its commit, or the version it read at.
-    at: Version,
-    wrote: bool,
+    /// Where it stands among the others.
+    place: (Version, Wrote),
     steps: Vec<Step>,
+}
+
+/// What a transaction did at a version: what only read there comes after all that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wrote {
+    Something(Versionstamp),
+    Nothing,
+}
+
+impl Done {
+    fn new(read_at: Version, committed: Committed, steps: Vec<Step>) -> Self {
+        let place = if committed.stamp == Versionstamp::default() {
+            (read_at, Wrote::Nothing)
+        } else {
+            (committed.version, Wrote::Something(committed.stamp))
+        };
+        Self { place, steps }
+    }
 }
 
 async fn random_transactions(subject: &Subject) -> Result<(), StoreError> {
@@ -84,13 +102,13 @@ async fn random_transactions(subject: &Subject) -> Result<(), StoreError> {
             );
             match transaction.commit().await {
                 Ok(committed) => {
-                    let wrote = committed.stamp != Default::default();
-                    if wrote {
+                    let one = Done::new(version, committed, steps);
+                    if let (_, Wrote::Something(stamp)) = one.place {
                         assert!(committed.version > version);
+                        assert_eq!(stamp.version(), committed.version);
                         acknowledged.set(acknowledged.get().max(committed.version));
                     }
-                    let at = if wrote { committed.version } else { version };
-                    done.borrow_mut().push(Done { at, wrote, steps });
+                    done.borrow_mut().push(one);
                 }
                 Err(StoreError::Conflict) => conflicts.set(conflicts.get() + 1),
                 Err(error) => return Err(error),
@@ -191,8 +209,9 @@ fn some_key(dice: &mut Dice) -> u8 {
 
 /// Runs the transactions one after the other on a map, and gives what it holds in the end.
 fn replay(mut done: Vec<Done>) -> Rows {
-    // What read at a version comes after what committed at it.
-    done.sort_by_key(|done| (done.at, !done.wrote));
+    // In many stores they were noted in the order of their commits; that must not stand in for it.
+    done.reverse();
+    done.sort_by_key(|done| done.place);
     let mut rows = Rows::new();
     for transaction in &done {
         for step in &transaction.steps {

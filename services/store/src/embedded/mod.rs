@@ -154,9 +154,14 @@ impl Backend for EmbeddedStore {
 
     fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
         async move {
-            let size = request.bytes();
+            let size = request.bytes(0);
             if size > limits::TRANSACTION_BYTES {
                 return Err(StoreError::TransactionTooLarge { bytes: size });
+            }
+            if request.changes_nothing() {
+                limits::check_commit(&request, 0)?;
+                let newest = self.inner.published.newest()?;
+                return Ok(Committed::nothing(request.read_version.unwrap_or(newest)));
             }
             let kib = u32::try_from(size / 1_024 + 1).expect("invariant: a transaction is within its limit");
             let room = Arc::clone(&self.inner.room)

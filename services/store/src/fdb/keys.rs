@@ -20,6 +20,11 @@ impl KeySpace {
         }
     }
 
+    /// How long the prefix is.
+    pub(super) fn prefix_bytes(&self) -> usize {
+        self.prefix.len()
+    }
+
     /// A key, as the cluster has it.
     pub(super) fn key(&self, key: &[u8]) -> Vec<u8> {
         [&self.prefix, key].concat()
@@ -66,7 +71,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Version;
+    use crate::limits::{PREFIX_BYTES, TRANSACTION_BYTES};
+    use crate::{CommitRequest, Mutation, Version};
+
+    /// What a mutation and a range take in the client, beside their bytes.
+    const MUTATION: usize = 56;
+    const RANGE: usize = 32;
 
     fn space() -> KeySpace {
         KeySpace::new(&Prefix::new("annals/r/").expect("a prefix"))
@@ -86,7 +96,97 @@ mod tests {
         assert!(matches!(space().own(b"annals/"), Err(StoreError::Corrupt(_))));
     }
 
+    /// The size of a transaction as the client works it out, from the very bytes that it is given for `request`.
+    fn client_bytes(space: &KeySpace, request: &CommitRequest) -> usize {
+        let range = |(begin, end): (Vec<u8>, Vec<u8>)| RANGE + begin.len() + end.len();
+        let single = |key: Vec<u8>| {
+            let end = [&key[..], b"\0"].concat();
+            RANGE + key.len() + end.len()
+        };
+        let mutation = |mutation: &Mutation| match mutation {
+            Mutation::Set { key, value } => MUTATION + space.key(key).len() + value.len() + single(space.key(key)),
+            // The client makes a range of one key of it.
+            Mutation::Clear { key } => MUTATION + 2 * space.key(key).len() + 1 + single(space.key(key)),
+            Mutation::ClearRange { range: cleared } if cleared.is_empty() => 0,
+            Mutation::ClearRange { range: cleared } => {
+                let (begin, end) = space.range(cleared);
+                MUTATION + begin.len() + end.len() + range((begin, end))
+            }
+            Mutation::Add { key, delta } => {
+                MUTATION + space.key(key).len() + delta.to_le_bytes().len() + single(space.key(key))
+            }
+            Mutation::SetStampedKey { key, value } => {
+                let mut key = space.stamped_key(key);
+                let given = MUTATION + key.len() + value.len();
+                key.truncate(key.len() - 4);
+                given + single(key)
+            }
+            Mutation::SetStampedValue { key, value } => {
+                MUTATION + space.key(key).len() + stamped_value(value).len() + single(space.key(key))
+            }
+        };
+        let conflicts = request.read_conflicts.iter().chain(&request.write_conflicts);
+        let conflicts = conflicts.filter(|range| !range.is_empty());
+        conflicts.map(|conflict| range(space.range(conflict))).sum::<usize>()
+            + request.mutations.iter().map(mutation).sum::<usize>()
+    }
+
+    fn some_bytes() -> impl Strategy<Value = Bytes> {
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(Bytes::from)
+    }
+
+    fn some_range() -> impl Strategy<Value = KeyRange> {
+        (some_bytes(), some_bytes()).prop_map(|(one, two)| KeyRange::new(one.clone().min(two.clone()), one.max(two)))
+    }
+
+    fn some_mutation() -> impl Strategy<Value = Mutation> {
+        let stamped = || (some_bytes(), some_bytes()).prop_map(|(before, after)| Stamped { before, after });
+        prop_oneof![
+            (some_bytes(), some_bytes()).prop_map(|(key, value)| Mutation::Set { key, value }),
+            some_bytes().prop_map(|key| Mutation::Clear { key }),
+            some_range().prop_map(|range| Mutation::ClearRange { range }),
+            some_bytes().prop_map(|key| Mutation::ClearRange {
+                range: KeyRange::new(key.clone(), key)
+            }),
+            (some_bytes(), any::<i64>()).prop_map(|(key, delta)| Mutation::Add { key, delta }),
+            (stamped(), some_bytes()).prop_map(|(key, value)| Mutation::SetStampedKey { key, value }),
+            (some_bytes(), stamped()).prop_map(|(key, value)| Mutation::SetStampedValue { key, value }),
+        ]
+    }
+
+    #[test]
+    fn the_largest_transaction_by_our_count_is_within_the_clients() {
+        let space = KeySpace::new(&Prefix::new(&"p".repeat(PREFIX_BYTES)).expect("a prefix"));
+        let clear = Mutation::Clear {
+            key: Bytes::from_static(b"0123456789abcdef"),
+        };
+        let each = clear.bytes(PREFIX_BYTES);
+        let request = CommitRequest {
+            mutations: vec![clear; TRANSACTION_BYTES / each],
+            ..CommitRequest::default()
+        };
+        assert!(client_bytes(&space, &request) <= TRANSACTION_BYTES);
+        assert!(
+            client_bytes(&space, &request) > TRANSACTION_BYTES - each,
+            "and no margin is left"
+        );
+    }
+
     proptest! {
+        #[test]
+        fn a_transaction_counts_as_in_the_client(
+            prefix in 1..=PREFIX_BYTES,
+            mutations in prop::collection::vec(some_mutation(), 0..20),
+            read_conflicts in prop::collection::vec(some_range(), 0..8),
+            write_conflicts in prop::collection::vec(some_range(), 0..8),
+        ) {
+            let space = KeySpace::new(&Prefix::new(&"p".repeat(prefix)).expect("a prefix"));
+            let stamped = mutations.iter().filter(|one| matches!(one, Mutation::SetStampedKey { .. })).count();
+            let request = CommitRequest { read_version: None, read_conflicts, write_conflicts, mutations };
+            // The client's conflict range of a stamped key leaves out where the stamp goes, four bytes at either end.
+            prop_assert_eq!(request.bytes(space.prefix_bytes()), client_bytes(&space, &request) + 8 * stamped);
+        }
+
         #[test]
         fn a_key_comes_back_and_keeps_its_place(
             one in prop::collection::vec(any::<u8>(), 0..12),

@@ -137,17 +137,15 @@ impl FdbStore {
     }
 
     async fn apply(&self, request: &CommitRequest) -> Result<Committed, StoreError> {
-        let doing = Doing::Committing { bytes: request.bytes() };
-        if request.mutations.is_empty() && request.write_conflicts.iter().all(crate::KeyRange::is_empty) {
+        let bytes = request.bytes(self.inner.keys.prefix_bytes());
+        let doing = Doing::Committing { bytes };
+        if request.changes_nothing() {
             // The client commits nothing then, and has no version to give.
             let version = match request.read_version {
                 Some(version) => version,
                 None => self.newest().await?,
             };
-            return Ok(Committed {
-                version,
-                stamp: Versionstamp::default(),
-            });
+            return Ok(Committed::nothing(version));
         }
         let transaction = self.begin(doing)?;
         self.fill(&transaction, request, doing)?;
@@ -273,6 +271,10 @@ impl FdbStore {
 }
 
 impl Backend for FdbStore {
+    fn prefix_bytes(&self) -> usize {
+        self.inner.keys.prefix_bytes()
+    }
+
     fn now(&self) -> Duration {
         self.inner.since.elapsed()
     }
@@ -307,7 +309,7 @@ impl Backend for FdbStore {
 
     fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
         async move {
-            limits::check_commit(&request)?;
+            limits::check_commit(&request, self.prefix_bytes())?;
             let applied = timeout(COMMIT_PATIENCE, self.apply(&request)).await;
             applied.unwrap_or(Err(StoreError::CommitUnknown))
         }

@@ -159,7 +159,7 @@ impl Server {
 
     async fn commit(&self, commit: Commit) -> Result<Says, StoreError> {
         let request = CommitRequest::try_from(commit)?;
-        limits::check_commit(&request)?;
+        limits::check_commit(&request, self.backend.prefix_bytes())?;
         let committed = self.backend.commit(request).await?;
         Ok(Says::Committed(Applied::from(committed)))
     }

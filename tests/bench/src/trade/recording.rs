@@ -87,11 +87,15 @@ fn bytes_of(mutation: &Mutation) -> usize {
         Mutation::Set { key, value } => key.len() + value.len(),
         Mutation::Clear { key } => key.len(),
         Mutation::ClearRange { range } => range.begin.len() + range.end.len(),
-        other => other.bytes(),
+        other => other.bytes(0),
     }
 }
 
 impl Backend for Recording {
+    fn prefix_bytes(&self) -> usize {
+        self.backend.prefix_bytes()
+    }
+
     fn now(&self) -> Duration {
         self.backend.now()
     }
