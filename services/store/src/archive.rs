@@ -51,15 +51,17 @@ impl<'a> ArchiveReader<'a> {
     ) -> Result<Option<ArchivedBatch>, StoreError> {
         let covers = |segment: &Segment| (segment.first..=segment.last).contains(&leaf);
         if !self.segment.as_ref().is_some_and(covers) {
-            if !self.loose.contains_key(&leaf) {
-                let found = read_loose(self.transaction, self.shard, leaf, LOOSE_BYTES).await?;
-                self.loose = found.into_iter().collect();
-            }
             if let Some(archived) = self.loose.remove(&leaf) {
                 return Ok(Some(archived));
             }
             self.block = None;
+            // First: the rows of sealed leaves are deleted, and a range read from there on walks over all of them.
             self.segment = find_segment(self.transaction, self.shard, leaf).await?;
+            if self.segment.is_none() {
+                let found = read_loose(self.transaction, self.shard, leaf, LOOSE_BYTES).await?;
+                self.loose = found.into_iter().collect();
+                return Ok(self.loose.remove(&leaf));
+            }
         }
         let Some(segment) = &self.segment else { return Ok(None) };
         let Some(place) = segment.block_of(owner, batch) else {

@@ -23,8 +23,9 @@ use std::{
 
 use annals_base::{BaseInput, Begin};
 use annals_client::Input as ClientInput;
+use annals_db::ledger::Outbox;
 use annals_def::Schema;
-use annals_ids::{DatabaseId, Epoch, NoticeNumber, OwnerId, Position, ProcessId, WallTime, WorldTime};
+use annals_ids::{DatabaseId, Epoch, OwnerId, Position, ProcessId, WallTime, WorldTime};
 use annals_node::{
     ConnectionId,
     time::{Mono, Now},
@@ -85,12 +86,8 @@ pub(crate) enum Step {
     Wake { hold: Hold },
     /// A process tries to take over what it was granted.
     TakeOver { hold: Hold },
-    /// The ledger's holder looks into the outbox, of which it was given something last at `since`, up to `given`.
-    Carry {
-        hold: Hold,
-        given: NoticeNumber,
-        since: u64,
-    },
+    /// The ledger's holder looks into the outbox, of which it was given something last at `since`.
+    Carry { hold: Hold, outbox: Outbox, since: u64 },
     /// The director's beat.
     Direct,
     /// db looks at the stream.
@@ -423,7 +420,7 @@ impl World {
             Step::Announce { hold, input } => self.announce(hold, input),
             Step::Wake { hold } => self.wake(hold),
             Step::TakeOver { hold } => self.take_over(hold),
-            Step::Carry { hold, given, since } => self.carry(hold, given, since),
+            Step::Carry { hold, outbox, since } => self.carry(hold, outbox, since),
             Step::Direct => self.direct(),
             Step::Fold => self.fold(),
             Step::ToClient { client, input } => self.tell_client(client, input),

@@ -276,7 +276,7 @@ impl Folder {
                 let executed = attempt.ledger.execute(&attempt.transaction, &ask).await;
                 attempt.check(executed)?;
             }
-            Effect::Took(notice) => attempt.ledger.took(notice),
+            Effect::Took(after, upto) => attempt.ledger.took(after, upto),
             Effect::EndCell { entity, home, cell } => {
                 self.load(home).await?;
                 let base = self.log(home).state().and_then(|state| state.entities.get(&entity));

@@ -37,8 +37,8 @@ pub(crate) enum Effect {
         holder: DatabaseId,
         order: Order,
     },
-    /// The log `ledger` holds this notice.
-    Took(NoticeNumber),
+    /// The log `ledger` holds the notices after the first of these, up to the second.
+    Took(NoticeNumber, NoticeNumber),
     /// The cell part of an entity with a base has ended: what it held last is the database's, if the entity is.
     EndCell {
         entity: EntityId,
@@ -52,7 +52,7 @@ impl Effect {
     pub(crate) fn of(state: &OwnerState, event: &Event) -> Option<Self> {
         let Subject::Entity(entity, _) = event.subject else {
             return match event.body {
-                Body::Entered { notice, .. } => Some(Self::Took(notice)),
+                Body::Entered { notice, .. } => Some(Self::Took(state.ledger.notice, notice)),
                 _ => None,
             };
         };

@@ -153,8 +153,8 @@ pub struct Books {
     pub(super) holders: Table<DatabaseId, HolderRow>,
     /// What goes to the outbox.
     pub(super) notices: Table<NoticeNumber, Notice>,
-    /// Up to where it is to be taken out of it.
-    pub(super) taken: Option<NoticeNumber>,
+    /// What is to be taken out of it: the notices after the first of these, up to the second.
+    pub(super) taken: Option<(NoticeNumber, NoticeNumber)>,
 }
 
 impl Books {

@@ -1,7 +1,7 @@
 //! The ledger within one transaction of the fold.
 
 use annals_ids::{DatabaseId, EntityId, LogPosition, NoticeNumber, WallTime};
-use annals_store::{StoreError, Transaction};
+use annals_store::{KeyRange, StoreError, Transaction, key_after, layout::ledger as layout};
 
 use super::{
     books::{Books, Breach, Halt, Life, Row},
@@ -11,6 +11,10 @@ use super::{
 
 /// Most that expires in one batch; the rest does with the next, and is as good as expired meanwhile.
 const EXPIRED_AT_ONCE: usize = 64;
+
+/// How far deadlines are looked through beyond the time of a batch, milliseconds. What settled in time has left deleted rows
+/// there, for as long as anything may be open; so they are looked through once a second, and each is walked over about once.
+const LOOKED_AHEAD: u64 = 1_000;
 
 /// Bytes that a changed row takes, by estimate, before it is written.
 const ROW_BYTES: usize = 256;
@@ -50,17 +54,28 @@ impl Desk {
     ) -> Result<usize, Failed> {
         self.load(transaction, Row::Head).await?;
         let mut bytes = 0;
+        let until = WallTime(wall.0.saturating_add(LOOKED_AHEAD));
+        let mut rest = None;
         for _ in 0..EXPIRED_AT_ONCE {
-            if !self.run(transaction, |books| books.may_expire(wall)).await? {
+            let Some(due) = self.run(transaction, |books| books.may_expire(wall)).await? else {
                 break;
-            }
+            };
             bytes += self.write(transaction)?;
-            match rows::first_deadline(transaction).await? {
+            let deadlines = rest.take().unwrap_or_else(|| layout::deadlines_between(due, until));
+            match rows::first_deadline(transaction, &deadlines).await? {
                 Some((deadline, id)) if deadline <= wall => {
-                    self.run(transaction, |books| books.expire(at, wall, id)).await?;
+                    self.run(transaction, |books| {
+                        books.expire(at, wall, id)?;
+                        books.look_again(deadline)
+                    })
+                    .await?;
+                    rest = Some(KeyRange::new(
+                        key_after(&layout::deadline_key(deadline, id)),
+                        deadlines.end,
+                    ));
                 }
                 first => {
-                    let earliest = first.map(|(deadline, _)| deadline);
+                    let earliest = first.map_or(until, |(deadline, _)| deadline);
                     self.run(transaction, |books| books.look_again(earliest)).await?;
                 }
             }
@@ -108,9 +123,9 @@ impl Desk {
         self.run(transaction, |books| books.end(holder, entity)).await
     }
 
-    /// The log `ledger` holds a notice.
-    pub(crate) fn took(&mut self, notice: NoticeNumber) {
-        self.books.took(notice);
+    /// The log `ledger` holds the notices after one up to another.
+    pub(crate) fn took(&mut self, after: NoticeNumber, upto: NoticeNumber) {
+        self.books.took(after, upto);
     }
 
     /// How many bytes are to be written, by estimate.

@@ -12,7 +12,7 @@ use annals_event::{
 };
 use annals_ids::{ActionId, AssetKind, DatabaseId, EntityId, HoldingsVersion, OwnerId, Serial, TransferId, WallTime};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, Order, Store, StoreError, Transaction,
     layout::ledger::{self as layout, Head},
 };
 
@@ -122,8 +122,8 @@ pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<usiz
             row.map(|row| written(|out| row.write(out))),
         )?;
     }
-    if let Some(taken) = books.taken.take() {
-        transaction.clear_range(&layout::notices_upto(taken))?;
+    if let Some((after, upto)) = books.taken.take() {
+        transaction.clear_range(&layout::notices_between(after, upto))?;
     }
     Ok(out.bytes)
 }
@@ -161,7 +161,7 @@ impl Out<'_> {
     }
 }
 
-/// Everything that a holder has and is party to. What has changed in the books is written before.
+/// Everything that a holder has and is party to, as much as its row says. What has changed in the books is written before.
 pub(super) async fn read_statement(
     transaction: &Transaction,
     holder: DatabaseId,
@@ -173,17 +173,19 @@ pub(super) async fn read_statement(
     };
     statement.holdings.version = row.version;
     let slots = &mut statement.holdings.slots;
-    for (key, value) in read_all(transaction, layout::accounts_of(holder)).await? {
+    let (mut held, open) = (row.held as usize, row.open as usize);
+    for (key, value) in read_last(transaction, layout::accounts_of(holder), held).await? {
+        held -= 1;
         let (_, slot, kind) = layout::account_of(&key)?;
         let units = layout::decode_balance(&value)?;
         slots.entry(slot).or_default().units.insert(kind, units);
     }
-    for (key, value) in read_all(transaction, layout::held_by(holder)).await? {
+    for (key, value) in read_last(transaction, layout::held_by(holder), held).await? {
         let (_, slot, serial) = layout::held_of(&key)?;
         let kind = layout::decode_kind(&value)?;
         slots.entry(slot).or_default().items.insert(serial, kind);
     }
-    for (key, _) in read_all(transaction, layout::party_to(holder)).await? {
+    for (key, _) in read_last(transaction, layout::party_to(holder), open).await? {
         let (_, id) = layout::party_of(&key)?;
         let value = transaction.get(&layout::open_key(id)).await?;
         match decode(Row::Open(id), value.as_deref(), Open::read)? {
@@ -195,22 +197,32 @@ pub(super) async fn read_statement(
     Ok(statement)
 }
 
-async fn read_all(transaction: &Transaction, mut range: KeyRange) -> Result<Vec<annals_store::Row>, StoreError> {
+/// At most so many rows of a range, from its end. A reader that knows how many there are does not walk over those that were
+/// deleted before them: all that the holder once had.
+async fn read_last(
+    transaction: &Transaction,
+    mut range: KeyRange,
+    most: usize,
+) -> Result<Vec<annals_store::Row>, StoreError> {
     let mut rows = Vec::new();
     loop {
-        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
-        let last = page.rows.last().map(|(key, _)| key_after(key));
+        let limit = PAGE.min(most - rows.len());
+        let page = transaction.get_range(&range, limit, Order::Reverse).await?;
+        let first = page.rows.last().map(|(key, _)| key.clone());
         rows.extend(page.rows);
-        match last.filter(|_| page.more) {
-            Some(after) => range = KeyRange::new(after, range.end),
+        match first.filter(|_| page.more && rows.len() < most) {
+            Some(first) => range = KeyRange::new(range.begin, first),
             None => return Ok(rows),
         }
     }
 }
 
-/// The earliest deadline that was not passed by, if there is one.
-pub(super) async fn first_deadline(transaction: &Transaction) -> Result<Option<(WallTime, TransferId)>, StoreError> {
-    let page = transaction.get_range(&layout::deadlines(), 1, Order::Forward).await?;
+/// The earliest of some deadlines, if there is one.
+pub(super) async fn first_deadline(
+    transaction: &Transaction,
+    deadlines: &KeyRange,
+) -> Result<Option<(WallTime, TransferId)>, StoreError> {
+    let page = transaction.get_range(deadlines, 1, Order::Forward).await?;
     page.rows.first().map(|(key, _)| layout::deadline_of(key)).transpose()
 }
 

@@ -90,21 +90,22 @@ impl Books {
         self.settle(expired)
     }
 
-    /// Whether something may be due at that time. If so, the earliest deadline is to be looked for.
+    /// Since when something may be due at that time. If so, the earliest deadline from then on is to be looked for: none is
+    /// before.
     ///
     /// # Errors
     /// As [`Books::execute`].
-    pub fn may_expire(&self, wall: WallTime) -> Result<bool, Halt> {
-        Ok(self.head()?.due.is_some_and(|due| due <= wall))
+    pub fn may_expire(&self, wall: WallTime) -> Result<Option<WallTime>, Halt> {
+        Ok(self.head()?.due.filter(|due| *due <= wall))
     }
 
-    /// This is the earliest deadline now: nothing need be looked for before.
+    /// No deadline is before this time: nothing need be looked for until then.
     ///
     /// # Errors
     /// As [`Books::execute`].
-    pub fn look_again(&mut self, earliest: Option<WallTime>) -> Result<(), Halt> {
+    pub fn look_again(&mut self, at: WallTime) -> Result<(), Halt> {
         let head = self.head()?;
-        self.head.set((), Some(Head { due: earliest, ..head }));
+        self.head.set((), Some(Head { due: Some(at), ..head }));
         self.keep();
         Ok(())
     }
@@ -163,9 +164,10 @@ impl Books {
         Ok(())
     }
 
-    /// The log `ledger` holds a notice: the outbox need not.
-    pub fn took(&mut self, notice: NoticeNumber) {
-        self.taken = self.taken.max(Some(notice));
+    /// The log `ledger` holds the notices after one up to another: the outbox need not. It holds none up to the first already.
+    pub fn took(&mut self, after: NoticeNumber, upto: NoticeNumber) {
+        let (begin, end) = self.taken.unwrap_or((after, upto));
+        self.taken = Some((begin.min(after), end.max(upto)));
     }
 
     fn settle(&mut self, done: Result<(), Halt>) -> Result<(), Halt> {

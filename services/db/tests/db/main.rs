@@ -3,6 +3,7 @@
 
 mod accounts;
 mod acts;
+mod aging;
 mod agreement;
 mod alarms;
 mod archiving;

@@ -13,6 +13,8 @@ pub(crate) struct Scribe {
     gathering: Gathering,
     tail: Tail,
     marks: u64,
+    /// Milliseconds from one batch to the next.
+    pub(crate) pace: u64,
 }
 
 impl Scribe {
@@ -23,6 +25,7 @@ impl Scribe {
             gathering: Gathering::default(),
             tail: Tail::default(),
             marks: 0,
+            pace: 1,
         }
     }
 
@@ -97,7 +100,7 @@ impl Scribe {
         let mark = self.mark();
         let frozen = self
             .gathering
-            .freeze(&imprint, &mut self.tail, Tick(mark), WallTime(mark), false);
+            .freeze(&imprint, &mut self.tail, Tick(mark), WallTime(mark * self.pace), false);
         self.follow(&frozen);
         frozen
     }

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_db::{LedgerInput, LedgerRole, ledger::read_notices, no_behaviour};
-use annals_ids::NoticeNumber;
+use annals_db::{LedgerInput, LedgerRole, ledger::Outbox, no_behaviour};
 use annals_node::writer::Durability;
 use annals_store::{Store, StoreError, Transaction, layout::ledger::head_key};
 use bytes::Bytes;
@@ -52,11 +51,11 @@ pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Resul
 
 /// Gives the holder what is in the outbox, for as long as the process runs.
 async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
-    let mut given = NoticeNumber(0);
+    let mut outbox = Outbox::default();
     let key = head_key();
     loop {
         let carried = match read_head(store).await {
-            Ok(head) => carry_some(store, holders, &mut given).await.map(|any| (head, any)),
+            Ok(head) => carry_some(store, holders, &mut outbox).await.map(|any| (head, any)),
             Err(error) => Err(error),
         };
         match carried {
@@ -65,7 +64,7 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
                 tokio::select! {
                     // What cannot be watched is looked at again soon enough.
                     Ok(()) = store.watch(&key, head) => {}
-                    () = tokio::time::sleep(AGAIN) => given = NoticeNumber(0),
+                    () = tokio::time::sleep(AGAIN) => outbox.give_again(),
                 }
             }
             Err(error) => {
@@ -77,20 +76,16 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
 }
 
 /// Gives the holder what follows, if it is here; whether there was anything.
-async fn carry_some(
-    store: &Store,
-    holders: &Holders<LedgerInput>,
-    given: &mut NoticeNumber,
-) -> Result<bool, StoreError> {
+async fn carry_some(store: &Store, holders: &Holders<LedgerInput>, outbox: &mut Outbox) -> Result<bool, StoreError> {
     let Some(owner) = holders.owners().into_iter().next() else {
         return Ok(false);
     };
-    let notices = read_notices(store, *given, AT_ONCE).await?;
+    let notices = outbox.read(store, AT_ONCE).await?;
     let Some(last) = notices.last().map(|(number, _)| *number) else {
         return Ok(false);
     };
     if holders.tell(owner, LedgerInput::Notices(notices)).is_ok() {
-        *given = last;
+        outbox.give(last);
         Ok(true)
     } else {
         // It is behind: it gets them later.

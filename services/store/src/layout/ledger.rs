@@ -21,7 +21,7 @@ pub struct Head {
     pub notice: NoticeNumber,
     /// The newest item.
     pub serial: Serial,
-    /// Nothing expires before this; `None` where nothing will. It may be long before the earliest deadline, and saves
+    /// Nothing expires before this; `None` where nothing ever could. It may be long before the earliest deadline, and saves
     /// looking for that one.
     pub due: Option<WallTime>,
 }
@@ -171,6 +171,13 @@ pub fn deadlines() -> KeyRange {
     KeyRange::prefix(&[0x1d])
 }
 
+/// The deadlines from a time on, before another.
+#[must_use]
+pub fn deadlines_between(from: WallTime, until: WallTime) -> KeyRange {
+    let first = |at| deadline_key(at, TransferId::default());
+    KeyRange::new(first(from), first(until))
+}
+
 /// The deadline that a key names.
 ///
 /// # Errors
@@ -214,10 +221,10 @@ pub fn notices_after(after: NoticeNumber) -> KeyRange {
     KeyRange::new(notices_key(after.next()), KeyRange::prefix(&[0x1f, 1]).end)
 }
 
-/// The chunks of the pages in which no notice is after `upto`.
+/// The chunks of the pages whose last notice is after `after`, and not after `upto`.
 #[must_use]
-pub fn notices_upto(upto: NoticeNumber) -> KeyRange {
-    KeyRange::new(key(0x1f, &[&[1]]), notices_key(upto.next()))
+pub fn notices_between(after: NoticeNumber, upto: NoticeNumber) -> KeyRange {
+    KeyRange::new(notices_key(after.next()), notices_key(upto.next()))
 }
 
 /// The last notice of the page to which a chunk belongs.

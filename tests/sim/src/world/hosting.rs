@@ -7,9 +7,9 @@ use std::{
 
 use annals_base::{BaseInput, BaseRole};
 use annals_cell::{CellInput, CellRole};
-use annals_db::{LedgerInput, LedgerRole, no_behaviour, recover};
+use annals_db::{LedgerInput, LedgerRole, ledger::Outbox, no_behaviour, recover};
 use annals_event::{Batch, Header, Imprint, OwnerState};
-use annals_ids::{Epoch, NoticeNumber, OwnerId, OwnerKind, ProcessId, Shard};
+use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId, Shard};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner,
     chain::assemble,
@@ -299,8 +299,8 @@ impl World {
         }
         self.tell_map(hold);
         if kind == OwnerKind::Ledger {
-            let (given, since) = (NoticeNumber(0), self.now);
-            self.after(0, Step::Carry { hold, given, since });
+            let (outbox, since) = (Outbox::default(), self.now);
+            self.after(0, Step::Carry { hold, outbox, since });
         }
     }
 
