@@ -1,9 +1,13 @@
 //! Archives that were changed, before and after they were taken in.
 
-use annals_audit::AuditError;
-use annals_event::{Batch, OwnerState, Thinned, ledger::Order};
+use std::collections::BTreeSet;
+
+use annals_audit::{AuditError, EntityLog, Index, past::Past};
+use annals_event::{Batch, Gathering, Imprint, OwnerState, Tail, Thinned, ledger::Order};
 use annals_evidence::Contradiction;
-use annals_ids::{Epoch, LeafIndex, OwnerId, OwnerKind, ProcessId, TransferId};
+use annals_ids::{
+    BatchNumber, Epoch, EventNumber, LeafIndex, OwnerId, OwnerKind, ProcessId, SessionId, TransferId, WallTime,
+};
 use annals_store::{
     ArchivedBatch,
     layout::{
@@ -15,7 +19,7 @@ use annals_store::{
     },
 };
 
-use crate::game::{Dice, Game, SHARD, commit};
+use crate::game::{Dice, Game, SHARD, commit, player};
 
 /// Changes of one leaf that are tried of each game.
 const CHANGES: usize = 30;
@@ -126,6 +130,146 @@ async fn what_is_cited_is_what_was_verified() {
     }
 }
 
+/// A batch that its log could have had instead: of a later time, otherwise the same, and true in all that it says of itself.
+fn another(bytes: &[u8]) -> Vec<u8> {
+    let Batch { header, events, .. } = Batch::read(bytes).expect("one");
+    let mut gathering = Gathering::default();
+    let mut calls = header.consumed.iter().peekable();
+    for (place, event) in events.iter().enumerate() {
+        while let Some(call) = calls.next_if(|call| call.at as usize <= place) {
+            gathering.consume(call.from, call.to, call.number, call.trace);
+        }
+        gathering.record(event);
+    }
+    calls.for_each(|call| gathering.consume(call.from, call.to, call.number, call.trace));
+    let imprint = Imprint {
+        realm: header.realm.clone(),
+        owner: header.owner,
+        epoch: header.epoch,
+        schema: header.schema,
+    };
+    let mut before = Tail {
+        batch: BatchNumber(header.number.0 - 1),
+        hash: header.previous,
+        event: EventNumber(header.first_event.0 - 1),
+    };
+    let wall = WallTime(header.wall.0 + 1);
+    let frozen = gathering.freeze(&imprint, &mut before, header.tick, wall, header.opens);
+    frozen.bytes
+}
+
+/// What an index answers to all that can be asked of a game, by question.
+async fn answers(game: &Game, index: &Index) -> Vec<(String, Result<String, AuditError>)> {
+    let mut answers = Vec::new();
+    let store = &game.store;
+    for &serial in &game.serials {
+        let item = index.item(store, serial).await;
+        answers.push((format!("item {serial}"), item.map(|found| format!("{found:?}"))));
+    }
+    for deal in &game.deals {
+        let trade = index.trade(store, deal.id).await;
+        answers.push((format!("trade {}", deal.id), trade.map(|found| format!("{found:?}"))));
+    }
+    for (stored, entity, _) in (0..3).map(player) {
+        let owned = index.owned(store, stored).await;
+        answers.push((format!("account {stored}"), owned.map(|found| format!("{found:?}"))));
+        let lives = index.lives(store, stored).await;
+        answers.push((format!("lives {stored}"), lives.map(|found| format!("{found:?}"))));
+        let session = index.session(store, SessionId(entity.0 * 10)).await;
+        answers.push((format!("session {entity}"), session.map(|found| format!("{found:?}"))));
+        let events = EntityLog::find(index, store, entity).await;
+        answers.push((format!("entity {entity}"), events.map(|found| format!("{found:?}"))));
+    }
+    answers
+}
+
+/// Nothing is answered from a batch that is another one than was verified, though nothing is wrong with it by itself: lying by
+/// itself, or sealed.
+#[tokio::test]
+async fn no_answer_rests_on_a_batch_that_was_replaced_by_a_sound_one() {
+    for is_sealed in [false, true] {
+        let mut game = Game::play(28, 50).await;
+        let leaves = game.leaves.len();
+        let (_folder, mut index) = game.index().await;
+        index.catch_up(&game.store, |_| {}).await.expect("sound");
+        if is_sealed {
+            game.seal(0, leaves).await;
+        }
+        let truth = answers(&game, &index).await;
+        assert!(truth.iter().filter(|(_, answer)| answer.is_ok()).count() > 20);
+        let mut refused_kinds = BTreeSet::new();
+        for leaf in 0..leaves {
+            let replaced = another(&game.leaves[leaf].1);
+            let kept = std::mem::replace(&mut game.leaves[leaf].1, replaced);
+            put(&game, leaf, is_sealed).await;
+            let mut refused = 0;
+            for ((question, answer), (_, true_answer)) in answers(&game, &index).await.into_iter().zip(&truth) {
+                match (&answer, true_answer) {
+                    (Ok(answer), Ok(true_answer)) => assert_eq!(answer, true_answer, "{question}, leaf {leaf}"),
+                    (Err(AuditError::Replaced { leaf: named, .. }), _) => {
+                        assert_eq!(named.0, leaf as u64, "{question}");
+                        refused += 1;
+                        refused_kinds.extend(question.split(' ').next().map(str::to_owned));
+                    }
+                    // What there is not, there is not.
+                    (Err(_), Err(_)) => {}
+                    _ => panic!("{question}, leaf {leaf}: {answer:?}"),
+                }
+            }
+            let (at, _) = game.leaves[leaf];
+            let is_asked = !Batch::read(&kept).expect("one").events.is_empty();
+            assert_eq!(refused > 0, is_asked, "leaf {leaf}, batch {at}");
+            let past = Past::at(&index, &game.store, leaves as u64).await;
+            assert!(past.is_err_and(|error| error.is_finding()), "leaf {leaf}, batch {at}");
+            game.leaves[leaf].1 = kept;
+            put(&game, leaf, is_sealed).await;
+        }
+        let kinds = ["account", "entity", "item", "lives", "session", "trade"];
+        assert_eq!(refused_kinds, kinds.map(str::to_owned).into());
+    }
+}
+
+/// Writes a leaf as the game has it, by itself or into the one segment.
+async fn put(game: &Game, leaf: usize, is_sealed: bool) {
+    if is_sealed {
+        game.seal(0, game.leaves.len()).await;
+    } else {
+        game.write(leaf, &game.leaves[leaf].1).await;
+    }
+}
+
+/// What is left of a batch whose events were let go is held against what was verified, as a whole one is.
+#[tokio::test]
+async fn a_thinned_batch_that_is_another_one_is_named() {
+    let game = Game::play(29, 40).await;
+    let (_folder, mut index) = game.index().await;
+    index.catch_up(&game.store, |_| {}).await.expect("sound");
+    let (_, entity, base) = player(0);
+    let mut tried = 0;
+    for (leaf, (at, bytes)) in game.leaves.iter().enumerate() {
+        if at.owner != base {
+            continue;
+        }
+        game.write(leaf, &thinned(bytes)).await;
+        let found = EntityLog::find(&index, &game.store, entity)
+            .await
+            .expect("the same batch");
+        assert_eq!(found.let_go.get(&base), Some(&at.batch));
+        game.write(leaf, &thinned(&another(bytes))).await;
+        let found = EntityLog::find(&index, &game.store, entity)
+            .await
+            .expect_err("replaced");
+        let named = LeafIndex(leaf as u64);
+        assert!(
+            matches!(found, AuditError::Replaced { leaf, .. } if leaf == named),
+            "{leaf}: {found:?}"
+        );
+        game.write(leaf, bytes).await;
+        tried += 1;
+    }
+    assert!(tried > 5, "{tried} batches were replaced");
+}
+
 #[tokio::test]
 async fn another_archive_is_not_taken_for_the_same() {
     let (game, other) = (Game::play(24, 60).await, Game::play(25, 200).await);
@@ -204,7 +348,7 @@ async fn pretend_a_floor(game: &Game, owner: OwnerId, bytes: &[u8]) {
 async fn a_batch_without_its_events_is_named() {
     for pretend in [false, true] {
         let game = Game::play(24, 60).await;
-        let mut firsts = std::collections::BTreeSet::new();
+        let mut firsts = BTreeSet::new();
         for (leaf, (at, bytes)) in game.leaves.iter().enumerate() {
             // Of the first batch of a log nobody knows yet whose it is.
             let is_first = firsts.insert(at.owner);
