@@ -27,6 +27,7 @@ mod scribe;
 mod sealing;
 mod snapshots;
 mod tiling;
+mod trades;
 
 use std::sync::LazyLock;
 

@@ -1,0 +1,272 @@
+//! Orders whose moment decides: acceptances of an offer that changed afterwards, and orders about what is overdue.
+
+use annals_db::ledger::read_entries;
+use annals_event::{
+    Body,
+    ledger::{Assets, Entry, Goods, OPEN_PER_HOLDER, Order, Outcome, RefusalReason},
+};
+use annals_ids::{
+    AssetKind, DatabaseId, EntityId, EntryNumber, OfferVersion, OwnerId, Part, Slot, TradeId, TransferId, WallTime,
+};
+use annals_store::{Order as Direction, layout::ledger as layout};
+
+use crate::{acts, realm::Realm, wait};
+
+const INVENTORY: Slot = Slot(0);
+const COINS: AssetKind = AssetKind(1);
+
+/// Coins that each party begins with.
+const PURSE: u64 = 100;
+
+/// Parties that live on one base, with some coins each. Party `n` is stored entity `n`, from 1 on.
+struct Parties {
+    realm: Realm,
+    base: OwnerId,
+    /// The newest entry that a test has looked at.
+    seen: EntryNumber,
+}
+
+fn entity(party: u64) -> EntityId {
+    EntityId(1_000 + party)
+}
+
+fn coins(amount: u64) -> Assets {
+    Assets::units(COINS, amount)
+}
+
+impl Parties {
+    fn new(count: u64) -> Self {
+        let mut realm = Realm::new(0);
+        let base = realm.found(Part::Base);
+        for party in 1..=count {
+            acts::begin_base(
+                &mut realm,
+                base,
+                entity(party),
+                &format!("party {party}"),
+                (party, party),
+            );
+        }
+        let mut parties = Self {
+            realm,
+            base,
+            seen: EntryNumber(0),
+        };
+        for party in 1..=count {
+            let goods = Goods {
+                units: coins(PURSE).units,
+                ..Goods::default()
+            };
+            let reason = String::new();
+            parties.record(
+                party,
+                Order::Mint {
+                    slot: INVENTORY,
+                    goods,
+                    reason,
+                },
+            );
+        }
+        assert!(parties.outcomes().iter().all(|outcome| *outcome == Outcome::Posted));
+        parties
+    }
+
+    /// Puts an order into the batch that is gathered. Returns the id that it has.
+    fn record(&mut self, party: u64, order: Order) -> TransferId {
+        let asker = entity(party);
+        let scribe = self.realm.scribe(self.base);
+        let base = scribe.state.entities[&asker].base().expect("a base part");
+        let number = base.ledger.last.next();
+        scribe.record(asker, false, Body::Ordered { number, order });
+        TransferId { asker, number }
+    }
+
+    /// The wall time of the batch that is gathered.
+    fn now(&mut self) -> u64 {
+        self.realm.scribe(self.base).state.tick.0 + 1
+    }
+
+    /// Closes the batch, folds it, and returns the entries that it made.
+    fn entries(&mut self) -> Vec<Entry> {
+        self.realm.write(self.base, false);
+        self.realm.fold(usize::MAX);
+        let entries = wait(read_entries(&self.realm.store, self.seen, usize::MAX)).expect("the store answers");
+        self.seen = entries.last().map_or(self.seen, |entry| entry.number);
+        entries
+    }
+
+    fn outcomes(&mut self) -> Vec<Outcome> {
+        self.entries().iter().map(|entry| entry.outcome).collect()
+    }
+
+    /// Has one order executed in a batch of its own.
+    fn execute(&mut self, party: u64, order: Order) -> Entry {
+        let of = self.record(party, order);
+        let mut entries = self.entries();
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        let entry = entries.remove(0);
+        assert_eq!(entry.of, of);
+        entry
+    }
+
+    /// Opens a trade of party 1 with party 2, in which both have put 10 coins on the table.
+    fn open_trade(&mut self) -> TradeId {
+        let expires = WallTime(self.now() + 1_000_000);
+        let proposed = self.execute(
+            1,
+            Order::Propose {
+                with: DatabaseId(2),
+                expires,
+            },
+        );
+        assert_eq!(proposed.outcome, Outcome::Pending);
+        let trade = TradeId(proposed.of);
+        for party in [1, 2] {
+            assert_eq!(self.execute(party, offer(trade, 10)).outcome, Outcome::Posted);
+        }
+        trade
+    }
+
+    /// Trades and gifts that are open.
+    fn open(&self) -> usize {
+        let transaction = self.realm.store.begin();
+        let page = wait(transaction.get_range(&layout::open(), 1_000, Direction::Forward));
+        page.expect("the store answers").rows.len()
+    }
+
+    /// The coins of each party, as the entries add up.
+    fn held(&self, count: u64) -> Vec<i64> {
+        let entries = wait(read_entries(&self.realm.store, EntryNumber(0), usize::MAX)).expect("the store answers");
+        let postings = || entries.iter().flat_map(|entry| &entry.postings);
+        let of = |party| {
+            let holder = annals_event::ledger::Holder::Stored(DatabaseId(party));
+            let own = postings().filter(move |posting| posting.account.place.holder == holder);
+            own.map(|posting| posting.amount).sum()
+        };
+        (1..=count).map(of).collect()
+    }
+}
+
+fn offer(trade: TradeId, amount: u64) -> Order {
+    Order::Offer {
+        trade,
+        slot: INVENTORY,
+        assets: coins(amount),
+    }
+}
+
+fn withdraw(trade: TradeId, amount: u64) -> Order {
+    Order::Withdraw {
+        trade,
+        slot: INVENTORY,
+        assets: coins(amount),
+    }
+}
+
+fn accept(trade: TradeId, version: u64) -> Order {
+    Order::Accept {
+        trade,
+        version: OfferVersion(version),
+    }
+}
+
+/// One party accepts, one of the two changes what is on the table, the other party accepts that: an acceptance of former
+/// offers settles nothing, whoever gave it and whoever changed them, by whatever.
+#[test]
+fn an_acceptance_ends_with_the_offer_that_it_was_given_for() {
+    let changes: [fn(TradeId, u64) -> Order; 2] = [offer, withdraw];
+    for (first, second) in [(1, 2), (2, 1)] {
+        for changer in [first, second] {
+            for change in changes {
+                let mut parties = Parties::new(2);
+                let trade = parties.open_trade();
+                let case = format!("{first} accepts, {changer} does {:?}", change(trade, 3));
+                // Two offers were made.
+                assert_eq!(parties.execute(first, accept(trade, 2)).outcome, Outcome::Posted);
+                assert_eq!(parties.execute(changer, change(trade, 3)).outcome, Outcome::Posted);
+                let accepted = parties.execute(second, accept(trade, 3));
+                assert_eq!(accepted.outcome, Outcome::Posted, "{case}");
+                assert!(accepted.postings.is_empty(), "{case}: {accepted:?}");
+                assert_eq!(parties.open(), 1, "{case}: it is not settled");
+
+                let stale = parties.execute(first, accept(trade, 2));
+                assert_eq!(stale.outcome, Outcome::Refused(RefusalReason::Stale), "{case}");
+                assert_eq!(parties.open(), 1, "{case}: it is not settled");
+
+                let settled = parties.execute(first, accept(trade, 3));
+                assert_eq!(settled.outcome, Outcome::Posted, "{case}");
+                assert_eq!(parties.open(), 0, "{case}: now both accept the same");
+                let change: i64 = if matches!(change(trade, 3), Order::Offer { .. }) {
+                    3
+                } else {
+                    -3
+                };
+                let given = if changer == 1 { -change } else { change };
+                let expected = [PURSE as i64 + given, PURSE as i64 - given];
+                assert_eq!(parties.held(2), expected, "{case}");
+            }
+        }
+    }
+}
+
+/// Each holder has as much open as it may, so that more is due at one moment than one batch ends. What is not ended yet is as
+/// good as over for the orders of that batch.
+#[test]
+fn what_is_overdue_and_not_ended_yet_is_acted_on_by_nobody() {
+    const GIVERS: u64 = 3;
+    let (giver, proposer, partner) = (GIVERS + 1, GIVERS + 2, GIVERS + 3);
+    let mut parties = Parties::new(partner);
+    let expires = WallTime(parties.now() + 4);
+    for party in 1..=GIVERS {
+        for _ in 0..OPEN_PER_HOLDER {
+            parties.record(party, give(giver, expires));
+        }
+    }
+    // Those with the lowest ids end first.
+    let gift = parties.record(giver, give(partner, expires));
+    let with = DatabaseId(partner);
+    let trade = TradeId(parties.record(proposer, Order::Propose { with, expires }));
+    assert!(parties.outcomes().iter().all(|outcome| *outcome == Outcome::Pending));
+    for party in [proposer, partner] {
+        parties.execute(party, offer(trade, 10));
+    }
+    assert_eq!(parties.execute(partner, accept(trade, 2)).outcome, Outcome::Posted);
+
+    assert_eq!(parties.now(), expires.0, "it is due from now on");
+    let orders = [
+        (giver, Order::Post { of: gift }),
+        (proposer, offer(trade, 1)),
+        (proposer, withdraw(trade, 1)),
+        (proposer, accept(trade, 2)),
+    ];
+    let count = orders.len();
+    for (party, order) in orders {
+        parties.record(party, order);
+    }
+    let mut outcomes = parties.outcomes();
+    let answers = outcomes.split_off(outcomes.len() - count);
+    assert_eq!(answers, vec![Outcome::Refused(RefusalReason::NotOpen); count]);
+    let ended = outcomes.len();
+    let due = usize::try_from(GIVERS).expect("few") * OPEN_PER_HOLDER as usize + 2;
+    assert!(ended < due, "{ended} of {due} were ended with the first batch");
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Expired));
+
+    // The rest ends with the batches that follow, each of it once.
+    let mut ended = ended;
+    for _ in 0..4 {
+        let outcomes = parties.outcomes();
+        assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Expired));
+        ended += outcomes.len();
+    }
+    assert_eq!((ended, parties.open()), (due, 0));
+    assert_eq!(parties.held(partner), vec![PURSE as i64; partner as usize]);
+}
+
+fn give(to: u64, expires: WallTime) -> Order {
+    Order::Give {
+        slot: INVENTORY,
+        to: DatabaseId(to),
+        assets: coins(1),
+        expires,
+    }
+}
