@@ -308,16 +308,87 @@ mod tests {
         assert_eq!(next_director.first_owner(OwnerKind::Base), Some(base.0));
     }
 
+    fn draining(process: u64, kind: OwnerKind) -> Beat {
+        Beat {
+            draining: true,
+            ..beat(process, kind)
+        }
+    }
+
     #[test]
     fn a_draining_process_gets_nothing() {
         let mut roster = Roster::new(seconds(0), BTreeMap::new());
-        roster.hear(
-            seconds(1),
-            Beat {
-                draining: true,
-                ..beat(1, OwnerKind::Cell)
-            },
-        );
+        roster.hear(seconds(1), draining(1, OwnerKind::Cell));
         assert_eq!(roster.decide(seconds(1)), []);
+    }
+
+    #[test]
+    fn the_owners_of_a_dead_process_are_not_granted_to_a_draining_one() {
+        let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
+        let owners = [held(10, 1), held(11, 1), held(12, 3), held(13, 3), held(14, 3)];
+        let mut roster = Roster::reopened(BTreeMap::from(owners));
+        // Process 1 is not heard; process 2 holds nothing and drains.
+        roster.hear(seconds(1), draining(2, OwnerKind::Cell));
+        assert_eq!(
+            roster.decide(seconds(1)).len(),
+            0,
+            "process 2 is alone: nobody takes what the others held"
+        );
+        roster.hear(seconds(1), beat(3, OwnerKind::Cell));
+        let process = ProcessId(3);
+        let grant = |owner| Decision::Grant {
+            owner: OwnerId(owner),
+            process,
+        };
+        assert_eq!(
+            roster.decide(seconds(1)),
+            [grant(10), grant(11)],
+            "though it holds three"
+        );
+    }
+
+    #[test]
+    fn a_process_is_alive_until_it_was_silent_for_the_whole_time() {
+        let tick = Duration::from_nanos(1);
+        let mut roster = Roster::new(seconds(0), BTreeMap::new());
+        roster.hear(seconds(10), beat(1, OwnerKind::Base));
+        roster.granted(OwnerId(7), OwnerKind::Base, ProcessId(1));
+        let heard = |roster: &mut Roster, now| {
+            roster.hear(now, beat(2, OwnerKind::Base));
+            roster.granted(OwnerId(8), OwnerKind::Base, ProcessId(2));
+        };
+        let limit = seconds(10) + SILENCE;
+        heard(&mut roster, limit - tick);
+        assert_eq!(roster.decide(limit - tick), [], "it lives");
+        assert_eq!(roster.live_owners(OwnerKind::Base).count(), 2);
+        let grant = Decision::Grant {
+            owner: OwnerId(7),
+            process: ProcessId(2),
+        };
+        assert_eq!(roster.decide(limit), [grant], "it is taken for dead");
+        assert_eq!(roster.live_owners(OwnerKind::Base).count(), 1);
+        roster.granted(OwnerId(7), OwnerKind::Base, ProcessId(2));
+
+        // A beat at the last moment counts for the whole time again.
+        heard(&mut roster, limit);
+        heard(&mut roster, limit + SILENCE - tick);
+        assert_eq!(roster.decide(limit + SILENCE + SILENCE - tick - tick), []);
+        assert_eq!(roster.live_owners(OwnerKind::Base).count(), 2);
+    }
+
+    #[test]
+    fn a_new_director_listens_for_the_whole_time_before_it_takes_anybody_for_dead() {
+        let tick = Duration::from_nanos(1);
+        let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
+        let begun = seconds(100);
+        let mut roster = Roster::new(begun, owners);
+        let limit = begun + SILENCE;
+        roster.hear(limit - tick, beat(2, OwnerKind::Cell));
+        assert_eq!(roster.decide(limit - tick), []);
+        let grant = Decision::Grant {
+            owner: OwnerId(10),
+            process: ProcessId(2),
+        };
+        assert_eq!(roster.decide(limit), [grant]);
     }
 }

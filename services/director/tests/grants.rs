@@ -1,0 +1,145 @@
+//! Grants on a store: every grant raises its owner's epoch, entity ids are given out once, and a director that was replaced
+//! changes nothing (rules D1 and E).
+
+use std::collections::BTreeSet;
+
+use annals_director::{Grant, GrantError, Grants, ID_BLOCK, openings, read_owners};
+use annals_ids::{Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
+use annals_store::{MemoryStore, Store, immediate};
+
+const SHARD: Shard = Shard(0);
+
+fn lead(store: &Store, process: u64) -> Grants {
+    let seen = immediate(Grants::watch(store)).expect("the store answers");
+    immediate(Grants::lead(store.clone(), ProcessId(process), seen)).expect("the term is the one that was seen")
+}
+
+fn epoch_in_store(store: &Store, owner: OwnerId) -> (Epoch, ProcessId) {
+    let record = immediate(read_owners(store)).expect("the store answers")[&owner];
+    (record.epoch, record.process)
+}
+
+fn is_confirmed(store: &Store, owner: OwnerId, epoch: Epoch) -> bool {
+    immediate(openings::confirm(store, owner, epoch)).expect("the store answers")
+}
+
+#[test]
+fn each_grant_raises_the_epoch_and_ends_the_one_before() {
+    let store = MemoryStore::new().store();
+    let grants = lead(&store, 1);
+    let first = immediate(grants.found(OwnerKind::Cell, SHARD, ProcessId(2))).expect("the director leads");
+    assert_eq!(first.epoch, Epoch(1));
+    let owner = first.owner;
+    // To another process, back again, and to the one that holds it already.
+    for (times, process) in [3, 2, 2].into_iter().enumerate() {
+        let before = Epoch(1 + times as u64);
+        let granted = immediate(grants.grant(owner, ProcessId(process))).expect("the director leads");
+        assert_eq!((granted.owner, granted.epoch), (owner, before.next()));
+        assert_eq!(epoch_in_store(&store, owner), (granted.epoch, ProcessId(process)));
+        assert!(is_confirmed(&store, owner, granted.epoch));
+        assert!(!is_confirmed(&store, owner, before), "its holder is replaced");
+    }
+    // A realm has one ledger: founding it again is a grant of it.
+    let ledgers = [4, 5].map(|process| {
+        let founded = grants.found(OwnerKind::Ledger, SHARD, ProcessId(process));
+        immediate(founded).expect("the director leads")
+    });
+    assert_eq!(ledgers[0].owner, ledgers[1].owner);
+    assert_eq!(ledgers.each_ref().map(|grant| grant.epoch), [Epoch(1), Epoch(2)]);
+    assert_eq!(epoch_in_store(&store, ledgers[0].owner), (Epoch(2), ProcessId(5)));
+    let unknown = immediate(grants.grant(OwnerId(99), ProcessId(2)));
+    assert!(
+        matches!(unknown, Err(GrantError::UnknownOwner(OwnerId(99)))),
+        "{unknown:?}"
+    );
+    assert!(!is_confirmed(&store, OwnerId(99), Epoch(1)));
+}
+
+#[test]
+fn no_entity_id_is_given_out_twice() {
+    let store = MemoryStore::new().store();
+    let mut grants = lead(&store, 1);
+    let mut blocks = Vec::new();
+    for round in 0..3 {
+        let Grant { owner, ids, .. } =
+            immediate(grants.found(OwnerKind::Base, SHARD, ProcessId(round))).expect("the director leads");
+        blocks.push(ids);
+        blocks.push(
+            immediate(grants.grant(owner, ProcessId(9)))
+                .expect("the director leads")
+                .ids,
+        );
+        blocks.push(immediate(grants.more_ids()).expect("the director leads"));
+        grants = lead(&store, 2 + round);
+    }
+    let starts: BTreeSet<u64> = blocks.iter().map(|ids| ids.start).collect();
+    assert_eq!(starts.len(), blocks.len());
+    for ids in &blocks {
+        assert_eq!(ids.end - ids.start, ID_BLOCK);
+        assert!(starts.iter().all(|start| *start == ids.start || !ids.contains(start)));
+    }
+}
+
+#[test]
+fn a_director_that_was_replaced_changes_nothing() {
+    let memory = MemoryStore::new();
+    let store = memory.store();
+    let mut former = lead(&store, 1);
+    let owner = immediate(former.found(OwnerKind::Base, SHARD, ProcessId(5)))
+        .expect("it leads")
+        .owner;
+    immediate(former.begin_realm(WallTime(1), Hash([1; 32]), b"schema")).expect("it leads");
+    // A standby that saw an older beat does not get the term; one that saw the newest does.
+    let seen = immediate(Grants::watch(&store)).expect("the store answers");
+    immediate(former.beat()).expect("it leads");
+    let early = immediate(Grants::lead(store.clone(), ProcessId(2), seen)).err();
+    assert!(matches!(early, Some(GrantError::Superseded { .. })), "{early:?}");
+    let mut next = lead(&store, 2);
+
+    let rows = memory.rows();
+    let refused = [
+        immediate(former.beat()).err(),
+        immediate(former.grant(owner, ProcessId(6))).err(),
+        immediate(former.found(OwnerKind::Cell, SHARD, ProcessId(6))).err(),
+        immediate(former.found(OwnerKind::Ledger, SHARD, ProcessId(6))).err(),
+        immediate(former.more_ids()).err(),
+        immediate(former.register()).err(),
+        immediate(former.write_map(b"map")).err(),
+        immediate(former.begin_realm(WallTime(2), Hash([1; 32]), b"schema")).err(),
+        immediate(former.close_realm(WallTime(3))).err(),
+        immediate(former.open_realm(WallTime(3))).err(),
+    ];
+    for error in refused {
+        let leader = match error {
+            Some(GrantError::Superseded { leader, .. }) => leader,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(leader, ProcessId(2));
+    }
+    assert!(memory.rows() == rows, "nothing was written");
+    immediate(next.beat()).expect("it leads");
+    immediate(next.grant(owner, ProcessId(6))).expect("it leads");
+}
+
+#[test]
+fn a_realm_that_was_closed_goes_on_where_it_stopped() {
+    let store = MemoryStore::new().store();
+    let grants = lead(&store, 1);
+    let schema = Hash([1; 32]);
+    let begin = |now| immediate(grants.begin_realm(WallTime(now), schema, b"schema")).expect("it leads");
+    let is_closed = || immediate(Grants::is_closed(&store)).expect("the store answers");
+    let open = |now| immediate(grants.open_realm(WallTime(now))).expect("it leads");
+    let close = |now| immediate(grants.close_realm(WallTime(now))).expect("it leads");
+    assert_eq!(begin(1_000).began, WallTime(1_000));
+    assert_eq!(begin(2_000).began, WallTime(1_000), "it has begun already");
+    assert!(!is_closed() && !open(3_000), "it was not stopped in order");
+    assert_eq!(begin(3_000).began, WallTime(1_000));
+    close(5_000);
+    close(6_000);
+    assert!(is_closed());
+    assert!(open(9_000));
+    assert!(!is_closed() && !open(9_000));
+    assert_eq!(begin(9_000).began, WallTime(5_000), "it stood for 4 s");
+    let other = immediate(grants.begin_realm(WallTime(9_000), Hash([2; 32]), b"other")).err();
+    assert!(matches!(other, Some(GrantError::OtherSchema { .. })), "{other:?}");
+}

@@ -1,0 +1,154 @@
+//! Openings: what a taker may record before its gate opens, and what becomes of one that comes too late (rules E3 and E6).
+
+use annals_director::{
+    Grants,
+    openings::{self, Recorded},
+};
+use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard};
+use annals_store::{
+    MemoryStore, Store, Transaction, immediate,
+    layout::{
+        archive::{encode_place, leaf_key, place_key},
+        chunks,
+        owners::{Cursor, OpeningRecord, cursor_key, opening_key, read_openings},
+    },
+};
+
+const SHARD: Shard = Shard(0);
+
+/// A realm with one owner, which is granted anew as often as a test wants.
+struct Realm {
+    store: Store,
+    grants: Grants,
+    owner: OwnerId,
+    epoch: Epoch,
+}
+
+/// The hash of a test's batch is what its bytes begin with.
+fn hash_of(bytes: &[u8]) -> Option<Hash> {
+    bytes.first_chunk().map(|hash| Hash(*hash))
+}
+
+fn opening(epoch: Epoch, number: u64) -> OpeningRecord {
+    OpeningRecord {
+        epoch,
+        number: BatchNumber(number),
+        hash: Hash([u8::try_from(10 * epoch.0 + number).expect("small"); 32]),
+    }
+}
+
+impl Realm {
+    fn new() -> Self {
+        let store = MemoryStore::new().store();
+        let seen = immediate(Grants::watch(&store)).expect("the store answers");
+        let grants = immediate(Grants::lead(store.clone(), ProcessId(1), seen)).expect("nobody else leads");
+        let granted = immediate(grants.found(OwnerKind::Cell, SHARD, ProcessId(2))).expect("it leads");
+        Self {
+            store,
+            grants,
+            owner: granted.owner,
+            epoch: granted.epoch,
+        }
+    }
+
+    fn grant(&mut self) {
+        self.epoch = immediate(self.grants.grant(self.owner, ProcessId(3)))
+            .expect("it leads")
+            .epoch;
+    }
+
+    fn record(&self, records: &[OpeningRecord]) -> Recorded {
+        let recorded = openings::record(&self.store, SHARD, self.owner, records, hash_of);
+        immediate(recorded).expect("the store answers")
+    }
+
+    fn recorded(&self) -> Vec<OpeningRecord> {
+        let transaction = self.store.begin();
+        immediate(read_openings(&transaction, self.owner, Epoch(0))).expect("the store answers")
+    }
+
+    /// db has archived the log up to a batch, the last of which is this one.
+    fn archive(&self, number: u64, hash: Hash) {
+        let owner = self.owner;
+        let (batch, leaf) = (BatchNumber(number), LeafIndex(number - 1));
+        let cursor = Cursor {
+            batch,
+            hash,
+            event: EventNumber(0),
+            epoch: self.epoch,
+        };
+        let write = |transaction: Transaction| async move {
+            transaction.set(&cursor_key(owner), &cursor.encode())?;
+            transaction.set(&place_key(owner, batch), &encode_place(leaf))?;
+            for (key, chunk) in chunks(&leaf_key(SHARD, leaf), &hash.0) {
+                transaction.set(&key, chunk)?;
+            }
+            Ok::<_, annals_store::StoreError>(())
+        };
+        immediate(self.store.run_repeatable(write)).expect("the store answers");
+    }
+}
+
+#[test]
+fn only_the_granted_epoch_is_opened() {
+    let mut realm = Realm::new();
+    let first = opening(realm.epoch, 1);
+    realm.grant();
+    // Its holder was replaced before it recorded anything, or comes from a grant that never was.
+    for epoch in [first.epoch, realm.epoch.next()] {
+        assert_eq!(realm.record(&[opening(epoch, 1)]), Recorded::Superseded);
+    }
+    assert_eq!(realm.recorded(), []);
+    let second = opening(realm.epoch, 1);
+    assert_eq!(realm.record(&[second]), Recorded::Yes);
+    assert_eq!(realm.record(&[second]), Recorded::Yes, "the answer was lost");
+    assert_eq!(realm.recorded(), [second]);
+    realm.grant();
+    assert_eq!(
+        realm.record(&[second]),
+        Recorded::Superseded,
+        "a higher epoch is granted"
+    );
+    assert_eq!(realm.record(&[]), Recorded::Yes, "nothing was asked for");
+}
+
+#[test]
+fn openings_that_a_taker_found_in_the_log_are_recorded_with_its_own() {
+    let mut realm = Realm::new();
+    let first = opening(realm.epoch, 1);
+    realm.grant();
+    let second = opening(realm.epoch, 4);
+    assert_eq!(realm.record(&[first, second]), Recorded::Yes);
+    assert_eq!(realm.recorded(), [first, second]);
+}
+
+#[test]
+fn an_opening_behind_the_cursor_is_refused_unless_it_is_what_was_archived() {
+    let realm = Realm::new();
+    let opens = opening(realm.epoch, 3);
+    // The batch before it is archived: it is the next one.
+    realm.archive(2, Hash([1; 32]));
+    assert_eq!(realm.record(&[opens]), Recorded::Yes);
+
+    // db archives another batch in its place, or goes beyond it.
+    for (cursor, archived, expected) in [
+        (3, Hash([2; 32]), Recorded::CursorPassed),
+        (3, opens.hash, Recorded::Yes),
+        (4, opens.hash, Recorded::CursorPassed),
+    ] {
+        let realm = Realm::new();
+        realm.archive(cursor, archived);
+        assert_eq!(realm.record(&[opens]), expected, "cursor at {cursor}, {archived}");
+        let is_recorded = realm.recorded() == [opens];
+        assert_eq!(is_recorded, expected == Recorded::Yes);
+    }
+
+    // What was recorded before the cursor passed it stays.
+    let realm = Realm::new();
+    assert_eq!(realm.record(&[opens]), Recorded::Yes);
+    realm.archive(3, Hash([2; 32]));
+    assert_eq!(realm.record(&[opens]), Recorded::Yes);
+    let key = opening_key(realm.owner, opens.epoch);
+    let stored = immediate(realm.store.begin().get(&key)).expect("the store answers");
+    assert_eq!(stored.as_deref(), Some(&opens.encode()[..]));
+}
