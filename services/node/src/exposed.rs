@@ -65,3 +65,95 @@ fn find<'a, 'm>(
     };
     Some((method?, args))
 }
+
+#[cfg(test)]
+mod tests {
+    use annals_def::{Argument, DataType};
+    use annals_ids::TypeId;
+
+    use super::*;
+
+    const KNOWN: TypeId = TypeId(0);
+    const REAL: TypeId = TypeId(1);
+
+    /// A type with one method of each exposure in either part, and another that clients take for it, whose methods are exposed
+    /// the other way round.
+    fn schema() -> Schema {
+        let exposures = [Exposure::No, Exposure::OwnClient, Exposure::AllClients];
+        let methods = |exposures: &[Exposure]| {
+            let method = |(name, exposed): (&&str, &Exposure)| {
+                let mut method = Method::new(*name, vec![Argument::new("number", DataType::UInt8)]);
+                method.exposed = *exposed;
+                method
+            };
+            ["first", "second", "third"]
+                .iter()
+                .zip(exposures)
+                .map(method)
+                .collect::<Vec<_>>()
+        };
+        let [mut known, mut real] = ["Known", "Real"].map(EntityType::new);
+        known.base_methods = methods(&[Exposure::AllClients; 3]);
+        known.cell_methods = known.base_methods.clone();
+        real.base_methods = methods(&exposures);
+        real.cell_methods = real.base_methods.clone();
+        real.client_type = Some(KNOWN);
+        Schema::new(vec![known, real], Vec::new(), Vec::new())
+    }
+
+    /// What becomes of a call of each method of the known type, on the real one.
+    fn called(part: Part, own: bool) -> [Result<u16, CallRefusal>; 3] {
+        let schema = schema();
+        let known = schema.entity_type(KNOWN).expect("it is defined");
+        let real = schema.entity_type(REAL).expect("it is defined");
+        let range = MessageRange::of_calls(known, part);
+        [0, 1, 2].map(|member| {
+            let mut message = Vec::new();
+            range.put(member, &mut message);
+            message.push(7);
+            let found = read(&schema, real, (part, own), &message);
+            found.map(|(method, args)| {
+                assert_eq!(args, [Value::UInt(7)]);
+                method.0
+            })
+        })
+    }
+
+    #[test]
+    fn a_type_exposes_what_it_says_whatever_it_is_known_as() {
+        use CallRefusal::{NoSuchMethod, NotAllowed};
+        let own = [Err(NoSuchMethod), Ok(1), Ok(2)];
+        assert_eq!(called(Part::Base, true), own);
+        assert_eq!(called(Part::Cell, true), own);
+        let others = [Err(NoSuchMethod), Err(NotAllowed), Ok(2)];
+        assert_eq!(called(Part::Cell, false), others);
+        let nobody = [Err(NoSuchMethod), Err(NotAllowed), Err(NotAllowed)];
+        assert_eq!(
+            called(Part::Base, false),
+            nobody,
+            "a base part is seen by its own client alone"
+        );
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_reach_nobody() {
+        let schema = schema();
+        let real = schema.entity_type(REAL).expect("it is defined");
+        let known = schema.entity_type(KNOWN).expect("it is defined");
+        let mut message = Vec::new();
+        MessageRange::of_calls(known, Part::Cell).put(2, &mut message);
+        for (args, expected) in [
+            (&[][..], Err(CallRefusal::BadArguments)),
+            (&[1, 2], Err(CallRefusal::BadArguments)),
+            (&[1], Ok(MemberId(2))),
+        ] {
+            let message = [&message, args].concat();
+            let found = read(&schema, real, (Part::Cell, true), &message);
+            assert_eq!(found.map(|(method, _)| method), expected, "{args:?}");
+        }
+        for message in [&[][..], &[u8::MAX, 1]] {
+            let found = read(&schema, real, (Part::Cell, true), message);
+            assert_eq!(found, Err(CallRefusal::NoSuchMethod));
+        }
+    }
+}

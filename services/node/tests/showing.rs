@@ -5,7 +5,7 @@ use annals_def::{EntityType, Located, Schema, Tree, Value, compile};
 use annals_event::{Audience, Body, Cause, Event, Subject};
 use annals_ids::{EntityId, HistoryNumber, Part};
 use annals_node::{Eyes, Showing};
-use annals_wire::client::{Shown, ShownReader, ViewItem};
+use annals_wire::client::{ClientMember, Shown, ShownReader, ViewItem, read_properties};
 
 const ENTITY: EntityId = EntityId(7);
 
@@ -148,4 +148,137 @@ fn a_method_with_a_detail_distance_is_told_to_others_within_it_and_to_its_own_cl
     assert_eq!(told(Eyes::Others, 30.0), [1, 2]);
     assert_eq!(told(Eyes::Others, 30.1), [2]);
     assert_eq!(told(Eyes::Own, 30.1), [1, 2]);
+}
+
+/// Each distribution once, in a part that clients know under its own type.
+const SECRETS: &str = r"<root>
+  <Properties>
+    <baseOnly>   <Type> UINT8 </Type> <Flags> BASE </Flags> </baseOnly>
+    <baseClient> <Type> UINT8 </Type> <Flags> BASE_AND_CLIENT </Flags> </baseClient>
+    <private>    <Type> UINT8 </Type> <Flags> CELL_PRIVATE </Flags> </private>
+    <public>     <Type> UINT8 </Type> <Flags> CELL_PUBLIC </Flags> </public>
+    <publicOwn>  <Type> UINT8 </Type> <Flags> CELL_PUBLIC_AND_OWN </Flags> </publicOwn>
+    <own>        <Type> UINT8 </Type> <Flags> OWN_CLIENT </Flags> </own>
+    <others>     <Type> UINT8 </Type> <Flags> OTHER_CLIENTS </Flags> </others>
+    <all>        <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </all>
+  </Properties>
+</root>";
+
+/// What clients take for a chest: it has the same members, and shows none of them but one.
+const MIMIC: &str = r"<root>
+  <ClientName> Chest </ClientName>
+  <Properties>
+    <lid>    <Type> UINT8 </Type>  <Flags> ALL_CLIENTS </Flags> </lid>
+    <hunger> <Type> UINT8 </Type>  <Flags> CELL_PRIVATE </Flags> </hunger>
+    <prey>   <Type> UINT8 </Type>  <Flags> OWN_CLIENT </Flags> </prey>
+    <hidden> <Type> UINT8 </Type>  <Flags> ALL_CLIENTS </Flags> </hidden>
+    <weight> <Type> UINT16 </Type> <Flags> ALL_CLIENTS </Flags> </weight>
+  </Properties>
+</root>";
+
+const CHEST: &str = r"<root>
+  <Properties>
+    <lid>    <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </lid>
+    <hunger> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hunger>
+    <prey>   <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </prey>
+    <hidden> <Type> UINT8 </Type> <Flags> CELL_PRIVATE </Flags> </hidden>
+    <weight> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </weight>
+  </Properties>
+</root>";
+
+/// The names of what a client is shown of a type's properties, all of which hold 9: when it is shown everything, and when each
+/// of them changes.
+fn shown(schema: &Schema, name: &str, eyes: Eyes) -> (Vec<String>, Vec<String>) {
+    let entity_type = schema.type_named(name).unwrap();
+    let showing = Showing::new(schema, ENTITY, entity_type.id, eyes).unwrap();
+    let seen_as = schema.entity_type(showing.client_type()).unwrap();
+    let name_of = |member: ClientMember| {
+        let index = seen_as.client_properties()[usize::from(member.0)];
+        seen_as.property(index).unwrap().name.clone()
+    };
+    let nine = Value::UInt(9);
+    let held = entity_type.properties.iter().map(|property| (&property.index, &nine));
+    let ViewItem::Refresh { properties, .. } = showing.refresh(HistoryNumber(1), held) else {
+        panic!("a refresh is asked for");
+    };
+    let values = read_properties(seen_as, &properties).unwrap();
+    assert!(values.iter().all(|(_, value)| *value == nine));
+    let whole = values.into_iter().map(|(member, _)| name_of(member)).collect();
+
+    let events: Vec<Event> = entity_type
+        .properties
+        .iter()
+        .map(|p| set(entity_type, &p.name, 9))
+        .collect();
+    let numbered = (1..).map(HistoryNumber).zip(events.iter().map(Some));
+    let mut changed = Vec::new();
+    for item in showing.update(HistoryNumber(0), numbered) {
+        let ViewItem::Update { from, upto, events, .. } = item else {
+            panic!("only updates are made of events");
+        };
+        let held = vec![Value::UInt(0); seen_as.client_properties().len()];
+        let mut reader = ShownReader::new(seen_as, (from, upto), &events);
+        while let Some((_, event)) = reader.next_event(&held).unwrap() {
+            let Shown::Property { member, .. } = event else {
+                panic!("no method was called");
+            };
+            changed.push(name_of(member));
+        }
+    }
+    changed.sort();
+    (whole, changed)
+}
+
+fn expect_shown(schema: &Schema, name: &str, eyes: Eyes, expected: &[&str]) {
+    let (mut whole, changed) = shown(schema, name, eyes);
+    whole.sort();
+    assert_eq!(whole, expected, "{name} as a whole, with {eyes:?}");
+    assert_eq!(changed, expected, "changes of {name}, with {eyes:?}");
+}
+
+fn compile_types(types: &[(&str, &str)]) -> Schema {
+    let mut files = Tree::new();
+    let names: String = types.iter().map(|(name, _)| format!("<{name}/>")).collect();
+    files.insert("entities.xml", format!("<root> {names} </root>"));
+    for (name, definition) in types {
+        files.insert(format!("entity_defs/{name}.def"), *definition);
+    }
+    let compiled = compile(&files);
+    compiled.schema.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
+}
+
+#[test]
+fn a_property_is_shown_to_those_of_its_distribution_and_to_nobody_else() {
+    let schema = compile_types(&[("Secrets", SECRETS)]);
+    let secrets = schema.type_named("Secrets").unwrap();
+    let visible = [
+        ("baseOnly", false, false),
+        ("baseClient", true, false),
+        ("private", false, false),
+        ("public", false, false),
+        ("publicOwn", true, false),
+        ("own", true, false),
+        ("others", false, true),
+        ("all", true, true),
+    ];
+    for (eyes, is_seen) in [(Eyes::Own, 1), (Eyes::Others, 2)] {
+        let showing = Showing::new(&schema, ENTITY, secrets.id, eyes).unwrap();
+        let mut expected = Vec::new();
+        for (name, own, others) in visible {
+            let seen = if is_seen == 1 { own } else { others };
+            let member = secrets.property_named(name).unwrap().index;
+            assert_eq!(showing.sees(member), seen, "{name} with {eyes:?}");
+            expected.extend(seen.then_some(name));
+        }
+        expected.sort_unstable();
+        expect_shown(&schema, "Secrets", eyes, &expected);
+    }
+}
+
+/// What is private stays so though the client's type would show it, and what only the client's type hides has no number there.
+#[test]
+fn a_client_name_opens_nothing_that_the_type_keeps_to_itself() {
+    let schema = compile_types(&[("Chest", CHEST), ("Mimic", MIMIC)]);
+    expect_shown(&schema, "Mimic", Eyes::Others, &["lid"]);
+    expect_shown(&schema, "Mimic", Eyes::Own, &["lid", "prey"]);
 }

@@ -10,8 +10,9 @@ use annals_wire::{
 
 use crate::{
     cell::Cell,
-    host::{CELL, FROM, Host, Mood, Out},
-    player::{Entrance, log_in},
+    game::{ACCOUNT, ENVOY},
+    host::{CELL, FROM, Host, Mood, Out, open},
+    player::{Entrance, Player, log_in},
 };
 
 fn number(value: u64) -> Value {
@@ -126,6 +127,39 @@ fn what_is_not_exposed_is_taken_and_not_run() {
     assert_eq!(player.refused, numbers.zip(reasons).collect::<Vec<_>>());
     assert_eq!(heard(&host, entity), [number(9)], "the link is not stuck");
     assert_eq!(player.closed, None);
+}
+
+/// What a client may call is for the entity's own type to say, not for the one as which the client knows it.
+#[test]
+fn what_only_the_clients_type_exposes_is_taken_and_not_run() {
+    let mut host = Host::new();
+    let ticket = host.secret();
+    let mut wanted = open(&host, 1, 5, 5, &ticket);
+    wanted.account.type_id = ENVOY;
+    host.role(BaseInput::OpenSession(wanted));
+    host.settle();
+    let (_, opened) = host.opened.pop().expect("the request is answered");
+    let mut player = Player::new(&host.schema, opened.expect("the session is opened"), ticket);
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    let (entity, known_as) = player.entity.expect("it was welcomed");
+    assert_eq!(known_as, ACCOUNT);
+    assert_eq!(host.image(entity).type_id, ENVOY);
+
+    player.call(&mut host, Part::Base, "hear", &[number(1)]);
+    player.call(
+        &mut host,
+        Part::Base,
+        "say",
+        &[Value::Unicode("exposed by both".into())],
+    );
+    host.settle();
+    player.listen(&mut host);
+    assert!(player.is_settled());
+    assert_eq!(player.refused, [(CallNumber(1), CallRefusal::NoSuchMethod)]);
+    assert!(heard(&host, entity).is_empty());
+    let motto = &host.image(entity).properties[&annals_ids::MemberId(2)];
+    assert_eq!(motto, &Value::Unicode("exposed by both".into()));
 }
 
 #[test]

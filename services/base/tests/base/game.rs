@@ -23,6 +23,9 @@ pub(crate) const AVATAR: TypeId = TypeId(1);
 /// As an avatar, but its definition says that it is not stored.
 pub(crate) const TORCH: TypeId = TypeId(2);
 
+/// What clients know as an account; of what they may call of one, it does not expose `hear`.
+pub(crate) const ENVOY: TypeId = TypeId(3);
+
 /// The motto of an entity that asks for a cell part as soon as it is created.
 pub(crate) const ROOTED: &str = "rooted";
 
@@ -113,7 +116,11 @@ pub(crate) fn schema() -> Arc<Schema> {
     let mut torch = avatar.clone();
     torch.name = "Torch".into();
     torch.persistent = false;
-    Arc::new(Schema::new(vec![account, avatar, torch], Vec::new(), Vec::new()))
+    let mut envoy = account.clone();
+    envoy.name = "Envoy".into();
+    envoy.client_type = Some(ACCOUNT);
+    envoy.base_methods[0].exposed = Exposure::No;
+    Arc::new(Schema::new(vec![account, avatar, torch, envoy], Vec::new(), Vec::new()))
 }
 
 /// A property that is the view of an account of the first slot.
