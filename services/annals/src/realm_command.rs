@@ -1,5 +1,6 @@
 //! `annals realm`: look into a realm, whether it runs or not, do what operators do, stop one, and migrate one. One file per command.
 
+mod adopt_log;
 mod audit_ledger;
 mod cells;
 mod costs;
@@ -30,6 +31,9 @@ pub struct Realm {
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
+    /// Take up what a log proves that an older store does not know, or give it up, while the realm does not run; prints its
+    /// plan first. Exit code 1 says what stands against it
+    AdoptLog(adopt_log::AdoptLog),
     /// Check every invariant of the ledger, or say where assets come from; exit code 1 names what is wrong, 2 is that nothing
     /// can be said
     AuditLedger(audit_ledger::AuditLedger),
@@ -83,6 +87,7 @@ impl Realm {
         let source = self.kept.stored(&settings);
         let done = async {
             match self.command {
+                Commands::AdoptLog(adopt) => Ok(adopt.run(&self.kept, &settings).await),
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
                 Commands::Cells(cells) => cells.run(&self.kept, &settings).await,
                 Commands::Costs(costs) => costs.run(&self.kept, &settings).await,

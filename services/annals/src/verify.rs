@@ -38,7 +38,10 @@ use annals_host::{
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,
-    layout::archive::{self, Hole, Tree},
+    layout::{
+        adoptions,
+        archive::{self, Hole, Tree},
+    },
 };
 use annals_wire::control::Inspected;
 use thiserror::Error;
@@ -185,6 +188,8 @@ impl Verification {
         let mut trees = read_trees(&source.store).await?;
         let owners = read_owners(&source.store).await?;
         let migrations = Arc::new(Migrations::read(&source.store).await?);
+        let adoptions = |transaction: Transaction| async move { adoptions::read_all(&transaction).await };
+        report.adoptions = source.store.read(adoptions).await?;
         for (&owner, record) in &owners {
             let log = match self.logs.entry(owner) {
                 Entry::Occupied(log) => log.into_mut(),

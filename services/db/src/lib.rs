@@ -5,6 +5,8 @@
 //! shell and a lease in the store do. There is no clock in here; every function is a transaction or a few.
 
 pub mod accounts;
+pub mod adopting;
+pub mod comparison;
 mod cut;
 mod fold;
 mod holes;

@@ -24,7 +24,7 @@ use annals_store::{
         database::{self, Checkout},
         director,
         lineage::{self, Lineage},
-        owners::{self, OwnerRecord},
+        owners,
         retention::Horizon,
     },
     limits::KEYS_END,
@@ -40,6 +40,7 @@ use crate::{
     recovery::recover,
     retention::read_parts,
 };
+pub(crate) use rows::{RAISE, RAISE_EPOCHS, RAISE_OWNERS};
 use rows::{adapted, passing};
 
 /// Rows of an unfinished store that are removed in one transaction.
@@ -282,18 +283,8 @@ impl Restoring {
         if let Some(present) = self.read_present().await? {
             self.convert(&present).await?;
         }
-        let (states, lives) = self.read_lives().await?;
-        let rows: Vec<Row> = lives
-            .iter()
-            .map(|(database, life)| (database::checkout_key(*database), life.encode()))
-            .collect();
-        let stale = KeyRange::prefix(&database::checkout_key(DatabaseId(0))[..1]);
-        let clear = |transaction: Transaction| {
-            let stale = stale.clone();
-            async move { transaction.clear_range(&stale) }
-        };
-        self.store.run_repeatable(clear).await?;
-        write_rows(&self.store, &rows).await?;
+        let (states, lives) = read_lives(&self.store, self.shard).await?;
+        set_checkouts(&self.store, &lives).await?;
         // From here on it is a realm.
         let end = |transaction: Transaction| async move {
             transaction.set(&lineage::key_of(lineage.leaf), &lineage.encode())?;
@@ -327,33 +318,51 @@ impl Restoring {
         let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
         Ok(realm.and_then(|realm| self.schemas.get(&realm.schema).cloned()))
     }
+}
 
-    /// The hash of each owner's state, and the lives of the database's entities that exist.
-    async fn read_lives(&self) -> Result<(BTreeMap<OwnerId, Hash>, BTreeMap<DatabaseId, Checkout>), RestoreError> {
-        let mut rows = Vec::new();
-        read_rows(&self.store, owners::owners(), &mut rows).await?;
-        let (mut states, mut lives) = (BTreeMap::new(), BTreeMap::new());
-        for (key, value) in rows {
-            let (owner, record) = (owners::owner_of(&key)?, OwnerRecord::decode(&value)?);
-            if record.shard != self.shard {
-                continue;
-            }
-            let state = recover(&self.store, self.shard, owner, record.kind).await?.state;
-            states.insert(owner, state.hash());
-            let bases = state.entities.values().filter_map(|image| image.base());
-            for base in bases.filter(|base| base.database.0 != 0) {
-                let life = Checkout {
-                    owner,
-                    number: base.checkout,
-                };
-                let held: &mut Checkout = lives.entry(base.database).or_insert(life);
-                if held.number < life.number {
-                    *held = life;
-                }
+/// The hash of each owner's state, and the lives of the database's entities that exist.
+pub(crate) async fn read_lives(
+    store: &Store,
+    shard: Shard,
+) -> Result<(BTreeMap<OwnerId, Hash>, BTreeMap<DatabaseId, Checkout>), RecoveryError> {
+    let listing = |transaction: Transaction| async move { owners::read_owners(&transaction).await };
+    let listed = store.read(listing).await;
+    let listed = listed.map_err(|source| RecoveryError::Store {
+        owner: OwnerId(0),
+        source,
+    })?;
+    let (mut states, mut lives) = (BTreeMap::new(), BTreeMap::new());
+    for (owner, record) in listed.into_iter().filter(|(_, record)| record.shard == shard) {
+        let state = recover(store, shard, owner, record.kind).await?.state;
+        states.insert(owner, state.hash());
+        let bases = state.entities.values().filter_map(|image| image.base());
+        for base in bases.filter(|base| base.database.0 != 0) {
+            let life = Checkout {
+                owner,
+                number: base.checkout,
+            };
+            let held: &mut Checkout = lives.entry(base.database).or_insert(life);
+            if held.number < life.number {
+                *held = life;
             }
         }
-        Ok((states, lives))
     }
+    Ok((states, lives))
+}
+
+/// Has each stored entity checked out to the life that it has, and no other.
+pub(crate) async fn set_checkouts(store: &Store, lives: &BTreeMap<DatabaseId, Checkout>) -> Result<(), StoreError> {
+    let rows: Vec<Row> = lives
+        .iter()
+        .map(|(database, life)| (database::checkout_key(*database), life.encode()))
+        .collect();
+    let stale = KeyRange::prefix(&database::checkout_key(DatabaseId(0))[..1]);
+    let clear = |transaction: Transaction| {
+        let stale = stale.clone();
+        async move { transaction.clear_range(&stale) }
+    };
+    store.run_repeatable(clear).await?;
+    write_rows(store, &rows).await
 }
 
 fn judge(alarms: Vec<Alarm>) -> Result<(), RestoreError> {

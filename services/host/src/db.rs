@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_db::{FoldError, Folded, Folder, Missing};
+use annals_db::{FoldError, Folded, Folder, Missing, adopting::Adoption};
 use annals_def::Schema;
 use annals_ids::{BatchNumber, OwnerId};
 use annals_store::{
-    Store,
+    Store, StoreError,
+    layout::adoptions::AdoptionRecord,
     remote::{ServeError, serve},
 };
 use annals_wire::{
@@ -35,6 +36,7 @@ use tokio::{
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
 
 use crate::{
+    comparing::{self, CompareError},
     config::{Age, Config},
     director::course_ended,
     health::{DiscoveryError, Readiness},
@@ -78,6 +80,19 @@ pub enum DbError {
     /// Folding stopped.
     #[error("the log is not folded any more")]
     Fold(#[from] FoldError),
+    /// The store does not belong to the logs, or that cannot be told.
+    #[error("the realm does not start")]
+    Compare(#[from] CompareError),
+    /// The store cannot be read.
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
+    /// A log was being adopted.
+    #[error(
+        "the realm does not start: {} has begun to adopt its log ({:?}) and has not ended; run `annals realm adopt-log` again, \
+         which goes on with it",
+        .0.operator, .0.reason
+    )]
+    Adopting(AdoptionRecord),
 }
 
 /// Runs db on the store that `config` names. Stored entities that live are written within the archive period of a change, if
@@ -89,6 +104,10 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
     let store = store::open(&config.store, &config.data, &config.realm).await?;
     let (bus, subjects) = process::connect(settings, "db").await?;
     let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
+    if let Some(begun) = Adoption::unfinished(&store).await? {
+        return Err(DbError::Adopting(begun));
+    }
+    comparing::check((&bus, &subjects), &history, &store).await?;
     let course = bus.client().subscribe(subjects.news("course")).await?;
     let stop = process::stop_signal();
     let metrics = Arc::new(Metrics::default());

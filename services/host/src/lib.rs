@@ -5,6 +5,7 @@ pub mod cell;
 pub mod child;
 pub mod claim;
 pub mod clock;
+pub mod comparing;
 pub mod config;
 pub mod db;
 pub mod director;

@@ -92,6 +92,20 @@ impl KeptRealm {
         }
     }
 
+    /// The realm as it is kept, with the log of the running nats-servers that `settings` name where the data directory has
+    /// none of its own: the log of a realm of which no process runs.
+    ///
+    /// # Errors
+    /// As [`Self::source`].
+    pub async fn source_with_log(&self, settings: &Settings) -> Result<Source, SourceError> {
+        let mut source = self.source(settings).await?;
+        if source.history.is_none() {
+            let (bus, _) = connect(settings, "log").await?;
+            source.history = History::find(&bus, settings.realm.as_str(), SHARD).await?;
+        }
+        Ok(source)
+    }
+
     /// As [`Self::source`], of which only the store is to be read.
     ///
     /// # Errors

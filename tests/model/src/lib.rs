@@ -7,6 +7,7 @@
 //! Not here: code of the services. A model that shared code with them would share its mistakes.
 
 pub mod account;
+pub mod backup;
 pub mod calls;
 pub mod exhibit;
 pub mod explorer;

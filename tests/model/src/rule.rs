@@ -146,6 +146,12 @@ pub enum Rule {
     F14CellParts,
     /// F14: who comes to a batch without events begins again.
     F14BeginAgain,
+    /// F17: the logs are compared with the store before anything is granted.
+    F17Compared,
+    /// F17: a batch behind an opening that the store has not recorded shows that the store is older.
+    F17Openings,
+    /// F17: an adoption records the openings that the log's chain proves.
+    F17Adopted,
     /// M1: a log goes over to other definitions with an `Open`, and with nothing else.
     M1WithItsOpen,
     /// M2: definitions and the record of the migration change in one transaction.
@@ -203,7 +209,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
-const STATED: [(Rule, &str, &str); 98] = [
+const STATED: [(Rule, &str, &str); 101] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append in flight"),
     (Rule::L3Frozen, "L3", "what is sent again is the same bytes"),
@@ -418,6 +424,21 @@ const STATED: [(Rule, &str, &str); 98] = [
         Rule::F14BeginAgain,
         "F14",
         "who comes to a batch without events begins again",
+    ),
+    (
+        Rule::F17Compared,
+        "F17",
+        "the logs are compared with the store before anything is granted",
+    ),
+    (
+        Rule::F17Openings,
+        "F17",
+        "a batch behind an opening that is not recorded shows that the store is older",
+    ),
+    (
+        Rule::F17Adopted,
+        "F17",
+        "an adoption records the openings that the chain of the log proves",
     ),
     (
         Rule::M1WithItsOpen,

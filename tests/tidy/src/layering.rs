@@ -138,10 +138,11 @@ const PLACES: &[Place] = &[
 const COMPUTES: &[&str] = &[
     "base64ct",
     "bytes",
-    "crc32fast",
     "chacha20poly1305",
+    "crc32fast",
     "ed25519-dalek",
     "encoding_rs",
+    "humantime",
     "miette",
     "prost",
     "quick-xml",

@@ -9,6 +9,8 @@ use annals_ids::{
     OwnerKind, Part, Shard, WallTime,
 };
 
+use annals_store::layout::adoptions::AdoptionRecord;
+
 use super::{numbers::Taken, spans::Seen};
 
 /// Most findings that are named; more are counted.
@@ -290,6 +292,8 @@ pub struct VerifyReport {
     pub leaves: u64,
     /// By shard, how many leaves its tree has and its root, where it is that of the leaves.
     pub roots: BTreeMap<Shard, (u64, Hash)>,
+    /// Logs that were adopted or given up by an operator because the store did not know them (rule F17), oldest first.
+    pub adoptions: Vec<AdoptionRecord>,
     /// Entity parts that others may see something of.
     pub parts: u64,
     /// The first findings.
@@ -321,6 +325,9 @@ impl fmt::Display for VerifyReport {
         for (shard, (leaves, root)) in &self.roots {
             writeln!(f, "shard {shard}: {leaves} leaves, root {root}")?;
         }
+        for adoption in &self.adoptions {
+            write_adoption(f, adoption)?;
+        }
         for finding in &self.findings {
             writeln!(f, "WRONG: {finding}")?;
         }
@@ -343,6 +350,25 @@ impl fmt::Display for VerifyReport {
             count => write!(f, "{count} things are WRONG"),
         }
     }
+}
+
+fn write_adoption(f: &mut fmt::Formatter<'_>, adoption: &AdoptionRecord) -> fmt::Result {
+    let AdoptionRecord {
+        at,
+        leaves,
+        operator,
+        reason,
+        adopted,
+        events,
+        discarded,
+        finished,
+    } = adoption;
+    let state = if *finished { "" } else { ", UNFINISHED" };
+    writeln!(
+        f,
+        "adopted behind leaf {leaves}: {adopted} batches with {events} events that the store did not know, {discarded} given up; \
+         by {operator} at {at} ms since 1970: {reason:?}{state}"
+    )
 }
 
 impl fmt::Display for OwnerReport {

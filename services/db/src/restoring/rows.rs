@@ -35,13 +35,13 @@ const WRITE_BYTES: usize = 1 << 20;
 
 /// By how much counters of 64 bits are raised: more than a realm gives out while anybody could still hold one of its
 /// numbers, and so little that it can be done four thousand million times.
-const RAISE: u64 = 1 << 32;
+pub(crate) const RAISE: u64 = 1 << 32;
 
 /// By how much the counter of owners is raised, which has 32 bits.
-const RAISE_OWNERS: u64 = 1 << 12;
+pub(crate) const RAISE_OWNERS: u64 = 1 << 12;
 
 /// By how much epochs are raised.
-const RAISE_EPOCHS: u64 = 1 << 20;
+pub(crate) const RAISE_EPOCHS: u64 = 1 << 20;
 
 /// The tables whose rows no log yields. All others are written by folding, or hold nothing that outlives a process; but for the
 /// keys of persons (`2f`), which are kept apart (rule P8). Accounts (`0f`) are read before who is forgotten (`30`): of whoever is

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod acts;
+mod adopting;
 mod aging;
 mod agreement;
 mod alarms;

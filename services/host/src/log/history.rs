@@ -1,5 +1,6 @@
 //! A shard's history stream: one subject per owner's log, one per owner for refills.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
 
@@ -18,14 +19,20 @@ use async_nats::jetstream::stream::{
 use async_nats::jetstream::{ErrorCode, publish::PublishAck};
 use async_nats::{HeaderMap, HeaderValue, Request, header};
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::nats::{Bus, StreamError};
 
 /// How long the server remembers message ids. None is ever sent; this is the shortest it accepts.
 const DUPLICATE_WINDOW: Duration = Duration::from_millis(100);
+
+/// How long a stream may be without a leader when it is looked for.
+const LEADER_WITHIN: Duration = Duration::from_secs(20);
+
+/// Between two tries.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// The server's codes for "the last sequence is another": one names it, the other comes from a leader that has not yet stored
 /// what it compares with.
@@ -171,16 +178,21 @@ impl History {
         Ok(Self::of(bus, realm, shard, stream))
     }
 
-    /// The stream of a realm's shard as it stands, for whoever only reads; `None` when there is none.
+    /// The stream of a realm's shard as it stands, for readers; `None` when there is none. A cluster that was just started
+    /// answers once the stream has a leader.
     ///
     /// # Errors
-    /// When the server does not say.
+    /// When the server does not say within 20 s.
     pub async fn find(bus: &Bus, realm: &str, shard: Shard) -> Result<Option<Self>, StreamError> {
         let name = stream_name(realm, shard);
-        match bus.jetstream().get_stream(&name).await {
-            Ok(stream) => Ok(Some(Self::of(bus, realm, shard, stream))),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(source) => Err(StreamError::Read { stream: name, source }),
+        let patience = Instant::now() + LEADER_WITHIN;
+        loop {
+            match bus.jetstream().get_stream(&name).await {
+                Ok(stream) => return Ok(Some(Self::of(bus, realm, shard, stream))),
+                Err(error) if is_absent(&error) => return Ok(None),
+                Err(source) if Instant::now() >= patience => return Err(StreamError::Read { stream: name, source }),
+                Err(_) => tokio::time::sleep(AGAIN_AFTER).await,
+            }
         }
     }
 
@@ -321,6 +333,49 @@ impl History {
                 return Ok(());
             }
         }
+    }
+
+    /// The owners of whose logs or fills the stream holds something.
+    ///
+    /// # Errors
+    /// When the leader does not answer.
+    pub async fn owners(&self) -> Result<BTreeSet<OwnerId>, ReadError> {
+        let listing = async {
+            let mut subjects = self
+                .stream
+                .info_with_subjects(">")
+                .await
+                .map_err(|error| error.to_string())?;
+            let mut owners = BTreeSet::new();
+            while let Some((subject, _)) = subjects.try_next().await.map_err(|error| error.to_string())? {
+                owners.extend(self.place(&subject).map(|(_, owner)| owner));
+            }
+            Ok(owners)
+        };
+        let (stream, subject) = (self.name.clone(), "all subjects".to_owned());
+        match timeout(PATIENCE, listing).await {
+            Err(_) => Err(ReadError::Silent { stream, subject }),
+            Ok(Err(reason)) => Err(ReadError::Failed {
+                stream,
+                subject,
+                reason,
+            }),
+            Ok(Ok(owners)) => Ok(owners),
+        }
+    }
+
+    /// The highest sequence that a message of these owners' logs and fills has; 0 if there is none.
+    ///
+    /// # Errors
+    /// When the leader does not answer.
+    pub async fn end_of(&self, owners: &BTreeSet<OwnerId>) -> Result<u64, ReadError> {
+        let mut end = 0;
+        for owner in owners {
+            for lane in [Lane::Log, Lane::Fill] {
+                end = end.max(self.end(&self.subject(lane, *owner)).await?);
+            }
+        }
+        Ok(end)
     }
 
     fn shrunk(&self, subject: String) -> ReadError {

@@ -6,6 +6,7 @@ use annals_ids::{
 };
 use proptest::prelude::*;
 
+use super::adoptions::AdoptionRecord;
 use super::archive::{FoldLease, Hole, Tree};
 use super::database::{Account, Checkout, IndexedValue};
 use super::director::{Counter, Realm, Term};
@@ -13,8 +14,8 @@ use super::lineage::{self, Lineage};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
 use super::{
-    archive, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, personal, read_chunks,
-    segments, snapshots, tiles,
+    adoptions, archive, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, personal,
+    read_chunks, segments, snapshots, tiles,
 };
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
@@ -55,6 +56,7 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         checkpoints::checkpoint_key(shard, number),
         personal::key_key(DatabaseId(number)),
         personal::forgotten_key(DatabaseId(number)),
+        adoptions::key_of(u32::try_from(number).unwrap_or(u32::MAX)),
     ]
 }
 
@@ -227,6 +229,19 @@ proptest! {
         let lineage = Lineage { leaf: LeafIndex(leaf), restored: WallTime(restored), from, to, backup };
         read_back(&lineage, &lineage.encode(), Lineage::decode)?;
         prop_assert!(lineage::restorations().contains(&lineage::key_of(LeafIndex(leaf))));
+    }
+
+    #[test]
+    fn an_adoption_is_read_back(
+        numbers: [u64; 5],
+        operator in "[a-z]{0,9}",
+        reason in ".{0,20}",
+        finished: bool,
+    ) {
+        let [at, leaves, adopted, events, discarded] = numbers;
+        let (at, leaves) = (WallTime(at), LeafIndex(leaves));
+        let record = AdoptionRecord { at, leaves, operator, reason, adopted, events, discarded, finished };
+        read_back(&record, &record.encode(), AdoptionRecord::decode)?;
     }
 
     #[test]

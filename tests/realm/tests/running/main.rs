@@ -29,4 +29,5 @@ mod retention;
 mod stopping;
 mod strangers;
 mod strolling;
+mod times;
 mod trading;

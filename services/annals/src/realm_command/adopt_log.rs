@@ -1,0 +1,212 @@
+//! `annals realm adopt-log`: a store that is older than its log takes up what the log proves, or gives it up (rule F17).
+
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
+
+use annals_db::{
+    adopting::{AdoptError, Adoption, Choice, Decision, LogPlan, Plan},
+    comparison::{Beyond, Standing},
+    read_cursor,
+};
+use annals_host::{
+    clock,
+    comparing::{CompareError, compare, compare_one, is_any_held},
+    log::{History, ReadError, Reader},
+    process::{SHARD, Settings},
+    source::{About, KeptRealm, Source, SourceError},
+    telemetry::Chain,
+};
+use annals_ids::{BatchNumber, OwnerId};
+use annals_store::StoreError;
+use annals_wire::Subjects;
+use thiserror::Error;
+
+/// Alarms that are printed one by one; the others are counted.
+const PRINTED: usize = 20;
+
+/// Take up what the log proves that an older store does not know, or give it up. The realm must not run.
+#[derive(Debug, clap::Args)]
+pub(super) struct AdoptLog {
+    /// Do it; without this the plan is printed and nothing is changed
+    #[arg(long)]
+    yes: bool,
+    /// Give up everything that the store does not know, and what is missing of logs that end too early
+    #[arg(long, conflicts_with = "give_up_unprovable")]
+    discard: bool,
+    /// Take up what the chains prove, and give up what lies behind a hole, or is missing
+    #[arg(long)]
+    give_up_unprovable: bool,
+    /// The operator's name: it is kept with the decision
+    #[arg(long, value_name = "NAME", value_parser = short::<64>, required_if_eq("yes", "true"))]
+    by: Option<String>,
+    /// Why, for whoever asks later: it is kept with the decision
+    #[arg(long, value_name = "TEXT", value_parser = short::<500>, required_if_eq("yes", "true"))]
+    reason: Option<String>,
+}
+
+/// A text of at most so many bytes that says something.
+fn short<const MOST: usize>(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.len() > MOST {
+        return Err(format!("write 1 to {MOST} bytes"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Why nothing was adopted.
+#[derive(Debug, Error)]
+enum NotAdopted {
+    #[error("a log is adopted while its realm does not run: stop it, and name its data directory with --data")]
+    NoData,
+    #[error("the realm cannot be read")]
+    Source(#[from] SourceError),
+    #[error(
+        "there is no log: the data directory has no nats-server's store, and the server of --nats has no log of the realm"
+    )]
+    NoLog,
+    #[error("a process holds owners of the realm: stop all of its processes first")]
+    Held,
+    #[error("the store holds no realm")]
+    NoRealm,
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    #[error("nothing was adopted")]
+    Adopt(#[from] AdoptError),
+    #[error("the log cannot be read")]
+    Log(#[from] ReadError),
+    #[error("the store could not be used")]
+    Store(#[from] StoreError),
+}
+
+impl AdoptLog {
+    pub(super) async fn run(self, kept: &KeptRealm, settings: &Settings) -> ExitCode {
+        match self.adopt(kept, settings).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}", Chain(&error));
+                match error {
+                    NotAdopted::Adopt(_) | NotAdopted::Held => ExitCode::FAILURE,
+                    _ => ExitCode::from(2),
+                }
+            }
+        }
+    }
+
+    async fn adopt(self, kept: &KeptRealm, settings: &Settings) -> Result<(), NotAdopted> {
+        if kept.data.is_none() {
+            return Err(NotAdopted::NoData);
+        }
+        let source = kept.source_with_log(settings).await?;
+        let history = source.history.as_ref().ok_or(NotAdopted::NoLog)?;
+        let subjects = Subjects::new(settings.realm.as_str());
+        if is_any_held(history.bus(), &subjects, &source.store).await? {
+            return Err(NotAdopted::Held);
+        }
+        let About { schema, .. } = source.about().await?.ok_or(NotAdopted::NoRealm)?;
+        let schema = Arc::new(schema);
+        if let Some(begun) = Adoption::unfinished(&source.store).await? {
+            println!(
+                "{} has begun to adopt this log ({:?}); it goes on",
+                begun.operator, begun.reason
+            );
+            let adoption = Adoption::resume(source.store.clone(), SHARD, schema).await?;
+            let adoption = adoption.ok_or(NotAdopted::NoRealm)?;
+            return fold(adoption, history, &source, &BTreeMap::new()).await;
+        }
+        let plan = self.plan(history, &source).await?;
+        print(&plan);
+        if plan.logs.is_empty() && plan.behind.is_empty() {
+            return Err(AdoptError::Nothing.into());
+        }
+        let (true, Some(operator), Some(reason)) = (self.yes, self.by, self.reason) else {
+            println!("nothing was changed; to do this, add --yes --by NAME --reason TEXT");
+            return Ok(());
+        };
+        let decision = Decision {
+            at: clock::wall(),
+            operator,
+            reason,
+        };
+        let adoption = Adoption::begin(source.store.clone(), SHARD, schema, &plan, &decision).await?;
+        fold(adoption, history, &source, &plan.ends()).await
+    }
+
+    async fn plan(&self, history: &History, source: &Source) -> Result<Plan, NotAdopted> {
+        let choice = match (self.discard, self.give_up_unprovable) {
+            (true, _) => Choice::Discard,
+            (_, true) => Choice::AdoptProvable,
+            _ => Choice::Adopt,
+        };
+        let comparison = compare(history, &source.store).await?;
+        let mut plan = Plan::default();
+        let apart = comparison.logs.values().filter(|log| log.standing != Standing::Agrees);
+        for log in apart {
+            let (log, reading) = compare_one(history, &source.store, log.owner).await?;
+            plan.add((&source.store, SHARD), log, &reading.batches, choice).await?;
+        }
+        Ok(plan)
+    }
+}
+
+/// Folds the stream to its end, and ends the adoption.
+async fn fold(
+    mut adoption: Adoption,
+    history: &History,
+    source: &Source,
+    ends: &BTreeMap<OwnerId, BatchNumber>,
+) -> Result<(), NotAdopted> {
+    let end = history.end_of(&history.owners().await?).await?;
+    let mut reader = Reader::new(history, 1);
+    let mut read = 0;
+    while read < end {
+        let entry = reader.next().await;
+        read = entry.sequence;
+        adoption.take(entry.owner, entry.bytes.to_vec()).await?;
+    }
+    let alarms = adoption.finish(ends).await?;
+    alarms.iter().take(PRINTED).for_each(|alarm| println!("ALARM: {alarm}"));
+    if alarms.len() > PRINTED {
+        println!("ALARM: {} more", alarms.len() - PRINTED);
+    }
+    for owner in ends.keys() {
+        println!(
+            "owner {owner}: archived up to batch {}",
+            read_cursor(&source.store, *owner).await?.batch
+        );
+    }
+    println!("the store and the log belong together: the realm can be started");
+    Ok(())
+}
+
+fn print(plan: &Plan) {
+    for log in plan.logs.values() {
+        print_log(log);
+    }
+    for log in &plan.behind {
+        println!("{log}; what it held beyond that batch and was not archived is given up");
+    }
+    let (adopted, discarded) = (plan.adopted(), plan.discarded());
+    println!(
+        "in all: {} batches with {} events of {} owners are taken up, {} batches with {} events are given up",
+        adopted.batches,
+        adopted.events,
+        plan.logs.len(),
+        discarded.batches,
+        discarded.events
+    );
+    println!(
+        "not in any log, and so not restored: accounts and keys of persons that were made after this store was backed up, and \
+         anybody who was forgotten since"
+    );
+}
+
+fn print_log(log: &LogPlan) {
+    println!("{}", log.log);
+    let kind = log
+        .kind
+        .map_or("no kind that the log tells".to_owned(), |kind| kind.to_string());
+    let extent = |beyond: &Beyond| format!("{} batches, {} events", beyond.batches, beyond.events);
+    println!(
+        "  {kind}: {} taken up, {} given up",
+        extent(&log.adopted),
+        extent(&log.discarded)
+    );
+}

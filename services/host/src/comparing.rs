@@ -1,0 +1,158 @@
+//! Holding a realm's logs against its store (rule F17): before db serves the store, and for the command that adopts a log.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use annals_db::{
+    RecoveryError,
+    comparison::{ComparedLog, Comparison, Mismatch, compare_log},
+};
+use annals_director::read_owners;
+use annals_ids::OwnerId;
+use annals_store::{Store, StoreError};
+use annals_wire::{Subjects, control::Inspected};
+use futures::{StreamExt, TryStreamExt, stream};
+use thiserror::Error;
+use tokio::time::Instant;
+
+use crate::{
+    log::{History, ReadError, Reading},
+    nats::Bus,
+    process::{AskError, SHARD, request},
+    telemetry::Chain,
+};
+
+/// Logs that are read at a time: each is in memory as a whole.
+const AT_ONCE: usize = 4;
+
+/// Owners that are asked for at a time whether a process holds them.
+const ASKED_AT_ONCE: usize = 64;
+
+/// How often a log is read that loses its tail meanwhile, or whose server has no leader or is busy.
+const READINGS: usize = 10;
+
+/// Between two readings.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// How often it is said that logs are waited for.
+const SAID_EVERY: Duration = Duration::from_secs(10);
+
+/// Why it is not known whether the store and the logs belong together, or that they do not.
+#[derive(Debug, Error)]
+pub enum CompareError {
+    /// They do not.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The stream.
+    #[error("the log could not be compared with the store: a log was not read")]
+    Log(#[from] ReadError),
+    /// The store.
+    #[error("the log could not be compared with the store: the store was not read")]
+    Store(#[from] StoreError),
+    /// The archive.
+    #[error("the log could not be compared with the store: the archive was not read")]
+    Archive(#[from] RecoveryError),
+}
+
+/// Holds all logs of a realm against its store. Nobody else writes into the store meanwhile.
+///
+/// # Errors
+/// When the store or a log cannot be read.
+pub async fn compare(history: &History, store: &Store) -> Result<Comparison, CompareError> {
+    let mut owners: BTreeSet<OwnerId> = read_owners(store).await?.into_keys().collect();
+    owners.extend(listed(history).await?);
+    let compared = stream::iter(owners)
+        .map(|owner| compare_one(history, store, owner))
+        .buffer_unordered(AT_ONCE);
+    let mut compared = std::pin::pin!(compared);
+    let mut comparison = Comparison::default();
+    while let Some((log, _)) = compared.try_next().await? {
+        comparison.add(log);
+    }
+    Ok(comparison)
+}
+
+/// Holds one log against the store; with what was read of it.
+///
+/// # Errors
+/// When the store or the log cannot be read.
+pub async fn compare_one(
+    history: &History,
+    store: &Store,
+    owner: OwnerId,
+) -> Result<(ComparedLog, Reading), CompareError> {
+    let reading = again(async || {
+        let mut reading = Reading::default();
+        history.read(owner, &mut reading).await.map(|()| reading)
+    })
+    .await?;
+    let log = compare_log(store, SHARD, owner, &reading.batches).await?;
+    Ok((log, reading))
+}
+
+/// The owners of whose logs the stream holds something.
+async fn listed(history: &History) -> Result<BTreeSet<OwnerId>, ReadError> {
+    again(async || history.owners().await).await
+}
+
+/// Reads, several times if need be.
+async fn again<T>(read: impl AsyncFn() -> Result<T, ReadError>) -> Result<T, ReadError> {
+    for _ in 1..READINGS {
+        if let Ok(read) = read().await {
+            return Ok(read);
+        }
+        tokio::time::sleep(AGAIN_AFTER).await;
+    }
+    read().await
+}
+
+/// Sees that the store belongs to the logs, before anything is granted on its word. Waits for logs that cannot be read.
+///
+/// # Errors
+/// When it does not, or that cannot be told.
+pub(crate) async fn check(
+    (bus, subjects): (&Bus, &Subjects),
+    history: &History,
+    store: &Store,
+) -> Result<(), CompareError> {
+    let mut waiting: Option<Instant> = None;
+    let comparison = loop {
+        match compare(history, store).await {
+            Err(CompareError::Log(error)) => {
+                if waiting.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
+                    tracing::warn!(error = %Chain(&error), "the store is served once the logs can be read; waiting for them");
+                    waiting = Some(Instant::now());
+                }
+            }
+            compared => break compared?,
+        }
+    };
+    let Some(mismatch) = comparison.mismatch(false) else {
+        return Ok(());
+    };
+    if is_any_held(bus, subjects, store).await? {
+        return match comparison.mismatch(true) {
+            Some(mismatch) => Err(mismatch.into()),
+            None => {
+                tracing::warn!(%mismatch, "logs lack batches, which the processes that hold them put back");
+                Ok(())
+            }
+        };
+    }
+    Err(mismatch.into())
+}
+
+/// Whether a process holds an owner. One that does not answer in time is there.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn is_any_held(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<bool, StoreError> {
+    let owners = read_owners(store).await?.into_keys();
+    let asked = stream::iter(owners)
+        .map(|owner| async move {
+            let asked = request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await;
+            !matches!(asked, Err(AskError::Nobody { .. }))
+        })
+        .buffer_unordered(ASKED_AT_ONCE);
+    Ok(std::pin::pin!(asked).any(std::future::ready).await)
+}

@@ -1,0 +1,250 @@
+//! A store and logs of different times: a store that was restored to an older backup beside an intact log, a log that is
+//! older than its store, or missing, or another realm's. The realm does not start, and says why; or nothing is lost by it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals::{
+    bots::{self, BotPlan, Reads},
+    checker::check,
+    progress::Progress,
+    up::{Realm, RealmPlan},
+};
+use annals_client::Trust;
+use annals_db::ledger::audit;
+use annals_def::Schema;
+use annals_host::{nats::ServerCount, source::Source, store, world::compile};
+use tokio::{process::Command, sync::watch};
+
+use crate::played::{are_built, binary, repository, run, turn, within};
+
+/// The realm's name.
+const REALM: &str = "times";
+
+/// Bots that play.
+const BOTS: usize = 4;
+
+/// Events that they must be shown before a run ends.
+const SHOWN: u64 = 60;
+
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How a run ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// As with Ctrl-C.
+    InOrder,
+    /// All processes are killed at once.
+    Killed,
+}
+
+/// What a realm kept at the end of each of its runs.
+struct Past {
+    folder: tempfile::TempDir,
+    servers: ServerCount,
+    schema: Arc<Schema>,
+}
+
+impl Past {
+    fn new(servers: ServerCount) -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            servers,
+            schema: compile(&repository().join("defs")).expect("the sample compiles"),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn shown(&self, run: &str) -> PathBuf {
+        self.path(&format!("shown in {run}"))
+    }
+
+    async fn start(&self, data: &Path) -> Result<Realm, String> {
+        let plan = RealmPlan {
+            nats_servers: self.servers,
+            ..RealmPlan::new(REALM, &repository().join("defs"), data)
+        };
+        Realm::start(plan).await.map_err(|error| error.to_string())
+    }
+
+    /// Bots play in the realm of a folder until they have been shown something, and the run ends. A copy of the folder stays.
+    async fn play(&self, data: &str, run: &str, end: End) {
+        let realm = self
+            .start(&self.path(data))
+            .await
+            .unwrap_or_else(|error| panic!("{run}: {error}"));
+        let files = self.shown(run);
+        fs::create_dir_all(&files).expect("a folder for what was shown");
+        let (until, playing_until) = watch::channel(Instant::now() + PATIENCE * 2);
+        let (told, mut progress) = watch::channel(Progress::default());
+        let (login, certificate) = realm.login;
+        let playing = tokio::spawn(bots::run(
+            BotPlan {
+                login,
+                trust: Trust::Pinned(certificate),
+                password: "a password for bots".to_owned(),
+                schema: Arc::clone(&self.schema),
+                bots: BOTS,
+                until: playing_until,
+                resting: watch::channel(false).1,
+                seed: 1,
+                files,
+                reads: Reads::Predicted,
+            },
+            told,
+        ));
+        let played = progress.wait_for(|now| now.shown >= SHOWN && now.connected == BOTS as u64);
+        let _ = within(PATIENCE, run, played).await.expect("bots play");
+        match end {
+            End::InOrder => realm.close(|_| ()).await.expect("it stops"),
+            End::Killed => drop(realm),
+        }
+        until.send_replace(Instant::now());
+        let _ = within(PATIENCE, "the bots to end", playing)
+            .await
+            .expect("bots do not panic");
+        copy(&self.path(data), &self.path(run));
+    }
+
+    /// The store of one run beside the log of another, or beside none.
+    fn mixed(&self, store: &str, log: Option<&str>) -> PathBuf {
+        let name = format!("{store} with {}", log.unwrap_or("nothing"));
+        let mixed = self.path(&name);
+        copy(&self.path(store), &mixed);
+        fs::remove_dir_all(mixed.join("nats")).expect("there was a log");
+        if let Some(log) = log {
+            copy(&self.path(log).join("nats"), &mixed.join("nats"));
+        }
+        mixed
+    }
+
+    /// The realm must not start in this folder; what is said.
+    async fn refused(&self, data: &Path, says: &str) {
+        let said = match self.start(data).await {
+            Ok(_) => panic!("{} starts", data.display()),
+            Err(said) => said,
+        };
+        println!("{}: {said}", data.display());
+        assert!(said.contains(says), "{}: {said}", data.display());
+        assert!(said.contains("Nothing was granted or changed"), "{said}");
+    }
+
+    /// Bots play in a realm that is started in this folder; then it is whole, and has what was shown in these runs.
+    async fn goes_on(&self, name: &str, has: &[&str]) {
+        let run = format!("{name}, again");
+        self.play(name, &run, End::InOrder).await;
+        let data = self.path(name);
+        annals(&data, &["log", "verify"], 0).await;
+        let realm = REALM.parse().expect("a name");
+        let opened = store::open(&"embedded".parse().expect("a kind"), &data, &realm).await;
+        let source = Source::archive(opened.expect("nobody holds it"));
+        for run in has.iter().copied().chain([run.as_str()]) {
+            let checked = check(&self.shown(run), &source.store, &self.schema)
+                .await
+                .expect("the archive is read");
+            println!("{name}: of {run}: {checked}");
+            assert!(checked.is_clean() && checked.shown > 0, "{name}: of {run}: {checked}");
+        }
+        let audited = audit(&source.store).await.expect("the ledger can be read");
+        assert!(audited.findings.is_empty(), "{name}: {:?}", audited.findings);
+    }
+}
+
+/// Copies a folder.
+fn copy(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.expect("cp runs").success(), "{} is copied", from.display());
+}
+
+/// Runs `annals` on a data directory, and says what it said.
+async fn annals(data: &Path, line: &[&str], code: i32) -> String {
+    let mut command = Command::new(binary("annals").expect("it is built"));
+    command.args(line).args(["--realm", REALM, "--data"]).arg(data);
+    let (status, said) = run(&mut command).await;
+    println!("annals {}\n{said}", line.join(" "));
+    assert_eq!(status.code(), Some(code), "annals {}: {said}", line.join(" "));
+    said
+}
+
+const BY: [&str; 5] = ["--yes", "--by", "auditor", "--reason", "restored to an older backup"];
+
+async fn adopt(data: &Path, how: &[&str], code: i32) -> String {
+    annals(data, &[&["realm", "adopt-log"], how].concat(), code).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_and_a_log_of_different_times_are_told_apart() {
+    if are_built() {
+        let _turn = turn().await;
+        let past = Past::new(ServerCount::One);
+        past.play("data", "ordered", End::InOrder).await;
+        past.play("data", "killed", End::Killed).await;
+        past.play("data", "newest", End::InOrder).await;
+        past.play("elsewhere", "other", End::InOrder).await;
+
+        let older = "the store is older than the log";
+        past.refused(&past.mixed("ordered", Some("killed")), older).await;
+        past.refused(&past.mixed("killed", Some("newest")), older).await;
+        let adopted = past.mixed("ordered", Some("newest"));
+        past.refused(&adopted, older).await;
+
+        let shorter = "the log is older than the store";
+        past.refused(&past.mixed("killed", Some("ordered")), shorter).await;
+        let without = past.mixed("killed", None);
+        past.refused(&without, shorter).await;
+        let foreign = past.mixed("newest", Some("other"));
+        past.refused(&foreign, "the log is another realm's").await;
+        adopt(&foreign, &BY, 1).await;
+
+        // A plan changes nothing.
+        let plan = adopt(&adopted, &[], 0).await;
+        assert!(plan.contains("nothing was changed"), "{plan}");
+        past.refused(&adopted, older).await;
+        adopt(&adopted, &BY, 0).await;
+        let nothing = adopt(&adopted, &BY, 1).await;
+        assert!(nothing.contains("nothing to adopt"), "{nothing}");
+        past.goes_on("ordered with newest", &["ordered", "killed", "newest"])
+            .await;
+
+        // What is given up is void; what the store knows stays.
+        let given_up = past.path("ordered with killed");
+        adopt(&given_up, &[&BY[..], &["--discard"]].concat(), 0).await;
+        past.goes_on("ordered with killed", &["ordered"]).await;
+
+        // Where the logs were closed in order, the archive has all of them.
+        past.mixed("newest", Some("ordered"));
+        past.goes_on("newest with ordered", &["ordered", "killed", "newest"])
+            .await;
+        past.mixed("newest", None);
+        past.goes_on("newest with nothing", &["ordered", "killed", "newest"])
+            .await;
+        // Where they were not, an operator may accept that.
+        adopt(&without, &BY, 1).await;
+        adopt(&without, &[&BY[..], &["--discard"]].concat(), 0).await;
+        past.goes_on("killed with nothing", &["ordered"]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_they_are_where_three_servers_keep_the_log() {
+    if are_built() {
+        let _turn = turn().await;
+        let past = Past::new(ServerCount::Three);
+        past.play("data", "ordered", End::InOrder).await;
+        past.play("data", "killed", End::Killed).await;
+        let adopted = past.mixed("ordered", Some("killed"));
+        past.refused(&adopted, "the store is older than the log").await;
+        past.refused(&past.mixed("killed", None), "the log is older than the store")
+            .await;
+        adopt(&adopted, &BY, 0).await;
+        past.goes_on("ordered with killed", &["ordered", "killed"]).await;
+    }
+}
