@@ -23,7 +23,7 @@ use annals_host::{
 use annals_ids::Hash;
 use thiserror::Error;
 
-use mending::Restarts;
+use mending::{Disks, Restarts};
 
 /// How long a realm may take until it answers log-ins.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -164,6 +164,7 @@ pub struct Realm {
     members: Vec<Member>,
     nats: Servers,
     nats_restarts: Restarts,
+    disks: Disks,
     _claim: Claim,
     /// Where clients log in, and the fingerprint of the certificate they will see.
     pub login: (SocketAddr, Hash),
@@ -196,6 +197,7 @@ impl Realm {
             members: Vec::new(),
             nats,
             nats_restarts: Restarts::default(),
+            disks: Disks::default(),
             _claim: claim,
             login: (nowhere, Hash::ZERO),
             plan,

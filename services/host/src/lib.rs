@@ -21,6 +21,7 @@ pub mod login;
 pub mod nats;
 pub mod process;
 mod registry;
+pub mod room;
 pub mod service;
 pub mod signer;
 pub mod source;

@@ -1,6 +1,11 @@
-//! Starting again what has ended although nobody asked it to.
+//! Starting again what has ended although nobody asked it to, and nats-servers that a full disk has stopped storing.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use annals_host::room::{Room, room};
 
 use super::{Realm, UpError};
 
@@ -8,6 +13,30 @@ use super::{Realm, UpError};
 const MOST: usize = 5;
 
 const WITHIN: Duration = Duration::from_secs(60);
+
+/// How often nats-servers are asked whether they store.
+const ASKED_EVERY: Duration = Duration::from_secs(2);
+
+/// How long the JetStream of a nats-server that runs may be off before it is started again. A cluster that looks for a leader
+/// takes less.
+const OFF_FOR: Duration = Duration::from_secs(30);
+
+/// What is known of the disks of the nats-servers and of db.
+#[derive(Debug, Default)]
+pub(super) struct Disks {
+    asked: Option<Instant>,
+    servers: Vec<ServerDisk>,
+    /// Whether db waits for room.
+    db_waits: bool,
+}
+
+/// One nats-server's. A server whose disk was full may answer as ever and store nothing until it is started again.
+#[derive(Clone, Debug, Default)]
+struct ServerDisk {
+    was_full: bool,
+    /// Since when its JetStream does not answer.
+    off: Option<Instant>,
+}
 
 /// When something was started again.
 #[derive(Debug, Default)]
@@ -36,8 +65,12 @@ impl Realm {
             let restarted = self.nats.restart_ended().await?;
             mended.extend((0..restarted).map(|_| "the nats-server ended, and was started again".to_owned()));
         }
+        self.restart_full_servers(&mut mended).await?;
         for index in 0..self.members.len() {
             let Some(ended) = self.how_ended(index)? else { continue };
+            if self.waits_for_room(index, &mut mended) {
+                continue;
+            }
             if !self.members[index].restarts.allow(Instant::now()) {
                 return Err(ended);
             }
@@ -48,6 +81,62 @@ impl Realm {
             self.start_again(&name)?;
         }
         Ok(mended)
+    }
+
+    /// Whether a process that has ended is db and its disk has no room: it is started again when there is room.
+    fn waits_for_room(&mut self, index: usize, said: &mut Vec<String>) -> bool {
+        let store: PathBuf = self.plan.data.join("store");
+        let waits = self.members[index].service == "db" && matches!(room(&store), Ok(Room::Full | Room::Little));
+        if waits && !self.disks.db_waits {
+            said.push(format!(
+                "db has ended as the disk of {} is full; it is started again when there is room",
+                store.display()
+            ));
+        }
+        self.disks.db_waits = waits;
+        waits
+    }
+
+    /// Starts nats-servers again that run and do not store, once their disks have room.
+    async fn restart_full_servers(&mut self, said: &mut Vec<String>) -> Result<(), UpError> {
+        let now = Instant::now();
+        if self
+            .disks
+            .asked
+            .is_some_and(|asked| now.duration_since(asked) < ASKED_EVERY)
+        {
+            return Ok(());
+        }
+        self.disks.asked = Some(now);
+        let servers = self.nats.each();
+        self.disks.servers.resize(servers.len(), ServerDisk::default());
+        let mut restarted = false;
+        for (server, disk) in servers.iter_mut().zip(&mut self.disks.servers) {
+            // A disk that cannot be asked is not what is waited for.
+            let found = room(server.store()).unwrap_or(Room::Enough);
+            if found == Room::Full && !disk.was_full {
+                disk.was_full = true;
+                said.push(format!(
+                    "the disk of {} is full; its nats-server is started again when there is room",
+                    server.store().display()
+                ));
+            }
+            disk.off = match server.answers().await {
+                true => None,
+                false => Some(disk.off.unwrap_or(now)),
+            };
+            let is_off = disk.off.is_some_and(|since| now.duration_since(since) >= OFF_FOR);
+            if found == Room::Enough && (disk.was_full || is_off) {
+                server.relaunch()?;
+                said.push("a nats-server that stored nothing was started again".to_owned());
+                *disk = ServerDisk::default();
+                restarted = true;
+            }
+        }
+        if restarted {
+            self.nats.ready().await?;
+        }
+        Ok(())
     }
 }
 

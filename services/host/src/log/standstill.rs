@@ -25,7 +25,7 @@ impl Standstill {
             self.told = true;
             tracing::error!(
                 %owner,
-                "the log stands still and nothing is shown: {why}; look at the nats-server's log and disk, and start it again when there is room"
+                "the log stands still and nothing is shown: {why}; look at the nats-server's log and disk; one whose disk was full has to be started again once there is room, which `annals up` does"
             );
         }
     }

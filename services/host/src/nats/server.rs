@@ -273,6 +273,11 @@ impl Server {
         })
     }
 
+    /// Whether its JetStream answers within a second. One whose disk was full may answer, and store nothing.
+    pub async fn answers(&self) -> bool {
+        jetstream_answers(&self.url()).await
+    }
+
     /// Looks whether it still runs.
     ///
     /// # Errors

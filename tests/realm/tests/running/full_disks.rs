@@ -52,10 +52,13 @@ async fn a_realm_outlives_a_full_disk_under_the_leader_and_under_all_of_three_se
             .say(service, 2, |is| matches!(is, Readiness::Waiting { .. }))
             .await;
     }
+    realm
+        .watched_until("its nats-server is started again when there is room")
+        .await;
     for (_, path) in SERVERS {
         disk(&realm, path).free();
     }
-    realm.realm.nats_servers().restart().await.expect("they start again");
+    realm.watched_until("was started again").await;
     realm.plays_on("full disks under all of three servers").await;
     let report = realm.prove().await;
     assert!(

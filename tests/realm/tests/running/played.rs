@@ -304,6 +304,22 @@ impl Played {
         );
     }
 
+    /// Looks after the realm once, as `annals up` does all the time; what it says.
+    pub(crate) async fn watched(&mut self) -> Vec<String> {
+        let said = self.realm.mend().await.unwrap_or_else(|error| panic!("{error}"));
+        said.iter().for_each(|line| println!("{line}"));
+        tokio::time::sleep(LOOK).await;
+        said
+    }
+
+    /// Looks after the realm until it says something.
+    pub(crate) async fn watched_until(&mut self, what: &str) {
+        within(PATIENCE, what, async {
+            while !self.watched().await.iter().any(|line| line.contains(what)) {}
+        })
+        .await;
+    }
+
     /// Waits until so many processes of a service say that they are in such a state.
     pub(crate) async fn say(&self, service: &str, count: usize, is_so: impl Fn(&Readiness) -> bool) {
         let bus = &self.bus;
