@@ -48,8 +48,7 @@ impl BaseBehaviour for Sample {
         };
         // Whoever played it on another connection sees that one closed.
         let (from, to) = (own.context.entity(), avatar.entity);
-        own.context.request(Request::GiveClient { from, to });
-        Ok(())
+        own.context.request(Request::GiveClient { from, to })
     }
 
     fn client_lost(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
@@ -129,7 +128,7 @@ fn offer(own: &mut Base<'_, '_>) -> Result<(), Denied> {
 fn cease_unless_played(own: &mut Base<'_, '_>) -> Result<(), Denied> {
     if own.avatar()?.is_none() {
         let entity = own.context.entity();
-        own.context.request(Request::Destroy { entity });
+        own.context.request(Request::Destroy { entity })?;
     }
     Ok(())
 }
@@ -143,8 +142,7 @@ fn enter(own: &mut Base<'_, '_>, name: String, appearance: Option<Appearance>) -
     let from = own.context.entity();
     if let Some(avatar) = own.avatar()? {
         let to = avatar.entity;
-        own.context.request(Request::GiveClient { from, to });
-        return Ok(());
+        return own.context.request(Request::GiveClient { from, to });
     }
     let of_base = avatar::NewBase {
         account: Some(Some(own.context.mailbox(annals_ids::Part::Base))),
@@ -162,9 +160,8 @@ fn enter(own: &mut Base<'_, '_>, name: String, appearance: Option<Appearance>) -
     let place = near(own.context, Position::default(), PLAZA);
     let to = avatar.0.entity;
     // In this order, so that the cell part begins with its client.
-    own.context.request(Request::GiveClient { from, to });
-    avatar.create_cell(own.context, place, of_cell);
-    Ok(())
+    own.context.request(Request::GiveClient { from, to })?;
+    avatar.create_cell(own.context, place, of_cell)
 }
 
 /// What an avatar is called whose player did not say.

@@ -46,8 +46,7 @@ impl BaseBehaviour for Sample {
 
     fn timer(&self, own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
         if own.context.client().is_none() {
-            leave(own);
-            return Ok(());
+            return leave(own);
         }
         let played = own.played_seconds()?;
         own.set_played_seconds(played.saturating_add(PLAYED_EVERY))
@@ -62,8 +61,7 @@ impl BaseBehaviour for Sample {
     }
 
     fn client_lost(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
-        leave(own);
-        Ok(())
+        leave(own)
     }
 
     fn destroyed(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
@@ -156,8 +154,7 @@ impl BaseBehaviour for Sample {
     }
 
     fn log_off(&self, own: &mut Base<'_, '_>, _caller: &Caller) -> Result<(), Failure> {
-        leave(own);
-        Ok(())
+        Ok(leave(own)?)
     }
 
     fn remote_take_damage(
@@ -191,9 +188,9 @@ fn wish(own: &mut Base<'_, '_>, what: u8, complete: impl FnOnce(&mut Wish)) -> R
     }
 }
 
-fn leave(own: &mut Base<'_, '_>) {
+fn leave(own: &mut Base<'_, '_>) -> Result<(), Denied> {
     let entity = own.context.entity();
-    own.context.request(Request::Destroy { entity });
+    own.context.request(Request::Destroy { entity })
 }
 
 impl CellBehaviour for Sample {
@@ -285,8 +282,7 @@ fn return_home(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     };
     let Vector3([x, y, z]) = home.place;
     let position = Position { x, y, z };
-    own.context.teleport(Place { position, ..place });
-    Ok(())
+    own.context.teleport(Place { position, ..place })
 }
 
 /// Whoever lies there beaten gets up.

@@ -11,7 +11,7 @@ use annals_node::inquiry::{Learned, NotLearned};
 use annals_node::typed as node;
 use annals_node::typed::{ArrayEdit, Editable, Occasion, OtherSchema, Spot};
 use annals_node::{
-    Answer, Behaviour, Bootstrap, Caller, Context, ControllerNews, Denied, GhostView,
+    Answer, Behaviour, Bootstrap, Caller, Context, ControllerNews, Denied, GhostView, Request,
     TeleportFailed,
 };
 
@@ -1009,6 +1009,11 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         self.tell(context, occasion);
     }
 
+    fn request_denied(&self, context: &mut Context<'_>, request: &Request, why: &Denied) {
+        let occasion = Occasion::RequestDenied { request, why };
+        self.tell(context, occasion);
+    }
+
     fn calls_lost(&self, context: &mut Context<'_>, to: Address) {
         let occasion = Occasion::CallsLost { to };
         self.tell(context, occasion);
@@ -1035,7 +1040,7 @@ pub mod account {
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Spot};
-    use annals_node::{Answer, Caller, Context, Denied};
+    use annals_node::{Answer, Caller, Context, Denied, Request};
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(0);
@@ -1167,6 +1172,16 @@ pub mod account {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -1264,6 +1279,7 @@ pub mod account {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Learned {
                 then,
@@ -1650,6 +1666,16 @@ pub mod avatar {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -1853,6 +1879,7 @@ pub mod avatar {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Learned {
                 then,
@@ -2036,12 +2063,17 @@ pub mod avatar {
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+        pub fn create_cell(
+            self,
+            context: &mut Context<'_>,
+            place: Place,
+            new: NewCell,
+        ) -> Result<(), Denied> {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
-            });
+            })
         }
 
         /// `proposeTrade`: base method 0, client number 2; the own client may call it.
@@ -2520,6 +2552,16 @@ pub mod avatar {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -2701,6 +2743,7 @@ pub mod avatar {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Controller {
                 controller,
@@ -3189,6 +3232,16 @@ pub mod monster {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -3260,6 +3313,7 @@ pub mod monster {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Learned {
                 then,
@@ -3309,12 +3363,17 @@ pub mod monster {
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+        pub fn create_cell(
+            self,
+            context: &mut Context<'_>,
+            place: Place,
+            new: NewCell,
+        ) -> Result<(), Denied> {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
-            });
+            })
         }
     }
 
@@ -3560,6 +3619,16 @@ pub mod monster {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -3679,6 +3748,7 @@ pub mod monster {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Controller {
                 controller,
@@ -3995,6 +4065,16 @@ pub mod chest {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -4066,6 +4146,7 @@ pub mod chest {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Learned {
                 then,
@@ -4115,12 +4196,17 @@ pub mod chest {
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+        pub fn create_cell(
+            self,
+            context: &mut Context<'_>,
+            place: Place,
+            new: NewCell,
+        ) -> Result<(), Denied> {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
-            });
+            })
         }
     }
 
@@ -4220,6 +4306,16 @@ pub mod chest {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -4286,6 +4382,7 @@ pub mod chest {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Controller {
                 controller,
@@ -4476,6 +4573,16 @@ pub mod space {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -4555,6 +4662,7 @@ pub mod space {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Learned {
                 then,
@@ -4627,12 +4735,17 @@ pub mod space {
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+        pub fn create_cell(
+            self,
+            context: &mut Context<'_>,
+            place: Place,
+            new: NewCell,
+        ) -> Result<(), Denied> {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
-            });
+            })
         }
 
         /// `populate`: base method 0.
@@ -4728,6 +4841,16 @@ pub mod space {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -4794,6 +4917,7 @@ pub mod space {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Controller {
                 controller,
@@ -4970,6 +5094,16 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Base<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -5041,6 +5175,7 @@ pub mod spawn_point {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Learned {
                 then,
@@ -5090,12 +5225,17 @@ pub mod spawn_point {
         }
 
         /// Asks for the entity's cell part, once this call is over.
-        pub fn create_cell(self, context: &mut Context<'_>, place: Place, new: NewCell) {
+        pub fn create_cell(
+            self,
+            context: &mut Context<'_>,
+            place: Place,
+            new: NewCell,
+        ) -> Result<(), Denied> {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
                 properties: new.into_properties(),
-            });
+            })
         }
     }
 
@@ -5191,6 +5331,16 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// Something that it asked its owner for was not done; the process's log says so unless the game does something else.
+        fn request_denied(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _request: &Request,
+            why: &Denied,
+        ) -> Result<(), Denied> {
+            Err(why.clone())
+        }
+
         /// The receiver of one-way calls is gone; the newest of them may not have been taken.
         fn calls_lost(&self, _own: &mut Cell<'_, '_>, _to: Address) -> Result<(), Denied> {
             Ok(())
@@ -5254,6 +5404,7 @@ pub mod spawn_point {
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
+            Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
             Occasion::Controller {
                 controller,

@@ -170,6 +170,5 @@ fn leave(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
         spawn_point::CellMailbox(spawn_point).on_monster_gone(own.context, Some(gone))?;
     }
     let entity = own.context.entity();
-    own.context.request(Request::Destroy { entity });
-    Ok(())
+    own.context.request(Request::Destroy { entity })
 }

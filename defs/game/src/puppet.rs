@@ -130,6 +130,26 @@ impl Puppet {
         debug_assert!(result.is_ok(), "{result:?}");
     }
 
+    fn ask(&self, context: &mut Context<'_>, request: Request) {
+        if let Err(denied) = context.request(request) {
+            self.count(&self.counts.denied, &Err(denied));
+        }
+    }
+
+    /// Asks for the cell part of a base entity somewhere near the origin.
+    fn enter_world(&self, context: &mut Context<'_>, entity: EntityId) {
+        let place = near(context, Position::default(), PLAZA);
+        let properties = Vec::new();
+        self.ask(
+            context,
+            Request::CreateCell {
+                entity,
+                place,
+                properties,
+            },
+        );
+    }
+
     /// Takes turn number `turn`.
     fn take_turn(&self, context: &mut Context<'_>, turn: u32) {
         let Some(own) = self.type_of(context) else { return };
@@ -196,7 +216,7 @@ impl Puppet {
         let made = match (part, context.place()) {
             (Part::Base, _) => context.create_base(&extra.name, Vec::new()).map(|made| {
                 if extra.parts.cell {
-                    enter_world(context, made.entity);
+                    self.enter_world(context, made.entity);
                 }
             }),
             (Part::Cell, Some(place)) => {
@@ -249,9 +269,9 @@ impl Puppet {
             Ok(made) => {
                 // In this order, so that the cell part begins with its client.
                 let (from, to) = (context.entity(), made.entity);
-                context.request(Request::GiveClient { from, to });
+                self.ask(context, Request::GiveClient { from, to });
                 if body.parts.cell {
-                    enter_world(context, to);
+                    self.enter_world(context, to);
                 }
             }
             Err(denied) => self.count(&self.counts.denied, &Err(denied)),
@@ -295,7 +315,7 @@ impl Behaviour for Puppet {
             (EXTRAS, None) => {}
             (turn, _) if self.is_over(context, turn) => {
                 let entity = context.entity();
-                context.request(Request::Destroy { entity });
+                self.ask(context, Request::Destroy { entity });
             }
             (turn, _) => {
                 self.take_turn(context, turn);
@@ -309,7 +329,7 @@ impl Behaviour for Puppet {
         if is_account(context) && has_cell {
             // It is its own body.
             let entity = context.entity();
-            enter_world(context, entity);
+            self.enter_world(context, entity);
         } else if is_account(context) {
             return self.leave_account(context);
         }
@@ -318,7 +338,7 @@ impl Behaviour for Puppet {
 
     fn client_lost(&self, context: &mut Context<'_>) {
         let entity = context.entity();
-        context.request(Request::Destroy { entity });
+        self.ask(context, Request::Destroy { entity });
     }
 }
 
@@ -340,16 +360,6 @@ fn clock(context: &Context<'_>, session: SessionId) -> (u64, u64) {
 /// Whether somebody logged in as this entity: then it stands for an entity of the database.
 fn is_account(context: &Context<'_>) -> bool {
     context.database().is_some()
-}
-
-/// Asks for the cell part of a base entity somewhere near the origin.
-fn enter_world(context: &mut Context<'_>, entity: EntityId) {
-    let place = near(context, Position::default(), PLAZA);
-    context.request(Request::CreateCell {
-        entity,
-        place,
-        properties: Vec::new(),
-    });
 }
 
 fn index(number: u32) -> usize {

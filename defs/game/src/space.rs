@@ -43,8 +43,7 @@ impl space::BaseBehaviour for Sample {
             space: WORLD,
             ..Place::default()
         };
-        space::BaseMailbox::of(own.context).create_cell(own.context, place, space::NewCell::default());
-        Ok(())
+        space::BaseMailbox::of(own.context).create_cell(own.context, place, space::NewCell::default())
     }
 
     fn cell_gained(&self, own: &mut space::Base<'_, '_>) -> Result<(), Denied> {
@@ -80,7 +79,7 @@ fn populate(context: &mut Context<'_>, monsters: u16) -> Result<(), Denied> {
             ..spawn_point::NewCell::default()
         };
         let place = near(context, Position::default(), PLAZA);
-        point.create_cell(context, place, of_cell);
+        point.create_cell(context, place, of_cell)?;
     }
     for _ in 0..CHESTS {
         let key = context.roll().to_le_bytes().to_vec();
@@ -90,7 +89,7 @@ fn populate(context: &mut Context<'_>, monsters: u16) -> Result<(), Denied> {
             ..chest::NewCell::default()
         };
         let place = near(context, Position::default(), PLAZA);
-        chest.create_cell(context, place, of_cell);
+        chest.create_cell(context, place, of_cell)?;
     }
     Ok(())
 }

@@ -17,9 +17,12 @@ pub struct Malformed {
     pub offset: usize,
 }
 
-/// Below this is every number that counts one by one: calls, history, timers. No life is long enough to reach it, and from
-/// any number below it one can count on as long.
+/// Below this is every number that counts one by one: calls, history, lives of a space. No life is long enough to reach it, and
+/// from any number below it one can count on as long.
 pub const ORDINALS: u64 = 1 << 63;
+
+/// The same of timers and controllers, which are counted in 32 bits.
+const SHORT_ORDINALS: u32 = 1 << 31;
 
 /// Appends `value` as an unsigned LEB128 number.
 pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
@@ -48,13 +51,29 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 pub struct Reader<'a> {
     bytes: &'a [u8],
     offset: usize,
+    /// By how many bits ordinals are below their limits.
+    spare: u32,
 }
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, offset: 0 }
+        Self {
+            bytes,
+            offset: 0,
+            spare: 0,
+        }
+    }
+
+    /// The same of what another process says: ordinals are refused from half of their limit on. What is counted on from them,
+    /// and logged, is then below the limit, so that it can be read again.
+    #[must_use]
+    pub fn of_message(bytes: &'a [u8]) -> Self {
+        Self {
+            spare: 1,
+            ..Self::new(bytes)
+        }
     }
 
     /// How many bytes were read.
@@ -141,11 +160,25 @@ impl<'a> Reader<'a> {
     /// Takes a number that counts one by one, and that can therefore be followed by as many more.
     ///
     /// # Errors
-    /// As [`Reader::number`], and when it is not below [`ORDINALS`].
+    /// As [`Reader::number`], and when it is not below [`ORDINALS`], or half of that in a message.
     pub fn ordinal(&mut self, what: &'static str) -> Result<u64, Malformed> {
         let offset = self.offset;
         let value = self.number(what)?;
-        if value < ORDINALS {
+        if value < ORDINALS >> self.spare {
+            Ok(value)
+        } else {
+            Err(Malformed { what, offset })
+        }
+    }
+
+    /// Takes a 32-bit number that counts one by one.
+    ///
+    /// # Errors
+    /// As [`Reader::narrow`], and when it cannot be followed by as many more.
+    pub fn short_ordinal(&mut self, what: &'static str) -> Result<u32, Malformed> {
+        let offset = self.offset;
+        let value: u32 = self.narrow(what)?;
+        if value < SHORT_ORDINALS >> self.spare {
             Ok(value)
         } else {
             Err(Malformed { what, offset })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use annals_def::split_mix;
 use annals_event::{
-    Body, Cause, Event, Geometry, OwnerState, Reader, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry,
+    Body, Cause, Event, Geometry, ORDINALS, OwnerState, Reader, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry,
     SpaceVersion, SpaceVersions, Subject, TimeOfDay,
     space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, LIFE},
 };
@@ -245,4 +245,49 @@ fn geometry_is_listed_by_its_number() {
     }
     let found: Vec<(u8, Geometry)> = data.geometry().collect();
     assert_eq!(found, [(0, geometry.clone()), (127, geometry)]);
+}
+
+/// Another process may say anything. What is taken from a message can be counted on, in lives and in stamps, and what is then
+/// logged can be read again.
+#[test]
+fn what_is_counted_on_from_a_message_can_be_read_in_the_log() {
+    let read = |entry: &SpaceEntry, of_message: bool| {
+        let mut bytes = Vec::new();
+        entry.write(&mut bytes);
+        let mut reader = if of_message {
+            Reader::of_message(&bytes)
+        } else {
+            Reader::new(&bytes)
+        };
+        SpaceEntry::read(&mut reader)
+    };
+    let by = OwnerId(3);
+    let most = ORDINALS / 2 - 1;
+    let live = most & !1;
+    let said = in_life(live, entry(FIRST_OWN_KEY, (most, 2), b"x"));
+    assert_eq!(read(&said, true).as_ref(), Ok(&said));
+    for beyond in [most + 1, ORDINALS - 1, ORDINALS, u64::MAX] {
+        for bad in [SpaceEntry::of_life(beyond, by), entry(FIRST_OWN_KEY, (beyond, 2), b"x")] {
+            assert!(read(&bad, true).is_err(), "{bad:?} was taken from a message");
+        }
+    }
+    let mut state = OwnerState::new(OwnerId(1), annals_ids::OwnerKind::Cell);
+    state.apply(&event(said)).expect("it can be taken");
+    let data = |state: &OwnerState| state.spaces[&SPACE].clone();
+    for _ in 0..1_000 {
+        let held = data(&state);
+        let now = WorldTime(5);
+        let version = held.next_version(FIRST_OWN_KEY, now, by);
+        let value = b"y".to_vec();
+        let key = FIRST_OWN_KEY;
+        let written = SpaceEntry { key, version, value };
+        let opened = held.opened(now, by);
+        for entry in [Some(written), held.destroyed(by), Some(opened)].into_iter().flatten() {
+            assert_eq!(read(&entry, false).as_ref(), Ok(&entry));
+            state.apply(&event(entry)).expect("it follows");
+        }
+    }
+    let mut bytes = Vec::new();
+    state.write_own(&mut bytes);
+    assert_eq!(OwnerState::read_own(&bytes).map(|read| data(&read)), Ok(data(&state)));
 }

@@ -3,7 +3,7 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
-use annals_node::{Bootstrap, Desk, Nowhere, Stored, Trouble};
+use annals_node::{Bootstrap, Denied, Desk, Nowhere, Stored, Trouble};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
@@ -39,17 +39,20 @@ impl BaseRole {
     }
 
     /// Has the cell part of an entity made. What becomes of it the entity is told by `cell_gained` or `cell_lost`.
+    ///
+    /// # Errors
+    /// When it has one, or is not here any more.
     pub(crate) fn create_cell(
         &mut self,
         desk: &mut Desk,
         entity: EntityId,
         place: Place,
-        properties: Vec<(MemberId, Value)>,
-    ) {
-        let Some(image) = desk.image(entity) else { return };
+        properties: &[(MemberId, Value)],
+    ) -> Result<(), Denied> {
+        let what = "have a cell part made";
+        let image = desk.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
         if image.base().is_some_and(|base| base.cell.is_some()) {
-            self.counters.denied += 1;
-            return;
+            return Err(Denied::HasCell { entity });
         }
         let (type_id, client) = (image.type_id, image.client);
         // What is asked for comes before what is stored, and that before the defaults.
@@ -57,7 +60,7 @@ impl BaseRole {
             .base()
             .map(|base| base.cell_properties.clone())
             .unwrap_or_default();
-        let properties = stored.into_iter().chain(properties).collect();
+        let properties = stored.into_iter().chain(properties.iter().cloned()).collect();
         let has_part = desk.type_of(type_id).is_some_and(|found| found.parts.cell);
         let properties = desk.initial(type_id, Part::Cell, properties);
         let owner = self
@@ -65,10 +68,12 @@ impl BaseRole {
             .as_ref()
             .and_then(|map| map.owner_at(place.space, place.position));
         let (Some(owner), Ok(properties)) = (owner, properties) else {
-            return self.deny_cell(desk, entity);
+            self.deny_cell(desk, entity);
+            return Ok(());
         };
-        if !has_part || had_cell(desk, entity) || !place.position.is_finite() || !place.direction.is_finite() {
-            return self.deny_cell(desk, entity);
+        if !has_part || had_cell(desk, entity) || !place.is_sound() {
+            self.deny_cell(desk, entity);
+            return Ok(());
         }
         let creation = CellCreation {
             entity,
@@ -83,35 +88,28 @@ impl BaseRole {
         desk.call(from, to, owner, Call::CreateCell(Box::new(creation)));
         Mark::CellBegins.set(desk, entity);
         desk.record_for(entity, false, Body::Placed(Some(owner)));
+        Ok(())
     }
 
-    /// Asks whoever is responsible at a place to open its space. The cell part that the entity is then given there is asked for
-    /// on the same link, and so made after that.
-    pub(crate) fn open_space(&mut self, desk: &mut Desk, entity: EntityId, place: Place) {
+    /// Asks the owner that is responsible at a place to open its space. The cell part that the entity is then given there is
+    /// asked for on the same link, and so made after that.
+    ///
+    /// # Errors
+    /// When nobody is, or the entity is not here any more.
+    pub(crate) fn open_space(&mut self, desk: &mut Desk, entity: EntityId, place: Place) -> Result<(), Denied> {
+        let what = "have a space opened";
+        desk.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
         let map = self.map.as_ref();
-        match map.and_then(|map| map.owner_at(place.space, place.position)) {
-            Some(owner) if desk.image(entity).is_some() => {
-                let (from, to) = (Address::Base(entity), Address::Owner(owner));
-                desk.call(from, to, owner, Call::OpenSpace(place.space));
-            }
-            _ => self.counters.denied += 1,
-        }
+        let owner = map.and_then(|map| map.owner_at(place.space, place.position));
+        let owner = owner.ok_or(Denied::NoSpace(place.space))?;
+        let (from, to) = (Address::Base(entity), Address::Owner(owner));
+        desk.call(from, to, owner, Call::OpenSpace(place.space));
+        Ok(())
     }
 
     fn deny_cell(&mut self, desk: &mut Desk, entity: EntityId) {
         self.counters.denied += 1;
         desk.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
-    }
-
-    /// Ends the cell part of an entity. What both parts hold is stored while both are there.
-    pub(crate) fn destroy_cell(&mut self, desk: &mut Desk, entity: EntityId) {
-        let Some(image) = desk.image(entity) else { return };
-        if image.base().is_none_or(|base| base.cell.is_none()) || is_ending(image, entity) {
-            return;
-        }
-        store(desk, entity);
-        let (from, to) = (Address::Base(entity), Address::Cell(entity));
-        desk.call(from, to, desk.owner(), Call::DestroyCell);
     }
 
     /// Ends an entity: its cell part first, and itself once that is gone.
@@ -123,7 +121,7 @@ impl BaseRole {
         if Mark::CellEnds.is_set(image) {
             return;
         }
-        self.destroy_cell(desk, entity);
+        destroy_cell(desk, entity);
         Mark::CellEnds.set(desk, entity);
     }
 
@@ -172,15 +170,18 @@ impl BaseRole {
 
     /// Gives the client of one entity to another one here. Whoever has a client already loses it: the newer one comes from
     /// a later log-in.
-    pub(crate) fn give_client(&mut self, desk: &mut Desk, from: EntityId, to: EntityId) {
+    ///
+    /// # Errors
+    /// When there is no client to give, or the other entity cannot have it.
+    pub(crate) fn give_client(&mut self, desk: &mut Desk, from: EntityId, to: EntityId) -> Result<(), Denied> {
+        let kept = |why| Denied::ClientKept { from, to, why };
         let (session, secret) = (self.session_of(desk, from), token(desk, from));
-        let (Some(id), Some(secret)) = (session.filter(|_| from != to), secret) else {
-            self.counters.denied += 1;
-            return;
+        let (Some(id), Some(secret)) = (session, secret) else {
+            return Err(kept("it has none any more"));
         };
-        if desk.image(to).is_none_or(|image| Mark::CellEnds.is_set(image)) {
-            self.counters.denied += 1;
-            return;
+        let other = desk.image(to).ok_or(kept("the other one is no more"))?;
+        if Mark::CellEnds.is_set(other) {
+            return Err(kept("the other one is about to end"));
         }
         if let Some(before) = self.session_of(desk, to) {
             self.drop_session(desk, before, CloseReason::Replaced);
@@ -193,13 +194,14 @@ impl BaseRole {
             .image(to)
             .and_then(|image| Seen::new(&schema, desk.tally(), to, image));
         let (Some(seen), Some(session)) = (seen, self.sessions.get_mut(id)) else {
-            return;
+            return Ok(());
         };
         session.entity = to;
         session.end_view(Some(seen.beginning()));
         let type_id = seen.client_type();
         self.tell_client(desk, id, &ToClient::Reset { entity: to, type_id });
         desk.run(to, &Nowhere, |behaviour, context| behaviour.client_attached(context));
+        Ok(())
     }
 
     /// Says on the cell part, if there is one, whom its witness serves.
@@ -220,6 +222,17 @@ fn had_cell(desk: &Desk, entity: EntityId) -> bool {
         .image(entity)
         .is_some_and(|image| image.links.taken.contains_key(&cell) || image.links.sent.contains_key(&cell));
     by_itself || desk.state().links.taken.contains_key(&cell)
+}
+
+/// Ends the cell part of an entity. What both parts hold is stored while both are there.
+pub(crate) fn destroy_cell(desk: &mut Desk, entity: EntityId) {
+    let Some(image) = desk.image(entity) else { return };
+    if image.base().is_none_or(|base| base.cell.is_none()) || is_ending(image, entity) {
+        return;
+    }
+    store(desk, entity);
+    let (from, to) = (Address::Base(entity), Address::Cell(entity));
+    desk.call(from, to, desk.owner(), Call::DestroyCell);
 }
 
 /// Whether the cell part has been told to cease and has not taken it yet.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use annals_event::{Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
-use annals_node::{Caller, ClientNews, Desk, Moment, Nowhere, Output, Request, Role, ShutDown, time::Mono};
+use annals_node::{Caller, ClientNews, Denied, Desk, Moment, Nowhere, Output, Request, Role, ShutDown, time::Mono};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, ViewMessage},
@@ -13,7 +13,7 @@ use annals_wire::{
 
 use crate::{
     input::{BaseInput, Counters, RESUME_WINDOW},
-    lifecycle::store,
+    lifecycle::{destroy_cell, store},
     session::{Phase, Session, Sessions},
     view::Seen,
 };
@@ -31,8 +31,8 @@ pub struct BaseRole {
     pub(crate) sessions: Sessions,
     /// `None` until the director was heard.
     pub(crate) map: Option<SpaceMap>,
-    /// Cell parts that were asked for before there was a map.
-    pub(crate) unplaced: VecDeque<Request>,
+    /// What was asked for before there was a map, and by which entity.
+    pub(crate) unplaced: VecDeque<(EntityId, Request)>,
     pub(crate) counters: Counters,
 }
 
@@ -157,29 +157,13 @@ impl Role for BaseRole {
         }
     }
 
-    fn request(&mut self, desk: &mut Desk, request: Request) {
-        match request {
-            Request::CreateCell { .. } | Request::OpenSpace { .. }
-                if self.map.is_none() && self.unplaced.len() < UNPLACED_LIMIT =>
-            {
-                self.unplaced.push_back(request);
-            }
-            Request::CreateCell {
-                entity,
-                place,
-                properties,
-            } => self.create_cell(desk, entity, place, properties),
-            Request::OpenSpace { entity, place } => self.open_space(desk, entity, place),
-            Request::DestroyCell { entity } => self.destroy_cell(desk, entity),
-            Request::Destroy { entity } => self.destroy(desk, entity),
-            Request::GiveClient { from, to } => self.give_client(desk, from, to),
-            Request::CloseClient { entity, reason } => {
-                if let Some(session) = self.session_of(desk, entity) {
-                    self.end_session(desk, session, reason);
-                }
-            }
-            // Only a cell part stands somewhere.
-            Request::Teleport { .. } => self.counters.denied += 1,
+    fn request(&mut self, desk: &mut Desk, by: EntityId, request: Request) {
+        let waits = matches!(request, Request::CreateCell { .. } | Request::OpenSpace { .. }) && self.map.is_none();
+        if waits && self.unplaced.len() < UNPLACED_LIMIT {
+            self.unplaced.push_back((by, request));
+        } else if let Err(why) = self.fulfil(desk, &request) {
+            self.counters.denied += 1;
+            desk.deny(by, &Nowhere, &request, &why);
         }
     }
 
@@ -237,9 +221,9 @@ impl Role for BaseRole {
 
     fn tick(&mut self, desk: &mut Desk) {
         if self.map.is_some()
-            && let Some(request) = self.unplaced.pop_front()
+            && let Some((by, request)) = self.unplaced.pop_front()
         {
-            desk.request(request);
+            desk.request(by, request);
         } else if let Some(session) = self.sessions.overdue(desk.now().mono) {
             self.counters.expired += 1;
             self.end_session(desk, session, CloseReason::Ended);
@@ -260,6 +244,36 @@ impl Role for BaseRole {
 }
 
 impl BaseRole {
+    /// Does what behaviour asked for. What is so already is done.
+    fn fulfil(&mut self, desk: &mut Desk, request: &Request) -> Result<(), Denied> {
+        match request {
+            Request::CreateCell {
+                entity,
+                place,
+                properties,
+            } => self.create_cell(desk, *entity, *place, properties),
+            Request::OpenSpace { entity, place } => self.open_space(desk, *entity, *place),
+            Request::DestroyCell { entity } => {
+                destroy_cell(desk, *entity);
+                Ok(())
+            }
+            Request::Destroy { entity } => {
+                self.destroy(desk, *entity);
+                Ok(())
+            }
+            Request::GiveClient { from, to } => self.give_client(desk, *from, *to),
+            Request::CloseClient { entity, reason } => {
+                if let Some(session) = self.session_of(desk, *entity) {
+                    self.end_session(desk, session, *reason);
+                }
+                Ok(())
+            }
+            Request::Teleport { .. } => Err(Denied::CellOnly {
+                what: "be put somewhere",
+            }),
+        }
+    }
+
     fn show_entity(&mut self, desk: &mut Desk, entity: EntityId, recorded: &[Event]) {
         let Some(id) = self.session_of(desk, entity) else {
             return;

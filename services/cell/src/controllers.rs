@@ -241,7 +241,7 @@ fn advance(
     passed: impl FnMut(u32),
 ) -> Option<ControllerNews> {
     let (from, task) = at_work(desk, key)?;
-    let (mut to, course) = (from, &mut runner.course);
+    let (mut to, before, course) = (from, runner.course, &mut runner.course);
     let is_patient = desk.now().mono < runner.patient;
     let find = |entity| match around.place(desk, entity) {
         Some(other) if other.space == from.space => Other::At(other),
@@ -251,19 +251,21 @@ fn advance(
     let news = match task {
         Task::Follow { path, rounds, gait, .. } => {
             let arrived = steps::follow(&mut to, course, (path, *rounds, *gait), passed);
-            arrived.then_some(ControllerNews::Arrived)
+            let goes_on = to.position != from.position || *course != before;
+            outcome(arrived.then_some(ControllerNews::Arrived), goes_on)
         }
         Task::Chase { target, within, gait } => match find(*target) {
             Other::At(target) => {
                 let arrived = steps::chase(&mut to, course, (target.position, *within), *gait);
-                arrived.then_some(ControllerNews::Arrived)
+                let goes_on = to.position != from.position || *course != before;
+                outcome(arrived.then_some(ControllerNews::Arrived), goes_on)
             }
             Other::Unheard => None,
             Other::Gone => Some(ControllerNews::Failed),
         },
         Task::Turn { yaw, rate } => {
             let turned = steps::turn(&mut to.direction, *yaw, *rate);
-            turned.then_some(ControllerNews::Turned)
+            outcome(turned.then_some(ControllerNews::Turned), to.direction != from.direction)
         }
         Task::Ride { vehicle, seat } => match find(*vehicle) {
             Other::At(vehicle) => {
@@ -278,12 +280,17 @@ fn advance(
     if to == from {
         return news;
     }
-    let is_somewhere = to.position.is_finite() && around.territory.owner_at(&to).is_some();
+    let is_somewhere = to.is_sound() && around.territory.owner_at(&to).is_some();
     if !is_somewhere {
         return Some(ControllerNews::Failed);
     }
     desk.move_to(key.0, to);
     news
+}
+
+/// What is to be told of a step: a controller whose step is lost in rounding, and that does not gain speed, would never end.
+fn outcome(end: Option<ControllerNews>, goes_on: bool) -> Option<ControllerNews> {
+    end.or((!goes_on).then_some(ControllerNews::Failed))
 }
 
 /// What the log is to learn with the news; nothing if they are none any more.

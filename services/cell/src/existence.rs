@@ -15,7 +15,7 @@ impl CellRole {
             return;
         }
         let given = std::mem::take(&mut creation.properties);
-        let sound = place.position.is_finite() && place.direction.is_finite() && !desk.is_gone(place.space);
+        let sound = place.is_sound() && !desk.is_gone(place.space);
         let has_part = desk.type_of(creation.type_id).is_some_and(|found| found.parts.cell);
         match desk.initial(creation.type_id, Part::Cell, given) {
             Ok(properties) if has_part && sound && !self.closing => {

@@ -180,10 +180,10 @@ impl Ghost {
                 method.is_some_and(|method| check_args(entity_type, method, args).is_ok())
             }
             Body::Moved(place) => {
-                if is_sound(place) {
+                if place.is_sound() {
                     self.whereabouts.note(*place, hearing.at.beat);
                 }
-                is_sound(place)
+                place.is_sound()
             }
             _ => true,
         }
@@ -353,7 +353,7 @@ impl Ghosts {
             let Some(ghost) = self.ghosts.get_mut(&movement.entity) else {
                 continue;
             };
-            if ghost.holder == from && ghost.sequence < movement.sequence && is_sound(&movement.place) {
+            if ghost.holder == from && ghost.sequence < movement.sequence && movement.place.is_sound() {
                 ghost.sequence = movement.sequence;
                 ghost.whereabouts.note(movement.place, at.beat);
                 self.trail.note(movement.entity);
@@ -457,9 +457,5 @@ fn fits(schema: &Schema, image: &GhostImage) -> bool {
             .property(*member)
             .is_some_and(|property| property.distribution.to_ghosts() && check(&property.data_type, value).is_ok())
     });
-    values && is_sound(&image.place)
-}
-
-fn is_sound(place: &Place) -> bool {
-    place.position.is_finite() && place.direction.is_finite()
+    values && image.place.is_sound()
 }

@@ -197,7 +197,7 @@ impl CellRole {
         if is_gone_for(desk, cell) {
             return Err("the space is gone");
         }
-        if !place.position.is_finite() || !place.direction.is_finite() {
+        if !place.is_sound() {
             return Err("its place is none");
         }
         if !desk.type_of(image.type_id).is_some_and(|found| found.parts.cell) {

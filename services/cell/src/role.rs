@@ -9,7 +9,7 @@ use std::{
 use annals_def::Schema;
 use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SpaceId, Tick};
-use annals_node::{Around, Caller, ClientNews, Desk, Request, Role, time::Mono};
+use annals_node::{Around, Caller, ClientNews, Denied, Desk, Request, Role, time::Mono};
 use annals_space::Interest;
 use annals_wire::{
     bus::{GhostMessage, Message, Shown, SpaceMessage, ViewMessage},
@@ -216,10 +216,8 @@ impl Role for CellRole {
                 place,
                 properties,
             } => {
-                let sound = place.position.is_finite() && place.direction.is_finite();
                 let around = self.surroundings();
-                let made = sound && !self.closing;
-                if !made || desk.create_cell_only(type_id, place, properties, &around).is_err() {
+                if self.closing || desk.create_cell_only(type_id, place, properties, &around).is_err() {
                     self.counters.denied += 1;
                 }
             }
@@ -236,7 +234,8 @@ impl Role for CellRole {
             (Address::Owner(_), Call::Refused { of, reason }) => self.refused(desk, caller, of, reason),
             (Address::Owner(_), Call::OpenSpace(space)) => self.open_space(desk, space),
             (Address::Owner(_), Call::Placed(at)) => self.placed(desk, caller, at),
-            (Address::Cell(entity), Call::DestroyCell) if from == Address::Base(entity) => self.destroy(desk, entity),
+            // From its own base part, or from any cell part whose behaviour wants it to end.
+            (Address::Cell(entity), Call::DestroyCell) if from.entity().is_some() => self.destroy(desk, entity),
             (Address::Cell(entity), Call::Witness(client)) if from == Address::Base(entity) => {
                 self.attach(desk, entity, client);
             }
@@ -244,15 +243,21 @@ impl Role for CellRole {
         }
     }
 
-    fn request(&mut self, desk: &mut Desk, request: Request) {
-        match request {
-            Request::Destroy { entity } | Request::DestroyCell { entity } => self.destroy(desk, entity),
-            Request::Teleport { entity, place } => self.teleport(desk, entity, place),
-            Request::OpenSpace { entity, place } => self.ask_to_open(desk, entity, &place),
-            // Those are for bases.
-            Request::CreateCell { .. } | Request::GiveClient { .. } | Request::CloseClient { .. } => {
-                self.counters.denied += 1;
+    fn request(&mut self, desk: &mut Desk, by: EntityId, request: Request) {
+        let done = match &request {
+            Request::Destroy { entity } | Request::DestroyCell { entity } => {
+                self.destroy(desk, *entity);
+                Ok(())
             }
+            Request::Teleport { entity, place } => self.teleport(desk, *entity, *place),
+            Request::OpenSpace { entity, place } => self.ask_to_open(desk, *entity, place),
+            Request::CreateCell { .. } | Request::GiveClient { .. } | Request::CloseClient { .. } => {
+                Err(Denied::BaseOnly { what: "ask for it" })
+            }
+        };
+        if let Err(why) = done {
+            self.counters.denied += 1;
+            desk.deny(by, &self.surroundings(), &request, &why);
         }
     }
 

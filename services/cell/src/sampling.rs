@@ -100,13 +100,6 @@ impl Sampling {
         let places: Vec<(EntityId, Place)> = desk.places().collect();
         self.reals.retain(|entity, _| desk.place(*entity).is_some());
         for (entity, place) in places {
-            let Some(logged) = logged(desk, entity) else { continue };
-            // Behaviour may say anything; what is no place in its space is none.
-            let sound = place.space == logged.space && place.position.is_finite() && place.direction.is_finite();
-            let place = if sound { place } else { logged };
-            if !sound {
-                desk.move_to(entity, place);
-            }
             let known = self.reals.entry(entity);
             known
                 .or_insert(Whereabouts {

@@ -9,7 +9,7 @@ use std::{
 
 use annals_event::{Body, Call, Event, Place, SpaceData, SpaceEntry, SpaceVersions};
 use annals_ids::{Address, EntityId, OwnerId, SpaceId};
-use annals_node::Desk;
+use annals_node::{Denied, Desk};
 use annals_wire::bus::{Message, SPACE_MESSAGE_BYTES, SpaceMessage};
 
 use crate::{role::CellRole, sampling::SECOND, territory::Territory};
@@ -149,15 +149,17 @@ impl CellRole {
         }
     }
 
-    /// Asks whoever is responsible at a place to open its space.
-    pub(crate) fn ask_to_open(&mut self, desk: &mut Desk, entity: EntityId, place: &Place) {
-        match self.territory.owner_at(place) {
-            Some(owner) if desk.image(entity).is_some() => {
-                let (from, to) = (Address::Cell(entity), Address::Owner(owner));
-                desk.call(from, to, owner, Call::OpenSpace(place.space));
-            }
-            _ => self.counters.denied += 1,
-        }
+    /// Asks the owner that is responsible at a place to open its space.
+    ///
+    /// # Errors
+    /// When nobody is, or the entity on whose behalf it is asked is not here any more.
+    pub(crate) fn ask_to_open(&mut self, desk: &mut Desk, entity: EntityId, place: &Place) -> Result<(), Denied> {
+        let what = "have a space opened";
+        desk.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
+        let owner = self.territory.owner_at(place).ok_or(Denied::NoSpace(place.space))?;
+        let (from, to) = (Address::Cell(entity), Address::Owner(owner));
+        desk.call(from, to, owner, Call::OpenSpace(place.space));
+        Ok(())
     }
 
     /// Tells who is of an earlier life of its space that the space is gone, and ends their cell parts. Who asks to be put into

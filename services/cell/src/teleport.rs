@@ -8,21 +8,23 @@
 
 use annals_event::{Awaiting, Body, Image, PartImage, Place};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, SpaceId, WorldTime};
-use annals_node::{Desk, TeleportFailed};
+use annals_node::{Denied, Desk, TeleportFailed};
 
 use crate::{handover::fits, role::CellRole, sampling::log_place, surroundings::Surroundings};
 
 impl CellRole {
     /// Puts an entity somewhere, or tells it why not.
-    pub(crate) fn teleport(&mut self, desk: &mut Desk, entity: EntityId, place: Place) {
-        let Some(before) = desk.place(entity) else {
-            self.counters.denied += 1;
-            return;
-        };
+    ///
+    /// # Errors
+    /// When it is not here any more.
+    pub(crate) fn teleport(&mut self, desk: &mut Desk, entity: EntityId, place: Place) -> Result<(), Denied> {
+        let what = "be put somewhere";
+        let before = desk.place(entity).ok_or(Denied::Elsewhere { entity, what })?;
         if let Err(why) = self.put(desk, entity, (before, place)) {
             self.counters.denied += 1;
             failed(desk, self.surroundings(), entity, &why);
         }
+        Ok(())
     }
 
     fn put(
@@ -31,7 +33,7 @@ impl CellRole {
         entity: EntityId,
         (before, place): (Place, Place),
     ) -> Result<(), TeleportFailed> {
-        if !place.position.is_finite() || !place.direction.is_finite() {
+        if !place.is_sound() {
             return Err(TeleportFailed::NoPlace);
         }
         let to = self.territory.owner_at(&place);

@@ -314,10 +314,10 @@ impl CellRole {
             space: before.space,
             ..place
         };
-        let sound = place.position.is_finite() && place.direction.is_finite();
         // What was put elsewhere before this owner held it, its client may not know yet.
         let jumped = witness.view.is_none() && desk.image(entity).is_some_and(has_jumped);
-        if !sound || jumped || self.territory.owner_at(&place).is_none() || !witness.believes(place.position) {
+        if !place.is_sound() || jumped || self.territory.owner_at(&place).is_none() || !witness.believes(place.position)
+        {
             self.counters.disbelieved += 1;
             return;
         }

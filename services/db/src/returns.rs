@@ -14,7 +14,7 @@ use annals_event::{
     Body, Call, Event, OwnerState, Subject,
     ledger::{Delivery, Notice},
 };
-use annals_ids::{Address, MemberId, NoticeNumber, OwnerId, OwnerKind, Tick};
+use annals_ids::{Address, EntityId, MemberId, NoticeNumber, OwnerId, OwnerKind, Tick};
 use annals_node::{Answer, Behaviour, Caller, ClientNews, Context, Desk, Request, Role, time::Mono};
 use annals_wire::{
     SpaceMap,
@@ -97,7 +97,7 @@ impl Role for LedgerRole {
 
     fn take(&mut self, _desk: &mut Desk, _caller: &Caller, _call: Call) {}
 
-    fn request(&mut self, _desk: &mut Desk, _request: Request) {}
+    fn request(&mut self, _desk: &mut Desk, _by: EntityId, _request: Request) {}
 
     fn ghost(&mut self, _desk: &mut Desk, _from: OwnerId, _message: GhostMessage) {}
 

@@ -12,8 +12,9 @@ use annals_ids::{
 };
 
 use crate::{
-    context::Context,
+    context::{Context, Denied},
     inquiry::{Learned, NotLearned},
+    output::Request,
     teleport::TeleportFailed,
 };
 
@@ -75,8 +76,9 @@ pub enum ControllerNews {
         /// Which of the places.
         waypoint: u32,
     },
-    /// It cannot go on and the controller is over (`onMoveFailure`): whom it went to is not known here any more, or is in
-    /// another space; or nobody is responsible for where it would go.
+    /// It cannot go on and the controller is over (`onMoveFailure`): the entity that it went to is not known here any more, or
+    /// is in another space; nobody is responsible for where it would go; or its steps are lost in rounding, so slow is it for
+    /// how far away from the origin it is.
     Failed,
     /// It looks where it was to look, and the controller is over (`onTurn`).
     Turned,
@@ -251,6 +253,13 @@ pub trait Behaviour: Send + Sync {
 
     /// The cell part was not put where it was wanted (`onTeleportFailure`). It stands where it stood, and has all that it had.
     fn teleport_failed(&self, _context: &mut Context<'_>, _why: &TeleportFailed) {}
+
+    /// Something that the part asked for with [`Context::request`] was not done, because of what has changed since it was
+    /// asked for, or of what only its owner knows (`onGiveClientToFailure`). Unless a game does something about it, the
+    /// process's log says so.
+    fn request_denied(&self, context: &mut Context<'_>, _request: &Request, why: &Denied) {
+        context.report(why.clone());
+    }
 
     /// The receiver of one-way calls is gone; the newest of them may not have been taken.
     fn calls_lost(&self, _context: &mut Context<'_>, _to: Address) {}

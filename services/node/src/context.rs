@@ -9,6 +9,7 @@ mod others;
 mod personal;
 mod properties;
 mod reins;
+mod requests;
 mod sight;
 mod space;
 
@@ -21,7 +22,7 @@ pub use denied::Denied;
 pub use others::FOUND_LIMIT;
 use properties::fits;
 
-use crate::{around::Around, behaviour::Caller, desk::Desk, journal::INPUT_LIMIT, output::Request, trouble::Trouble};
+use crate::{around::Around, behaviour::Caller, desk::Desk, journal::INPUT_LIMIT, trouble::Trouble};
 
 /// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. One input may record two of
 /// them.
@@ -246,12 +247,22 @@ impl<'a> Context<'a> {
         self.desk.place(self.entity)
     }
 
-    /// Moves the cell part within its space. Volatile: others see it at once, the log about once a second. Into another
-    /// space only [`teleport`](Self::teleport) leads: such a place is not taken.
-    pub fn move_to(&mut self, to: Place) {
-        if self.place().is_some_and(|place| place.space == to.space) {
-            self.desk.move_to(self.entity, to);
+    /// Moves the cell part within its space. Volatile: others see it at once, the log about once a second.
+    ///
+    /// # Errors
+    /// When this is a base part, a coordinate or an angle is not a number, or the place is in another space: only
+    /// [`teleport`](Self::teleport) leads there.
+    pub fn move_to(&mut self, to: Place) -> Result<(), Denied> {
+        let place = self.place().ok_or(Denied::CellOnly { what: "move" })?;
+        if !to.is_sound() {
+            return Err(Denied::Place);
         }
+        if place.space != to.space {
+            let here = place.space;
+            return Err(Denied::OtherSpace { here });
+        }
+        self.desk.move_to(self.entity, to);
+        Ok(())
     }
 
     /// Makes an entity with a base part on this owner, with these properties and the defaults of the others.
@@ -273,7 +284,7 @@ impl<'a> Context<'a> {
     /// Makes an entity that has only a cell part, on this owner.
     ///
     /// # Errors
-    /// When a value does not fit, or no entity id is left.
+    /// When a value does not fit, a coordinate is not a number, the space is gone, or no entity id is left.
     pub fn create_cell_only(
         &mut self,
         type_id: TypeId,
@@ -287,11 +298,6 @@ impl<'a> Context<'a> {
             type_id,
             part: Part::Cell,
         })
-    }
-
-    /// Asks for what only the role can do, once this call is over.
-    pub fn request(&mut self, request: Request) {
-        self.desk.request(request);
     }
 
     pub(crate) fn desk(&mut self) -> &mut Desk {

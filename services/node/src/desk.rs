@@ -15,7 +15,9 @@ use annals_personal::PersonalKey;
 use annals_wire::bus::{CallMessage, Envelope, Message};
 
 use crate::{
+    around::Around,
     behaviour::{Behaviour, Caller},
+    context::Denied,
     gate::Gate,
     ids::IdBlocks,
     journal::Journal,
@@ -56,7 +58,8 @@ pub struct Desk {
     pub(crate) schedule: Schedule,
     pub(crate) resends: Resends,
     pub(crate) local: VecDeque<Local>,
-    pub(crate) requests: VecDeque<Request>,
+    /// What behaviour has asked of the role, and which entity's behaviour that was.
+    pub(crate) requests: VecDeque<(EntityId, Request)>,
     pub(crate) ids: IdBlocks,
     pub(crate) dice: Box<dyn FnMut() -> u64 + Send>,
     pub(crate) trace: Trace,
@@ -182,8 +185,9 @@ impl Desk {
         self.places.iter().map(|(entity, place)| (*entity, *place))
     }
 
-    /// Moves a real cell part. Volatile: sampled into the log by the cell, not here.
+    /// Moves a real cell part to a sound place in its space. Volatile: sampled into the log by the cell, not here.
     pub fn move_to(&mut self, entity: EntityId, to: Place) {
+        debug_assert!(to.is_sound(), "entity {entity} is moved to {to:?}");
         if let Some(place) = self.places.get_mut(&entity) {
             *place = to;
             self.trail.note(entity);
@@ -360,15 +364,23 @@ impl Desk {
         self.routes.moved(entity, at);
     }
 
-    /// Asks the role for something that only it can do, once the present call is over.
-    pub fn request(&mut self, request: Request) {
-        self.requests.push_back(request);
+    /// Asks the role for something that only it can do, once the present call is over. `by` is the entity whose behaviour
+    /// asks.
+    pub fn request(&mut self, by: EntityId, request: Request) {
+        self.requests.push_back((by, request));
     }
 
     /// Whether behaviour has asked for something else that concerns this entity and is done after what is done now.
     #[must_use]
     pub fn has_requests(&self, entity: EntityId) -> bool {
-        self.requests.iter().any(|request| request.entity() == entity)
+        self.requests.iter().any(|(_, request)| request.entity() == entity)
+    }
+
+    /// Tells the entity whose behaviour made a request that it was not done.
+    pub fn deny(&mut self, by: EntityId, around: &dyn Around, request: &Request, why: &Denied) {
+        self.run(by, around, |behaviour, context| {
+            behaviour.request_denied(context, request, why);
+        });
     }
 
     /// The number that the next call from one address to another has.

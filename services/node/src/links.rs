@@ -192,11 +192,7 @@ impl Desk {
         let Some((receiver, _)) = to.entity().filter(|_| self.is_here(to)) else {
             return false;
         };
-        let sender = self.journal.address(from);
-        let settled = self
-            .state()
-            .links(sender)
-            .is_none_or(|links| links.sent.get(&to).is_none_or(|sent| sent.unconfirmed.is_empty()));
+        let settled = self.is_settled(self.journal.address(from), to);
         if settled {
             self.local.push_back(Local::Direct {
                 to: receiver,
@@ -205,6 +201,12 @@ impl Desk {
             });
         }
         settled
+    }
+
+    /// Whether no call from one address to another is unconfirmed, so that a further one may do without the link.
+    pub(crate) fn is_settled(&self, from: Address, to: Address) -> bool {
+        let sent = self.state().links(from).and_then(|links| links.sent.get(&to));
+        sent.is_none_or(|sent| sent.unconfirmed.is_empty())
     }
 
     /// Takes a call that came from `sender`, if it is the next on its link.

@@ -115,7 +115,7 @@ pub enum NotOrdered {
     Refused(String),
 }
 
-/// What behaviour asks of its role; done when the present call is over.
+/// What behaviour asks of its owner with [`Context::request`](crate::Context::request): done when the present call is over.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Make the cell part of a base entity.
@@ -127,12 +127,13 @@ pub enum Request {
         /// Cell properties that are not to have their defaults.
         properties: Vec<(MemberId, Value)>,
     },
-    /// End the cell part of a base entity.
+    /// End a cell part: asked by a base part its own, asked by a cell part as [`Request::Destroy`].
     DestroyCell {
         /// Which entity.
         entity: EntityId,
     },
-    /// End an entity part that is real here.
+    /// End an entity: asked by a base part one with a base part here, cell part first; asked by a cell part the cell part of
+    /// any entity that is real here or has a ghost here.
     Destroy {
         /// Which entity.
         entity: EntityId,

@@ -65,8 +65,8 @@ pub trait Role {
     /// Handles a call that is not a method: the desk has consumed it.
     fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call);
 
-    /// Does what behaviour asked for.
-    fn request(&mut self, desk: &mut Desk, request: Request);
+    /// Does what the behaviour of entity `by` asked for, or tells it why not ([`Desk::deny`]).
+    fn request(&mut self, desk: &mut Desk, by: EntityId, request: Request);
 
     /// Handles what another owner says of ghosts.
     fn ghost(&mut self, desk: &mut Desk, from: OwnerId, message: GhostMessage);
@@ -367,8 +367,8 @@ impl<R: Role> Owner<R> {
                 self.cut();
             } else if let Some(local) = self.desk.local.pop_front() {
                 self.take_local(local);
-            } else if let Some(request) = self.desk.requests.pop_front() {
-                self.role.request(&mut self.desk, request);
+            } else if let Some((by, request)) = self.desk.requests.pop_front() {
+                self.role.request(&mut self.desk, by, request);
             }
         }
         for (link, upto) in self.desk.confirm_taken() {

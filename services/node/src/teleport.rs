@@ -48,9 +48,12 @@ impl Context<'_> {
     /// Puts the cell part at once somewhere else, in any space (`teleport`). It is done when the present call is over:
     /// [`teleported`](crate::Behaviour::teleported) is told once it stands there, wherever that is, or
     /// [`teleport_failed`](crate::Behaviour::teleport_failed), and then it stands where it stood.
-    pub fn teleport(&mut self, place: Place) {
+    ///
+    /// # Errors
+    /// When this is a base part.
+    pub fn teleport(&mut self, place: Place) -> Result<(), Denied> {
         let entity = self.entity();
-        self.request(Request::Teleport { entity, place });
+        self.request(Request::Teleport { entity, place })
     }
 
     /// The same to a place beside another entity, in whatever space that is (`teleport(nearbyEntityMB)`): so far from where
@@ -102,7 +105,7 @@ impl Desk {
                     position,
                     direction,
                 };
-                self.request(Request::Teleport { entity, place });
+                self.request(entity, Request::Teleport { entity, place });
             }
             Err(why) => {
                 let why = TeleportFailed::NoEntity(why);

@@ -217,7 +217,8 @@ impl Game {
             "leap" => {
                 let place = context.place().expect("a cell part is somewhere");
                 let space = if place.space == SPACE { ARENA } else { SPACE };
-                context.teleport(Place { space, ..place });
+                let asked = context.teleport(Place { space, ..place });
+                asked.unwrap_or_else(|denied| panic!("{denied}"));
                 Self::tell(context, Audience::Own, "onLeap", id);
             }
             "askBase" => {
@@ -337,11 +338,12 @@ impl Behaviour for Game {
             position: Position { x, y: 0.0, z },
             ..Place::default()
         };
-        context.request(Request::CreateCell {
+        let asked = context.request(Request::CreateCell {
             entity: context.entity(),
             place,
             properties: Vec::new(),
         });
+        asked.unwrap_or_else(|denied| panic!("{denied}"));
     }
 
     fn teleported(&self, context: &mut Context<'_>, _before: SpaceId) {

@@ -53,7 +53,9 @@ impl Behaviour for Doing {
                     space: WORLD,
                     ..annals_event::Place::default()
                 };
-                server::BaseMailbox::of(context).create_cell(context, place, server::NewCell::default());
+                server::BaseMailbox::of(context)
+                    .create_cell(context, place, server::NewCell::default())
+                    .expect("it is real here");
             }
             Part::Cell => self.said.set((self.deed)(context)).unwrap(),
         }

@@ -31,6 +31,14 @@ pub struct Place {
     pub direction: Direction,
 }
 
+impl Place {
+    /// Whether its coordinates and angles are finite numbers.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.position.is_finite() && self.direction.is_finite()
+    }
+}
+
 /// What is needed to make the cell part of an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellCreation {

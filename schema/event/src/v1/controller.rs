@@ -510,13 +510,7 @@ impl Gait {
 
 /// A controller's number, which others can follow as they can any [ordinal](Reader::ordinal).
 pub(crate) fn take_controller_id(reader: &mut Reader<'_>) -> Result<ControllerId, Malformed> {
-    let wrong = reader.malformed("controller");
-    let number: u32 = reader.narrow("controller")?;
-    if number <= u32::MAX / 2 {
-        Ok(ControllerId(number))
-    } else {
-        Err(wrong)
-    }
+    reader.short_ordinal("controller").map(ControllerId)
 }
 
 fn take_inside(reader: &mut Reader<'_>) -> Result<BTreeSet<EntityId>, Malformed> {

@@ -670,13 +670,7 @@ pub(crate) fn put_timer(out: &mut Vec<u8>, timer: &Timer) {
 
 /// A timer's number, which others can follow as they can any [ordinal](Reader::ordinal).
 pub(crate) fn take_timer_id(reader: &mut Reader<'_>) -> Result<TimerId, Malformed> {
-    let wrong = reader.malformed("timer");
-    let number: u32 = reader.narrow("timer")?;
-    if number <= u32::MAX / 2 {
-        Ok(TimerId(number))
-    } else {
-        Err(wrong)
-    }
+    reader.short_ordinal("timer").map(TimerId)
 }
 
 pub(crate) fn take_timer(reader: &mut Reader<'_>) -> Result<Timer, Malformed> {

@@ -582,9 +582,9 @@ fn history_number(number: u64) -> Result<HistoryNumber, EnvelopeError> {
     ordinal(number).map(HistoryNumber)
 }
 
-/// A number that counts one by one, and that can therefore be followed by as many more.
+/// A number that counts one by one: what is counted on from it, and logged, must be below the limit too.
 fn ordinal(number: u64) -> Result<u64, EnvelopeError> {
-    if number < ORDINALS {
+    if number < ORDINALS / 2 {
         Ok(number)
     } else {
         Err(EnvelopeError::Endless(number))
@@ -616,7 +616,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 fn whole<T>(bytes: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Result<T, Malformed>) -> Result<T, Malformed> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = Reader::of_message(bytes);
     let value = read(&mut reader)?;
     reader.finish("end of field")?;
     Ok(value)

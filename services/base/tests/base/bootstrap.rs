@@ -21,6 +21,7 @@ fn game(motto: Value) -> Game {
             type_id: AVATAR,
             properties,
         }),
+        ..Game::default()
     }
 }
 

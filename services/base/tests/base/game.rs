@@ -91,6 +91,7 @@ pub(crate) fn schema() -> Arc<Schema> {
             exposed("confide", vec![Argument::new("email", DataType::Unicode)]),
             exposed("recall", vec![Argument::new("email", DataType::Unicode)]),
             exposed("pry", Vec::new()),
+            Method::new("run_errand", Vec::new()),
         ];
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
     }
@@ -151,6 +152,8 @@ fn exposed(name: &str, args: Vec<Argument>) -> Method {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Game {
     pub(crate) bootstrap: Option<Bootstrap>,
+    /// What "run_errand" does.
+    pub(crate) errand: Option<fn(&mut Context<'_>)>,
 }
 
 impl Game {
@@ -171,7 +174,7 @@ impl Behaviour for Game {
     fn created(&self, context: &mut Context<'_>) {
         Self::mark(context, 'b');
         if text(&context.get("motto").unwrap()) == ROOTED {
-            context.request(create_cell(context.entity()));
+            context.request(create_cell(context.entity())).unwrap();
         }
     }
 
@@ -199,6 +202,16 @@ impl Behaviour for Game {
 
     fn cell_lost(&self, context: &mut Context<'_>) {
         Self::mark(context, 'l');
+    }
+
+    fn request_denied(&self, context: &mut Context<'_>, _request: &Request, why: &Denied) {
+        let letter = match why {
+            Denied::ClientKept { .. } => 'K',
+            Denied::HasCell { .. } => 'C',
+            Denied::NoSpace(_) => 'N',
+            other => panic!("{other}"),
+        };
+        Self::mark(context, letter);
     }
 
     fn app_ready(&self, context: &mut Context<'_>, is_bootstrap: bool) {
@@ -257,8 +270,9 @@ impl Behaviour for Game {
                 let given = context.give(Slot(0), FRIEND, Assets::units(COIN, *units), 60_000);
                 Self::mark(context, refusal(&given));
             }
-            ("leave", []) => context.request(Request::Destroy { entity }),
-            ("shed", []) => context.request(Request::DestroyCell { entity }),
+            ("run_errand", []) => self.errand.expect("a test has one")(context),
+            ("leave", []) => context.request(Request::Destroy { entity }).unwrap(),
+            ("shed", []) => context.request(Request::DestroyCell { entity }).unwrap(),
             ("keep", []) => {
                 let letter = if context.store().is_ok() { 'k' } else { 'x' };
                 Self::mark(context, letter);
@@ -291,11 +305,11 @@ impl Behaviour for Game {
                 assert!(matches!(forged, Err(Denied::OperatorsOrder)), "{forged:?}");
             }
             ("confide" | "recall" | "pry", _) => confidential(context, &name, args),
-            ("grow", []) => context.request(create_cell(entity)),
-            ("quit", []) => context.request(Request::CloseClient {
-                entity,
-                reason: annals_wire::client::CloseReason::Ended,
-            }),
+            ("grow", []) => context.request(create_cell(entity)).unwrap(),
+            ("quit", []) => {
+                let reason = annals_wire::client::CloseReason::Ended;
+                context.request(Request::CloseClient { entity, reason }).unwrap();
+            }
             _ => panic!("{name} was called with {args:?}"),
         }
         Answer::DONE
@@ -357,12 +371,12 @@ fn refusal(ordered: &Result<TransferId, Denied>) -> char {
 fn become_avatar(context: &mut Context<'_>, times: u64) {
     let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
     let (entity, place) = (avatar, PLACE);
-    context.request(Request::OpenSpace { entity, place });
+    context.request(Request::OpenSpace { entity, place }).unwrap();
     for _ in 0..times {
-        context.request(create_cell(avatar));
+        context.request(create_cell(avatar)).unwrap();
     }
     let from = context.entity();
-    context.request(Request::GiveClient { from, to: avatar });
+    context.request(Request::GiveClient { from, to: avatar }).unwrap();
 }
 
 pub(crate) fn create_cell(entity: EntityId) -> Request {

@@ -18,5 +18,6 @@ mod operators;
 mod personal;
 mod player;
 mod races;
+mod requests;
 mod stopping;
 mod views;

@@ -18,7 +18,7 @@ const TOUR: u32 = 1_000;
 
 /// What the behaviour heard of controllers, in its own state: so whatever is lost or repeated shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Report {
+pub(crate) enum Report {
     Arrived(u64),
     Passed(u64),
     Failed(u64),
@@ -72,13 +72,14 @@ fn leg(tag: u32) -> Position {
     place([-20.0, 15.0, 75.0, 40.0][tag as usize % 4], 3.0).position
 }
 
-fn world(seed: u64) -> World {
+/// A world whose avatars write down what they are told of controllers.
+pub(crate) fn reporting_world(seed: u64) -> World {
     let numbers = DataType::Array(std::sync::Arc::new(Sequence::of(DataType::Int64)));
     let reports = Property::new("reports", numbers, Distribution::CellPrivate);
     World::of(seed, schema_with(&[reports]))
 }
 
-fn reports(world: &World, entity: EntityId) -> Vec<Report> {
+pub(crate) fn reports(world: &World, entity: EntityId) -> Vec<Report> {
     let image = world.real(entity);
     let values = image.properties.values().filter_map(|value| match value {
         Value::Sequence(values) => Some(values),
@@ -93,7 +94,7 @@ fn reports(world: &World, entity: EntityId) -> Vec<Report> {
         .collect()
 }
 
-fn controllers(world: &World, entity: EntityId) -> &Controllers {
+pub(crate) fn controllers(world: &World, entity: EntityId) -> &Controllers {
     &world.real(entity).cell().expect("it is a cell part").controllers
 }
 
@@ -147,7 +148,7 @@ fn check_accounts(world: &World) {
 /// A tour in which each leg begins when the one before is over: if one end of a leg were lost the tour would stand still, and
 /// if one were told twice it would be in the reports.
 fn tour(seed: u64, faults: Faults, crashes: u64) -> usize {
-    let mut world = world(seed);
+    let mut world = reporting_world(seed);
     let tourists: Vec<EntityId> = [-25.0, 3.0, 70.0].map(|x| world.spawn(AVATAR, x, None)).into();
     world.run(500);
     for &entity in &tourists {
@@ -201,7 +202,7 @@ fn no_end_of_a_leg_is_lost_or_told_twice_whoever_dies() {
 #[test]
 fn a_patrol_comes_by_its_places_in_order_whoever_dies() {
     for seed in 0..6 {
-        let mut world = world(seed);
+        let mut world = reporting_world(seed);
         let entity = world.spawn(AVATAR, -10.0, None);
         world.run(500);
         have(&mut world, entity, |context| {
@@ -230,7 +231,7 @@ fn a_patrol_comes_by_its_places_in_order_whoever_dies() {
 fn who_rides_along_is_caught_once_and_never_released() {
     let mut carried = 0;
     for (seed, crashes) in (0..10).zip([0, 9].into_iter().cycle()) {
-        let mut world = world(seed);
+        let mut world = reporting_world(seed);
         let coach = world.spawn(AVATAR, -12.0, None);
         let riders: Vec<EntityId> = (0..4).map(|_| world.spawn(AVATAR, -12.0, None)).collect();
         world.run(500);
@@ -280,7 +281,7 @@ fn who_rides_along_is_caught_once_and_never_released() {
 #[test]
 fn a_trap_lets_nobody_go_because_its_cell_died() {
     for seed in 0..10 {
-        let mut world = world(seed);
+        let mut world = reporting_world(seed);
         let (bearer, there) = (world.spawn(AVATAR, -3.0, None), world.spawn(AVATAR, 9.0, None));
         world.run(500);
         have(&mut world, bearer, |context| {
@@ -308,7 +309,7 @@ fn a_trap_lets_nobody_go_because_its_cell_died() {
 #[test]
 fn a_trap_lets_nobody_go_because_it_was_handed_over() {
     for seed in 0..40 {
-        let mut world = world(seed);
+        let mut world = reporting_world(seed);
         let bearer = world.spawn(AVATAR, -3.0, None);
         world.run(500);
         have(&mut world, bearer, |context| {
@@ -325,7 +326,7 @@ fn a_trap_lets_nobody_go_because_it_was_handed_over() {
         have(&mut world, bearer, |context| {
             let mut place = context.place().expect("it is somewhere");
             place.position.x = 12.0;
-            context.move_to(place);
+            context.move_to(place).expect("it is a place");
         });
         world.run(10_000);
         assert_eq!(world.holders(bearer), [MIDDLE], "seed {seed}");
@@ -339,7 +340,7 @@ fn a_trap_lets_nobody_go_because_it_was_handed_over() {
 fn what_traps_told_adds_up_to_who_is_in_them() {
     let mut told = 0;
     for seed in 0..8 {
-        let mut world = world(seed);
+        let mut world = reporting_world(seed);
         let mut entities = Vec::new();
         for _ in 0..8 {
             let x = -40.0 + f32::from(u8::try_from(world.roll(80)).expect("small"));
@@ -396,7 +397,7 @@ fn what_traps_told_adds_up_to_who_is_in_them() {
 
 #[test]
 fn who_is_chased_over_a_boundary_is_caught_and_who_is_gone_is_not() {
-    let mut world = world(5);
+    let mut world = reporting_world(5);
     let (hunter, prey) = (world.spawn(AVATAR, -30.0, None), world.spawn(AVATAR, 0.0, None));
     world.run(500);
     have(&mut world, prey, |context| {
@@ -432,7 +433,7 @@ fn who_is_chased_over_a_boundary_is_caught_and_who_is_gone_is_not() {
 
 #[test]
 fn who_boards_is_carried_turned_and_let_off() {
-    let mut world = world(6);
+    let mut world = reporting_world(6);
     let (coach, rider) = (world.spawn(AVATAR, -20.0, None), world.spawn(AVATAR, -25.0, None));
     world.run(500);
     have(&mut world, rider, move |context| {
@@ -488,7 +489,7 @@ fn who_boards_is_carried_turned_and_let_off() {
 
 #[test]
 fn one_moves_and_one_turns_at_a_time_and_what_is_cancelled_is_told_nothing() {
-    let mut world = world(7);
+    let mut world = reporting_world(7);
     let entity = world.spawn(AVATAR, -20.0, None);
     world.run(500);
     have(&mut world, entity, |context| {
@@ -512,7 +513,7 @@ fn one_moves_and_one_turns_at_a_time_and_what_is_cancelled_is_told_nothing() {
 
 #[test]
 fn what_cannot_be_done_is_denied_and_changes_nothing() {
-    let mut world = world(8);
+    let mut world = reporting_world(8);
     let entity = world.spawn(AVATAR, -20.0, None);
     world.run(500);
     have(&mut world, entity, |context| {
@@ -546,7 +547,7 @@ fn what_cannot_be_done_is_denied_and_changes_nothing() {
 /// What its behaviour was told of, it finds as it was told.
 #[test]
 fn who_has_arrived_is_there_after_its_cell_died() {
-    let mut world = world(12);
+    let mut world = reporting_world(12);
     let (entity, near) = (world.spawn(AVATAR, -40.0, None), world.spawn(AVATAR, -20.0, None));
     world.run(500);
     have(&mut world, near, |context| {
@@ -583,7 +584,7 @@ fn who_has_arrived_is_there_after_its_cell_died() {
 
 #[test]
 fn who_would_leave_the_world_fails() {
-    let mut world = world(9);
+    let mut world = reporting_world(9);
     let entity = world.spawn(AVATAR, -20.0, None);
     world.run(500);
     for area in &mut world.map.spaces.values_mut().next().expect("there is one").cells {
@@ -605,7 +606,7 @@ fn who_would_leave_the_world_fails() {
 /// How far it was and how fast it went is in the image when it is handed over.
 #[test]
 fn who_accelerates_keeps_its_pace_over_a_boundary() {
-    let mut world = world(10);
+    let mut world = reporting_world(10);
     let entity = world.spawn(AVATAR, -60.0, None);
     world.run(500);
     have(&mut world, entity, |context| {

@@ -11,8 +11,8 @@ use annals_def::{
     Argument, DataType, Distribution, EntityType, LodLevel, Method, Parts, Path, Property, Reach, Replaced, Schema,
     Sequence, Value, Volatile, generate_change,
 };
-use annals_event::{Audience, Place, space_data::FIRST_OWN_KEY};
-use annals_ids::{ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+use annals_event::{Audience, CallError, Outcome, Place, space_data::FIRST_OWN_KEY};
+use annals_ids::{Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
 use annals_node::{Answer, Behaviour, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed};
 
 /// A player: has a base, may have a client, moves as its client says.
@@ -103,6 +103,7 @@ fn being(name: &str, reach: Reach) -> EntityType {
         Method::new("jump", vec![Argument::new("x", DataType::Float32)]),
         Method::new("die", Vec::new()),
     ];
+    being.base_methods = vec![Method::new("greet", Vec::new())];
     being.client_methods = vec![Method::new("say", vec![Argument::new("text", DataType::Unicode)])];
     being.volatile = Volatile {
         position: reach,
@@ -143,6 +144,23 @@ pub(crate) const LEAP: u64 = 205;
 /// As an argument of `act`: count a call to the first receiver, and make it; the next number is for the second one.
 pub(crate) const POST: u64 = 206;
 
+/// As an argument of `act`: answer with the game's own error, that it is not allowed, or never.
+pub(crate) const FAIL: u64 = 210;
+pub(crate) const FORBID: u64 = 211;
+pub(crate) const DELAY: u64 = 212;
+
+/// The tag of a trap that ends each entity that enters it.
+pub(crate) const KILL: u32 = 900;
+
+/// Errors with which the game answers.
+pub(crate) fn poor() -> CallError {
+    CallError::Custom("Poor".to_owned(), "3 coins are missing".to_owned())
+}
+
+pub(crate) fn forbidden() -> CallError {
+    CallError::Authenticate("only friends may".to_owned())
+}
+
 /// Something that a test has an entity do once.
 pub(crate) type Errand = Box<dyn FnOnce(&mut Context<'_>) + Send>;
 
@@ -177,6 +195,12 @@ pub(crate) struct Game {
     pub(crate) refuge: Mutex<Option<Place>>,
     /// What it was told of ghosts.
     pub(crate) ghost_changes: Mutex<Vec<GhostChange>>,
+    /// Requests that were denied after they were made: by which entity, and why.
+    pub(crate) requests_denied: Mutex<Vec<(EntityId, Denied)>>,
+    /// Receivers of one-way calls that are gone, and who called.
+    pub(crate) lost: Mutex<Vec<(EntityId, Address)>>,
+    /// Answers: who waited, for what, and how it ended.
+    pub(crate) replies: Mutex<Vec<(EntityId, u32, Outcome)>>,
 }
 
 impl Behaviour for Game {
@@ -216,7 +240,32 @@ impl Behaviour for Game {
     }
 
     fn controller(&self, context: &mut Context<'_>, _controller: ControllerId, tag: u32, news: ControllerNews) {
-        crate::controllers::report(context, tag, news);
+        match news {
+            ControllerNews::Entered { who } if tag == KILL => {
+                let request = Request::Destroy { entity: who };
+                context
+                    .request(request)
+                    .expect("whoever is in a trap is real or a ghost here");
+            }
+            _ if tag == KILL => {}
+            _ => crate::controllers::report(context, tag, news),
+        }
+    }
+
+    fn request_denied(&self, context: &mut Context<'_>, _request: &Request, why: &Denied) {
+        let denied = (context.entity(), why.clone());
+        self.requests_denied.lock().expect("nobody panics with it").push(denied);
+    }
+
+    fn calls_lost(&self, context: &mut Context<'_>, to: Address) {
+        let lost = (context.entity(), to);
+        self.lost.lock().expect("nobody panics with it").push(lost);
+    }
+
+    fn replied(&self, context: &mut Context<'_>, then: u32, _note: &[u8], outcome: &Outcome) {
+        let replied = (context.entity(), then, outcome.clone());
+        self.replies.lock().expect("nobody panics with it").push(replied);
+        append(context, "heard", Value::Int(then.into()));
     }
 
     fn teleported(&self, context: &mut Context<'_>, before: SpaceId) {
@@ -234,7 +283,9 @@ impl Behaviour for Game {
         let told = (context.entity(), place.space);
         self.gone.lock().expect("nobody panics with it").push(told);
         let refuge = *self.refuge.lock().expect("nobody panics with it");
-        refuge.into_iter().for_each(|refuge| context.teleport(refuge));
+        if let Some(refuge) = refuge {
+            context.teleport(refuge).expect("a cell part can be put somewhere");
+        }
     }
 
     fn ghost_changed(&self, ghost: &GhostView<'_>, property: MemberId, replaced: &Replaced) {
@@ -245,6 +296,9 @@ impl Behaviour for Game {
     }
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
+        if context.part() == Part::Base {
+            return Answer::DONE;
+        }
         match (method, args) {
             (NOTE, [number]) => append(context, "heard", number.clone()),
             (ACT, [Value::UInt(ERRAND)]) => {
@@ -254,14 +308,19 @@ impl Behaviour for Game {
             (ACT, [Value::UInt(LEAP)]) => {
                 let to = self.destinations.lock().expect("nobody panics with it");
                 let to = to.get(&context.entity()).copied();
-                context.teleport(to.expect("a test says where"));
+                context
+                    .teleport(to.expect("a test says where"))
+                    .expect("a cell part can be put somewhere");
             }
+            (ACT, [Value::UInt(FAIL)]) => return Answer::Fail(poor()),
+            (ACT, [Value::UInt(FORBID)]) => return Answer::Fail(forbidden()),
+            (ACT, [Value::UInt(DELAY)]) => return Answer::Later,
             (ACT, [Value::UInt(what)]) if *what >= POST => self.post(context, *what - POST),
             (ACT, [Value::UInt(what)]) => act(context, *what),
             (JUMP, [Value::Float32(x)]) => jump(context, *x),
             _ => {
                 let entity = context.entity();
-                context.request(Request::Destroy { entity });
+                context.request(Request::Destroy { entity }).expect("it is real here");
             }
         }
         Answer::DONE
@@ -395,12 +454,14 @@ fn wander(context: &mut Context<'_>) {
         _ => (&mut position.z, -STEP),
     };
     *axis = (*axis + step).clamp(-EDGE, EDGE);
-    context.move_to(place);
+    context.move_to(place).expect("it is a place of its space");
 }
 
 fn jump(context: &mut Context<'_>, x: f32) {
     let entity = context.entity();
     let mut place: Place = context.place().expect("a cell part is somewhere");
     place.position.x = x;
-    context.request(Request::Teleport { entity, place });
+    context
+        .request(Request::Teleport { entity, place })
+        .expect("it is real here");
 }

@@ -254,7 +254,7 @@ impl Role for Home {
         }
     }
 
-    fn request(&mut self, _desk: &mut Desk, _request: Request) {}
+    fn request(&mut self, _desk: &mut Desk, _by: EntityId, _request: Request) {}
 
     fn ghost(&mut self, _desk: &mut Desk, _from: OwnerId, _message: GhostMessage) {}
 

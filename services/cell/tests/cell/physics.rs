@@ -162,7 +162,7 @@ fn limits_survive_hand_over_and_death() {
         context.set_top_speed(TOP, 9.0).expect("it is a speed");
         let mut place = context.place().expect("it is somewhere");
         place.position.x = 12.0;
-        context.move_to(place);
+        context.move_to(place).expect("it is a place");
     });
     world.run(1_500);
     assert_eq!(world.holders(entity), [MIDDLE]);
@@ -199,7 +199,7 @@ fn who_is_driven_by_the_server_is_moved_by_nobody_else() {
     have(&mut world, entity, |context| {
         let mut place = context.place().expect("it is somewhere");
         place.position.x = -25.0;
-        context.move_to(place);
+        context.move_to(place).expect("it is a place");
     });
     world.run(300);
     assert!(

@@ -139,7 +139,7 @@ fn who_is_there_is_found_at_any_moment_and_nobody_else() {
                     }
                     let mut place = context.place().expect("it is somewhere");
                     place.position.z += 0.25;
-                    context.move_to(place);
+                    context.move_to(place).expect("it is a place");
                 }
             });
             let after = known(&world, own);

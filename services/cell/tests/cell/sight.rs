@@ -30,7 +30,7 @@ fn go(world: &mut World, entity: EntityId, x: f32, z: f32) {
     have(world, entity, move |context| {
         let mut place = context.place().expect("it is somewhere");
         (place.position.x, place.position.z) = (x, z);
-        context.move_to(place);
+        context.move_to(place).expect("it is a place");
     });
 }
 

@@ -11,7 +11,7 @@ use crate::{
     game::{ACT, AVATAR, ERRAND, LEAP, NOTE, STATUE},
     home::HomeInput,
     oracle::check,
-    world::{EAST, HOME, MIDDLE, SPACE, WEST, World, place},
+    world::{CALM, EAST, HOME, MIDDLE, ROUGH, SPACE, WEST, World, place},
 };
 
 /// A space of the west cell's.
@@ -175,8 +175,8 @@ fn who_cannot_be_put_somewhere_stays_where_it_is_and_is_told() {
     put(&mut world, entity, lost);
     world.run(100);
     have(&mut world, entity, |context| {
-        context.teleport(at(ARENA, 1.0));
-        context.teleport(at(NOWHERE, 1.0));
+        context.teleport(at(ARENA, 1.0)).expect("it is a cell part");
+        context.teleport(at(NOWHERE, 1.0)).expect("it is a cell part");
     });
     world.run(100);
     let why = |why| (entity, Err(why));
@@ -323,4 +323,48 @@ fn beside_somebody_wherever_that_is() {
     );
     assert_eq!(where_is(&world, entity).1, stands);
     check(&world);
+}
+
+/// A client disconnects in mid-teleport and the game ends its entity, or the home dies just then and its successor does: at every
+/// moment, whichever cell dies with it, no cell part, ghost or view is left anywhere, and the home knows.
+#[test]
+fn who_ends_in_mid_teleport_leaves_nothing_behind() {
+    let mut underway = 0;
+    for (seed, after) in (0..120).step_by(8).enumerate() {
+        for (home_dies, victim) in [(false, None), (true, None), (false, Some(WEST)), (true, Some(EAST))] {
+            println!("seed {seed}, after {after} ms, home dies: {home_dies}, victim {victim:?}");
+            let mut world = world(seed as u64);
+            let entity = world.spawn(AVATAR, -20.0, Some(1));
+            world.run(1_500);
+            world.faults = ROUGH;
+            put(&mut world, entity, at(ARENA, 7.0));
+            world.run(after);
+            underway += usize::from(world.holders(entity).is_empty());
+            world.clients.remove(&SessionId(1));
+            victim.into_iter().for_each(|victim| world.crash(victim));
+            if home_dies {
+                world.crash(HOME);
+                world.run(900);
+                world.start_home();
+                world.run(500);
+            }
+            world.tell_home(HomeInput::Attach(entity, None));
+            world.tell_home(HomeInput::DestroyCell(entity));
+            world.run(500);
+            victim.into_iter().for_each(|victim| world.start(victim));
+            world.faults = CALM;
+            world.run(22_000);
+            assert_eq!(world.holders(entity), [], "it is real nowhere");
+            for id in [WEST, MIDDLE, EAST] {
+                let state = world.live(id).state();
+                assert!(state.departing.is_empty() && state.estates.is_empty(), "on {id}");
+                assert!(world.role(id).ghosts().get(entity).is_none(), "on {id}");
+                assert_eq!(world.role(id).witnesses(), 0, "on {id}");
+            }
+            let home = world.home.owner.as_ref().expect("it is up");
+            let base = home.state().entities[&entity].base().expect("it has a base part");
+            assert_eq!(base.cell, None, "its home was told");
+        }
+    }
+    assert!(underway > 5, "it was under way only {underway} times");
 }

@@ -4,16 +4,24 @@
 //! [`Behaviour::controller`](crate::Behaviour::controller). It is part of the entity's state: it goes along when the entity
 //! is handed over, and goes on from the last logged place when its process was lost.
 
-use annals_event::{Body, CONTROLLERS, Class, Controller, ControllerEvent, Gait, Rounds, Seat, Task};
+use annals_event::{Body, CONTROLLERS, Class, Controller, ControllerEvent, Gait, Height, Rounds, Seat, Task};
 use annals_ids::{ControllerId, EntityId, Position};
 
 use super::{Context, Denied};
+
+/// Metres or radians per second, and metres per second squared, below which a controller would not come to its end in
+/// anybody's lifetime: in the coordinates of a world such steps are lost in rounding.
+const SLOWEST: f32 = 0.001;
+
+/// Seconds that a round of a patrol takes at least, a cell's tick: each place that is passed is an event.
+const ROUND: f32 = 0.1;
 
 impl Context<'_> {
     /// Goes straight to a place of its space (`moveToPoint`, `accelerateToPoint`).
     ///
     /// # Errors
-    /// When this is no cell part, a number is none or no speed, or there are too many controllers.
+    /// When this is no cell part, a coordinate is not a finite number, a speed is below a millimetre per second or not a finite
+    /// number, an acceleration is neither 0 nor such a number, or there are too many controllers.
     pub fn move_to_point(&mut self, to: Position, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.move_along(vec![to], gait, tag)
     }
@@ -29,7 +37,7 @@ impl Context<'_> {
     /// Goes from place to place, and from the last to the first again, without end (`patrol`).
     ///
     /// # Errors
-    /// As for [`Context::move_along`].
+    /// As for [`Context::move_along`], and when a round takes less than a tenth of a second.
     pub fn patrol(&mut self, path: Vec<Position>, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.follow(path, Rounds::Endless, gait, tag)
     }
@@ -38,7 +46,7 @@ impl Context<'_> {
     /// (`moveToEntity`). It fails when there is nothing known of the other here any more.
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`].
+    /// As for [`Context::move_to_point`], and when nothing is known of the other here, or it is in another space.
     pub fn move_to_entity(
         &mut self,
         target: EntityId,
@@ -46,7 +54,10 @@ impl Context<'_> {
         gait: Gait,
         tag: u32,
     ) -> Result<ControllerId, Denied> {
-        self.control(Task::Chase { target, within, gait }, tag)
+        let task = Task::Chase { target, within, gait };
+        check(&task)?;
+        self.meets(target)?;
+        self.control(task, tag)
     }
 
     /// Turns until it looks in a direction, by so many radians per second (`addYawRotator`).
@@ -71,7 +82,8 @@ impl Context<'_> {
     /// Meanwhile what its client says of where it is does not last: it stands where it sits.
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`], and when the vehicle is this entity, or is known to ride itself.
+    /// As for [`Context::move_to_point`], and when the vehicle is this entity, is known to ride itself, is in another space, or
+    /// nothing is known of it here.
     pub fn board(&mut self, vehicle: EntityId, seat: Seat, tag: u32) -> Result<ControllerId, Denied> {
         let rides = self
             .desk
@@ -86,7 +98,10 @@ impl Context<'_> {
                 why: "nobody rides on itself, or on what rides",
             });
         }
-        self.control(Task::Ride { vehicle, seat }, tag)
+        let task = Task::Ride { vehicle, seat };
+        check(&task)?;
+        self.meets(vehicle)?;
+        self.control(task, tag)
     }
 
     /// Alights from whatever it rides (`alightVehicle`); it stays where it is.
@@ -139,11 +154,7 @@ impl Context<'_> {
             return Err(Denied::CellOnly { what: "be controlled" });
         };
         let controller = cell.controllers.next();
-        if !task.is_sound() {
-            return Err(Denied::Controller {
-                why: "a number in it is none, a speed is not positive, or its path is too long or has no place",
-            });
-        }
+        check(&task)?;
         let replaced = match task.class() {
             Class::Watching => Vec::new(),
             class => self.running(|task| task.class() == class),
@@ -168,10 +179,61 @@ impl Context<'_> {
         Ok(controller)
     }
 
+    /// Whether an entity is known here, and in the same space.
+    fn meets(&self, entity: EntityId) -> Result<(), Denied> {
+        let space = self.place().map(|place| place.space);
+        let is_known = self.look_at(entity).is_some_and(|seen| Some(seen.place.space) == space);
+        // A base part is denied any controller.
+        let is_cell = self.image().cell().is_some();
+        (is_known || !is_cell).then_some(()).ok_or(Denied::Unheard { entity })
+    }
+
     fn running(&self, is_meant: impl Fn(&Task) -> bool) -> Vec<ControllerId> {
         let running = self.controllers().filter(|(_, running)| is_meant(&running.task));
         running.map(|(controller, _)| controller).collect()
     }
+}
+
+/// Whether there can be such a controller.
+fn check(task: &Task) -> Result<(), Denied> {
+    let denied = |why| Err(Denied::Controller { why });
+    if !task.is_sound() {
+        return denied(
+            "a number in it is not finite, a speed or distance is negative, or its path has no place or more than 1,000",
+        );
+    }
+    let speeds = match task {
+        Task::Follow { gait, .. } | Task::Chase { gait, .. } => [gait.speed, gait.acceleration],
+        Task::Turn { rate, .. } => [*rate, 0.0],
+        Task::Watch { .. } | Task::Ride { .. } => [0.0; 2],
+    };
+    if speeds.iter().any(|speed| *speed > 0.0 && *speed < SLOWEST) {
+        return denied("it would never come to an end, below a thousandth of a metre or radian per second");
+    }
+    match task {
+        Task::Follow {
+            path,
+            rounds: Rounds::Endless,
+            gait,
+            ..
+        } if length_of_round(path, gait.height) < gait.speed * ROUND => {
+            denied("a round takes less than a tenth of a second, so it would pass places without end")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How long the way from place to place is, and from the last to the first, metres.
+fn length_of_round(path: &[Position], height: Height) -> f32 {
+    let next = path.iter().cycle().skip(1);
+    let flat = |at: &Position| match height {
+        Height::Kept => Position { y: 0.0, ..*at },
+        Height::Changed => *at,
+    };
+    path.iter()
+        .zip(next)
+        .map(|(from, to)| flat(from).distance(flat(to)))
+        .sum()
 }
 
 fn cell_is_full(controllers: usize) -> bool {

@@ -78,7 +78,7 @@ impl Desk {
     /// Makes an entity that has only a cell part.
     ///
     /// # Errors
-    /// When a value does not fit, or no entity id is left.
+    /// When a value does not fit, a coordinate is not a number, the space is gone, or no entity id is left.
     pub fn create_cell_only(
         &mut self,
         type_id: TypeId,
@@ -86,6 +86,9 @@ impl Desk {
         properties: Vec<(MemberId, Value)>,
         around: &dyn Around,
     ) -> Result<EntityId, Denied> {
+        if !place.is_sound() {
+            return Err(Denied::Place);
+        }
         if self.is_gone(place.space) {
             return Err(Denied::SpaceGone);
         }

@@ -6,7 +6,7 @@ use annals_event::{
     ledger::{ORDERS_WAITING, RefusalReason},
     space_data::{FIRST_OWN_KEY, GEOMETRIES},
 };
-use annals_ids::Part;
+use annals_ids::{EntityId, Part, SpaceId};
 use thiserror::Error;
 
 use super::{FOUND_LIMIT, MAX_VALUE_BYTES};
@@ -116,6 +116,52 @@ pub enum Denied {
     CellOnly {
         /// What was wanted.
         what: &'static str,
+    },
+    /// A place is not one.
+    #[error("a place has coordinates and angles that are finite numbers")]
+    Place,
+    /// A place is in another space than the part.
+    #[error("the place is in another space than the part, which is in space {here}; only `teleport` leads there")]
+    OtherSpace {
+        /// Where the part is.
+        here: SpaceId,
+    },
+    /// Nobody is responsible for a place.
+    #[error(
+        "nobody is responsible for that place of space {0}: the setting `spaces` has no such space, or none was heard of yet"
+    )]
+    NoSpace(SpaceId),
+    /// What is asked of an entity can be asked of it only where it is real.
+    #[error(
+        "entity {entity} cannot be asked to {what} from here: it is real on another owner, or is no more; call one of its methods"
+    )]
+    Elsewhere {
+        /// Which entity.
+        entity: EntityId,
+        /// What it was to do.
+        what: &'static str,
+    },
+    /// Nothing is known of an entity where the part is.
+    #[error("nothing is known of entity {entity} here: it is too far away, in another space, or no more")]
+    Unheard {
+        /// Which entity.
+        entity: EntityId,
+    },
+    /// A client stays with its entity.
+    #[error("the client of entity {from} is not given to entity {to}: {why}")]
+    ClientKept {
+        /// Whose client.
+        from: EntityId,
+        /// Who was to have it.
+        to: EntityId,
+        /// Why not.
+        why: &'static str,
+    },
+    /// An entity has one cell part in its life.
+    #[error("entity {entity} has a cell part already")]
+    HasCell {
+        /// Which entity.
+        entity: EntityId,
     },
     /// There can be no such controller.
     #[error("there can be no such controller: {why}")]

@@ -185,9 +185,12 @@ impl Context<'_> {
     /// The space at a place is open anew, be it gone or not: without any data, and whoever is still in it is told that it is gone.
     /// What this part then makes at that place finds it so (with which a game keeps a pool of spaces). It is asked once this
     /// call is over.
-    pub fn open_space(&mut self, place: Place) {
+    ///
+    /// # Errors
+    /// When a coordinate is not a number.
+    pub fn open_space(&mut self, place: Place) -> Result<(), Denied> {
         let entity = self.entity();
-        self.request(Request::OpenSpace { entity, place });
+        self.request(Request::OpenSpace { entity, place })
     }
 
     fn is_left_over(&self) -> bool {

@@ -21,6 +21,7 @@ use crate::{
     behaviour::{ControllerNews, GhostView},
     context::{Context, Denied},
     inquiry::{Learned, NotLearned},
+    output::Request,
     teleport::TeleportFailed,
 };
 
@@ -114,6 +115,13 @@ pub enum Occasion<'a> {
     AppShutDown {
         /// 0 before clients are sent away, 1 before entities are written, 2 after that.
         stage: u8,
+    },
+    /// Something that it asked its owner for was not done.
+    RequestDenied {
+        /// What.
+        request: &'a Request,
+        /// Why.
+        why: &'a Denied,
     },
     /// The receiver of one-way calls is gone.
     CallsLost {

@@ -371,7 +371,7 @@ impl Behaviour for Walkers {
         };
         let mut place = [position.x, position.z, direction.yaw];
         step(&mut place);
-        context.move_to(standing(&place));
+        context.move_to(standing(&place)).expect("a step leads to a place");
         let roll = context.roll();
         if roll.is_multiple_of(CHANGE_ODDS) {
             let health = Value::Int(i64::from((roll >> 48) as u16));

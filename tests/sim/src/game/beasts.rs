@@ -64,7 +64,8 @@ pub(super) fn wander(context: &mut Context<'_>, timer: TimerId, last: u64) {
         (at + step).clamp(-EXTENT, EXTENT)
     };
     (place.position.x, place.position.z) = (step(place.position.x), step(place.position.z));
-    context.move_to(place);
+    let moved = context.move_to(place);
+    moved.unwrap_or_else(|denied| panic!("{denied}"));
     let (property, value) = match context.roll() % 4 {
         0 => ("rage", context.roll() % 1_000),
         1 => ("scent", context.roll() % 1_000),

@@ -62,9 +62,11 @@ pub(super) fn learned(context: &mut Context<'_>, then: u32, outcome: &Result<Lea
                 begun.unwrap_or_else(|denied| panic!("{denied}"));
             }
         }
-        (WRITTEN, Ok(_)) => context.request(Request::Destroy {
-            entity: context.entity(),
-        }),
+        (WRITTEN, Ok(_)) => {
+            let entity = context.entity();
+            let asked = context.request(Request::Destroy { entity });
+            asked.unwrap_or_else(|denied| panic!("{denied}"));
+        }
         // A process that was lost takes its inquiries along.
         (WRITTEN, Err(_)) => write(context),
         _ => {}

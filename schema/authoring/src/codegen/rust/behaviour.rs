@@ -11,7 +11,10 @@ type Callback = (
     &'static str,
 );
 
-const CALLBACKS: [Callback; 9] = [
+/// The callback whose default passes on what it is told, so that it is reported.
+const REPORTED: &str = "request_denied";
+
+const CALLBACKS: [Callback; 10] = [
     ("created", "Created", &[], "The part has begun to exist."),
     (
         "restored",
@@ -49,6 +52,12 @@ const CALLBACKS: [Callback; 9] = [
         "AppShutDown",
         &[("stage", "u8")],
         "The realm stops: 0 before clients are sent away, 1 before entities are written, 2 for the last time.",
+    ),
+    (
+        REPORTED,
+        "RequestDenied",
+        &[("request", "&Request"), ("why", "&Denied")],
+        "Something that it asked its owner for was not done; the process's log says so unless the game does something else.",
     ),
     (
         "calls_lost",
@@ -173,9 +182,16 @@ fn write_trait(text: &mut Text, named: &Named<'_>, (side, names): (Side, &[Strin
         text.gap();
         text.doc(about);
         let mut parameters = vec!["&self".to_owned(), format!("_own: &mut {name}<'_, '_>")];
-        parameters.extend(fields.iter().map(|(field, spelled)| format!("_{field}: {spelled}")));
+        let (used, body) = match *callback {
+            REPORTED => ("why", "Err(why.clone())"),
+            _ => ("", "Ok(())"),
+        };
+        parameters.extend(fields.iter().map(|(field, spelled)| {
+            let unused = if *field == used { "" } else { "_" };
+            format!("{unused}{field}: {spelled}")
+        }));
         text.function(&format!("fn {callback}"), &parameters, "Result<(), Denied>", '{');
-        text.line("Ok(())");
+        text.line(body);
         text.close("}");
     }
     for ((method, reply), name_in_code) in named.methods(side).iter().zip(named.replies(side)).zip(names) {

@@ -4,7 +4,7 @@ use super::{Named, Side};
 use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
 /// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
-const NEWS: [(&str, &[&str], &str); 20] = [
+const NEWS: [(&str, &[&str], &str); 21] = [
     ("created", &[], "Created"),
     ("restored", &[], "Restored"),
     ("destroyed", &[], "Destroyed"),
@@ -34,6 +34,11 @@ const NEWS: [(&str, &[&str], &str); 20] = [
     ("app_ready", &["is_bootstrap: bool"], "AppReady { is_bootstrap }"),
     ("app_shutting_down", &[], "AppShuttingDown"),
     ("app_shut_down", &["stage: u8"], "AppShutDown { stage }"),
+    (
+        "request_denied",
+        &["request: &Request", "why: &Denied"],
+        "RequestDenied { request, why }",
+    ),
     ("calls_lost", &["to: Address"], "CallsLost { to }"),
     ("holdings_known", &[], "HoldingsKnown"),
     (

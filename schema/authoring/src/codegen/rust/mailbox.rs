@@ -109,12 +109,12 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
                 text.doc("Asks for the entity's cell part, once this call is over.");
                 let parameters =
                     ["self", "context: &mut Context<'_>", "place: Place", "new: NewCell"].map(str::to_owned);
-                text.function("pub fn create_cell", &parameters, "", '{');
+                text.function("pub fn create_cell", &parameters, "Result<(), Denied>", '{');
                 text.open("context.request(Request::CreateCell {");
                 text.line("entity: self.0.entity,");
                 text.line("place,");
                 text.line("properties: new.into_properties(),");
-                text.close("});");
+                text.close("})");
                 text.close("}");
             }
         }

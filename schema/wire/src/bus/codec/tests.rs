@@ -193,8 +193,17 @@ fn every_view_message() -> Vec<ViewMessage> {
     ]
 }
 
+fn stamped(stamp: u64) -> SpaceEntry {
+    let (life, by) = (0, OwnerId(1));
+    SpaceEntry {
+        key: 300,
+        version: SpaceVersion { life, stamp, by },
+        value: vec![1],
+    }
+}
+
 #[test]
-fn numbers_that_nothing_could_follow_are_refused() {
+fn numbers_that_could_be_counted_on_beyond_what_a_log_holds_are_refused() {
     let link = Link {
         from: Address::Base(EntityId(7)),
         to: Address::Cell(EntityId(9)),
@@ -246,9 +255,16 @@ fn numbers_that_nothing_could_follow_are_refused() {
             Message::Ghost(ask),
             Message::Ghost(GhostMessage::Heads(vec![(ENTITY, history)])),
             Message::View(stamps),
+            Message::Space(
+                SpaceId(1),
+                SpaceMessage::Entries(vec![SpaceEntry::of_life(number, OwnerId(1))]),
+            ),
+            Message::Space(SpaceId(1), SpaceMessage::Entries(vec![stamped(number)])),
         ]
     };
-    for (number, is_read) in [(ORDINALS - 1, true), (ORDINALS, false), (u64::MAX, false)] {
+    let half = ORDINALS / 2;
+    let numbers = [half - 1, half, ORDINALS - 1, ORDINALS, u64::MAX];
+    for (number, is_read) in numbers.into_iter().map(|number| (number, number < half)) {
         for message in messages(number) {
             let (from, epoch) = (OwnerId(1), Epoch(2));
             let envelope = Envelope { from, epoch, message };

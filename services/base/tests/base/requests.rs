@@ -1,0 +1,223 @@
+//! What behaviour asks of the base: it is done, or denied with an error, at once or as soon as that turns out.
+
+use annals_event::Place;
+use annals_ids::{EntityId, Mailbox, MemberId, Part, Position, SpaceId};
+use annals_node::{Context, Denied, Request};
+use annals_wire::client::CloseReason;
+
+use crate::{
+    cell::Cell,
+    game::{Game, PLACE, create_cell},
+    host::{CELL, Host, map},
+    lifecycle::trail,
+    player::{Player, log_in},
+};
+
+/// An entity that is not here.
+const STRANGER: EntityId = EntityId(77);
+
+/// A player whose account is asked to do that, before it does.
+fn player_with(errand: fn(&mut Context<'_>)) -> (Host, Cell, Player) {
+    let mut host = Host::of(Game {
+        errand: Some(errand),
+        ..Game::default()
+    });
+    host.role(annals_base::BaseInput::Map(map()));
+    let player = log_in(&mut host, 5, 1);
+    (host, Cell::new(CELL), player)
+}
+
+fn run_errand(host: &mut Host, cell: &mut Cell, entity: EntityId) {
+    let schema = &host.schema;
+    let account = schema.type_named("Account").expect("the game has accounts");
+    let method: MemberId = account.base_method_named("run_errand").expect("it has it").index;
+    host.call(entity, method);
+    host.settle();
+    // Whoever called is told that the call was taken.
+    host.sent.retain(|(to, _)| *to == CELL);
+    cell.work(host);
+    host.settle();
+}
+
+fn beside(context: &mut Context<'_>) -> Result<(), Denied> {
+    let mailbox = Mailbox {
+        entity: STRANGER,
+        ..context.mailbox(Part::Cell)
+    };
+    context.teleport_near(mailbox, Position::default())
+}
+
+fn account(player: &Player) -> EntityId {
+    player.entity.expect("it was told").0
+}
+
+/// Requests of an entity that name one that is not here.
+fn about_strangers(entity: EntityId) -> Vec<Request> {
+    let place = PLACE;
+    vec![
+        create_cell(STRANGER),
+        Request::DestroyCell { entity: STRANGER },
+        Request::Destroy { entity: STRANGER },
+        Request::GiveClient {
+            from: STRANGER,
+            to: entity,
+        },
+        Request::GiveClient {
+            from: entity,
+            to: STRANGER,
+        },
+        Request::CloseClient {
+            entity: STRANGER,
+            reason: CloseReason::Ended,
+        },
+        Request::OpenSpace {
+            entity: STRANGER,
+            place,
+        },
+    ]
+}
+
+#[test]
+fn what_a_base_part_cannot_ask_for_is_denied_at_once() {
+    let (mut host, mut cell, player) = player_with(|context| {
+        let entity = context.entity();
+        let place = PLACE;
+        for request in about_strangers(entity) {
+            let denied = context.request(request.clone());
+            let expected = matches!(denied, Err(Denied::Elsewhere { entity: STRANGER, .. }));
+            assert!(expected, "{request:?}: {denied:?}");
+        }
+        let itself = Request::GiveClient {
+            from: entity,
+            to: entity,
+        };
+        assert!(matches!(context.request(itself), Err(Denied::ClientKept { .. })));
+        let nowhere = Place {
+            position: Position {
+                y: f32::INFINITY,
+                ..PLACE.position
+            },
+            ..PLACE
+        };
+        let made = Request::CreateCell {
+            entity,
+            place: nowhere,
+            properties: Vec::new(),
+        };
+        assert_eq!(context.request(made), Err(Denied::Place));
+        assert_eq!(context.open_space(nowhere), Err(Denied::Place));
+        for denied in [
+            context.teleport(place),
+            context.move_to(place),
+            context.set_aoi_radius(1.0, 1.0),
+            context.add_to_manual_aoi(STRANGER),
+            context.set_space_data(300, vec![1]),
+            context.destroy_space(),
+            beside(context),
+        ] {
+            assert!(matches!(denied, Err(Denied::CellOnly { .. })), "{denied:?}");
+        }
+    });
+    let entity = account(&player);
+    run_errand(&mut host, &mut cell, entity);
+    assert_eq!(
+        trail(&host, entity),
+        "bA",
+        "none of it was done, and nothing more is told"
+    );
+    assert_eq!(host.owner.role().counters().denied, 0);
+    assert!(host.image(entity).client.is_some());
+}
+
+#[test]
+fn a_client_that_is_not_given_away_is_told_to_whoever_wanted_that() {
+    let (mut host, mut cell, player) = player_with(|context| {
+        let own = context.entity();
+        let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
+        // It has no client, as it is not its account's turn yet.
+        let give = |from, to| Request::GiveClient { from, to };
+        context.request(give(avatar, own)).unwrap();
+        let ended = context.create_base("Avatar", Vec::new()).unwrap().entity;
+        context.request(Request::Destroy { entity: ended }).unwrap();
+        context.request(give(own, ended)).unwrap();
+    });
+    let entity = account(&player);
+    run_errand(&mut host, &mut cell, entity);
+    assert_eq!(trail(&host, entity), "bAKK");
+    assert_eq!(host.owner.role().counters().denied, 2);
+    assert!(host.image(entity).client.is_some(), "it is where it was");
+}
+
+#[test]
+fn a_client_is_not_given_to_an_entity_that_is_about_to_end() {
+    let (mut host, mut cell, player) = player_with(|context| {
+        let own = context.entity();
+        let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
+        context.request(create_cell(avatar)).unwrap();
+        context.request(Request::Destroy { entity: avatar }).unwrap();
+        context.request(Request::GiveClient { from: own, to: avatar }).unwrap();
+    });
+    let entity = account(&player);
+    run_errand(&mut host, &mut cell, entity);
+    assert_eq!(trail(&host, entity), "bAK");
+    assert!(host.image(entity).client.is_some(), "it is where it was");
+}
+
+#[test]
+fn a_client_that_left_before_it_was_given_away_is_told_too() {
+    let (mut host, mut cell, player) = player_with(|context| {
+        let entity = context.entity();
+        let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
+        let reason = CloseReason::Ended;
+        context.request(Request::CloseClient { entity, reason }).unwrap();
+        context
+            .request(Request::GiveClient {
+                from: entity,
+                to: avatar,
+            })
+            .unwrap();
+    });
+    let entity = account(&player);
+    run_errand(&mut host, &mut cell, entity);
+    assert_eq!(trail(&host, entity), "bALK");
+}
+
+#[test]
+fn a_second_cell_part_and_a_space_that_nobody_has_are_told() {
+    let (mut host, mut cell, player) = player_with(|context| {
+        let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
+        context.request(create_cell(avatar)).unwrap();
+        context.request(create_cell(avatar)).unwrap();
+        let space = SpaceId(99);
+        context.open_space(Place { space, ..PLACE }).unwrap();
+        // What is so already is done.
+        let own = context.entity();
+        context.request(Request::DestroyCell { entity: own }).unwrap();
+    });
+    let entity = account(&player);
+    run_errand(&mut host, &mut cell, entity);
+    assert_eq!(trail(&host, entity), "bACN");
+    assert_eq!(cell.made, 1);
+}
+
+/// What is asked for before there is a map waits for one, and is then denied to the one that asked.
+#[test]
+fn who_asked_before_there_was_a_map_is_told_afterwards() {
+    let mut host = Host::of(Game {
+        errand: Some(|context| {
+            let place = Place {
+                space: SpaceId(99),
+                ..PLACE
+            };
+            context.open_space(place).unwrap();
+        }),
+        ..Game::default()
+    });
+    let player = log_in(&mut host, 5, 1);
+    let (entity, mut cell) = (account(&player), Cell::new(CELL));
+    run_errand(&mut host, &mut cell, entity);
+    assert_eq!(trail(&host, entity), "bA");
+    host.role(annals_base::BaseInput::Map(map()));
+    host.settle();
+    assert_eq!(trail(&host, entity), "bAN");
+}

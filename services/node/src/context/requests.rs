@@ -1,0 +1,87 @@
+//! Requests: what behaviour asks its owner to do, for its own entity or another one.
+
+use annals_event::Call;
+use annals_ids::{Address, EntityId, OwnerId, Part};
+
+use super::{Context, Denied};
+use crate::output::Request;
+
+impl Context<'_> {
+    /// Asks the owner for something that only it can do. It is done when the present call is over; what then turns out to be
+    /// impossible is told to [`request_denied`](crate::Behaviour::request_denied).
+    ///
+    /// A cell part may ask for the end of another one that is a ghost here, or has left: the request is forwarded as a call is
+    /// (rules C1 to C6), behind all calls that this part made to that one before. If there is no such cell part any more,
+    /// [`calls_lost`](crate::Behaviour::calls_lost) is told.
+    ///
+    /// # Errors
+    /// When this part cannot ask for it, the entity that it names is real elsewhere or unknown, a coordinate is not a number,
+    /// or the input has recorded as much as one may.
+    pub fn request(&mut self, request: Request) -> Result<(), Denied> {
+        if let Request::Destroy { entity } | Request::DestroyCell { entity } = request
+            && let Some(home) = self.forwards_to(entity)
+        {
+            self.desk.needs(0)?;
+            let (from, to) = (self.address(), Address::Cell(entity));
+            self.desk.call(from, to, home, Call::DestroyCell);
+            return Ok(());
+        }
+        self.check_request(&request)?;
+        self.desk.request(self.entity, request);
+        Ok(())
+    }
+
+    /// The home of a cell part of which this cell part asks something by a call: of a ghost, and of one that is here as long
+    /// as calls to it are under way.
+    fn forwards_to(&self, entity: EntityId) -> Option<OwnerId> {
+        if self.part() == Part::Base || entity == self.entity {
+            return None;
+        }
+        match self.desk.image(entity) {
+            Some(image) => (!self.desk.is_settled(self.address(), Address::Cell(entity))).then_some(image.home),
+            None => Some(self.around.ghost(self.desk.schema(), entity)?.home),
+        }
+    }
+
+    fn check_request(&self, request: &Request) -> Result<(), Denied> {
+        let (what, part) = about(request);
+        match (part, self.part()) {
+            (Some(Part::Base), Part::Cell) => return Err(Denied::BaseOnly { what }),
+            (Some(Part::Cell), Part::Base) => return Err(Denied::CellOnly { what }),
+            _ => {}
+        }
+        let other = match request {
+            Request::GiveClient { to, .. } => Some(*to),
+            _ => None,
+        };
+        for entity in std::iter::once(request.entity()).chain(other) {
+            if self.desk.image(entity).is_none() {
+                return Err(Denied::Elsewhere { entity, what });
+            }
+        }
+        match request {
+            Request::CreateCell { place, .. } | Request::OpenSpace { place, .. } if !place.is_sound() => {
+                Err(Denied::Place)
+            }
+            Request::GiveClient { from, to } if from == to => Err(Denied::ClientKept {
+                from: *from,
+                to: *to,
+                why: "it has it already",
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is asked for, as denials name it, and which part alone can ask for it.
+fn about(request: &Request) -> (&'static str, Option<Part>) {
+    match request {
+        Request::CreateCell { .. } => ("have a cell part made", Some(Part::Base)),
+        Request::DestroyCell { .. } => ("end its cell part", None),
+        Request::Destroy { .. } => ("end", None),
+        Request::GiveClient { .. } => ("give or take a client", Some(Part::Base)),
+        Request::CloseClient { .. } => ("close the connection of its client", Some(Part::Base)),
+        Request::Teleport { .. } => ("be put somewhere", Some(Part::Cell)),
+        Request::OpenSpace { .. } => ("have a space opened", None),
+    }
+}
