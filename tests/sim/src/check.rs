@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod bootstrap;
 pub mod calls;
+pub mod ends;
 pub mod ghosts;
 pub mod leaps;
 pub mod ledger;
@@ -22,7 +23,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 15] = [
+pub const ALL: [(&str, Check); 16] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -33,6 +34,7 @@ pub const ALL: [(&str, Check); 15] = [
     ("data of spaces converges and never gets older", spaces::check),
     ("replay equals live", replay::check),
     ("who leaps arrives or is told", leaps::check),
+    ("what ends leaves nothing behind", ends::check),
     ("who was succeeded does no harm", succession::check),
     ("the realm begins once", bootstrap::check),
     ("who is stored lives once", lives::check),

@@ -166,6 +166,13 @@ impl Game {
         context.set(property, sum).unwrap_or_else(|denied| panic!("{denied}"));
     }
 
+    /// A player counts that it was put somewhere, or was not.
+    fn leapt(context: &mut Context<'_>) {
+        if !pets::is_pet(context) {
+            Self::add(context, "leaps", 1);
+        }
+    }
+
     /// Changes a property that has parts: a part or a slice of it, mostly.
     fn change(context: &mut Context<'_>, property: &str) {
         let data_type = context.entity_type().property_named(property);
@@ -347,11 +354,11 @@ impl Behaviour for Game {
     }
 
     fn teleported(&self, context: &mut Context<'_>, _before: SpaceId) {
-        Self::add(context, "leaps", 1);
+        Self::leapt(context);
     }
 
     fn teleport_failed(&self, context: &mut Context<'_>, _why: &TeleportFailed) {
-        Self::add(context, "leaps", 1);
+        Self::leapt(context);
     }
 
     fn booked(&self, context: &mut Context<'_>, booking: &Booking, _order: Option<&Order>) {
@@ -375,7 +382,7 @@ impl Behaviour for Game {
 
     fn timer(&self, context: &mut Context<'_>, timer: TimerId, _tag: u32) {
         if pets::is_pet(context) {
-            return pets::end(context);
+            return pets::timer(context);
         }
         if beasts::is_beast(context) {
             return beasts::wander(context, timer, LAST_TIMER);

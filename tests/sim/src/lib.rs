@@ -61,6 +61,8 @@ pub struct Report {
     pub trades: usize,
     /// Lives of stored entities that behaviour asked for.
     pub lives: usize,
+    /// Cell parts of which another part asked that they end.
+    pub ended: usize,
     /// Bytes of batches that were let go.
     pub let_go: u64,
     /// How often boundaries have moved, or cells come or gone.
@@ -195,6 +197,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         entries: events.clone().filter(|event| is_done(event)).count(),
         trades: trades(events.clone()),
         lives: check::lives::count(world, archive),
+        ended: check::ends::count(archive),
         written: events.clone().filter(|event| is_written(event)).count(),
         heard: told
             .filter(|told| matches!(told, annals_client::Event::SpaceDataChanged { .. }))

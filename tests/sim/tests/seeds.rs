@@ -45,7 +45,7 @@ fn plan(seed: u64) -> Plan {
 fn say(seeds: u64, sum: &Report) {
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} lives of pets, {} bytes of batches let go, \
+         {} trades settled, {} lives of pets, {} cell parts ended by others, {} bytes of batches let go, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
          {} rounds of parades, {} views of somebody judged, {} of them by what was before, {} open",
         seeds,
@@ -57,6 +57,7 @@ fn say(seeds: u64, sum: &Report) {
         sum.entries,
         sum.trades,
         sum.lives,
+        sum.ended,
         sum.let_go,
         sum.written,
         sum.heard,
@@ -120,10 +121,10 @@ fn every_promise_is_kept() {
     );
 }
 
-/// Whether somebody traded, a pet lived, and somebody was in view because it was before: otherwise nothing of them was
-/// checked.
+/// Whether somebody traded, a pet lived, a cell part was ended from elsewhere, and somebody was in view because it was before:
+/// otherwise nothing of them was checked.
 fn has_everything(sum: &Report) -> bool {
-    sum.trades > 0 && sum.lives > 0 && sum.marched.held > 0
+    sum.trades > 0 && sum.lives > 0 && sum.ended > 0 && sum.marched.held > 0
 }
 
 /// What each seed came to, in their order.
@@ -160,6 +161,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.entries += report.entries;
     sum.trades += report.trades;
     sum.lives += report.lives;
+    sum.ended += report.ended;
     sum.let_go += report.let_go;
     sum.written += report.written;
     sum.heard += report.heard;

@@ -1,12 +1,18 @@
 //! The part of the game that asks the database: players look for pets by their names and let them live, and a pet lives for a
 //! moment, is written with one life more, and ends once the database says that it has it.
+//!
+//! Meanwhile its cell part is put from space to space, so that many end in mid-teleport, and ends beasts near it, be they real
+//! on its cell or ghosts.
 
 use annals_def::Value;
-use annals_ids::{DatabaseId, Part, TypeId};
+use annals_event::Place;
+use annals_ids::{DatabaseId, Part, Position, TypeId};
 use annals_node::{
-    Context, Request,
+    Context, Denied, Request,
     inquiry::{Learned, Life, NotLearned, Wanted},
 };
+
+use super::{ARENA, SPACE};
 
 /// The type of pets.
 pub const PET: &str = "Pet";
@@ -18,6 +24,10 @@ pub const NAMES: [&str; 3] = ["Argos", "Bran", "Cerberus"];
 
 /// Game time, in milliseconds, after which nobody lets a pet live any more.
 const LAST_WHISTLE: u64 = 30_000;
+
+/// Between two things that its cell part does, milliseconds of game time, and how far it reaches, metres.
+const PROWL: u64 = 170;
+const REACH: f32 = 12.0;
 
 /// How long an answer is awaited, milliseconds.
 const TIMEOUT: u64 = 4_000;
@@ -31,6 +41,7 @@ pub(super) const DEFINITION: &str = r"<root>
   <Properties>
     <name> <Type> UNICODE_STRING </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> <Identifier> true </Identifier> </name>
     <lives> <Type> UINT32 </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </lives>
+    <hunger> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </hunger>
   </Properties>
 </root>";
 
@@ -73,14 +84,54 @@ pub(super) fn learned(context: &mut Context<'_>, then: u32, outcome: &Result<Lea
     }
 }
 
-/// A pet begins to live.
+/// A pet, or its cell part, begins to live.
 pub(super) fn created(context: &mut Context<'_>) {
+    if context.part() == Part::Cell {
+        context.set_timer(PROWL, PROWL, 0);
+        return;
+    }
     let length = 200 + context.roll() % 2_000;
     context.set_timer(length, 0, 0);
+    let x = (context.roll() % 200) as f32 - 100.0;
+    let place = Place {
+        space: SPACE,
+        position: Position { x, y: 0.0, z: 5.0 },
+        ..Place::default()
+    };
+    let (entity, properties) = (context.entity(), Vec::new());
+    let asked = context.request(Request::CreateCell {
+        entity,
+        place,
+        properties,
+    });
+    asked.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
-/// Its moment is over.
-pub(super) fn end(context: &mut Context<'_>) {
+/// Its cell part ends a beast near it, or goes into the other space.
+fn prowl(context: &mut Context<'_>) {
+    let place = context.place().expect("a cell part is somewhere");
+    if context.roll().is_multiple_of(2) {
+        let space = if place.space == SPACE { ARENA } else { SPACE };
+        let asked = context.teleport(Place { space, ..place });
+        return asked.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+    let prey = match context.entities_in_range(REACH, Some(super::BEAST)) {
+        Ok(found) => found.first().copied(),
+        // Where nothing is known that far, or yet.
+        Err(Denied::Beyond { .. } | Denied::NoMap) => None,
+        Err(denied) => panic!("{denied}"),
+    };
+    if let Some(entity) = prey {
+        let asked = context.request(Request::Destroy { entity });
+        asked.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+}
+
+/// A timer of it fired: its cell part prowls, and its base part's moment is over.
+pub(super) fn timer(context: &mut Context<'_>) {
+    if context.part() == Part::Cell {
+        return prowl(context);
+    }
     let lives = match context.get("lives").as_deref() {
         Ok(Value::UInt(lives)) => *lives,
         other => panic!("lives are counted: {other:?}"),
@@ -96,7 +147,7 @@ fn write(context: &mut Context<'_>) {
     written.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
-/// Whether it is a pet's base part.
+/// Whether it is a part of a pet.
 pub(super) fn is_pet(context: &Context<'_>) -> bool {
-    context.part() == Part::Base && context.entity_type().id == TYPE
+    context.entity_type().id == TYPE
 }
