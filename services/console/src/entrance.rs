@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_host::{clock, process::random, telemetry::Chain};
+use annals_host::{clock, passwords::PasswordError, process::random, telemetry::Chain};
 use axum::{
     Extension, Form,
     extract::{Query, Request, State},
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::{
     access::{self, SESSION, Visitor, cookie, set_cookie},
     pages::{Page, entrance},
-    people::{NAME_BYTES, PASSWORD_BYTES, People, Person, fits},
+    people::{NAME_BYTES, PASSWORD_BYTES, People, Person, hash_of},
     sessions::{Token, same},
     site::Site,
 };
@@ -76,7 +76,17 @@ pub(crate) async fn enter(
     }
     // Blamed before it is known, so that many at once are not many guesses.
     counted.iter().for_each(|counted| site.throttle().blame(now, counted));
-    let Some(person) = compare(&site, &sent.name, &sent.password).await else {
+    let compared = compare(&site, &sent.name, sent.password.clone()).await;
+    if let Err(PasswordError::Crowded) = compared {
+        return again(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Too many people log in at this moment. Try again in a moment.",
+        );
+    }
+    let Ok(Some(person)) = compared else {
+        if let Err(error) = &compared {
+            tracing::error!(%error, "a password was not compared");
+        }
         // Not under which name: somebody may have typed their password there.
         tracing::warn!(from, "a log-in was refused");
         return again(StatusCode::UNAUTHORIZED, "Name or password is wrong.");
@@ -125,20 +135,21 @@ pub(crate) async fn locate(
     next.run(request).await
 }
 
-/// Whoever has that name and that password. Few are compared at a time: each takes 19 MiB and some 20 ms of a core, on purpose.
-async fn compare(site: &Arc<Site>, name: &str, password: &str) -> Option<Person> {
-    let _turn = site.comparing.acquire().await.ok()?;
-    let (path, name, password) = (site.people.clone(), name.to_owned(), password.to_owned());
-    let comparing = tokio::task::spawn_blocking(move || {
+/// Whoever has that name and that password.
+async fn compare(site: &Arc<Site>, name: &str, password: String) -> Result<Option<Person>, PasswordError> {
+    let (path, name) = (site.people.clone(), name.to_owned());
+    let reading = tokio::task::spawn_blocking(move || {
         let people = People::read(&path).map_err(|error| {
             let reason = Chain(&error).to_string();
             tracing::error!(reason, "nobody is let in");
         });
-        let people = people.unwrap_or_default();
-        let person = people.named(&name);
-        if fits(person, &password) { person.cloned() } else { None }
+        people.unwrap_or_default().named(&name).cloned()
     });
-    comparing.await.ok().flatten()
+    let person = reading.await.map_err(|_| PasswordError::BrokenOff)?;
+    // Nobody's takes as long, so that names cannot be found out by the time that an answer takes.
+    let hash = hash_of(person.as_ref()).to_owned();
+    let fits = site.passwords.fits(password, hash).await?;
+    Ok(person.filter(|_| fits))
 }
 
 fn form(site: &Site, status: StatusCode, (next, name): (Option<&str>, &str), said: Option<&str>) -> Response {

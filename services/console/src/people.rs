@@ -15,8 +15,7 @@ use std::{
     str::FromStr,
 };
 
-use annals_host::process::random;
-use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier, password_hash::SaltString};
+use annals_host::passwords::{self, PasswordError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -89,8 +88,8 @@ pub enum PeopleError {
     #[error("a password has {PASSWORD_CHARS} characters or more, in at most {PASSWORD_BYTES} bytes")]
     Password,
     /// No hash could be made.
-    #[error("the password could not be hashed: {0}")]
-    Hash(String),
+    #[error(transparent)]
+    Hash(#[from] PasswordError),
     /// There is somebody of that name.
     #[error("there is a person {0:?} already: remove them first")]
     Known(String),
@@ -143,7 +142,7 @@ impl People {
         let text = fs::read_to_string(path).map_err(failed)?;
         let people: Self = toml::from_str(&text).map_err(|error| form(error.to_string()))?;
         for (place, person) in people.person.iter().enumerate() {
-            if PasswordHash::new(&person.password).is_err() {
+            if !passwords::is_hash(&person.password) {
                 return Err(form(format!("the password of {:?} is no hash of one", person.name)));
             }
             if people.person[..place].iter().any(|other| other.name == person.name) {
@@ -187,12 +186,10 @@ impl People {
         if self.named(name).is_some() {
             return Err(PeopleError::Known(name.to_owned()));
         }
-        let salt = SaltString::encode_b64(&random::<16>());
-        let hash = salt.and_then(|salt| Ok(Argon2::default().hash_password(password.as_bytes(), &salt)?.to_string()));
         self.person.push(Person {
             name: name.to_owned(),
             role,
-            password: hash.map_err(|error| PeopleError::Hash(error.to_string()))?,
+            password: passwords::hash(password)?,
         });
         Ok(())
     }
@@ -222,16 +219,10 @@ impl People {
     }
 }
 
-/// Whether a password is that of a person. It takes some 20 ms, whether or not there is such a person.
+/// The hash with which a password is compared; where there is no such person, a hash of what nobody knows.
 #[must_use]
-pub fn fits(person: Option<&Person>, password: &str) -> bool {
-    // A hash of nothing that anybody knows, so that names cannot be found out by the time that an answer takes.
+pub fn hash_of(person: Option<&Person>) -> &str {
     const NOBODY: &str =
         "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5IGhhcyB0aGlz$H3WzF9jB7dJkOcfwDmN1iOSmZ0YkN3kL2kJYb3y6q9M";
-    let hash = person.map_or(NOBODY, |person| &person.password);
-    let Ok(hash) = PasswordHash::new(hash) else {
-        return false;
-    };
-    let fits = Argon2::default().verify_password(password.as_bytes(), &hash).is_ok();
-    fits && person.is_some()
+    person.map_or(NOBODY, |person| &person.password)
 }

@@ -23,6 +23,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use annals_host::passwords::Passwords;
 use annals_login::Throttle;
 use axum::{
     Router,
@@ -32,7 +33,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use tokio::sync::Semaphore;
 
 use crate::{
     access::{self, Visitor},
@@ -42,9 +42,6 @@ use crate::{
     sessions::Sessions,
     views::ViewLog,
 };
-
-/// Passwords compared at a time.
-const COMPARED_AT_ONCE: usize = 2;
 
 /// Bytes of what is sent with a form at most: a checkpoint, and what is around it.
 const BODY_BYTES: usize = 128 << 10;
@@ -58,7 +55,7 @@ pub struct Site {
     pub(crate) people: PathBuf,
     pub(crate) views: ViewLog,
     pub(crate) behind_proxy: bool,
-    pub(crate) comparing: Semaphore,
+    pub(crate) passwords: Passwords,
     sessions: Mutex<Sessions>,
     throttle: Mutex<Throttle>,
 }
@@ -98,7 +95,7 @@ pub fn site(parts: Parts) -> Router {
         people,
         views,
         behind_proxy,
-        comparing: Semaphore::new(COMPARED_AT_ONCE),
+        passwords: Passwords::default(),
         sessions: Mutex::default(),
         throttle: Mutex::default(),
     });

@@ -19,6 +19,7 @@ pub mod lives;
 pub mod log;
 pub mod login;
 pub mod nats;
+pub mod passwords;
 pub mod process;
 mod registry;
 pub mod room;

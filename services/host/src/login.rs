@@ -11,7 +11,8 @@ use annals_db::accounts;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
-use annals_login::{Checkout, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
+use annals_login::{Checkout, Host, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
+use annals_node::ConnectionId;
 use annals_store::{StoreError, layout::database};
 use annals_wire::{
     client::{CloseReason, Located, Password, Secret},
@@ -20,15 +21,15 @@ use annals_wire::{
         Locate, OpenSession, Place, PlaceSession, SessionOpened,
     },
 };
-use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier, password_hash::SaltString};
 use thiserror::Error;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     clock,
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
     front::{Front, FrontError},
     health::Readiness,
+    passwords::{PasswordError, Passwords},
     process::{self, AskError, JoinError, Presence, Process, Settings, request},
 };
 
@@ -37,9 +38,6 @@ const EVENTS: usize = 1_024;
 
 /// Answers to questions that wait for the core.
 const ANSWERS: usize = 4_096;
-
-/// Passwords compared at a time. Each takes 19 MiB and some 20 ms of a core, on purpose.
-const COMPARED_AT_ONCE: usize = 2;
 
 /// Why the service ended.
 #[derive(Debug, Error)]
@@ -92,7 +90,7 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Res
         process,
         account_types,
         name_key,
-        comparing: Arc::new(Semaphore::new(COMPARED_AT_ONCE)),
+        passwords: Passwords::default(),
         stage: watch::Sender::new(Stage::Running),
     });
     let mut stages = asker.stage.subscribe();
@@ -102,6 +100,7 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Res
         edge: edge.handle(),
         asker: Arc::clone(&asker),
         answers,
+        hosts: BTreeMap::new(),
     };
     let mut beat = tokio::time::interval(process::BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -149,22 +148,33 @@ struct Service {
     edge: EdgeHandle,
     asker: Arc<Asker>,
     answers: mpsc::Sender<Input>,
+    /// From where connections come that have not asked for anything.
+    hosts: BTreeMap<ConnectionId, Host>,
 }
 
 impl Service {
     fn arrive(&mut self, EdgeEvent { connection, what }: EdgeEvent) {
         match what {
+            Arrival::Opened { from } => drop(self.hosts.insert(connection, Host::from(from.ip()))),
             Arrival::LoginRequest(request) => {
+                // It comes once, after `Opened`.
+                let Some(host) = self.hosts.remove(&connection) else {
+                    return;
+                };
                 let ticket = Secret(process::random());
                 self.handle(Input::Request {
                     connection,
+                    host,
                     request,
                     ticket,
                 });
             }
-            Arrival::Closed(_) => self.handle(Input::Closed(connection)),
+            Arrival::Closed(_) => {
+                self.hosts.remove(&connection);
+                self.handle(Input::Closed(connection));
+            }
             // An edge that serves log-ins has no play.
-            Arrival::Opened { .. } | Arrival::Hello(_) | Arrival::Frame(_) | Arrival::Datagram(_) => {}
+            Arrival::Hello(_) | Arrival::Frame(_) | Arrival::Datagram(_) => {}
         }
     }
 
@@ -201,7 +211,7 @@ struct Asker {
     account_types: Vec<String>,
     /// Names are looked up by a hash under this key, which all logins of the realm have from the store.
     name_key: [u8; 32],
-    comparing: Arc<Semaphore>,
+    passwords: Passwords,
     /// How far the realm's stop is, as the director says.
     stage: watch::Sender<Stage>,
 }
@@ -262,29 +272,26 @@ impl Asker {
         let found = self
             .account(DbAsk::FindAccount(FindAccount { name: key.clone() }))
             .await?;
-        let account = if found.database == 0 {
-            if !accounts::can_be_named(name) {
-                return Ok(Verdict::Unfit);
-            }
-            self.create(name, key, &password).await?
-        } else {
-            found
-        };
-        let database = DatabaseId(account.database);
-        let fits = self.compare(password, account.password).await?;
-        Ok(if fits { Verdict::Good(database) } else { Verdict::Wrong })
+        if found.database != 0 {
+            let fits = self.passwords.fits(password.0, found.password).await;
+            return Ok(verdict(fits.map_err(not_compared)?, found.database));
+        }
+        if !accounts::can_be_named(name) {
+            return Ok(Verdict::Unfit);
+        }
+        let hash = self.passwords.hash(password.0.clone()).await.map_err(not_compared)?;
+        let created = self.create(name, key, hash.clone()).await?;
+        // Another log-in may have made it meanwhile, with another password.
+        let fits = created.password == hash
+            || self
+                .passwords
+                .fits(password.0, created.password)
+                .await
+                .map_err(not_compared)?;
+        Ok(verdict(fits, created.database))
     }
 
-    async fn create(&self, name: &str, key: Vec<u8>, password: &Password) -> Result<AccountFound, Unavailable> {
-        let (text, permit) = (password.0.clone(), self.permit().await?);
-        let hashing = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            let salt = SaltString::encode_b64(&process::random::<16>())?;
-            Argon2::default()
-                .hash_password(text.as_bytes(), &salt)
-                .map(|hash| hash.to_string())
-        });
-        let password = hashing.await.map_err(|_| Unavailable)?.map_err(|_| Unavailable)?;
+    async fn create(&self, name: &str, key: Vec<u8>, password: String) -> Result<AccountFound, Unavailable> {
         // Where there is no type called Account, accounts take turns among those that there are.
         let turn = name
             .bytes()
@@ -306,21 +313,6 @@ impl Asker {
             return Err(Unavailable);
         }
         Ok(answer)
-    }
-
-    async fn compare(&self, password: Password, hash: String) -> Result<bool, Unavailable> {
-        let permit = self.permit().await?;
-        let comparing = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            let parsed =
-                PasswordHash::new(&hash).map_err(|error| tracing::error!(%error, "a stored password hash is damaged"));
-            parsed.is_ok_and(|parsed| {
-                Argon2::default()
-                    .verify_password(password.0.as_bytes(), &parsed)
-                    .is_ok()
-            })
-        });
-        comparing.await.map_err(|_| Unavailable)
     }
 
     async fn place(&self) -> Result<Option<Located>, Unavailable> {
@@ -395,14 +387,23 @@ impl Asker {
             .await
             .map_err(unavailable)
     }
+}
 
-    /// Waiting here is what paces a rush of log-ins.
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, Unavailable> {
-        Arc::clone(&self.comparing)
-            .acquire_owned()
-            .await
-            .map_err(|_| Unavailable)
+fn verdict(fits: bool, account: u64) -> Verdict {
+    if fits {
+        Verdict::Good(DatabaseId(account))
+    } else {
+        Verdict::Wrong
     }
+}
+
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it stands in map_err, which gives the error away"
+)]
+fn not_compared(error: PasswordError) -> Unavailable {
+    tracing::error!(%error, "a password was not compared");
+    Unavailable
 }
 
 #[allow(

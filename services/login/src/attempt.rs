@@ -6,7 +6,10 @@ use annals_ids::{DatabaseId, OwnerId};
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{Located, Secret};
 
-use crate::login::{AskId, Checkout};
+use crate::{
+    login::{AskId, Checkout},
+    turns::Host,
+};
 
 /// How long a log-in may take in all: a second less than the client waits, so that it hears why there is none.
 pub const LOGIN_WITHIN: Duration = Duration::from_secs(9);
@@ -27,13 +30,15 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Attempt {
     /// Who is to be answered.
     pub(crate) connection: ConnectionId,
+    /// The client's host.
+    pub(crate) host: Host,
     /// What was asked for.
     pub(crate) kind: Kind,
     /// What it waits for.
     pub(crate) step: Step,
     /// The question that was asked for it.
     pub(crate) asked: AskId,
-    /// When that is asked again, or a pause ends; never, while a password is compared.
+    /// When that is asked again, or a pause ends; never, while a password waits or is compared.
     pub(crate) again: Option<Mono>,
     /// When it is given up.
     pub(crate) until: Mono,
@@ -57,6 +62,8 @@ pub(crate) enum Kind {
 /// What a log-in waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
+    /// Others' passwords are compared first.
+    Queued,
     /// The password is being compared.
     Verifying,
     /// The director is to name a base for an account that may have none.
@@ -93,9 +100,10 @@ pub(crate) enum Step {
 }
 
 impl Attempt {
-    pub(crate) fn new(now: Mono, connection: ConnectionId, kind: Kind, step: Step) -> Self {
+    pub(crate) fn new(now: Mono, (connection, host): (ConnectionId, Host), kind: Kind, step: Step) -> Self {
         Self {
             connection,
+            host,
             kind,
             step,
             asked: AskId(0),

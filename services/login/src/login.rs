@@ -7,8 +7,9 @@ use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash};
 
 use crate::{
-    attempt::{Attempt, Kind, Step},
+    attempt::{Attempt, Kind, LOGIN_WITHIN, Step},
     throttle::Throttle,
+    turns::{Host, Turns},
 };
 
 /// Most log-ins under way: 32 handshakes at a time, of clients that wait for up to nine seconds.
@@ -16,6 +17,13 @@ pub const MAX_ATTEMPTS: usize = 1_024;
 
 /// Most of them for one name: a player who clicks again. The password of each is compared.
 pub const MAX_PER_NAME: usize = 3;
+
+/// Passwords that are looked up or compared at a time. The shell compares fewer at once; meanwhile db looks up the others.
+pub const MAX_VERIFYING: usize = 8;
+
+/// Most log-ins whose password waits to be compared: two cores take some five seconds for so many, of the nine that a log-in
+/// may take. Beyond that, or beyond its host's share of it, a log-in is refused as busy.
+pub const MAX_QUEUED: usize = 512;
 
 /// Names a question; its answer repeats it. An answer to a question that nobody waits for any more is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +36,8 @@ pub enum Input {
     Request {
         /// Over which connection.
         connection: ConnectionId,
+        /// From which host; hosts take turns.
+        host: Host,
         /// For what.
         request: LoginRequest,
         /// 32 random bytes, for the ticket.
@@ -52,7 +62,7 @@ pub enum Input {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Compare a password, and say whose account it is of.
+    /// Compare a password, and say whose account it is of. At most [`MAX_VERIFYING`] wait for their answers.
     Verify {
         /// To be repeated in the answer.
         ask: AskId,
@@ -172,6 +182,8 @@ pub struct Counters {
     pub wrong: u64,
     /// Log-ins refused because a name was tried too often.
     pub throttled: u64,
+    /// Log-ins refused because too many passwords waited to be compared.
+    pub crowded: u64,
     /// Log-ins refused for any other reason.
     pub refused: u64,
     /// Steps that were taken again because a check-out was out of date.
@@ -182,16 +194,38 @@ pub struct Counters {
 ///
 /// Driving it: [`handle`](Login::handle) one input, drain [`poll_output`](Login::poll_output), and come back with
 /// [`Input::Time`] at [`deadline`](Login::deadline). Every question is to be answered once, or never.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Login {
     attempts: BTreeMap<ConnectionId, Attempt>,
     asked: BTreeMap<AskId, ConnectionId>,
     due: BTreeSet<(Mono, ConnectionId)>,
+    /// Passwords that wait to be compared.
+    queue: Turns<(ConnectionId, Password)>,
+    /// Comparisons that were asked for, and until when an answer may come. Those of log-ins that were given up count, as their
+    /// passwords are compared all the same.
+    verifying: BTreeMap<AskId, Mono>,
     throttle: Throttle,
     outputs: VecDeque<Output>,
     last_ask: u64,
     shuts_down: bool,
     counters: Counters,
+}
+
+impl Default for Login {
+    fn default() -> Self {
+        Self {
+            attempts: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            due: BTreeSet::new(),
+            queue: Turns::new(MAX_QUEUED),
+            verifying: BTreeMap::new(),
+            throttle: Throttle::default(),
+            outputs: VecDeque::new(),
+            last_ask: 0,
+            shuts_down: false,
+            counters: Counters::default(),
+        }
+    }
 }
 
 impl Login {
@@ -206,9 +240,10 @@ impl Login {
         match input {
             Input::Request {
                 connection,
+                host,
                 request,
                 ticket,
-            } => self.begin(now, connection, request, ticket),
+            } => self.begin(now, (connection, host), request, ticket),
             Input::Closed(connection) => drop(self.take(connection)),
             Input::Verified(ask, verdict) => self.verified(now, ask, verdict),
             Input::Located(ask, place) => self.located(now, ask, place),
@@ -247,7 +282,14 @@ impl Login {
         self.attempts.len()
     }
 
-    fn begin(&mut self, now: Mono, connection: ConnectionId, request: LoginRequest, ticket: Secret) {
+    /// How many of them wait for their password to be compared.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn begin(&mut self, now: Mono, client: (ConnectionId, Host), request: LoginRequest, ticket: Secret) {
+        let connection = client.0;
         // One request per connection: the shell sees to it, and another one changes nothing.
         if self.attempts.contains_key(&connection) {
             return;
@@ -262,38 +304,67 @@ impl Login {
             LoginRequest::LogIn { protocol, .. } if protocol != protocol_hash() => {
                 self.refuse(connection, LoginRefusal::WrongProtocol);
             }
-            LoginRequest::LogIn { name, .. } if !self.may_try(now, &name) => {
+            LoginRequest::LogIn { name, .. } if !self.throttle.admits(now, &name) => {
                 self.counters.throttled += 1;
                 self.answer(connection, LoginAnswer::Refused(LoginRefusal::Throttled));
             }
+            // Not as one that guesses: while a base is taken over, a player may well have clicked that often.
+            LoginRequest::LogIn { name, .. } if self.under_way(&name) >= MAX_PER_NAME => {
+                self.refuse(connection, LoginRefusal::Busy);
+            }
             LoginRequest::LogIn { name, password, .. } => {
-                let ask = self.next_ask();
-                let kind = Kind::LogIn {
-                    name: name.clone(),
-                    ticket,
-                };
-                let mut attempt = Attempt::new(now, connection, kind, Step::Verifying);
-                attempt.asks(now, ask);
-                self.put(attempt);
-                self.outputs.push_back(Output::Verify { ask, name, password });
+                if self.queue.wait(client.1, (connection, password)).is_err() {
+                    self.counters.crowded += 1;
+                    return self.answer(connection, LoginAnswer::Refused(LoginRefusal::Busy));
+                }
+                let kind = Kind::LogIn { name, ticket };
+                self.put(Attempt::new(now, client, kind, Step::Queued));
+                self.verify_next(now);
             }
             LoginRequest::Locate { owner, .. } => {
                 let account = None;
-                let attempt = Attempt::new(now, connection, Kind::Locate, Step::Locating { account, owner });
+                let attempt = Attempt::new(now, client, Kind::Locate, Step::Locating { account, owner });
                 self.ask(now, attempt);
             }
         }
     }
 
-    /// Whether a name may be tried: not too often wrongly, and not too often at once.
-    fn may_try(&self, now: Mono, name: &str) -> bool {
+    /// Has the passwords compared whose turn it is, as far as there is room.
+    fn verify_next(&mut self, now: Mono) {
+        self.verifying.retain(|_, until| *until > now);
+        while self.verifying.len() < MAX_VERIFYING
+            && let Some((_, (connection, password))) = self.queue.next(|_| true)
+        {
+            let Some(mut attempt) = self.take(connection) else {
+                continue;
+            };
+            let Kind::LogIn { name, .. } = &attempt.kind else {
+                continue;
+            };
+            let (ask, name) = (self.next_ask(), name.clone());
+            attempt.step = Step::Verifying;
+            attempt.asks(now, ask);
+            self.put(attempt);
+            self.verifying.insert(ask, now.after(LOGIN_WITHIN));
+            self.outputs.push_back(Output::Verify { ask, name, password });
+        }
+    }
+
+    /// How many log-ins of a name are under way.
+    fn under_way(&self, name: &str) -> usize {
         let under_way = self.attempts.values();
         let same =
             under_way.filter(|attempt| matches!(&attempt.kind, Kind::LogIn { name: other, .. } if other == name));
-        self.throttle.admits(now, name) && same.count() < MAX_PER_NAME
+        same.count()
     }
 
     fn verified(&mut self, now: Mono, ask: AskId, verdict: Result<Verdict, Unavailable>) {
+        self.verifying.remove(&ask);
+        self.judge(now, ask, verdict);
+        self.verify_next(now);
+    }
+
+    fn judge(&mut self, now: Mono, ask: AskId, verdict: Result<Verdict, Unavailable>) {
         let Some(mut attempt) = self.take_asked(ask, |step| *step == Step::Verifying) else {
             return;
         };
@@ -412,6 +483,7 @@ impl Login {
             };
             self.ask(now, attempt);
         }
+        self.verify_next(now);
     }
 
     /// Takes a step again that a service could not answer.
@@ -451,7 +523,7 @@ impl Login {
                 },
             },
             // A password is compared once, and nothing is asked in a pause.
-            (Step::Verifying | Step::Pausing(_) | Step::Opening { .. }, _) => {
+            (Step::Queued | Step::Verifying | Step::Pausing(_) | Step::Opening { .. }, _) => {
                 return self.refuse(attempt.connection, LoginRefusal::Busy);
             }
         };
@@ -477,7 +549,7 @@ impl Login {
 
     fn put(&mut self, attempt: Attempt) {
         let connection = attempt.connection;
-        if !matches!(attempt.step, Step::Pausing(_)) {
+        if !matches!(attempt.step, Step::Queued | Step::Pausing(_)) {
             self.asked.insert(attempt.asked, connection);
         }
         self.due.insert((attempt.due(), connection));
@@ -488,6 +560,9 @@ impl Login {
         let attempt = self.attempts.remove(&connection)?;
         self.asked.remove(&attempt.asked);
         self.due.remove(&(attempt.due(), connection));
+        if attempt.step == Step::Queued {
+            self.queue.give_up(attempt.host, |(queued, _)| *queued == connection);
+        }
         Some(attempt)
     }
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use annals_def::split_mix;
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_login::{
-    AskId, Checkout, GUESSES, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, Opened, Output, Unavailable,
-    Verdict, Wanted,
+    AskId, Checkout, GUESSES, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING,
+    Opened, Output, Unavailable, Verdict, Wanted,
 };
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash};
@@ -53,9 +53,17 @@ impl Bench {
     }
 }
 
+/// Where most clients are.
+const HOST: Host = Host::Four([10, 0, 0, 1]);
+
 fn log_in(connection: u64, name: &str) -> Input {
+    log_in_from(HOST, connection, name)
+}
+
+fn log_in_from(host: Host, connection: u64, name: &str) -> Input {
     Input::Request {
         connection: ConnectionId(connection),
+        host,
         request: LoginRequest::LogIn {
             protocol: protocol_hash(),
             name: name.to_owned(),
@@ -241,18 +249,105 @@ fn no_more_is_under_way_than_there_is_room_for() {
     for connection in 0..MAX_PER_NAME as u64 {
         bench.asks(connection, "adam");
     }
-    assert_eq!(bench.asks(9, "adam"), refused(9, LoginRefusal::Throttled));
+    assert_eq!(
+        bench.asks(9, "adam"),
+        refused(9, LoginRefusal::Busy),
+        "a player who clicks while a base is taken over is not locked out for a minute"
+    );
     assert_eq!(bench.give(Input::Closed(ConnectionId(0))), []);
     assert!(matches!(bench.asks(9, "adam"), Output::Verify { .. }));
-    let under_way = bench.login.attempts();
-    for n in under_way..MAX_ATTEMPTS {
-        bench.asks(100 + n as u64, &n.to_string());
+    // Passwords that are right leave the queue, and the log-ins go on.
+    for n in bench.login.attempts()..MAX_ATTEMPTS {
+        let ask = ask_of(&bench.asks(100 + n as u64, &n.to_string()));
+        bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
     }
     assert_eq!(bench.asks(99, "last"), refused(99, LoginRefusal::Busy));
     // Given up together, they leave nothing behind.
     bench.now = bench.now.after(LOGIN_WITHIN);
     assert_eq!(bench.give(Input::Time).len(), MAX_ATTEMPTS);
     assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
+}
+
+/// The connections whose passwords are to be compared.
+fn compared(outputs: &[Output]) -> Vec<&str> {
+    let names = outputs.iter().map(|output| match output {
+        Output::Verify { name, .. } => name.as_str(),
+        other => panic!("{other:?}"),
+    });
+    names.collect()
+}
+
+#[test]
+fn few_passwords_are_compared_at_a_time_and_hosts_take_turns() {
+    let mut bench = Bench::new();
+    let other = Host::Four([10, 0, 0, 2]);
+    let mut asked = VecDeque::new();
+    for n in 0..MAX_VERIFYING as u64 + 3 {
+        asked.extend(bench.give(log_in(n, &format!("one {n}"))));
+    }
+    assert_eq!((asked.len(), bench.login.queued()), (MAX_VERIFYING, 3));
+    assert_eq!(bench.give(log_in_from(other, 100, "other")), []);
+    // A client that goes away in the queue costs nobody anything.
+    assert_eq!(bench.give(Input::Closed(ConnectionId(MAX_VERIFYING as u64 + 1))), []);
+    let mut answered = Vec::new();
+    while let Some(output) = asked.pop_front() {
+        let next = bench.give(Input::Verified(ask_of(&output), Ok(Verdict::Wrong)));
+        let [Output::Answer { .. }, rest @ ..] = &next[..] else {
+            panic!("{next:?}")
+        };
+        answered.extend(compared(rest).into_iter().map(str::to_owned));
+        asked.extend(rest.iter().cloned());
+    }
+    assert_eq!(answered, ["one 8", "other", "one 10"], "each host in its turn");
+    assert_eq!((bench.login.attempts(), bench.login.queued()), (0, 0));
+}
+
+#[test]
+fn a_comparison_that_was_given_up_keeps_its_place_until_it_is_done() {
+    let mut bench = Bench::new();
+    let asked: Vec<AskId> = (0..MAX_VERIFYING as u64)
+        .map(|n| ask_of(&bench.asks(n, &n.to_string())))
+        .collect();
+    for n in 0..MAX_VERIFYING as u64 {
+        bench.give(Input::Closed(ConnectionId(n)));
+    }
+    // The machine still compares the passwords of those that went away.
+    assert_eq!(bench.give(log_in(50, "next")), []);
+    let next = bench.one(Input::Verified(asked[0], Ok(Verdict::Wrong)));
+    assert_eq!(compared(&[next]), ["next"]);
+    // An answer that never comes does not keep a place for ever.
+    assert_eq!(bench.give(log_in(51, "late")), []);
+    bench.now = bench.now.after(LOGIN_WITHIN / 2);
+    assert_eq!(bench.give(log_in(52, "later")), []);
+    bench.now = bench.now.after(LOGIN_WITHIN / 2);
+    let outputs = bench.give(Input::Time);
+    let busy = [refused(50, LoginRefusal::Busy), refused(51, LoginRefusal::Busy)];
+    assert_eq!(outputs[..2], busy);
+    assert_eq!(compared(&outputs[2..]), ["later"]);
+}
+
+#[test]
+fn beyond_the_queue_a_log_in_is_refused_at_once_and_other_hosts_are_not() {
+    let mut bench = Bench::new();
+    let (mut queued, mut busy) = (0, 0);
+    for n in 0..MAX_QUEUED as u64 {
+        match &bench.give(log_in(n, &n.to_string()))[..] {
+            [] => queued += 1,
+            [Output::Verify { .. }] => {}
+            [answer] => {
+                assert_eq!(*answer, refused(n, LoginRefusal::Busy));
+                busy += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((queued, bench.login.queued()), (MAX_QUEUED / 3 + 1, queued));
+    assert_eq!(bench.login.counters().crowded, busy);
+    let other = Host::Four([10, 0, 0, 2]);
+    assert_eq!(bench.give(log_in_from(other, 9_999, "other")), []);
+    assert_eq!(bench.login.queued(), queued + 1);
+    assert_eq!(bench.give(Input::ShutDown).len(), queued + 1 + MAX_VERIFYING);
+    assert_eq!((bench.login.queued(), bench.login.deadline()), (0, None));
 }
 
 #[test]
@@ -289,6 +384,7 @@ fn a_client_is_told_where_its_base_is() {
     let mut bench = Bench::new();
     let request = || Input::Request {
         connection: ConnectionId(1),
+        host: HOST,
         request: LoginRequest::Locate {
             owner: HERE,
             session: SessionId(8),

@@ -14,6 +14,8 @@ pub mod balance;
 pub mod definitions;
 pub mod interest;
 pub mod log;
+pub mod login;
+mod processes;
 mod realm;
 pub mod round_trip;
 pub mod scale;
@@ -119,6 +121,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("balance", balance::run),
     ("volatile", volatile::run),
     ("tick", tick::run),
+    ("login", login::run),
     ("round_trip", round_trip::run),
     ("scale", scale::run),
 ];

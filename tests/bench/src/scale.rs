@@ -4,8 +4,6 @@
 //! ticks of the cell are done within half a tick period. The size is found by doubling and halving; each attempt is a new
 //! realm. Ticks are those of the whole attempt, the time in which bots log in included.
 
-mod processes;
-
 use std::{
     fs,
     path::Path,
@@ -19,9 +17,9 @@ use tokio::time::sleep;
 
 use crate::{
     Figure,
+    processes::{self, Load, Process},
     realm::{REALM, Realm, Shape, WORLD, beside, on_core},
 };
-use processes::{Load, Process};
 
 /// What each bot has in view, and how much of it is let pass for the same.
 const NEIGHBOURS: f64 = 60.0;

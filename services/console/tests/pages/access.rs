@@ -1,9 +1,10 @@
 //! Who may see what.
 
 use annals_console::{
-    people::{People, Role, fits},
+    people::{People, Role, hash_of},
     views::ViewLog,
 };
+use annals_host::passwords::Passwords;
 use annals_ids::WallTime;
 use annals_login::GUESSES;
 use axum::http::StatusCode;
@@ -194,12 +195,19 @@ async fn nothing_is_shown_that_cannot_be_written_down() {
     assert!(!file.exists());
 }
 
-#[test]
-fn passwords_are_those_that_were_given() {
+#[tokio::test]
+async fn passwords_are_those_that_were_given() {
     let mut people = People::default();
     people.add("iris", Role::Auditor, PASSWORD).expect("new");
-    let iris = people.named("iris");
-    assert!(fits(iris, PASSWORD) && !fits(iris, "correct horse batterx") && !fits(None, PASSWORD));
+    let (passwords, iris) = (Passwords::default(), people.named("iris"));
+    for (person, password, expected) in [
+        (iris, PASSWORD, true),
+        (iris, "correct horse batterx", false),
+        (None, PASSWORD, false),
+    ] {
+        let fits = passwords.fits(password.to_owned(), hash_of(person).to_owned()).await;
+        assert_eq!(fits.expect("it is compared"), expected, "{password}");
+    }
     for (name, password) in [
         ("iris", PASSWORD),
         ("", PASSWORD),

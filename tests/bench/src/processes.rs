@@ -7,22 +7,22 @@ const TICKS: f64 = 100.0;
 
 /// A process that runs.
 #[derive(Clone, Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     id: u32,
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 /// Seconds, since it began or per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Load {
+pub(crate) struct Load {
     /// On a core.
-    pub(super) busy: f64,
+    pub(crate) busy: f64,
     /// Ready, and waiting for a core.
-    pub(super) waited: f64,
+    pub(crate) waited: f64,
 }
 
 /// A process and all that it has started, and they.
-pub(super) fn below(id: u32) -> Vec<Process> {
+pub(crate) fn below(id: u32) -> Vec<Process> {
     let mut children: BTreeMap<u32, Vec<Process>> = BTreeMap::new();
     let mut found = Vec::new();
     let entries = fs::read_dir("/proc").expect("Linux tells of processes");
@@ -60,7 +60,7 @@ fn stat(id: u32) -> Option<(String, Vec<String>)> {
 
 impl Process {
     /// What it has taken since it began; nothing if it has ended.
-    pub(super) fn load(&self) -> Load {
+    pub(crate) fn load(&self) -> Load {
         let ticks = stat(self.id).map_or(0.0, |(_, rest)| {
             let of = |at: usize| rest.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
             of(11) + of(12)
@@ -69,6 +69,16 @@ impl Process {
             busy: ticks / TICKS,
             waited: self.waited().unwrap_or(0.0),
         }
+    }
+
+    /// MiB of memory that it holds now, and held at most; nothing if it has ended.
+    pub(crate) fn held(&self) -> Option<(f64, f64)> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id)).ok()?;
+        let of = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<f64>().ok()
+        };
+        Some((of("VmRSS:")? / 1_024.0, of("VmHWM:")? / 1_024.0))
     }
 
     fn waited(&self) -> Option<f64> {
@@ -83,7 +93,7 @@ impl Process {
 
 impl Load {
     /// Per second of those that have passed since it was `before`.
-    pub(super) fn since(self, before: Self, seconds: f64) -> Self {
+    pub(crate) fn since(self, before: Self, seconds: f64) -> Self {
         Self {
             busy: (self.busy - before.busy).max(0.0) / seconds,
             waited: (self.waited - before.waited).max(0.0) / seconds,
