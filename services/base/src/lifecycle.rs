@@ -84,7 +84,8 @@ impl BaseRole {
             properties,
             client,
         };
-        let (from, to) = (Address::Base(entity), Address::Owner(owner));
+        // By its owner (rule C12).
+        let (from, to) = (Address::Owner(desk.owner()), Address::Owner(owner));
         desk.call(from, to, owner, Call::CreateCell(Box::new(creation)));
         Mark::CellBegins.set(desk, entity);
         desk.record_for(entity, false, Body::Placed(Some(owner)));
@@ -102,7 +103,7 @@ impl BaseRole {
         let map = self.map.as_ref();
         let owner = map.and_then(|map| map.owner_at(place.space, place.position));
         let owner = owner.ok_or(Denied::NoSpace(place.space))?;
-        let (from, to) = (Address::Base(entity), Address::Owner(owner));
+        let (from, to) = (Address::Owner(desk.owner()), Address::Owner(owner));
         desk.call(from, to, owner, Call::OpenSpace(place.space));
         Ok(())
     }

@@ -157,7 +157,7 @@ impl CellRole {
         let what = "have a space opened";
         desk.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
         let owner = self.territory.owner_at(place).ok_or(Denied::NoSpace(place.space))?;
-        let (from, to) = (Address::Cell(entity), Address::Owner(owner));
+        let (from, to) = (Address::Owner(desk.owner()), Address::Owner(owner));
         desk.call(from, to, owner, Call::OpenSpace(place.space));
         Ok(())
     }
