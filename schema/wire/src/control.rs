@@ -463,6 +463,9 @@ pub struct OpenSession {
     /// The name with which the client logged in.
     #[prost(string, tag = "3")]
     pub name: String,
+    /// Whether it is refused while another client of the account is connected, instead of taking its place.
+    #[prost(bool, tag = "4")]
+    pub refuse_duplicate: bool,
 }
 
 /// The answer to [`OpenSession`].
@@ -480,6 +483,9 @@ pub struct SessionOpened {
     /// Why there is none, for the reader.
     #[prost(string, tag = "4")]
     pub refused: String,
+    /// Another client of the account is connected, and no second one is admitted.
+    #[prost(bool, tag = "5")]
+    pub in_use: bool,
 }
 
 /// What a base asks the holder of a base owner: let an entity of the database live. Answer: [`LifeBegun`].

@@ -11,7 +11,7 @@ use annals_wire::client::{
 };
 
 use crate::{
-    input::{MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
+    input::{CheckedOut, DuplicateLogin, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
     lives,
     role::BaseRole,
     session::{Phase, Session},
@@ -36,6 +36,9 @@ impl BaseRole {
             return Ok(session);
         }
         let live = lives::live(desk, &wanted.account)?;
+        if wanted.duplicate == DuplicateLogin::Refuse && self.is_played(desk, &wanted.account, live) {
+            return Err(NotOpened::InUse);
+        }
         if self.sessions.len() >= MAX_SESSIONS {
             return Err(NotOpened::Full);
         }
@@ -48,7 +51,7 @@ impl BaseRole {
             None => lives::begin(desk, &wanted.account)?,
         };
         if let Some(before) = self.session_of(desk, entity) {
-            self.drop_session(desk, before, CloseReason::Replaced);
+            self.replace_session(desk, before, Some(wanted.account.database));
         }
         let until = desk.now().mono.after(TICKET_WINDOW);
         let expected = Session::new(entity, Phase::Expected { until }, Some(wanted));
@@ -56,6 +59,14 @@ impl BaseRole {
         desk.record_for(entity, false, Body::TokenSet(wanted.ticket));
         self.set_client(desk, entity, Some(session));
         Ok(session)
+    }
+
+    /// Whether a client of an account is connected, wherever its session has gone from the account's own entity. After a
+    /// take-over only that at the account's own entity is known.
+    fn is_played(&self, desk: &Desk, account: &CheckedOut, live: Option<EntityId>) -> bool {
+        let own = live.and_then(|entity| self.session_of(desk, entity));
+        let connected = own.is_some_and(|session| self.sessions.connection(session).is_some());
+        connected || self.sessions.is_played(account.database)
     }
 
     /// Says on both parts who the entity's client is.
@@ -102,7 +113,13 @@ impl BaseRole {
         if hello.schema != desk.schema().client_fingerprint() {
             return Err(Rejection::WrongSchema);
         }
-        let session = self.sessions.get(hello.session).ok_or(Rejection::UnknownSession)?;
+        let Some(session) = self.sessions.get(hello.session) else {
+            let (Proof::Ticket(token) | Proof::Resume(token)) = &hello.proof;
+            return Err(match self.sessions.was_replaced(hello.session, token.digest().0) {
+                true => Rejection::LoggedInElsewhere,
+                false => Rejection::UnknownSession,
+            });
+        };
         let newest = token(desk, session.entity);
         let good = match &hello.proof {
             Proof::Ticket(ticket) => newest == Some(ticket.digest().0),

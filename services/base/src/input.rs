@@ -24,6 +24,10 @@ pub const RESUME_WINDOW: Duration = Duration::from_secs(30);
 /// Most sessions of one owner. At 10 kB of views, links and queues each they take 100 MB.
 pub const MAX_SESSIONS: usize = 10_000;
 
+/// Sessions that were replaced by a later log-in, of which the newest are remembered: so that a client that was away at that
+/// moment is told why its session is gone. At 80 bytes each they take 80 kB.
+pub(crate) const MAX_REPLACED: usize = 1_000;
+
 /// An input of a base core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BaseInput {
@@ -92,6 +96,19 @@ pub struct OpenSession {
     pub ticket: [u8; 32],
     /// The name with which the client logged in.
     pub name: String,
+    /// What happens if the account has a client.
+    pub duplicate: DuplicateLogin,
+}
+
+/// What happens at a log-in to an account that has a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DuplicateLogin {
+    /// The session before ends.
+    #[default]
+    Replace,
+    /// The log-in is refused while the other client is connected. A session whose client is away or has not come yet ends, so
+    /// that a player whose machine was lost is not locked out.
+    Refuse,
 }
 
 /// An entity of the database that is to live.

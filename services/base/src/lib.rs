@@ -21,6 +21,7 @@ mod traffic;
 mod view;
 
 pub use input::{
-    BaseInput, Begin, CheckedOut, Counters, MAX_SESSIONS, OpenSession, OperatorOrder, RESUME_WINDOW, TICKET_WINDOW,
+    BaseInput, Begin, CheckedOut, Counters, DuplicateLogin, MAX_SESSIONS, OpenSession, OperatorOrder, RESUME_WINDOW,
+    TICKET_WINDOW,
 };
 pub use role::BaseRole;

@@ -9,7 +9,7 @@ use annals_wire::{
     client::{CloseReason, ToClient},
 };
 
-use crate::{admission::token, marks::Mark, role::BaseRole, view::Seen};
+use crate::{admission::token, input::DuplicateLogin, marks::Mark, role::BaseRole, view::Seen};
 
 impl BaseRole {
     /// Takes a newer map, and makes what the realm begins with, if it begins here.
@@ -169,8 +169,8 @@ impl BaseRole {
         }
     }
 
-    /// Gives the client of one entity to another one here. Whoever has a client already loses it: the newer one comes from
-    /// a later log-in.
+    /// Gives the client of one entity to another one here. If that has a client, the newer one, from a later log-in, takes its
+    /// place, or ends where that log-in asked for no replacement.
     ///
     /// # Errors
     /// When there is no client to give, or the other entity cannot have it.
@@ -185,7 +185,15 @@ impl BaseRole {
             return Err(kept("the other one is about to end"));
         }
         if let Some(before) = self.session_of(desk, to) {
-            self.drop_session(desk, before, CloseReason::Replaced);
+            let session = self.sessions.get(id);
+            let refuses = session.is_some_and(|session| session.duplicate == DuplicateLogin::Refuse);
+            if refuses && self.sessions.connection(before).is_some() {
+                self.end_session(desk, id, CloseReason::LoggedInElsewhere);
+                return Ok(());
+            }
+            let account = session.and_then(|session| session.account.as_ref());
+            let account = account.map(|(account, _)| *account);
+            self.replace_session(desk, before, account);
         }
         self.set_client(desk, from, None);
         desk.record_for(to, false, Body::TokenSet(secret));

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use annals_event::{Call, Event, OwnerState, Subject};
-use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
+use annals_ids::{Address, DatabaseId, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
 use annals_node::{Caller, ClientNews, Denied, Desk, Moment, Nowhere, Output, Request, Role, ShutDown, time::Mono};
 use annals_wire::{
     SpaceMap,
@@ -12,6 +12,7 @@ use annals_wire::{
 };
 
 use crate::{
+    admission::token,
     input::{BaseInput, Counters, RESUME_WINDOW},
     lifecycle::{destroy_cell, store},
     session::{Phase, Session, Sessions},
@@ -101,6 +102,22 @@ impl BaseRole {
         desk.run(ended.entity, &Nowhere, |behaviour, context| {
             behaviour.client_lost(context);
         });
+    }
+
+    /// Ends a session because a later one takes its place at its entity. Of another account only behaviour can have made it:
+    /// then nobody logged in elsewhere.
+    pub(crate) fn replace_session(&mut self, desk: &mut Desk, session: SessionId, by: Option<DatabaseId>) {
+        let Some(before) = self.sessions.get(session) else {
+            return;
+        };
+        let account = before.account.as_ref().map(|(account, _)| *account);
+        if account.zip(by).is_some_and(|(account, by)| account != by) {
+            self.drop_session(desk, session, CloseReason::Ended);
+            return;
+        }
+        let tokens = [token(desk, before.entity), before.former_token];
+        self.sessions.remember_replaced(session, tokens);
+        self.drop_session(desk, session, CloseReason::LoggedInElsewhere);
     }
 
     /// Forgets a session and closes its connection.

@@ -7,7 +7,7 @@ use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::Movements;
 
 use crate::{
-    input::OpenSession,
+    input::{DuplicateLogin, MAX_REPLACED, OpenSession},
     view::{Beginning, View},
 };
 
@@ -26,6 +26,8 @@ pub(crate) struct Session {
     pub(crate) ticket: Option<[u8; 32]>,
     /// For which account it was opened, and the name with which its client logged in; `None` after a take-over.
     pub(crate) account: Option<(DatabaseId, String)>,
+    /// What was to happen if the account had a client.
+    pub(crate) duplicate: DuplicateLogin,
     /// The digest of the token before the newest. It is good until the client was heard under the new one, because the
     /// frame with the new one may have been lost.
     pub(crate) former_token: Option<[u8; 32]>,
@@ -94,6 +96,7 @@ impl Session {
             phase,
             ticket: opened.map(|opened| opened.ticket),
             account: opened.map(|opened| (opened.account.database, opened.name.clone())),
+            duplicate: opened.map_or_else(DuplicateLogin::default, |opened| opened.duplicate),
             former_token: None,
             movements: Movements::Plain,
             last_view: 0,
@@ -145,8 +148,15 @@ pub(crate) struct Sessions {
     sessions: BTreeMap<SessionId, Session>,
     connections: BTreeMap<ConnectionId, SessionId>,
     tickets: BTreeMap<[u8; 32], SessionId>,
+    /// The sessions of each account, as far as it is known for which they were opened.
+    accounts: BTreeSet<(DatabaseId, SessionId)>,
     due: BTreeSet<(Mono, SessionId)>,
+    /// The newest of the sessions that a later log-in has replaced, with the tokens that were good for each.
+    replaced: BTreeMap<SessionId, Tokens>,
 }
+
+/// The digests of a session's newest token and of the one before it.
+pub(crate) type Tokens = [Option<[u8; 32]>; 2];
 
 impl Sessions {
     pub(crate) fn len(&self) -> usize {
@@ -171,6 +181,29 @@ impl Sessions {
         self.sessions.get_mut(&id)
     }
 
+    /// Whether a client of an account is connected.
+    pub(crate) fn is_played(&self, account: DatabaseId) -> bool {
+        let of_account = self
+            .accounts
+            .range((account, SessionId(0))..=(account, SessionId(u64::MAX)));
+        of_account.into_iter().any(|(_, id)| self.connection(*id).is_some())
+    }
+
+    /// Remembers that a later log-in has replaced a session.
+    pub(crate) fn remember_replaced(&mut self, id: SessionId, tokens: Tokens) {
+        self.replaced.insert(id, tokens);
+        if self.replaced.len() > MAX_REPLACED {
+            self.replaced.pop_first();
+        }
+    }
+
+    /// Whether a session was replaced for which this was a token.
+    pub(crate) fn was_replaced(&self, id: SessionId, token: [u8; 32]) -> bool {
+        self.replaced
+            .get(&id)
+            .is_some_and(|tokens| tokens.contains(&Some(token)))
+    }
+
     /// The session on a connection.
     pub(crate) fn at(&self, connection: ConnectionId) -> Option<SessionId> {
         self.connections.get(&connection).copied()
@@ -184,6 +217,8 @@ impl Sessions {
     pub(crate) fn insert(&mut self, id: SessionId, session: Session) {
         let phase = session.phase;
         self.tickets.extend(session.ticket.map(|ticket| (ticket, id)));
+        let account = session.account.as_ref().map(|(account, _)| *account);
+        self.accounts.extend(account.map(|account| (account, id)));
         self.sessions.insert(id, session);
         self.enter(id, phase);
     }
@@ -194,6 +229,9 @@ impl Sessions {
         self.leave(id, session.phase);
         if let Some(ticket) = &session.ticket {
             self.tickets.remove(ticket);
+        }
+        if let Some((account, _)) = &session.account {
+            self.accounts.remove(&(*account, id));
         }
         Some(session)
     }

@@ -259,6 +259,19 @@ pub enum EndReason {
     Left,
 }
 
+impl EndReason {
+    /// Whether the account is played by another client, which logging in again would put out, or not get past.
+    #[must_use]
+    pub fn is_elsewhere(self) -> bool {
+        matches!(
+            self,
+            Self::Closed(CloseReason::LoggedInElsewhere)
+                | Self::Rejected(Rejection::LoggedInElsewhere)
+                | Self::LoginRefused(LoginRefusal::LoggedIn)
+        )
+    }
+}
+
 /// What was heard, and what happened that players should not notice. Each counts from 0 in the client's life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

@@ -479,7 +479,8 @@ impl ClientCore {
             | LoginRefusal::WrongProtocol
             | LoginRefusal::UnknownSession
             | LoginRefusal::ShuttingDown
-            | LoginRefusal::UnfitName => self.end(EndReason::LoginRefused(reason)),
+            | LoginRefusal::UnfitName
+            | LoginRefusal::LoggedIn => self.end(EndReason::LoginRefused(reason)),
         }
     }
 
@@ -555,7 +556,10 @@ impl ClientCore {
                 self.session = None;
                 self.rest(now, Next::LogIn);
             }
-            Rejection::WrongProtocol | Rejection::WrongSchema | Rejection::UnknownSession => {
+            Rejection::WrongProtocol
+            | Rejection::WrongSchema
+            | Rejection::UnknownSession
+            | Rejection::LoggedInElsewhere => {
                 self.end(EndReason::Rejected(reason));
             }
         }
@@ -624,6 +628,7 @@ pub(crate) fn is_final(reason: CloseReason) -> bool {
     match reason {
         CloseReason::Finished
         | CloseReason::Replaced
+        | CloseReason::LoggedInElsewhere
         | CloseReason::Ended
         | CloseReason::TooFast
         | CloseReason::Malformed

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, OpenSession, OperatorOrder};
+use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, DuplicateLogin, OpenSession, OperatorOrder};
 use annals_def::Schema;
 use annals_event::{Reader, latest::call::take_properties, ledger::Order};
 use annals_ids::{DatabaseId, Epoch, OwnerId, TransferId, TypeId};
@@ -351,6 +351,11 @@ impl Service {
             account: checked_out(wanted.account.as_ref()?)?,
             ticket: wanted.ticket.as_slice().try_into().ok()?,
             name: wanted.name.clone(),
+            duplicate: if wanted.refuse_duplicate {
+                DuplicateLogin::Refuse
+            } else {
+                DuplicateLogin::Replace
+            },
         })
     }
 
@@ -366,6 +371,7 @@ impl Service {
             },
             Err(why) => SessionOpened {
                 outdated: why == NotOpened::Outdated,
+                in_use: why == NotOpened::InUse,
                 refused: why.to_string(),
                 ..SessionOpened::default()
             },

@@ -15,6 +15,7 @@
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
 //! archive_period = 300                 # ANNALS_ARCHIVE_PERIOD  --archive-period
 //! client_bandwidth = 100000            # ANNALS_CLIENT_BANDWIDTH  --client-bandwidth
+//! duplicate_login = "replace"          # ANNALS_DUPLICATE_LOGIN   --duplicate-login
 //! keep_cell_events = "90d"             # ANNALS_KEEP_CELL_EVENTS  --keep-cell-events
 //! spaces = ["1 extent=200", "2"]       # ANNALS_SPACES        --spaces
 //! log = "info"                         # ANNALS_LOG           --log
@@ -32,6 +33,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use annals_base::DuplicateLogin;
 pub use spaces::{FIRST, SpaceSetting, Spaces};
 pub use values::{Acknowledged, Advice, Age, CertificateFiles, LogFilter, LogFormat, Realm, StoreKind};
 
@@ -64,6 +66,8 @@ pub struct Config {
     pub archive_period: Option<Duration>,
     /// What a cell shows each client at most, bits per second; `None` for as much as there is.
     pub client_bandwidth: Option<NonZeroU32>,
+    /// What login does at a log-in to an account that has a client.
+    pub duplicate_login: DuplicateLogin,
     /// How long db keeps the events of cells.
     pub keep_cell_events: Age,
     /// The spaces of the realm.
@@ -120,6 +124,9 @@ pub struct Flags {
     /// How many bits per second a cell shows each client at most; 0 for as much as there is [default: 100000]
     #[arg(long, value_name = "BITS")]
     pub client_bandwidth: Option<String>,
+    /// What login does when an account that has a client logs in: replace that client, or refuse the log-in [default: replace]
+    #[arg(long, value_name = "POLICY")]
+    pub duplicate_login: Option<String>,
     /// How long db keeps the events of cells: forever, or an age such as 90d or 12h [default: forever]
     #[arg(long, value_name = "AGE")]
     pub keep_cell_events: Option<String>,

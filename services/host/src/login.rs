@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use annals_base::DuplicateLogin;
 use annals_db::accounts;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
@@ -69,7 +70,12 @@ pub enum LoginError {
 ///
 /// # Errors
 /// When it cannot join its realm or serve clients.
-pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Result<(), LoginError> {
+pub async fn run(
+    settings: &Settings,
+    schema: Arc<Schema>,
+    front: &Front,
+    duplicate: DuplicateLogin,
+) -> Result<(), LoginError> {
     let stop = process::stop_signal();
     let account_types = account_types(&schema);
     if account_types.is_empty() {
@@ -91,6 +97,7 @@ pub async fn run(settings: &Settings, schema: Arc<Schema>, front: &Front) -> Res
         account_types,
         name_key,
         passwords: Passwords::default(),
+        duplicate,
         stage: watch::Sender::new(Stage::Running),
     });
     let mut stages = asker.stage.subscribe();
@@ -212,6 +219,8 @@ struct Asker {
     /// Names are looked up by a hash under this key, which all logins of the realm have from the store.
     name_key: [u8; 32],
     passwords: Passwords,
+    /// What happens at a log-in to an account that has a client.
+    duplicate: DuplicateLogin,
     /// How far the realm's stop is, as the director says.
     stage: watch::Sender<Stage>,
 }
@@ -363,6 +372,7 @@ impl Asker {
             account: Some(account),
             ticket: wanted.ticket.0.to_vec(),
             name: wanted.name,
+            refuse_duplicate: self.duplicate == DuplicateLogin::Refuse,
         };
         let subject = self.process.subjects.sessions(wanted.owner);
         let opened: SessionOpened = request(&self.process.bus, "base", subject, &ask)
@@ -374,6 +384,7 @@ impl Asker {
                 epoch: Epoch(epoch),
             },
             SessionOpened { outdated: true, .. } => Opened::Outdated,
+            SessionOpened { in_use: true, .. } => Opened::InUse,
             SessionOpened { refused, .. } => {
                 tracing::warn!(account = %wanted.account, reason = refused, "no session was opened");
                 Opened::Refused

@@ -92,7 +92,8 @@ pub fn login() -> ExitCode {
     let Plain { flags } = Plain::parse();
     run(&flags, async |begun| {
         let front = Front::of(&begun.config);
-        login::run(&begun.settings, Arc::clone(&begun.schema), &front).await
+        let duplicate = begun.config.duplicate_login;
+        login::run(&begun.settings, Arc::clone(&begun.schema), &front, duplicate).await
     })
 }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use annals_host::config::{
-    Acknowledged, Age, CertificateFiles, Config, Flags, LogFormat, Mistakes, SpaceSetting, Spaces, StoreKind,
+    Acknowledged, Age, CertificateFiles, Config, DuplicateLogin, Flags, LogFormat, Mistakes, SpaceSetting, Spaces,
+    StoreKind,
 };
 use annals_host::nats::SyncPolicy;
 use annals_host::store::{OpenError, open, open_to_fill};
@@ -101,6 +102,24 @@ fn every_setting_can_be_given_in_a_file() {
         assert_eq!(config.acknowledged, Acknowledged::Archive);
         assert_eq!(config.log_format, LogFormat::Json);
     }
+}
+
+#[test]
+fn a_second_log_in_replaces_or_is_refused() {
+    let (_dir, path) = file(r#"duplicate_login = "refuse""#);
+    assert_eq!(load(&[], &[]).unwrap().duplicate_login, DuplicateLogin::Replace);
+    for config in [
+        load(&["--config", &path], &[]),
+        load(&[], &[("ANNALS_DUPLICATE_LOGIN", "refuse")]),
+        load(
+            &["--duplicate-login", "refuse"],
+            &[("ANNALS_DUPLICATE_LOGIN", "replace")],
+        ),
+    ] {
+        assert_eq!(config.unwrap().duplicate_login, DuplicateLogin::Refuse);
+    }
+    let said = complaint(&["--duplicate-login", "fight"], &[]);
+    assert!(said.contains("write replace") && said.contains("or refuse"), "{said}");
 }
 
 #[test]

@@ -171,6 +171,8 @@ pub enum Opened {
     Outdated,
     /// It will not be opened: there is no room, or what is stored does not fit the schema.
     Refused,
+    /// Another client of the account is connected, and no second one is admitted.
+    InUse,
 }
 
 /// What happened since the process began.
@@ -452,6 +454,7 @@ impl Login {
                 self.answer(connection, LoginAnswer::Ticket(ticket));
             }
             (Ok(Opened::Refused), _) | (_, Kind::Locate) => self.refuse(connection, LoginRefusal::Busy),
+            (Ok(Opened::InUse), _) => self.refuse(connection, LoginRefusal::LoggedIn),
             // Where the base is held, and which check-out counts, may both have changed.
             (outdated, kind) => {
                 self.counters.outdated += u64::from(outdated.is_ok());

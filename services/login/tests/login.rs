@@ -224,6 +224,18 @@ fn every_refusal_says_why() {
 }
 
 #[test]
+fn an_account_that_is_in_use_is_a_refusal_of_its_own() {
+    let mut bench = Bench::new();
+    let ask = ask_of(&bench.asks(1, "adam"));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let ask = ask_of(&bench.one(Input::CheckedOut(ask, Ok(checkout(HERE, 77)))));
+    let answer = bench.one(Input::Opened(ask, Ok(Opened::InUse)));
+    assert_eq!(answer, refused(1, LoginRefusal::LoggedIn));
+    assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
+}
+
+#[test]
 fn guesses_are_throttled_by_name() {
     let mut bench = Bench::new();
     for _ in 0..GUESSES {

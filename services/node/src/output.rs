@@ -99,6 +99,9 @@ pub enum NotOpened {
     /// What is stored does not fit the schema, or the type cannot have a client.
     #[error("what is stored does not fit the realm's definitions: {0}")]
     Unfit(String),
+    /// Another client of the account is connected, and no second one is admitted. This one is for the client.
+    #[error("another client of the account is connected, and the log-in asks for no replacement")]
+    InUse,
 }
 
 /// Why an operator's order was not recorded.

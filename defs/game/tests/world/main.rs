@@ -8,6 +8,7 @@ mod puppet;
 mod sample;
 mod stage;
 mod typed;
+mod visits;
 
 use std::{path::Path, sync::Arc};
 

@@ -15,7 +15,7 @@ use crate::{
     stage::{BASE, EAST, Stage, WEST},
 };
 
-fn stage() -> Stage {
+pub(crate) fn stage() -> Stage {
     stage_of(schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")))
 }
 
@@ -74,7 +74,7 @@ fn what_is_denied_unexpectedly_the_owner_reports() {
 }
 
 /// Waits until a player is in the world, and says as whom.
-fn avatar_of(stage: &mut Stage, player: usize) -> EntityId {
+pub(crate) fn avatar_of(stage: &mut Stage, player: usize) -> EntityId {
     let avatar = stage.schema.type_named("Avatar").unwrap().id;
     stage.until("it is in the world", |stage| {
         let core = &stage.players[player].core;

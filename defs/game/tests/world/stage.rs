@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use annals_base::{BaseInput, BaseRole, CheckedOut, OpenSession};
+use annals_base::{BaseInput, BaseRole, CheckedOut, DuplicateLogin, OpenSession};
 use annals_cell::{CellInput, CellRole};
 use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
 use annals_def::{Schema, Value};
@@ -21,7 +21,9 @@ use annals_sample::WORLD;
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message},
-    client::{CloseReason, Hello, Located, LoginAnswer, Password, Secret, Ticket, ToServer, ToServerDatagram},
+    client::{
+        CloseReason, Hello, Located, LoginAnswer, LoginRefusal, Password, Secret, Ticket, ToServer, ToServerDatagram,
+    },
 };
 
 pub(crate) const BASE: OwnerId = OwnerId(10);
@@ -48,6 +50,8 @@ pub(crate) struct Stage {
     base: Station<BaseRole>,
     cells: BTreeMap<OwnerId, Station<CellRole>>,
     pub(crate) players: Vec<Player>,
+    /// What happens at a log-in to an account that has a client.
+    pub(crate) duplicate: DuplicateLogin,
     now: u64,
     secrets: u64,
     asked: u64,
@@ -57,6 +61,9 @@ pub(crate) struct Stage {
 /// A client and what it was told.
 pub(crate) struct Player {
     pub(crate) core: ClientCore,
+    account: DatabaseId,
+    /// The connection that was lost, of which the client does not know.
+    cut_off: Option<Attempt>,
     pub(crate) events: Vec<Event>,
     connection: Option<(ConnectionId, Attempt)>,
     said_hello: bool,
@@ -131,6 +138,7 @@ impl Stage {
             behaviour,
             account,
             players: Vec::new(),
+            duplicate: DuplicateLogin::Replace,
             now,
             secrets: 0,
             asked: 0,
@@ -151,6 +159,11 @@ impl Stage {
 
     /// Adds a client; it logs in as an account of its own.
     pub(crate) fn join(&mut self) -> usize {
+        self.join_as(self.players.len())
+    }
+
+    /// Adds a client that logs in as this account.
+    pub(crate) fn join_as(&mut self, account: usize) -> usize {
         let number = self.players.len();
         let credentials = Credentials {
             name: format!("player{number}"),
@@ -160,6 +173,8 @@ impl Stage {
         core.start(self.millis());
         self.players.push(Player {
             core,
+            account: DatabaseId(account as u64 + 1),
+            cut_off: None,
             events: Vec::new(),
             connection: None,
             said_hello: false,
@@ -167,6 +182,24 @@ impl Stage {
         });
         self.drain(number);
         number
+    }
+
+    /// A client's connection breaks, and it does not come back.
+    pub(crate) fn lose(&mut self, player: usize) {
+        self.hang_up(player);
+        self.players[player].core.leave();
+        self.drain(player);
+    }
+
+    /// Forgets the clients; none of them is connected.
+    pub(crate) fn forget_players(&mut self) {
+        assert!(self.players.iter().all(|player| player.connection.is_none()));
+        self.players.clear();
+    }
+
+    /// Sessions of the base, with and without a connection.
+    pub(crate) fn sessions(&self) -> usize {
+        self.base.owner.role().sessions()
     }
 
     /// Calls a method of an entity as a client.
@@ -205,6 +238,30 @@ impl Stage {
             }
         }
         self.draw_map();
+    }
+
+    /// A client loses its connection, and does not reach the realm until [`Stage::reconnect`].
+    pub(crate) fn cut_off(&mut self, player: usize) {
+        if let Some((connection, attempt)) = self.players[player].connection.take() {
+            self.players[player].cut_off = Some(attempt);
+            self.give_base(BaseInput::Closed { connection });
+        }
+    }
+
+    /// The client notices that its connection was lost, and resumes.
+    pub(crate) fn reconnect(&mut self, player: usize) {
+        if let Some(attempt) = self.players[player].cut_off.take() {
+            let reason = CloseReason::Lost;
+            self.tell(player, ClientInput::Disconnected { attempt, reason });
+        }
+    }
+
+    /// Calls a method of an entity as a client, if that is in view.
+    pub(crate) fn try_call(&mut self, player: usize, entity: EntityId, part: Part, method: &str) {
+        let now = self.millis();
+        // What is not in view, or has no such method, is not called.
+        let _ = self.players[player].core.call(now, entity, part, method, &[]);
+        self.drain(player);
     }
 
     /// Lets time pass.
@@ -360,7 +417,7 @@ impl Stage {
                         self.disconnect(player, reason);
                     }
                 }
-                Output::SessionOpened { request, opened } => self.opened(request, opened),
+                Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
                 Output::Begun { .. } | Output::Ordered { .. } | Output::Inquire { .. } => {
                     panic!("nobody in this game asks the database")
@@ -469,19 +526,24 @@ impl Stage {
             return self.tell(number, ClientInput::LoginAnswered { attempt, answer });
         }
         let ticket = self.secret();
-        let account = DatabaseId(number as u64 + 1);
+        let account = self.players[number].account;
+        // A life that has not ended keeps its check-out, as in the database.
+        let live = self.base.owner.state().databases.get(&account);
+        let live = live.and_then(|entity| self.base.owner.state().entities[entity].base());
+        let checkout = live.map_or(self.secrets, |base| base.checkout);
         let wanted = OpenSession {
             request: number as u64,
             account: CheckedOut {
                 epoch: self.base.epoch,
                 database: account,
-                checkout: self.secrets,
+                checkout,
                 type_id: self.account,
                 properties: Vec::new(),
                 key: None,
             },
             ticket: ticket.digest().0,
             name: number.to_string(),
+            duplicate: self.duplicate,
         };
         self.players[number].pending = Some((attempt, ticket));
         self.give_base(BaseInput::OpenSession(wanted));
@@ -496,11 +558,19 @@ impl Stage {
         }
     }
 
-    fn opened(&mut self, request: u64, opened: Result<SessionId, NotOpened>) {
+    fn opened(&mut self, request: u64, opened: &Result<SessionId, NotOpened>) {
         let number = usize::try_from(request).unwrap();
         let (attempt, secret) = self.players[number].pending.take().unwrap();
-        let (session, base) = (opened.unwrap(), self.located());
-        let answer = Some(LoginAnswer::Ticket(Ticket { session, secret, base }));
+        let base = self.located();
+        let answer = Some(match opened {
+            Ok(session) => LoginAnswer::Ticket(Ticket {
+                session: *session,
+                secret,
+                base,
+            }),
+            Err(NotOpened::InUse) => LoginAnswer::Refused(LoginRefusal::LoggedIn),
+            Err(_) => LoginAnswer::Refused(LoginRefusal::Busy),
+        });
         self.tell(number, ClientInput::LoginAnswered { attempt, answer });
     }
 }

@@ -42,11 +42,14 @@ pub enum CloseReason {
     /// The process has as many connections as it takes.
     #[error("the server is full; try again in a moment")]
     Full,
+    /// A later log-in of the account has taken the session's place.
+    #[error("the account logged in elsewhere")]
+    LoggedInElsewhere,
 }
 
 impl CloseReason {
     /// Every reason, in the order of the codes, from 0.
-    pub const ALL: [CloseReason; 12] = [
+    pub const ALL: [CloseReason; 13] = [
         Self::Finished,
         Self::Lost,
         Self::Replaced,
@@ -59,6 +62,7 @@ impl CloseReason {
         Self::TooLarge,
         Self::Silent,
         Self::Full,
+        Self::LoggedInElsewhere,
     ];
 
     /// The close code: in QUIC the application error code, in WebSocket added to 4,000.
@@ -77,6 +81,7 @@ impl CloseReason {
             Self::TooLarge => 9,
             Self::Silent => 10,
             Self::Full => 11,
+            Self::LoggedInElsewhere => 12,
         }
     }
 

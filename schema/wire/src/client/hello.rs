@@ -82,16 +82,20 @@ pub enum Rejection {
     /// There is no room at this moment.
     #[error("the base is busy; try again in a moment")]
     Busy,
+    /// A later log-in of the account has taken the session's place.
+    #[error("the account logged in elsewhere")]
+    LoggedInElsewhere,
 }
 
 impl Rejection {
     /// Every reason, in the order of the codes, from 0.
-    pub const ALL: [Rejection; 5] = [
+    pub const ALL: [Rejection; 6] = [
         Self::WrongProtocol,
         Self::WrongSchema,
         Self::UnknownSession,
         Self::Elsewhere,
         Self::Busy,
+        Self::LoggedInElsewhere,
     ];
 
     fn code(self) -> u8 {
@@ -101,6 +105,7 @@ impl Rejection {
             Self::UnknownSession => 2,
             Self::Elsewhere => 3,
             Self::Busy => 4,
+            Self::LoggedInElsewhere => 5,
         }
     }
 

@@ -113,11 +113,14 @@ pub enum LoginRefusal {
     /// There is no account of this name, and there cannot be: it has a control character, or stands for something else.
     #[error("no account can have this name; choose another one")]
     UnfitName,
+    /// The account has a client, and the realm refuses a second log-in.
+    #[error("the account is logged in elsewhere, and the realm admits no second client; leave there first")]
+    LoggedIn,
 }
 
 impl LoginRefusal {
     /// Every reason, in the order of the codes, from 0.
-    pub const ALL: [LoginRefusal; 9] = [
+    pub const ALL: [LoginRefusal; 10] = [
         Self::WrongPassword,
         Self::Banned,
         Self::Throttled,
@@ -127,6 +130,7 @@ impl LoginRefusal {
         Self::UnknownSession,
         Self::ShuttingDown,
         Self::UnfitName,
+        Self::LoggedIn,
     ];
 
     fn code(self) -> u8 {
@@ -140,6 +144,7 @@ impl LoginRefusal {
             Self::UnknownSession => 6,
             Self::ShuttingDown => 7,
             Self::UnfitName => 8,
+            Self::LoggedIn => 9,
         }
     }
 

@@ -259,8 +259,13 @@ impl<'b, 'p> Session<'b, 'p> {
         self.write(&Event::Ended(reason), 0)?;
         self.bot.report.ended.push(reason);
         Ok(match reason {
+            // Two runs of bots on the same accounts would put each other out without end.
+            _ if reason.is_elsewhere() => After::Nothing,
             EndReason::LoginRefused(
-                LoginRefusal::WrongPassword | LoginRefusal::Banned | LoginRefusal::WrongProtocol,
+                LoginRefusal::WrongPassword
+                | LoginRefusal::Banned
+                | LoginRefusal::WrongProtocol
+                | LoginRefusal::UnfitName,
             )
             | EndReason::Left => After::Nothing,
             EndReason::LoginRefused(_) | EndReason::Rejected(_) | EndReason::Closed(_) => After::LogInAnew,

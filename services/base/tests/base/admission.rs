@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_base::{BaseInput, RESUME_WINDOW, TICKET_WINDOW};
+use annals_base::{BaseInput, DuplicateLogin, RESUME_WINDOW, TICKET_WINDOW};
 use annals_def::{DataType, Distribution, Property, Schema};
 use annals_event::Body;
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
@@ -208,14 +208,109 @@ fn a_second_log_in_takes_over() {
     let mut first = log_in(&mut host, 5, 1);
     let mut second = log_in(&mut host, 5, 2);
     first.listen(&mut host);
-    assert_eq!(first.closed, Some(CloseReason::Replaced));
+    assert_eq!(first.closed, Some(CloseReason::LoggedInElsewhere));
     assert_eq!(first.entity, second.entity, "the account is not made twice");
     first.connect(&mut host, 3);
     first.listen(&mut host);
-    assert_eq!(first.entrance, Entrance::Rejected(Rejection::UnknownSession));
+    assert_eq!(first.entrance, Entrance::Rejected(Rejection::LoggedInElsewhere));
     second.listen(&mut host);
     assert_eq!(second.closed, None);
     assert_eq!(trail(&host, &second), "bAA");
+    let mut stranger = Player::new(&host.schema, first.session, Secret([9; 32]));
+    stranger.connect(&mut host, 4);
+    stranger.listen(&mut host);
+    let unknown = Entrance::Rejected(Rejection::UnknownSession);
+    assert_eq!(
+        stranger.entrance, unknown,
+        "of a session that is not its own it learns nothing"
+    );
+}
+
+#[test]
+fn a_client_that_was_away_or_had_not_come_is_told_of_the_later_log_in() {
+    let mut host = Host::new();
+    let mut invited = with_ticket(&mut host, 5, 1);
+    let mut away = log_in(&mut host, 5, 2);
+    let connection = away.connection;
+    host.role(BaseInput::Closed { connection });
+    let mut last = log_in(&mut host, 5, 3);
+    for (connection, player) in (4..).zip([&mut invited, &mut away]) {
+        player.connect(&mut host, connection);
+        player.listen(&mut host);
+        assert_eq!(player.entrance, Entrance::Rejected(Rejection::LoggedInElsewhere));
+    }
+    last.listen(&mut host);
+    assert_eq!(last.closed, None);
+    // Only the newest are remembered, and each by itself.
+    for account in 0..1_500 {
+        with_ticket(&mut host, 5, 10 + account);
+    }
+    away.connect(&mut host, 9_999);
+    away.listen(&mut host);
+    assert_eq!(away.entrance, Entrance::Rejected(Rejection::UnknownSession));
+    assert_eq!(host.owner.role().sessions(), 1);
+}
+
+#[test]
+fn a_second_log_in_is_refused_where_the_realm_says_so() {
+    let mut host = Host::new();
+    let mut first = log_in(&mut host, 5, 1);
+    let refusing = |host: &mut Host, request| {
+        let ticket = host.secret();
+        let mut wanted = open(host, request, 5, 5, &ticket);
+        wanted.duplicate = DuplicateLogin::Refuse;
+        host.role(BaseInput::OpenSession(wanted.clone()));
+        host.settle();
+        let opened = host.opened.pop().expect("it is answered").1;
+        opened.map(|session| (wanted, Player::new(&host.schema, session, ticket)))
+    };
+    assert_eq!(refusing(&mut host, 2).map(drop), Err(NotOpened::InUse));
+    first.listen(&mut host);
+    assert_eq!(first.closed, None, "it is not disturbed");
+
+    // Away, its client gives way; and so does one that has not come yet.
+    let connection = first.connection;
+    host.role(BaseInput::Closed { connection });
+    let (_, mut second) = refusing(&mut host, 3).expect("nobody is connected");
+    let (wanted, mut third) = refusing(&mut host, 4).expect("nobody is connected");
+    second.connect(&mut host, 5);
+    second.listen(&mut host);
+    assert_eq!(second.entrance, Entrance::Rejected(Rejection::LoggedInElsewhere));
+    third.connect(&mut host, 6);
+    third.listen(&mut host);
+    assert_eq!(third.entrance, Entrance::Welcomed);
+    // A copy of the request that opened it is no second log-in.
+    host.role(BaseInput::OpenSession(wanted));
+    host.settle();
+    assert_eq!(host.opened.pop().expect("it is answered").1, Ok(third.session));
+
+    // After a take-over it is away at first, as everybody is.
+    third.listen(&mut host);
+    host.crash();
+    third.connect(&mut host, 7);
+    third.listen(&mut host);
+    assert_eq!(third.entrance, Entrance::Welcomed);
+    assert_eq!(refusing(&mut host, 8).map(drop), Err(NotOpened::InUse));
+}
+
+#[test]
+fn a_client_that_plays_an_avatar_still_is_that_of_its_account() {
+    let mut host = Host::new();
+    let mut first = log_in(&mut host, 5, 1);
+    first.call(
+        &mut host,
+        annals_ids::Part::Base,
+        "become",
+        &[annals_def::Value::UInt(0)],
+    );
+    host.settle();
+    first.listen(&mut host);
+    let ticket = host.secret();
+    let mut wanted = open(&host, 2, 5, 5, &ticket);
+    wanted.duplicate = DuplicateLogin::Refuse;
+    host.role(BaseInput::OpenSession(wanted));
+    host.settle();
+    assert_eq!(host.opened.pop().expect("it is answered").1, Err(NotOpened::InUse));
 }
 
 #[test]

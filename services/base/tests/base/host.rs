@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use annals_base::{BaseInput, BaseRole, CheckedOut, OpenSession};
+use annals_base::{BaseInput, BaseRole, CheckedOut, DuplicateLogin, OpenSession};
 use annals_def::Schema;
 use annals_event::{Batch, Call, FrozenBatch, Image, Imprint, Link, OwnerState};
 use annals_ids::{
@@ -59,7 +59,7 @@ pub(crate) struct Host {
     log: Vec<Vec<u8>>,
     pub(crate) mood: Mood,
     now: u64,
-    secrets: u8,
+    secrets: u64,
     pub(crate) out: VecDeque<Out>,
     pub(crate) sent: VecDeque<(OwnerId, Envelope)>,
     pub(crate) opened: Vec<(u64, Result<SessionId, NotOpened>)>,
@@ -186,8 +186,10 @@ impl Host {
     }
 
     pub(crate) fn secret(&mut self) -> Secret {
-        self.secrets = self.secrets.checked_add(1).unwrap();
-        Secret([self.secrets; 32])
+        self.secrets += 1;
+        let mut secret = [7; 32];
+        secret[..8].copy_from_slice(&self.secrets.to_le_bytes());
+        Secret(secret)
     }
 
     /// Answers what the writer asks and takes out what may leave.
@@ -289,6 +291,7 @@ pub(crate) fn open(host: &Host, request: u64, account: u64, checkout: u64, ticke
         account: checked_out(host, account, checkout),
         ticket: ticket.digest().0,
         name: name(account),
+        duplicate: DuplicateLogin::Replace,
     }
 }
 

@@ -11,10 +11,10 @@ use annals_def::nearest;
 use toml::{Table, Value};
 
 use super::values::{Advice, Age, CertificateFiles, advertised, listened, nats_url};
-use super::{Config, Flags, Mistake, Mistakes, Origin};
+use super::{Config, DuplicateLogin, Flags, Mistake, Mistakes, Origin};
 
 /// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 19] = [
+pub(super) const KEYS: [&str; 20] = [
     "realm",
     "nats",
     "replicas",
@@ -28,6 +28,7 @@ pub(super) const KEYS: [&str; 19] = [
     "acknowledged",
     "archive_period",
     "client_bandwidth",
+    "duplicate_login",
     "keep_cell_events",
     "keep_base_events",
     "keep_ledger_events",
@@ -82,6 +83,7 @@ impl Layers {
             ("acknowledged", "log"),
             ("archive_period", "300"),
             ("client_bandwidth", "100000"),
+            ("duplicate_login", "replace"),
             ("keep_cell_events", "forever"),
             ("keep_base_events", "forever"),
             ("keep_ledger_events", "forever"),
@@ -154,6 +156,7 @@ impl Layers {
             ("acknowledged", &flags.acknowledged),
             ("archive_period", &flags.archive_period),
             ("client_bandwidth", &flags.client_bandwidth),
+            ("duplicate_login", &flags.duplicate_login),
             ("keep_cell_events", &flags.keep_cell_events),
             ("keep_base_events", &flags.keep_base_events),
             ("keep_ledger_events", &flags.keep_ledger_events),
@@ -193,6 +196,7 @@ impl Layers {
             acknowledged: self.read("acknowledged", |text| text.parse()),
             archive_period: self.read("archive_period", period),
             client_bandwidth: self.read("client_bandwidth", bandwidth),
+            duplicate_login: self.read("duplicate_login", duplicate_login),
             keep_cell_events: self.read("keep_cell_events", |text| text.parse()),
             spaces: self.read("spaces", |text| text.parse()),
             log: self.read("log", |text| text.parse()),
@@ -347,6 +351,17 @@ fn bandwidth(text: &str) -> Result<Option<NonZeroU32>, Advice> {
             "write bits per second, {LEAST_BANDWIDTH} to {}, or 0 for no limit",
             u32::MAX
         ))),
+    }
+}
+
+fn duplicate_login(text: &str) -> Result<DuplicateLogin, Advice> {
+    match text {
+        "replace" => Ok(DuplicateLogin::Replace),
+        "refuse" => Ok(DuplicateLogin::Refuse),
+        _ => Err(Advice(
+            "write replace (the client before is closed) or refuse (the log-in is refused while that client is connected)"
+                .to_owned(),
+        )),
     }
 }
 

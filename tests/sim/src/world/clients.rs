@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_base::{BaseInput, CheckedOut, OpenSession};
+use annals_base::{BaseInput, CheckedOut, DuplicateLogin, OpenSession};
 use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
 use annals_db::{StoredEntity, accounts, personal};
 use annals_def::Value;
@@ -564,6 +564,7 @@ impl World {
             },
             ticket: secret.digest().0,
             name: account.to_string(),
+            duplicate: DuplicateLogin::Replace,
         }
     }
 
