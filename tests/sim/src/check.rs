@@ -16,6 +16,7 @@ pub mod shown;
 pub mod spaces;
 pub mod succession;
 pub mod views;
+pub mod visits;
 
 use crate::{archive::Archive, world::World};
 
@@ -23,7 +24,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Check); 16] = [
+pub const ALL: [(&str, Check); 17] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -40,4 +41,5 @@ pub const ALL: [(&str, Check); 16] = [
     ("who is stored lives once", lives::check),
     ("nothing in the ledger is lost or doubled", ledger::check),
     ("views of accounts say what the ledger said", accounts::check),
+    ("who comes gets in, and who leaves leaves nothing", visits::check),
 ];

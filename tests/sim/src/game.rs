@@ -35,7 +35,7 @@ const LAST_TIMER: u64 = 35_000;
 /// What asks for the reply to a two-way call, as [`Behaviour::replied`] sees it.
 const ECHOED: u32 = 1;
 
-const AVATAR: &str = r"<root>
+const DEFINITION: &str = r"<root>
   <Volatile> <position/> <yaw/> </Volatile>
   <Properties>
     <hp> <Type> INT32 </Type> <Flags> ALL_CLIENTS </Flags> <Default> 100 </Default> <Persistent> true </Persistent> </hp>
@@ -106,7 +106,10 @@ const ALIASES: &str = r"<root>
 /// Bytes beyond which a property with parts begins anew, so that it does not grow for ever.
 const LARGE: usize = 2_000;
 
-/// The type of players.
+/// The type of players, by name.
+pub const AVATAR: &str = "Avatar";
+
+/// The same by number.
 const AVATAR_TYPE: TypeId = TypeId(0);
 
 /// The compiled definitions.
@@ -118,7 +121,7 @@ pub fn schema() -> Arc<Schema> {
     let mut files = Tree::new();
     files.insert("entities.xml", "<root><Avatar/><Pet/><Beast/></root>");
     files.insert("entity_defs/alias.xml", ALIASES);
-    files.insert("entity_defs/Avatar.def", AVATAR);
+    files.insert("entity_defs/Avatar.def", DEFINITION);
     files.insert("entity_defs/Pet.def", pets::DEFINITION);
     files.insert("entity_defs/Beast.def", beasts::DEFINITION);
     let compiled = compile(&files);
@@ -142,6 +145,8 @@ pub struct Game {
     pub beasts: u64,
     /// How far players see before they change it, if they do.
     pub squints: Option<f32>,
+    /// Whether an avatar ends that has lost its client.
+    pub visits: bool,
 }
 
 impl Game {
@@ -351,6 +356,14 @@ impl Behaviour for Game {
             properties: Vec::new(),
         });
         asked.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+
+    fn client_lost(&self, context: &mut Context<'_>) {
+        if self.visits {
+            let entity = context.entity();
+            // It may be about to end already.
+            let _ = context.request(Request::Destroy { entity });
+        }
     }
 
     fn teleported(&self, context: &mut Context<'_>, _before: SpaceId) {

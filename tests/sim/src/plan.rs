@@ -33,6 +33,13 @@ const RETAINING: u64 = 0x0f14_0f14;
 /// The same of borders.
 const CROSSING: u64 = 0xc205_5145;
 
+/// The same of visits.
+const VISITING: u64 = 0x0715_1715;
+
+/// What it takes to come to rest where players come and go, milliseconds: the last client with a ticket may never come, and is
+/// waited for for a minute.
+const VISITED_MS: u64 = 75_000;
+
 /// One realm and its faults.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -46,6 +53,9 @@ pub struct Plan {
     pub fills: bool,
     /// In how many cells the plane is divided, and how their borders move, if they do.
     pub crossing: Option<Crossing>,
+    /// Whether players leave and come back, two clients of one account at once now and then; an avatar that nobody plays ends.
+    /// In every third seed.
+    pub visits: bool,
     /// After how many milliseconds db lets go of what cells did (rule F14), if it does.
     pub lets_go_ms: Option<u64>,
 }
@@ -175,6 +185,10 @@ impl Plan {
         let mut dice = split_mix(seed);
         let mut shape = Shape::of(&mut dice);
         let crossing = Crossing::of(seed, &mut shape);
+        let visits = split_mix(seed ^ VISITING)().is_multiple_of(3);
+        if visits {
+            shape.settle_ms = VISITED_MS;
+        }
         let mut faults = Vec::new();
         if !seed.is_multiple_of(5) {
             strikes(shape.play_ms, &mut dice, &mut faults);
@@ -188,6 +202,7 @@ impl Plan {
             faults,
             fills: true,
             crossing,
+            visits,
             // Drawn from dice of its own, so that what else a seed stands for stays what it was.
             lets_go_ms: [None, None, None, Some(300), Some(1_500), Some(6_000)]
                 [split_mix(seed ^ RETAINING)() as usize % 6],

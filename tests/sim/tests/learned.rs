@@ -45,6 +45,7 @@ fn who_missed_a_map_is_told_it_later() {
                 .into(),
             fills: true,
             crossing: None,
+            visits: false,
             lets_go_ms: None,
         };
         run(&plan).unwrap_or_else(|failure| panic!("dice {dice}: {failure}"));

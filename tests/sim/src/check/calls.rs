@@ -53,7 +53,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
         for made in &client.made {
-            let confirmed = client.core.unconfirmed_calls() == 0 && !client.ended;
+            let confirmed = client.core.unconfirmed_calls() == 0 && client.ended.is_none();
             let counts = marks(made.method).iter().map(|mark| {
                 let count = left
                     .get(&((*mark).to_owned(), u64::from(made.id)))
@@ -72,7 +72,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
                 }
             }
         }
-        if client.core.unconfirmed_calls() > 0 && !client.ended {
+        if client.core.unconfirmed_calls() > 0 && client.ended.is_none() {
             wrong.push(format!(
                 "client {number} still waits for {} calls to be taken",
                 client.core.unconfirmed_calls()

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use annals_base::{BaseInput, CheckedOut, DuplicateLogin, OpenSession};
-use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
+use annals_client::{
+    Attempt, ClientCore, Credentials, EndReason, Event, Input as ClientInput, Millis, Output as ClientOutput,
+};
 use annals_db::{StoredEntity, accounts, personal};
 use annals_def::Value;
 use annals_event::OwnerState;
@@ -24,10 +26,15 @@ use super::{
 };
 use crate::{game::EXTENT, plan::Division};
 
+/// Of so many acts of a client one is to leave, where players come and go.
+const VISIT_ODDS: u64 = 25;
+
 /// A client.
 pub struct SimClient {
     /// The SDK's core.
     pub core: ClientCore,
+    /// Which account it logs in to.
+    pub account: u64,
     name: String,
     /// Its present connection, if it has one.
     connection: Option<ConnectionId>,
@@ -35,8 +42,8 @@ pub struct SimClient {
     pub told: Vec<Event>,
     /// The calls it made: what they carry, on which part of which entity, under which number.
     pub made: Vec<Made>,
-    /// Whether its session ended although nobody wanted it to.
-    pub ended: bool,
+    /// Why its session ended, if it has.
+    pub ended: Option<EndReason>,
     heading: Position,
     waking: Option<u64>,
 }
@@ -97,11 +104,12 @@ impl World {
         let client = self.clients.len();
         self.clients.push(SimClient {
             core,
+            account: number,
             name,
             connection: None,
             told: Vec::new(),
             made: Vec::new(),
-            ended: false,
+            ended: None,
             heading: Position::default(),
             waking: None,
         });
@@ -132,11 +140,22 @@ impl World {
 
     /// A client does something at random, and goes on to do so until the playing ends.
     pub(super) fn play(&mut self, client: usize) {
+        let now = self.millis();
         if !self.is_playing() {
+            // Who comes last comes in all the same.
+            if self.plan.visits {
+                self.clients[client].core.start(now);
+                self.drain_client(client);
+            }
             return;
         }
-        let now = self.millis();
         self.clients[client].core.start(now);
+        if self.plan.visits && self.roll().is_multiple_of(VISIT_ODDS) {
+            self.part(client);
+        }
+        if self.plan.visits && self.clients[client].core.has_ended() {
+            return self.come_again(client);
+        }
         let leaps = self.plan.crossing.is_some() && self.roll().is_multiple_of(14);
         if self.clients[client].core.is_playing() {
             match self.roll() % 16 {
@@ -171,6 +190,60 @@ impl World {
         self.drain_client(client);
         let pause = self.between(20_000, self.plan.shape.pace_us);
         self.after(pause, Step::Play { client });
+    }
+
+    /// A client takes its leave, vanishes, or another one of the same account comes beside it; or everybody is disconnected.
+    fn part(&mut self, client: usize) {
+        let account = self.clients[client].account;
+        match self.roll() % 6 {
+            0 | 1 => {
+                self.note(format_args!("client {client} takes its leave"));
+                self.clients[client].core.leave();
+            }
+            2 => {
+                self.note(format_args!("client {client} vanishes"));
+                if let Some(connection) = self.clients[client].connection.take() {
+                    let noticed = self.between(1_000, 5_000_000);
+                    self.after(noticed, Step::Hangup { connection });
+                }
+                // Nothing that it says now arrives.
+                self.clients[client].core.leave();
+            }
+            3 => {
+                self.note("every connection breaks");
+                let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
+                for connection in all {
+                    let noticed = self.between(1_000, 2_000_000);
+                    self.break_off(connection, noticed);
+                }
+            }
+            _ => {
+                self.note(format_args!(
+                    "another client of account {account} comes beside client {client}"
+                ));
+                self.add_client(account);
+            }
+        }
+        self.drain_client(client);
+    }
+
+    /// A connection breaks: its client knows at once, its base so many microseconds later.
+    pub(super) fn break_off(&mut self, connection: ConnectionId, noticed: u64) {
+        let Some(Connection { client, attempt, .. }) = self.connections.get(&connection).copied() else {
+            return;
+        };
+        let reason = CloseReason::Lost;
+        let input = ClientInput::Disconnected { attempt, reason };
+        self.after(0, Step::ToClient { client, input });
+        self.after(noticed, Step::Hangup { connection });
+    }
+
+    /// A client has ended. Its player comes again with another one, if nobody plays the account elsewhere.
+    fn come_again(&mut self, client: usize) {
+        let SimClient { account, ended, .. } = self.clients[client];
+        if !ended.is_some_and(EndReason::is_elsewhere) {
+            self.add_client(account);
+        }
     }
 
     fn walk(&mut self, client: usize) {
@@ -221,7 +294,9 @@ impl World {
         loop {
             let player = &mut self.clients[client];
             while let Some(event) = player.core.poll_event() {
-                player.ended |= matches!(event, Event::Ended(_));
+                if let Event::Ended(reason) = event {
+                    player.ended = Some(reason);
+                }
                 player.told.push(event);
             }
             let Some(output) = player.core.poll_output() else { break };

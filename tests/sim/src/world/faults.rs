@@ -1,6 +1,5 @@
 //! Blows: enough to take everything apart, never two together that would take away what nobody could put back.
 
-use annals_client::Input as ClientInput;
 use annals_ids::{OwnerId, ProcessId};
 use annals_wire::client::CloseReason;
 
@@ -307,13 +306,7 @@ impl World {
         let connection = pick(&open, dice)?;
         let found = self.connections.get(&connection).copied()?;
         self.note(format_args!("client {}'s connection breaks", found.client));
-        let input = ClientInput::Disconnected {
-            attempt: found.attempt,
-            reason: CloseReason::Lost,
-        };
-        let client = found.client;
-        self.after(0, Step::ToClient { client, input });
-        self.after(between((1_000, 2_000_000), dice), Step::Hangup { connection });
+        self.break_off(connection, between((1_000, 2_000_000), dice));
         Some(())
     }
 }

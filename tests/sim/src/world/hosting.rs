@@ -270,6 +270,7 @@ impl World {
             OwnerKind::Base | OwnerKind::Cell => Arc::new(Game {
                 beasts: self.plan.crossing.map_or(0, |crossing| crossing.beasts),
                 squints: self.plan.squints(),
+                visits: self.plan.visits,
             }),
             OwnerKind::Ledger => no_behaviour(),
         };
