@@ -31,3 +31,4 @@ mod strangers;
 mod strolling;
 mod times;
 mod trading;
+mod visits;

@@ -1,0 +1,358 @@
+//! Players that come and go: many log-ins, two clients of one account, log-ins while bases are taken over. Bots play meanwhile,
+//! and nothing that they were shown is lost.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    net::SocketAddr,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use annals_client::{Client, Config, EndReason, Event, Trust, client_endpoint};
+use annals_db::accounts;
+use annals_def::Value;
+use annals_host::{
+    child::{self, Child},
+    nats::ServerCount,
+};
+use annals_ids::{DatabaseId, Hash};
+use annals_store::{
+    Order, Store, StoreError, Transaction, key_after,
+    layout::database::{checkout_key, entities, entity_of},
+};
+use annals_wire::client::{CloseReason, LoginRefusal};
+use futures::future::join_all;
+
+use crate::{
+    hands::{Assets, Hand},
+    played::{Played, are_built, binary, repository, until, until_event, within},
+};
+
+/// Accounts that visit, and how often each does. The first visit of an account takes a hash, each other a comparison.
+const VISITORS: usize = 30;
+const VISITS: usize = 5;
+
+/// What the process of a login may hold after so many log-ins, MiB: two buffers of 19 MiB for hashing, and the rest. The pages
+/// of its program are not counted, of which a development build has many; the bench looks at all that a release holds.
+const HELD: u64 = 50;
+
+/// How long anything may take, on a machine that is busy with tests.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How long two clients of one account are left alone to see whether they fight.
+const PEACE: Duration = Duration::from_secs(4);
+
+/// How much longer than a client that resumes one may take that logs in while its base is taken over: the longest pause
+/// between two tries, and what a busy machine adds.
+const LATER: Duration = Duration::from_secs(20);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn players_come_and_go_and_nobody_is_locked_out() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start(ServerCount::One, &[]).await;
+    let visitors = quick_visits(&realm).await;
+    realm.plays_on("quick visits").await;
+    one_account_twice(&realm).await;
+    realm.plays_on("two clients of one account").await;
+    one_account_once(&realm).await;
+    realm.plays_on("a log-in that was refused").await;
+    given_while_logging_off(&realm).await;
+    realm.plays_on("gifts to and from players who log off").await;
+    log_in_during_a_take_over(&mut realm).await;
+    realm.plays_on("log-ins during a take-over").await;
+    have_left(&realm, &visitors).await;
+    realm.prove().await;
+}
+
+/// Where the login service listens, and how to know it.
+type Door = (SocketAddr, Hash);
+
+/// A client that comes in by this door.
+fn client(realm: &Played, (login, certificate): Door, endpoint: &quinn::Endpoint, name: &str, seed: usize) -> Client {
+    let config = Config {
+        login,
+        trust: Trust::Pinned(certificate),
+        name: name.to_owned(),
+        password: "the password".to_owned(),
+        schema: realm.schema.clone(),
+        seed: seed as u64,
+        reads: annals_client::Reads::Predicted,
+    };
+    Client::start(endpoint.clone(), config)
+}
+
+/// Waits until a client is connected.
+async fn connected(client: &mut Client) {
+    until_event(client, "a log-in", |event| matches!(event, Event::Connected { .. })).await;
+}
+
+/// Waits for a client's end.
+async fn end_of(client: &mut Client) -> EndReason {
+    let event = until_event(client, "an end", |event| matches!(event, Event::Ended(_))).await;
+    match event {
+        Event::Ended(reason) => reason,
+        other => panic!("{other:?} was not waited for"),
+    }
+}
+
+/// MiB of memory that a process holds, beside the pages of its program.
+fn held(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("Linux tells of a process that runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib: u64 = line
+        .and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .expect("its size in kB");
+    kib / 1_024
+}
+
+/// The entities of the database.
+async fn stored(store: &Store) -> BTreeSet<DatabaseId> {
+    let read = |transaction: Transaction| async move {
+        let mut found = BTreeSet::new();
+        let mut range = entities();
+        loop {
+            let page = transaction.get_range(&range, 1_000, Order::Forward).await?;
+            for (key, _) in &page.rows {
+                found.insert(entity_of(key)?);
+            }
+            match page.rows.last() {
+                Some((key, _)) => range.begin = key_after(key),
+                None => return Ok::<_, StoreError>(found),
+            }
+        }
+    };
+    store.read(read).await.expect("the store answers")
+}
+
+/// Whether an entity of the database is checked out.
+async fn is_checked_out(store: &Store, entity: DatabaseId) -> bool {
+    let read = |transaction: Transaction| async move { transaction.get(&checkout_key(entity)).await };
+    let value: Result<_, StoreError> = store.read(read).await;
+    value.expect("the store answers").is_some()
+}
+
+/// Players who come, see and go, in three ways: nothing of them is stored but their accounts, which are returned.
+async fn quick_visits(realm: &Played) -> BTreeSet<DatabaseId> {
+    let (_, _, store) = realm.bus();
+    let before = stored(&store).await;
+    let login = realm.realm.members().find(|(name, _)| *name == "login");
+    let login = login.expect("it runs").1;
+    let endpoint = client_endpoint(realm.realm.login.0).expect("a socket");
+    let began = Instant::now();
+    for round in 0..VISITS {
+        let visits = (0..VISITORS).map(async |visitor| {
+            let name = format!("visitor {visitor}");
+            let mut client = client(realm, realm.realm.login, &endpoint, &name, visitor);
+            connected(&mut client).await;
+            // A third say good-bye, a third vanish, a third do when they have been in the world.
+            match (visitor + round) % 3 {
+                0 => {
+                    client.leave();
+                    while client.next().await.is_some() {}
+                }
+                1 => {}
+                _ => {
+                    let entered = |event: &Event| matches!(event, Event::Controls { .. } | Event::SpaceEntered { .. });
+                    until_event(&mut client, "the world", entered).await;
+                }
+            }
+        });
+        join_all(visits).await;
+    }
+    let visits = VISITORS * VISITS;
+    println!(
+        "{visits} visits in {:.1} s; login holds {} MiB",
+        began.elapsed().as_secs_f32(),
+        held(login)
+    );
+    assert!(
+        held(login) < HELD,
+        "login holds {} MiB after {visits} log-ins",
+        held(login)
+    );
+    let mut accounts = BTreeSet::new();
+    for visitor in 0..VISITORS {
+        let account = accounts::named(&store, &format!("visitor {visitor}")).await;
+        let account = account.expect("the store answers").expect("it has an account");
+        accounts.insert(account.database);
+    }
+    let made: BTreeSet<DatabaseId> = stored(&store).await.difference(&before).copied().collect();
+    assert_eq!(made, accounts, "nothing is stored but the accounts of the visitors");
+    accounts
+}
+
+/// Whoever has left lives no more, also those that did not say good-bye.
+async fn have_left(realm: &Played, visitors: &BTreeSet<DatabaseId>) {
+    let (_, _, store) = realm.bus();
+    for visitor in visitors {
+        within(PATIENCE, "a visitor's life to end", async {
+            while is_checked_out(&store, *visitor).await {
+                tokio::time::sleep(LOOK).await;
+            }
+        })
+        .await;
+    }
+}
+
+/// The second client of an account takes over, and the first stops.
+async fn one_account_twice(realm: &Played) {
+    let endpoint = client_endpoint(realm.realm.login.0).expect("a socket");
+    let mut first = client(realm, realm.realm.login, &endpoint, "twin", 1);
+    connected(&mut first).await;
+    let mut second = client(realm, realm.realm.login, &endpoint, "twin", 2);
+    connected(&mut second).await;
+    let end = end_of(&mut first).await;
+    assert_eq!(end, EndReason::Closed(CloseReason::LoggedInElsewhere));
+    assert_eq!(
+        end.to_string(),
+        "the connection was closed: the account logged in elsewhere"
+    );
+    assert!(first.next().await.is_none(), "it does nothing any more");
+    let playing = tokio::time::timeout(PEACE, async {
+        while let Some(event) = second.next().await {
+            assert!(!matches!(event, Event::Lost(_) | Event::Ended(_)), "{event:?}");
+        }
+    });
+    assert!(playing.await.is_err() && second.core().is_playing());
+    // Its own session over another connection is another matter.
+    second.cut();
+    until_event(&mut second, "the session to be resumed", |event| {
+        matches!(event, Event::Resumed { .. })
+    })
+    .await;
+    second.leave();
+}
+
+/// At a login that is set to refuse, the second client of an account is refused, and the first plays on.
+async fn one_account_once(realm: &Played) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = child::command(binary("annals-login").expect("it is built"));
+    command
+        .current_dir(repository())
+        .args(["--realm", &realm.realm.plan().realm, "--nats", &realm.realm.nats()])
+        .args(["--duplicate-login", "refuse", "--listen", "127.0.0.1:0", "--data"])
+        .arg(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let process = Child::spawn(command).expect("it starts");
+    let door = door(folder.path()).await;
+    let endpoint = client_endpoint(door.0).expect("a socket");
+    let mut first = client(realm, door, &endpoint, "hermit", 1);
+    connected(&mut first).await;
+    let mut second = client(realm, door, &endpoint, "hermit", 2);
+    let end = end_of(&mut second).await;
+    assert_eq!(end, EndReason::LoginRefused(LoginRefusal::LoggedIn));
+    assert!(first.core().is_playing());
+    // Once the first has left, the second comes in.
+    first.leave();
+    while first.next().await.is_some() {}
+    let mut third = client(realm, door, &endpoint, "hermit", 3);
+    connected(&mut third).await;
+    third.leave();
+    drop(process);
+}
+
+/// Where a login process listens that has this folder.
+async fn door(folder: &Path) -> Door {
+    let path = folder.join("login.address");
+    let read = || {
+        let text = fs::read_to_string(&path).ok()?;
+        let (address, certificate) = text.trim().split_once(' ')?;
+        Some((address.parse().ok()?, certificate.parse().ok()?))
+    };
+    until(PATIENCE, "a login to listen", || read().is_some()).await;
+    read().expect("it was waited for")
+}
+
+/// Coins are given to a player who logs off at that moment, and by one who does: each arrives once.
+async fn given_while_logging_off(realm: &Played) {
+    const ROUNDS: u64 = 5;
+    let stays = Hand::come(realm, "greta").await;
+    let mut goes = Hand::come(realm, "gunnar").await;
+    let (id, other) = (stays.id(), goes.id());
+    let (before, theirs) = (stays.carried().coins, goes.carried().coins);
+    let give = |hand: &Hand, to| hand.wish("give", &[Value::UInt(to), Assets::coins(1).value()]);
+    for round in 1..=ROUNDS {
+        give(&stays, other);
+        give(&goes, id);
+        // The gifts are on their way, or just about to arrive.
+        tokio::time::sleep(Duration::from_millis(round * 8)).await;
+        give(&goes, id);
+        let name = goes.leave().await;
+        give(&stays, other);
+        goes = Hand::come(realm, name).await;
+        goes.until("for what it gave and got", |hand| hand.carried().coins == theirs)
+            .await;
+        stays
+            .until("for what it gave and got", |hand| hand.carried().coins == before)
+            .await;
+    }
+    for hand in [stays, goes] {
+        hand.leave().await;
+    }
+}
+
+/// All bases die. Whoever plays resumes; whoever logs in at once, to an account that lived there with a client or without, is in
+/// about as soon.
+async fn log_in_during_a_take_over(realm: &mut Played) {
+    let resumes = Hand::come(realm, "rita").await;
+    let (door, schema) = (realm.realm.login, realm.schema.clone());
+    let endpoint = client_endpoint(door.0).expect("a socket");
+    // This one's machine is lost together with the bases.
+    let mut lost = client(realm, door, &endpoint, "lola", 1);
+    connected(&mut lost).await;
+    let bases = ["base-1", "base-2"];
+    let died = Instant::now();
+    for name in bases {
+        assert!(realm.realm.kill(name).expect("it can be killed"));
+    }
+    drop(lost);
+    let log_in = |name: &'static str| {
+        let config = Config {
+            login: door.0,
+            trust: Trust::Pinned(door.1),
+            name: name.to_owned(),
+            password: "the password".to_owned(),
+            schema: schema.clone(),
+            seed: 5,
+            reads: annals_client::Reads::Predicted,
+        };
+        let mut client = Client::start(endpoint.clone(), config);
+        tokio::spawn(async move {
+            connected(&mut client).await;
+            let took = died.elapsed();
+            client.leave();
+            while client.next().await.is_some() {}
+            took
+        })
+    };
+    let coming = ["lola", "newcomer"].map(log_in);
+    for name in bases {
+        assert!(realm.realm.start_again(name).expect("it starts"));
+    }
+    let before = resumes.look().client.core().counters().resumed;
+    resumes
+        .until("to play on", |hand| hand.client.core().counters().resumed > before)
+        .await;
+    let recovery = died.elapsed();
+    for coming in coming {
+        let took = coming.await.expect("it does not panic");
+        println!(
+            "in {:.1} s after the bases died, where a session was resumed in {:.1} s",
+            took.as_secs_f32(),
+            recovery.as_secs_f32()
+        );
+        assert!(
+            took < recovery + LATER,
+            "locked out for {took:?}; the recovery took {recovery:?}"
+        );
+    }
+    resumes.leave().await;
+}
