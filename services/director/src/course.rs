@@ -367,6 +367,41 @@ mod tests {
     }
 
     #[test]
+    fn a_start_waits_for_cells_when_all_bases_are_there() {
+        let mut course = Course::new(Desired { bases: 1, cells: 2 }, true);
+        course.hear(NONE, ProcessId(1), "base", Progress::default());
+        course.hear(NONE, ProcessId(2), "cell", Progress::default());
+        assert!(!course.grants());
+        let missing = course.missing().expect("a cell is missing");
+        assert!(missing.contains("1 of 2 cell"), "{missing}");
+        course.hear(NONE, ProcessId(3), "cell", Progress::default());
+        assert!(course.grants());
+    }
+
+    /// Log-in processes hold nothing: no stage in which owners' holders have something to do waits for them.
+    #[test]
+    fn a_login_process_is_waited_for_only_where_it_has_something_to_do() {
+        let mut course = running();
+        course.stop(NONE, NONE);
+        let (login, holders) = crew()
+            .into_iter()
+            .partition::<Vec<_>, _>(|(_, service)| *service == "login");
+        for (process, service) in login.into_iter().chain(holders.clone()) {
+            course.hear(NONE, process, service, done(Stage::Announced));
+        }
+        assert_eq!(course.advance(NONE), Some(Stage::Parting));
+        for (process, service) in holders {
+            assert_eq!(course.advance(NONE), None, "{service} is at work");
+            course.hear(NONE, process, service, done(Stage::Parting));
+        }
+        assert_eq!(
+            course.advance(NONE),
+            Some(Stage::Writing),
+            "login has said nothing of parting"
+        );
+    }
+
+    #[test]
     fn a_stop_goes_through_all_stages_in_order_and_each_waits_for_those_it_concerns() {
         let mut course = running();
         assert_eq!(course.stop(NONE, NONE), Stage::Announced);

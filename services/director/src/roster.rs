@@ -348,6 +348,47 @@ mod tests {
     }
 
     #[test]
+    fn the_owners_of_a_process_that_leaves_are_granted_at_once() {
+        let mut roster = Roster::new(seconds(0), BTreeMap::new());
+        for process in [1, 2] {
+            roster.hear(seconds(10), beat(process, OwnerKind::Base));
+            roster.granted(OwnerId(process as u32), OwnerKind::Base, ProcessId(process));
+        }
+        assert_eq!(roster.decide(seconds(10)), []);
+        roster.leave(ProcessId(1));
+        let grant = Decision::Grant {
+            owner: OwnerId(1),
+            process: ProcessId(2),
+        };
+        assert_eq!(roster.decide(seconds(10)), [grant]);
+    }
+
+    #[test]
+    fn a_process_that_claims_what_another_was_granted_is_a_stray() {
+        let mut roster = Roster::new(seconds(0), BTreeMap::new());
+        let claims = |process, owners: [u32; 2]| Beat {
+            owners: owners.map(OwnerId).to_vec(),
+            address: Some(format!("address {process}")),
+            ..beat(process, OwnerKind::Cell)
+        };
+        roster.hear(seconds(1), claims(1, [10, 11]));
+        roster.hear(seconds(1), claims(2, [11, 12]));
+        roster.hear(seconds(1), beat(3, OwnerKind::Base));
+        roster.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
+        roster.granted(OwnerId(11), OwnerKind::Cell, ProcessId(2));
+        let strays = [(ProcessId(1), OwnerId(11)), (ProcessId(2), OwnerId(12))];
+        assert_eq!(roster.strays(), strays.into(), "owner 12 was granted to nobody");
+        assert_eq!(
+            roster.address(OwnerId(11)),
+            Some("address 2"),
+            "where its holder is now"
+        );
+        assert_eq!(roster.address(OwnerId(12)), None);
+        let cells: Vec<ProcessId> = roster.holders(OwnerKind::Cell).collect();
+        assert_eq!(cells, [ProcessId(1), ProcessId(2)]);
+    }
+
+    #[test]
     fn a_process_is_alive_until_it_was_silent_for_the_whole_time() {
         let tick = Duration::from_nanos(1);
         let mut roster = Roster::new(seconds(0), BTreeMap::new());

@@ -4,8 +4,14 @@
 use std::collections::BTreeSet;
 
 use annals_director::{Grant, GrantError, Grants, ID_BLOCK, openings, read_owners};
-use annals_ids::{Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
-use annals_store::{MemoryStore, Store, immediate};
+use annals_ids::{Epoch, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
+use annals_store::{
+    MemoryStore, Store, immediate,
+    layout::{
+        chunks,
+        migrations::{self, Converting, MigrationRecord},
+    },
+};
 
 const SHARD: Shard = Shard(0);
 
@@ -142,4 +148,64 @@ fn a_realm_that_was_closed_goes_on_where_it_stopped() {
     assert_eq!(begin(9_000).began, WallTime(5_000), "it stood for 4 s");
     let other = immediate(grants.begin_realm(WallTime(9_000), Hash([2; 32]), b"other")).err();
     assert!(matches!(other, Some(GrantError::OtherSchema { .. })), "{other:?}");
+}
+
+#[test]
+fn a_map_is_read_as_it_was_written() {
+    let store = MemoryStore::new().store();
+    let grants = lead(&store, 1);
+    let read = || immediate(grants.read_map()).expect("the store answers");
+    assert_eq!(read(), None);
+    // The second is shorter: nothing of the first is left behind it.
+    for map in [vec![7; 300_000], b"map".to_vec()] {
+        immediate(grants.write_map(&map)).expect("it leads");
+        assert_eq!(read(), Some(map));
+    }
+}
+
+/// The store of a realm that was migrated, to the end or not (rules M2 and M5).
+#[test]
+fn a_realm_that_is_not_migrated_to_the_end_or_was_migrated_from_these_definitions_does_not_begin() {
+    let store = MemoryStore::new().store();
+    let grants = lead(&store, 1);
+    let (former, present) = (Hash([1; 32]), Hash([2; 32]));
+    let begin = |schema| immediate(grants.begin_realm(WallTime(1), schema, b"schema"));
+    begin(present).expect("it leads");
+    let write = |key: Vec<u8>, value: Option<Vec<u8>>| {
+        let transaction = store.begin();
+        match value {
+            Some(value) => transaction.set(&key, &value).expect("a small row"),
+            None => transaction.clear(&key).expect("a small row"),
+        }
+        immediate(transaction.commit()).expect("it commits");
+    };
+    let other = begin(former).err();
+    assert!(matches!(other, Some(GrantError::OtherSchema { .. })), "{other:?}");
+    let record = MigrationRecord {
+        from: former,
+        to: present,
+        at: WallTime(2),
+        leaves: LeafIndex(0),
+        renames: Vec::new(),
+        receivers: Vec::new(),
+    };
+    for (key, chunk) in chunks(&migrations::key_of(0), &record.encode()) {
+        write(key, Some(chunk.to_vec()));
+    }
+    let other = begin(former).err();
+    assert!(matches!(other, Some(GrantError::FormerSchema { .. })), "{other:?}");
+    let unknown = begin(Hash([3; 32])).err();
+    assert!(matches!(unknown, Some(GrantError::OtherSchema { .. })), "{unknown:?}");
+    for (later, expected) in [(false, false), (true, true)] {
+        let converting = Converting {
+            later,
+            ..Converting::default()
+        };
+        write(migrations::converting_key(), Some(converting.encode()));
+        let begun = begin(present);
+        let refused = matches!(begun, Err(GrantError::Unconverted(schema)) if schema == present);
+        assert_eq!((begun.is_ok(), refused), (expected, !expected), "{begun:?}");
+    }
+    write(migrations::converting_key(), None);
+    begin(present).expect("it is converted");
 }
