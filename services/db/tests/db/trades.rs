@@ -1,12 +1,17 @@
-//! Orders whose moment decides: acceptances of an offer that changed afterwards, and orders about what is overdue.
+//! Orders whose moment decides: acceptances of an offer that changed afterwards, and orders about what is overdue. And the
+//! limits of what a holder may have, at the limit and one beyond.
 
 use annals_db::ledger::read_entries;
 use annals_event::{
     Body,
-    ledger::{Assets, Entry, Goods, OPEN_PER_HOLDER, Order, Outcome, RefusalReason},
+    ledger::{
+        ASSETS_PER_ORDER, ASSETS_PER_SIDE, Assets, Entry, Goods, HOLDINGS_PER_HOLDER, OPEN_PER_HOLDER, Order, Outcome,
+        RefusalReason, UNITS_OF_A_KIND,
+    },
 };
 use annals_ids::{
-    AssetKind, DatabaseId, EntityId, EntryNumber, OfferVersion, OwnerId, Part, Slot, TradeId, TransferId, WallTime,
+    AssetKind, DatabaseId, EntityId, EntryNumber, OfferVersion, OwnerId, Part, Serial, Slot, TradeId, TransferId,
+    WallTime,
 };
 use annals_store::{Order as Direction, layout::ledger as layout};
 
@@ -269,4 +274,120 @@ fn give(to: u64, expires: WallTime) -> Order {
         assets: coins(1),
         expires,
     }
+}
+
+fn swords(count: u32) -> Order {
+    let goods = Goods {
+        items: std::collections::BTreeMap::from([(SWORDS, count)]),
+        ..Goods::default()
+    };
+    mint(goods)
+}
+
+fn mint(goods: Goods) -> Order {
+    let reason = String::new();
+    Order::Mint {
+        slot: INVENTORY,
+        goods,
+        reason,
+    }
+}
+
+const SWORDS: AssetKind = AssetKind(2);
+
+#[test]
+fn a_holder_has_only_so_much_open() {
+    let mut parties = Parties::new(3);
+    let expires = WallTime(parties.now() + 1_000_000);
+    for _ in 0..=OPEN_PER_HOLDER {
+        parties.record(1, give(2, expires));
+    }
+    let mut outcomes = parties.outcomes();
+    let too_many = Outcome::Refused(RefusalReason::TooManyOpen);
+    assert_eq!(outcomes.pop(), Some(too_many));
+    assert_eq!(outcomes, vec![Outcome::Pending; OPEN_PER_HOLDER as usize]);
+    // It is party to none that another proposes, either.
+    let with = DatabaseId(1);
+    assert_eq!(parties.execute(3, Order::Propose { with, expires }).outcome, too_many);
+    let with = DatabaseId(2);
+    let proposed = parties.execute(3, Order::Propose { with, expires });
+    assert_eq!(
+        proposed.outcome,
+        Outcome::Pending,
+        "what is given to somebody counts with the giver"
+    );
+}
+
+#[test]
+fn only_so_many_units_of_a_kind_exist() {
+    let mut parties = Parties::new(2);
+    let rest = UNITS_OF_A_KIND - 2 * PURSE;
+    let make = |amount| {
+        mint(Goods {
+            units: coins(amount).units,
+            ..Goods::default()
+        })
+    };
+    let supply = Outcome::Refused(RefusalReason::Supply);
+    assert_eq!(parties.execute(1, make(rest + 1)).outcome, supply);
+    assert_eq!(parties.execute(1, make(rest)).outcome, Outcome::Posted);
+    assert_eq!(parties.execute(2, make(1)).outcome, supply);
+}
+
+#[test]
+fn only_so_much_is_on_one_side_of_a_table() {
+    let mut parties = Parties::new(2);
+    let trade = parties.open_trade();
+    let count = u32::try_from(ASSETS_PER_SIDE).expect("few");
+    assert_eq!(parties.execute(1, swords(count)).outcome, Outcome::Posted);
+    let offer = |serials: std::ops::RangeInclusive<u64>| Order::Offer {
+        trade,
+        slot: INVENTORY,
+        assets: Assets {
+            items: serials.map(|serial| (Serial(serial), SWORDS)).collect(),
+            ..Assets::default()
+        },
+    };
+    // Coins lie there already, which count as one.
+    let all = ASSETS_PER_SIDE as u64;
+    let full = Outcome::Refused(RefusalReason::TableFull);
+    assert_eq!(parties.execute(1, offer(1..=all)).outcome, full);
+    assert_eq!(parties.execute(1, offer(1..=all - 1)).outcome, Outcome::Posted);
+    assert_eq!(parties.execute(1, offer(all..=all)).outcome, full);
+}
+
+#[test]
+fn a_holder_holds_only_so_much() {
+    let mut parties = Parties::new(2);
+    let each = u32::try_from(ASSETS_PER_ORDER).expect("few");
+    // All but one of what it may hold, with its coins.
+    for _ in 1..HOLDINGS_PER_HOLDER / each {
+        parties.record(1, swords(each));
+    }
+    parties.record(1, swords(each - 2));
+    assert!(parties.outcomes().iter().all(|outcome| *outcome == Outcome::Posted));
+    let full = Outcome::Refused(RefusalReason::Full);
+    assert_eq!(parties.execute(1, swords(2)).outcome, full);
+    assert_eq!(parties.execute(1, swords(1)).outcome, Outcome::Posted);
+    assert_eq!(parties.execute(1, swords(1)).outcome, full);
+
+    // What others give does not come to it, and is still the giver's to take back.
+    assert_eq!(parties.execute(2, swords(1)).outcome, Outcome::Posted);
+    let expires = WallTime(parties.now() + 1_000_000);
+    let sword = Assets::item(Serial(u64::from(HOLDINGS_PER_HOLDER)), SWORDS);
+    let given = parties.execute(
+        2,
+        Order::Give {
+            slot: INVENTORY,
+            to: DatabaseId(1),
+            assets: sword,
+            expires,
+        },
+    );
+    assert_eq!(given.outcome, Outcome::Pending);
+    assert_eq!(parties.execute(2, Order::Post { of: given.of }).outcome, full);
+    assert_eq!(
+        parties.execute(2, Order::Void { of: given.of }).outcome,
+        Outcome::Voided
+    );
 }
