@@ -96,13 +96,9 @@ impl StoredEntity {
         persistent.filter(held).filter_map(stored).collect()
     }
 
-    /// The stored form, of a realm whose definitions never changed.
+    /// The stored form, written under the definitions of a generation.
     #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        self.encode_as(0)
-    }
-
-    pub(crate) fn encode_as(&self, generation: u32) -> Vec<u8> {
+    pub fn encode(&self, generation: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_number(&mut bytes, u64::from(generation));
         put_bytes(&mut bytes, self.entity_type.as_bytes());
@@ -114,12 +110,19 @@ impl StoredEntity {
         bytes
     }
 
-    /// Reads the stored form, of whatever generation.
+    /// Reads the stored form, and of which generation it is.
     ///
     /// # Errors
     /// When the bytes are not what [`StoredEntity::encode`] writes.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        Ok(EntityRow::decode(bytes)?.entity)
+    pub fn decode(bytes: &[u8]) -> Result<(u32, Self), Malformed> {
+        let reader = &mut Reader::new(bytes);
+        let generation = reader.narrow("generation")?;
+        let entity = Self {
+            entity_type: take_name(reader)?,
+            properties: reader.map(2, "properties", take_name, take_value)?,
+        };
+        reader.finish("end of stored entity")?;
+        Ok((generation, entity))
     }
 }
 
@@ -132,13 +135,7 @@ pub(crate) struct EntityRow {
 
 impl EntityRow {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let reader = &mut Reader::new(bytes);
-        let generation = reader.narrow("generation")?;
-        let entity = StoredEntity {
-            entity_type: take_name(reader)?,
-            properties: reader.map(2, "properties", take_name, take_value)?,
-        };
-        reader.finish("end of stored entity")?;
+        let (generation, entity) = StoredEntity::decode(bytes)?;
         Ok(Self { generation, entity })
     }
 }
@@ -198,7 +195,7 @@ pub(crate) async fn write(
     stored: &StoredEntity,
 ) -> Result<Written, StoreError> {
     let key = database::entity_key(id);
-    let encoded = stored.encode_as(generation);
+    let encoded = stored.encode(generation);
     transaction.clear_range(&KeyRange::prefix(&key))?;
     for (key, chunk) in chunks(&key, &encoded) {
         transaction.set(&key, chunk)?;

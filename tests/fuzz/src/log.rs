@@ -126,7 +126,7 @@ pub(crate) fn notice(bytes: &[u8]) {
 
 /// An entity of the database.
 pub(crate) fn stored_entity(bytes: &[u8]) {
-    if let Ok(stored) = StoredEntity::decode(bytes) {
-        assert_eq!(stored.encode(), bytes);
+    if let Ok((generation, stored)) = StoredEntity::decode(bytes) {
+        assert_eq!(stored.encode(generation), bytes);
     }
 }

@@ -140,10 +140,10 @@ fn stored_sizes_are_those_that_the_store_is_given() {
         let described = &described.types[0];
         assert_eq!(
             described.totals.stored.of_defaults,
-            stored.encode().len(),
+            stored.encode(0).len(),
             "seed {seed}"
         );
-        assert!(described.totals.stored.least <= stored.encode().len(), "seed {seed}");
+        assert!(described.totals.stored.least <= stored.encode(0).len(), "seed {seed}");
         for storage in described
             .properties
             .iter()
@@ -154,7 +154,7 @@ fn stored_sizes_are_those_that_the_store_is_given() {
                 properties: [(storage.key.clone(), stored.properties[&storage.key].clone())].into(),
             };
             // The generation, the length of no name and a count of one take a byte each.
-            let bytes = entry.encode().len() - 3;
+            let bytes = entry.encode(0).len() - 3;
             assert_eq!(storage.size.of_default(), bytes, "seed {seed}: {}", storage.key);
             assert!(
                 storage.size.fixed().is_none_or(|fixed| fixed == bytes),

@@ -78,7 +78,7 @@ pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, Stor
                 ..StoredEntity::default()
             };
             let key = database::entity_key(id);
-            let begun = begun.encode_as(generation);
+            let begun = begun.encode(generation);
             rows.extend(chunks(&key, &begun).map(|(key, piece)| (key, piece.to_vec())));
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct Scribe {
     marks: u64,
     /// Milliseconds from one batch to the next.
     pub(crate) pace: u64,
+    /// By how much its clock is fast, milliseconds.
+    pub(crate) fast: i64,
 }
 
 impl Scribe {
@@ -26,6 +28,7 @@ impl Scribe {
             tail: Tail::default(),
             marks: 0,
             pace: 1,
+            fast: 0,
         }
     }
 
@@ -98,9 +101,8 @@ impl Scribe {
     pub(crate) fn close(&mut self) -> FrozenBatch {
         let imprint = imprint(self.owner(), self.epoch);
         let mark = self.mark();
-        let frozen = self
-            .gathering
-            .freeze(&imprint, &mut self.tail, Tick(mark), WallTime(mark * self.pace), false);
+        let wall = self.wall(mark);
+        let frozen = self.gathering.freeze(&imprint, &mut self.tail, Tick(mark), wall, false);
         self.follow(&frozen);
         frozen
     }
@@ -125,6 +127,15 @@ impl Scribe {
         self.state.tick = batch.header.tick;
         self.state.schema = batch.header.schema;
         self.state.tail = batch.tail();
+    }
+
+    /// What its clock says at the last batch.
+    pub(crate) fn now(&self) -> WallTime {
+        self.wall(self.marks)
+    }
+
+    fn wall(&self, mark: u64) -> WallTime {
+        WallTime((mark * self.pace).saturating_add_signed(self.fast))
     }
 
     fn mark(&mut self) -> u64 {
