@@ -1,5 +1,6 @@
 //! Which processes live, and what they hold (rule D2). Pure: time is an input.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ pub struct Beat {
     pub holds: Option<OwnerKind>,
     /// Where clients reach it, if they do.
     pub address: Option<String>,
-    /// The owners it holds.
-    pub owners: Vec<OwnerId>,
+    /// The owners it holds, each with the number of its entities.
+    pub owners: BTreeMap<OwnerId, u64>,
     /// Whether it takes no new owners, because it is being drained.
     pub draining: bool,
 }
@@ -28,6 +29,20 @@ pub struct Beat {
 struct Member {
     beat: Beat,
     heard: Duration,
+}
+
+/// What is on a process. Entities come first: a process that has joined is given an owner of its own at once, which is empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Load {
+    entities: u64,
+    owners: usize,
+}
+
+impl Load {
+    fn add(&mut self, entities: u64) {
+        self.entities += entities;
+        self.owners += 1;
+    }
 }
 
 /// What the director must do about a change.
@@ -55,6 +70,8 @@ pub struct Roster {
     members: BTreeMap<ProcessId, Member>,
     /// Who holds each owner, as the store has it.
     owners: BTreeMap<OwnerId, (OwnerKind, ProcessId)>,
+    /// How many entities each owner had when its holder was heard last, and has been sent since.
+    entities: BTreeMap<OwnerId, u64>,
     /// Until when nobody's silence means anything: this director has not listened for [`SILENCE`] yet, and there are owners
     /// whose holders it has not heard.
     learns_until: Duration,
@@ -66,6 +83,7 @@ impl Roster {
     pub fn new(now: Duration, owners: BTreeMap<OwnerId, (OwnerKind, ProcessId)>) -> Self {
         Self {
             members: BTreeMap::new(),
+            entities: BTreeMap::new(),
             learns_until: if owners.is_empty() { now } else { now + SILENCE },
             owners,
         }
@@ -77,6 +95,7 @@ impl Roster {
     pub fn reopened(owners: BTreeMap<OwnerId, (OwnerKind, ProcessId)>) -> Self {
         Self {
             members: BTreeMap::new(),
+            entities: BTreeMap::new(),
             learns_until: Duration::ZERO,
             owners,
         }
@@ -84,6 +103,7 @@ impl Roster {
 
     /// A process was heard.
     pub fn hear(&mut self, now: Duration, beat: Beat) {
+        self.entities.extend(&beat.owners);
         self.members.insert(beat.process, Member { beat, heard: now });
     }
 
@@ -129,18 +149,18 @@ impl Roster {
         of_kind.map(|(owner, _)| *owner)
     }
 
-    /// What is to be done at `now`: owners without a live holder go to the least loaded process that can hold them;
-    /// processes without an owner get one of their own. The caller carries it out in the store and reports it by
+    /// What is to be done at `now`: owners without a live holder go to the process that can hold them and has the fewest
+    /// entities; processes without an owner get one of their own. The caller carries it out in the store and reports it by
     /// [`Roster::granted`]; what fails is decided again.
     pub fn decide(&mut self, now: Duration) -> Vec<Decision> {
         self.members
             .retain(|_, member| now.saturating_sub(member.heard) < SILENCE);
         let listened = now >= self.learns_until;
-        let mut load: BTreeMap<ProcessId, usize> = self.members.keys().map(|process| (*process, 0)).collect();
+        let mut load: BTreeMap<ProcessId, Load> = self.members.keys().map(|id| (*id, Load::default())).collect();
         let mut orphans = Vec::new();
         for (owner, (kind, process)) in &self.owners {
             match load.get_mut(process) {
-                Some(held) => *held += 1,
+                Some(load) => load.add(self.entities_of(*owner)),
                 None => orphans.push((*owner, *kind)),
             }
         }
@@ -148,7 +168,7 @@ impl Roster {
         if listened {
             for (owner, kind) in orphans {
                 if let Some(process) = self.least_loaded(kind, &load) {
-                    *load.entry(process).or_default() += 1;
+                    load.entry(process).or_default().add(self.entities_of(owner));
                     decisions.push(Decision::Grant { owner, process });
                 }
             }
@@ -156,7 +176,7 @@ impl Roster {
         let mut founded = BTreeSet::new();
         for member in self.members.values().filter(|member| !member.beat.draining) {
             let process = member.beat.process;
-            if let Some(kind) = member.beat.holds.filter(|_| load[&process] == 0) {
+            if let Some(kind) = member.beat.holds.filter(|_| load[&process].owners == 0) {
                 let exists = self.owners.values().any(|(held, _)| *held == kind);
                 // While owners may still turn out to be orphans, nobody gets a new one in their place.
                 let waits = exists && (!listened || kind.is_single());
@@ -168,11 +188,14 @@ impl Roster {
         decisions
     }
 
-    /// The owner of this kind on which the fewest others of its process stand; ties go to the lowest.
-    #[must_use]
-    pub fn place(&self, kind: OwnerKind, counts: &BTreeMap<OwnerId, u64>) -> Option<OwnerId> {
-        self.live_owners(kind)
-            .min_by_key(|owner| (counts.get(owner).copied().unwrap_or(0), *owner))
+    /// The owner of this kind with the fewest entities, on which one more is to be made; ties go to the lowest. It counts at
+    /// once: the next beat that says so may come after many more.
+    pub fn place(&mut self, kind: OwnerKind) -> Option<OwnerId> {
+        let owner = self
+            .live_owners(kind)
+            .min_by_key(|owner| (self.entities_of(*owner), *owner))?;
+        *self.entities.entry(owner).or_default() += 1;
+        Some(owner)
     }
 
     /// Owners that a process says it holds although they are granted to another: it has not noticed yet.
@@ -181,19 +204,25 @@ impl Roster {
         let claims = self
             .members
             .values()
-            .flat_map(|member| member.beat.owners.iter().map(|owner| (member.beat.process, *owner)));
+            .flat_map(|member| member.beat.owners.keys().map(|owner| (member.beat.process, *owner)));
         claims
             .filter(|(process, owner)| self.owners.get(owner).is_none_or(|(_, holder)| holder != process))
             .collect()
     }
 
-    fn least_loaded(&self, kind: OwnerKind, load: &BTreeMap<ProcessId, usize>) -> Option<ProcessId> {
+    fn entities_of(&self, owner: OwnerId) -> u64 {
+        self.entities.get(&owner).copied().unwrap_or(0)
+    }
+
+    /// The process with the fewest entities, then with the fewest owners. Ties go to the newest: when processes are replaced
+    /// one by one, an older one is the next to leave.
+    fn least_loaded(&self, kind: OwnerKind, load: &BTreeMap<ProcessId, Load>) -> Option<ProcessId> {
         let able = self
             .members
             .values()
             .filter(|member| member.beat.holds == Some(kind) && !member.beat.draining);
         able.map(|member| member.beat.process)
-            .min_by_key(|process| (load[process], *process))
+            .min_by_key(|process| (load[process], Reverse(*process)))
     }
 }
 
@@ -207,7 +236,7 @@ mod tests {
             process,
             holds: Some(kind),
             address: None,
-            owners: Vec::new(),
+            owners: BTreeMap::new(),
             draining: false,
         }
     }
@@ -245,6 +274,87 @@ mod tests {
             [grant(11), grant(12)],
             "process 2 was silent for four seconds"
         );
+    }
+
+    /// A process with one owner, which has so many entities.
+    fn holding(process: u64, owner: u32, entities: u64) -> Beat {
+        Beat {
+            owners: BTreeMap::from([(OwnerId(owner), entities)]),
+            ..beat(process, OwnerKind::Cell)
+        }
+    }
+
+    /// Processes 1 and 2 with an owner each, and process 3 that has just joined and been given an empty one.
+    fn joined(entities: [u64; 3]) -> Roster {
+        let mut roster = Roster::new(seconds(0), BTreeMap::new());
+        for ((process, owner), entities) in [(1, 11), (2, 12), (3, 13)].into_iter().zip(entities) {
+            roster.granted(OwnerId(owner), OwnerKind::Cell, ProcessId(process));
+            roster.hear(seconds(1), holding(process, owner, entities));
+        }
+        roster
+    }
+
+    fn granted_to(process: u64, owners: &[u32]) -> Vec<Decision> {
+        let grant = |owner: &u32| Decision::Grant {
+            owner: OwnerId(*owner),
+            process: ProcessId(process),
+        };
+        owners.iter().map(grant).collect()
+    }
+
+    #[test]
+    fn the_owner_of_a_process_that_leaves_or_dies_goes_to_the_one_that_has_just_joined() {
+        let mut roster = joined([40, 50, 0]);
+        roster.leave(ProcessId(2));
+        assert_eq!(roster.decide(seconds(1)), granted_to(3, &[12]), "it left");
+
+        let mut roster = joined([40, 50, 0]);
+        roster.hear(seconds(4), holding(1, 11, 40));
+        roster.hear(seconds(4), holding(3, 13, 0));
+        assert_eq!(roster.decide(seconds(4)), granted_to(3, &[12]), "it was silent for 3 s");
+    }
+
+    #[test]
+    fn the_owners_of_a_process_are_shared_out_by_what_each_brings() {
+        let mut roster = joined([40, 50, 0]);
+        roster.granted(OwnerId(14), OwnerKind::Cell, ProcessId(2));
+        roster.granted(OwnerId(15), OwnerKind::Cell, ProcessId(2));
+        let owners = BTreeMap::from([(OwnerId(12), 50), (OwnerId(14), 5), (OwnerId(15), 20)]);
+        roster.hear(
+            seconds(1),
+            Beat {
+                owners,
+                ..beat(2, OwnerKind::Cell)
+            },
+        );
+        roster.leave(ProcessId(2));
+        let decisions = [granted_to(3, &[12]), granted_to(1, &[14, 15])].concat();
+        assert_eq!(roster.decide(seconds(1)), decisions);
+    }
+
+    #[test]
+    fn among_equals_the_newest_takes_over() {
+        let mut roster = joined([0, 0, 0]);
+        roster.leave(ProcessId(2));
+        assert_eq!(roster.decide(seconds(1)), granted_to(3, &[12]));
+    }
+
+    #[test]
+    fn those_who_log_in_are_spread_before_the_next_beat() {
+        let mut roster = Roster::new(seconds(0), BTreeMap::new());
+        for (process, owner, entities) in [(1, OwnerId(11), 3), (2, OwnerId(12), 1)] {
+            roster.granted(owner, OwnerKind::Base, ProcessId(process));
+            let owners = BTreeMap::from([(owner, entities)]);
+            roster.hear(
+                seconds(1),
+                Beat {
+                    owners,
+                    ..beat(process, OwnerKind::Base)
+                },
+            );
+        }
+        let placed: Vec<_> = (0..4).filter_map(|_| roster.place(OwnerKind::Base)).collect();
+        assert_eq!(placed, [12, 12, 11, 12].map(OwnerId));
     }
 
     #[test]
@@ -367,7 +477,7 @@ mod tests {
     fn a_process_that_claims_what_another_was_granted_is_a_stray() {
         let mut roster = Roster::new(seconds(0), BTreeMap::new());
         let claims = |process, owners: [u32; 2]| Beat {
-            owners: owners.map(OwnerId).to_vec(),
+            owners: owners.map(|owner| (OwnerId(owner), 0)).into(),
             address: Some(format!("address {process}")),
             ..beat(process, OwnerKind::Cell)
         };

@@ -146,7 +146,6 @@ struct Leader {
     orders: BTreeMap<OwnerId, (GrantOrder, ProcessId)>,
     /// Since when a holder that lives does not say that it holds an owner.
     unheld: BTreeMap<OwnerId, Duration>,
-    loads: BTreeMap<OwnerId, u64>,
     map: SpaceMap,
     balance: Balance,
     course: Course,
@@ -269,7 +268,6 @@ impl Leader {
             course: Course::new(plan.desired, closed || owners.is_empty()),
             orders: orders.collect(),
             unheld: BTreeMap::new(),
-            loads: BTreeMap::new(),
             named: false,
             closed: false,
             map,
@@ -451,11 +449,7 @@ impl Leader {
                 }))
             }
             Some(DirectorAsk::PlaceSession(_)) => {
-                let owner = self.roster.place(OwnerKind::Base, &self.loads);
-                if let Some(owner) = owner {
-                    // Until the next beat says it: a rush of log-ins is not to end up in one place.
-                    *self.loads.entry(owner).or_default() += 1;
-                }
+                let owner = self.roster.place(OwnerKind::Base);
                 Some(control::encode(&self.locate(owner)))
             }
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
@@ -498,14 +492,14 @@ impl Leader {
             _ => None,
         };
         let address = Some(beat.address.clone()).filter(|address| !address.is_empty());
-        let owners = beat.holds.iter().map(|held| OwnerId(held.owner)).collect();
+        let owners = beat.holds.iter().map(|held| (OwnerId(held.owner), held.entities));
         self.roster.hear(
             monotonic(),
             Beat {
                 process,
                 holds,
                 address,
-                owners,
+                owners: owners.collect(),
                 draining: beat.draining,
             },
         );
@@ -516,7 +510,6 @@ impl Leader {
         };
         self.course.hear(monotonic(), process, &beat.service, progress);
         for held in &beat.holds {
-            self.loads.insert(OwnerId(held.owner), held.entities);
             self.weigh(process, held);
         }
         let mut grants = Vec::new();

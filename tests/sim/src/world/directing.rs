@@ -13,7 +13,7 @@ use annals_wire::{
 
 use super::{
     Step, World,
-    hosting::{Core, Hold, SHARD, Service},
+    hosting::{Core, Held, Hold, SHARD, Service},
 };
 use crate::game::{EXTENT, SPACE};
 
@@ -153,14 +153,15 @@ impl World {
                 Service::Cell => OwnerKind::Cell,
                 Service::Ledger => OwnerKind::Ledger,
             });
-            let owners: Vec<OwnerId> = host.owners.keys().copied().collect();
+            let entities = |held: &Held| held.core.as_ref().map_or(0, |core| core.state().entities.len() as u64);
+            let owners = host.owners.iter().map(|(owner, held)| (*owner, entities(held)));
             director.roster.hear(
                 now,
                 Beat {
                     process: *process,
                     holds,
                     address: None,
-                    owners,
+                    owners: owners.collect(),
                     draining: false,
                 },
             );
