@@ -42,6 +42,10 @@ enum Commands {
 
 fn main() -> ExitCode {
     let line = CommandLine::parse();
+    if let Err(error) = annals_host::telemetry::init_command() {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -16,8 +16,9 @@ use std::{
 use annals_host::{
     child::{self, Child},
     claim::{Claim, ClaimError},
-    config::StoreKind,
+    config::{Service, StoreKind},
     nats::{ServerCount, ServerError, ServerOptions, Servers, SyncPolicy},
+    waiting::Wait,
     world::{WorldError, compile},
 };
 use annals_ids::Hash;
@@ -27,6 +28,9 @@ use mending::{Disks, Restarts};
 
 /// How long a realm may take until it answers log-ins.
 const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// How soon it does as a rule.
+const READY_AS_A_RULE: Duration = Duration::from_secs(5);
 
 /// How often a starting realm is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -116,7 +120,7 @@ pub enum UpError {
         source: io::Error,
     },
     /// A service's binary is not there or cannot be started.
-    #[error("{program} cannot be started; build it first: cargo build --release --bins", program = program.display())]
+    #[error("{program} cannot be started; build it first: cargo build --release", program = program.display())]
     Start {
         /// The binary.
         program: PathBuf,
@@ -147,7 +151,7 @@ pub enum UpError {
 #[derive(Debug)]
 struct Member {
     name: String,
-    service: &'static str,
+    service: Service,
     /// What it is started with beside what all are.
     flags: Vec<String>,
     child: Child,
@@ -202,7 +206,7 @@ impl Realm {
             login: (nowhere, Hash::ZERO),
             plan,
         };
-        realm.add("db", "db", of_db(&realm.plan))?;
+        realm.add(Service::Db, "db", of_db(&realm.plan))?;
         let (bases, cells) = (realm.plan.bases.to_string(), realm.plan.cells.to_string());
         let desired = ["--bases".to_owned(), bases, "--cells".to_owned(), cells];
         for number in 1..=realm.plan.directors {
@@ -210,25 +214,25 @@ impl Realm {
                 1 => "director".to_owned(),
                 _ => format!("director-{number}"),
             };
-            realm.add("director", &name, desired.to_vec())?;
+            realm.add(Service::Director, &name, desired.to_vec())?;
         }
         // Bases are reached where log-ins are, on ports of their own.
         let beside = SocketAddr::new(realm.plan.listen.ip(), 0);
         for number in 1..=realm.plan.bases {
             realm.add(
-                "base",
+                Service::Base,
                 &format!("base-{number}"),
                 front(beside, realm.plan.advertise.as_deref()),
             )?;
         }
         for number in 1..=realm.plan.cells {
-            realm.add("cell", &format!("cell-{number}"), vec![])?;
+            realm.add(Service::Cell, &format!("cell-{number}"), vec![])?;
         }
         if realm.plan.signer {
-            realm.add("signer", "signer", vec![])?;
+            realm.add(Service::Signer, "signer", vec![])?;
         }
         realm.add(
-            "login",
+            Service::Login,
             "login",
             front(realm.plan.listen, realm.plan.advertise.as_deref()),
         )?;
@@ -382,7 +386,7 @@ impl Realm {
     /// # Errors
     /// What the operating system says.
     pub async fn stop(mut self) -> Result<(), UpError> {
-        let grants = |member: &Member| member.service == "director";
+        let grants = |member: &Member| member.service == Service::Director;
         if let Some(director) = self.members.iter().position(grants) {
             let last = self.members.len() - 1;
             self.members[director..last].rotate_left(self.plan.directors);
@@ -397,7 +401,7 @@ impl Realm {
         Ok(())
     }
 
-    fn add(&mut self, service: &'static str, name: &str, flags: Vec<String>) -> Result<(), UpError> {
+    fn add(&mut self, service: Service, name: &str, flags: Vec<String>) -> Result<(), UpError> {
         let log = log_of(&self.plan.data, name);
         let failed = |source| UpError::File {
             path: log.clone(),
@@ -421,8 +425,8 @@ impl Realm {
     }
 
     /// Starts a process, and says where in its log it goes on.
-    fn spawn(&self, service: &str, name: &str, flags: &[String]) -> Result<(Child, u64), UpError> {
-        let program = sibling(&format!("annals-{service}"));
+    fn spawn(&self, service: Service, name: &str, flags: &[String]) -> Result<(Child, u64), UpError> {
+        let program = sibling(&format!("annals-{}", service.name()));
         let path = log_of(&self.plan.data, name);
         let failed = |source| UpError::File {
             path: path.clone(),
@@ -432,32 +436,43 @@ impl Realm {
         let said_from = output.metadata().map_err(failed)?.len();
         let errors = output.try_clone().map_err(failed)?;
         let mut command: Command = child::command(&program);
-        command
-            .args(["--realm", &self.plan.realm, "--nats", &self.nats.url()])
-            .args(["--replicas", &self.nats.count().to_string()])
-            .arg("--world")
-            .arg(&self.plan.world)
-            .arg("--data")
-            .arg(&self.plan.data)
-            .args(flags)
-            .stdout(output)
-            .stderr(errors);
+        command.args(["--realm", &self.plan.realm, "--nats", &self.nats.url()]);
+        if service.uses("replicas") {
+            command.args(["--replicas", &self.nats.count().to_string()]);
+        }
+        if service.uses("world") {
+            command.arg("--world").arg(&self.plan.world);
+        }
+        if service.uses("data") {
+            command.arg("--data").arg(&self.plan.data);
+        }
+        command.args(flags).stdout(output).stderr(errors);
         let child = Child::spawn(command).map_err(|source| UpError::Start { program, source })?;
         Ok((child, said_from))
     }
 
     async fn ready(&mut self, announced: &Path) -> Result<(SocketAddr, Hash), UpError> {
+        let logs = self.plan.data.join("logs");
+        let mut wait = Wait::new(
+            "the realm to answer log-ins",
+            format!(
+                "this gives up after {} s; see the logs in {}",
+                READY_WITHIN.as_secs(),
+                logs.display()
+            ),
+        )
+        .after(READY_AS_A_RULE);
         let patience = Instant::now() + READY_WITHIN;
         while Instant::now() < patience {
             self.watch(&[])?;
             if let Some(login) = fs::read_to_string(announced).ok().as_deref().and_then(parse) {
+                wait.ends();
                 return Ok(login);
             }
+            wait.lasts("its services are starting");
             tokio::time::sleep(LOOK).await;
         }
-        Err(UpError::Slow {
-            logs: self.plan.data.join("logs"),
-        })
+        Err(UpError::Slow { logs })
     }
 }
 

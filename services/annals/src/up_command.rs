@@ -100,10 +100,11 @@ impl Up {
 async fn keep(plan: RealmPlan) -> Result<(), UpError> {
     let mut realm = Realm::start(plan).await?;
     let (address, certificate) = realm.login;
-    println!(
-        "realm {} is up: log in at {address}, certificate {certificate}",
-        realm.plan().realm
-    );
+    println!("realm {} is up: clients log in at {address}", realm.plan().realm);
+    println!("log-in certificate, SHA-256 fingerprint: {certificate}");
+    let world = realm.plan().world.display();
+    println!("  for clients, which trust this certificate alone. Bots that play:");
+    println!("  annals bots --login {address} --certificate {certificate} --world {world}");
     println!("nats {}, data in {}", realm.nats(), realm.plan().data.display());
     for (name, id) in realm.members() {
         println!("  {name}: process {id}");

@@ -67,7 +67,11 @@ pub async fn run(
 ) -> Result<(), BaseError> {
     let stop = process::stop_signal();
     let door = front.open(Serves::Play).await?;
-    let process = Arc::new(Process::join(settings, "base", schema).await?);
+    let joining = Process::join(settings, "base", schema);
+    let Some(process) = process::unless_stopped(&stop, joining).await else {
+        return Ok(());
+    };
+    let process = Arc::new(process?);
     let (events, arrivals) = mpsc::channel(EVENTS);
     let (edge, address) = door.serve(events)?;
     tracing::info!(%address, "serving clients");

@@ -36,7 +36,11 @@ pub async fn run(
     downstream: Option<NonZeroU32>,
 ) -> Result<(), CellError> {
     let stop = process::stop_signal();
-    let process = Arc::new(Process::join(settings, "cell", schema).await?);
+    let joining = Process::join(settings, "cell", schema);
+    let Some(process) = process::unless_stopped(&stop, joining).await else {
+        return Ok(());
+    };
+    let process = Arc::new(process?);
     // A cell has nothing for anybody but other owners.
     let (notices, mut unused) = mpsc::channel(1);
     let map = CellInput::Map;

@@ -22,7 +22,9 @@
 //! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
 //! ```
 
+mod flags;
 mod layers;
+mod settings;
 mod spaces;
 mod values;
 
@@ -34,6 +36,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use annals_base::DuplicateLogin;
+pub use flags::Flags;
+pub use settings::Service;
 pub use spaces::{FIRST, SpaceSetting, Spaces};
 pub use values::{Acknowledged, Advice, Age, CertificateFiles, LogFilter, LogFormat, Realm, StoreKind};
 
@@ -76,75 +80,6 @@ pub struct Config {
     pub log: LogFilter,
     /// How it is written.
     pub log_format: LogFormat,
-}
-
-/// The settings as flags, for a binary's command line: flatten it into its arguments. Values are checked by [`Config::load`],
-/// together with those from elsewhere.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct Flags {
-    /// Read settings from this TOML file [env: ANNALS_CONFIG]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Name of the realm [default: annals]
-    #[arg(long, value_name = "NAME")]
-    pub realm: Option<String>,
-    /// Addresses of nats-servers, separated by commas [default: nats://127.0.0.1:4222]
-    #[arg(long, value_name = "URL")]
-    pub nats: Option<String>,
-    /// How many nats-servers keep each log: 1, 3 or 5 [default: 1]
-    #[arg(long, value_name = "COUNT")]
-    pub replicas: Option<String>,
-    /// Folder of the world's definitions [default: defs]
-    #[arg(long, value_name = "DIR")]
-    pub world: Option<String>,
-    /// Folder for files of this process [default: data]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<String>,
-    /// What db keeps the realm's store in: embedded, or fdb:FILE for the cluster of a cluster file [default: embedded]
-    #[arg(long, value_name = "WHERE")]
-    pub store: Option<String>,
-    /// Address to listen on for clients [default: 127.0.0.1:7700]
-    #[arg(long, value_name = "IP:PORT")]
-    pub listen: Option<String>,
-    /// What clients are told to connect to, when it is not where we listen
-    #[arg(long, value_name = "HOST:PORT")]
-    pub advertise: Option<String>,
-    /// Certificate chain in PEM form that is shown to clients; without it, one is made for development
-    #[arg(long, value_name = "FILE")]
-    pub certificate: Option<String>,
-    /// The certificate's private key in PEM form
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<String>,
-    /// What counts as acknowledged: log or archive [default: log]
-    #[arg(long, value_name = "WHERE")]
-    pub acknowledged: Option<String>,
-    /// Within how many seconds db writes living entities that have changed to the database; 0 for never unasked [default: 300]
-    #[arg(long, value_name = "SECONDS")]
-    pub archive_period: Option<String>,
-    /// How many bits per second a cell shows each client at most; 0 for as much as there is [default: 100000]
-    #[arg(long, value_name = "BITS")]
-    pub client_bandwidth: Option<String>,
-    /// What login does when an account that has a client logs in: replace that client, or refuse the log-in [default: replace]
-    #[arg(long, value_name = "POLICY")]
-    pub duplicate_login: Option<String>,
-    /// How long db keeps the events of cells: forever, or an age such as 90d or 12h [default: forever]
-    #[arg(long, value_name = "AGE")]
-    pub keep_cell_events: Option<String>,
-    /// How long db keeps the events of bases: forever, by rule
-    #[arg(long, value_name = "AGE")]
-    pub keep_base_events: Option<String>,
-    /// How long db keeps the events of the ledger's owner: forever, by rule
-    #[arg(long, value_name = "AGE")]
-    pub keep_ledger_events: Option<String>,
-    /// The realm's spaces, separated by commas, each with what differs: "1 extent=200 radius=80 hysteresis=5 cells=2" [default: 1]
-    #[arg(long, value_name = "SPACES")]
-    pub spaces: Option<String>,
-    /// What is logged: a level, or levels by module such as info,annals_host=debug [default: info,async_nats=warn]
-    #[arg(long, value_name = "LEVELS")]
-    pub log: Option<String>,
-    /// How the log is written: text or json [default: text]
-    #[arg(long, value_name = "FORMAT")]
-    pub log_format: Option<String>,
 }
 
 /// Where a value was given.
@@ -249,7 +184,7 @@ impl Config {
     ) -> Result<Self, Mistakes> {
         let mut layers = Layers::defaults();
         let file = layers.environment(environment);
-        if let Some(path) = flags.config.clone().or(file) {
+        if let Some(path) = flags.file.clone().or(file) {
             layers.file(&path);
         }
         layers.flags(flags);
@@ -260,6 +195,9 @@ impl Config {
 fn meant(nearest: Option<&str>) -> String {
     match nearest {
         Some(nearest) => format!("did you mean {nearest:?}?"),
-        None => format!("the settings are {}", layers::KEYS.join(", ")),
+        None => {
+            let all: Vec<&str> = settings::SETTINGS.iter().map(|setting| setting.key).collect();
+            format!("the settings are {}", all.join(", "))
+        }
     }
 }

@@ -45,6 +45,7 @@ use crate::{
     process::{self, Process, Reached, SHARD, Settings},
     store::{self, OpenError},
     telemetry::{Chain, Metrics},
+    waiting::Wait,
 };
 
 /// Bytes of batches that are read before they are folded: one transaction's worth.
@@ -102,7 +103,7 @@ pub enum DbError {
 /// When the store or the bus cannot be used, or folding has to stop.
 pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> Result<(), DbError> {
     let store = store::open(&config.store, &config.data, &config.realm).await?;
-    let (bus, subjects) = process::connect(settings, "db").await?;
+    let (bus, subjects) = process::join(settings, "db").await?;
     let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
     if let Some(begun) = Adoption::unfinished(&store).await? {
         return Err(DbError::Adopting(begun));
@@ -189,6 +190,7 @@ struct Fold {
     cursors: watch::Sender<BTreeMap<OwnerId, BatchNumber>>,
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
     metrics: Arc<Metrics>,
+    archiving: Wait,
 }
 
 struct Hole {
@@ -221,6 +223,10 @@ async fn fold_all(
         cursors,
         holes: BTreeMap::new(),
         metrics: Arc::clone(metrics),
+        archiving: Wait::new(
+            "the store to take changed entities",
+            "the log has them, and rows for queries are older; it is tried again",
+        ),
     };
     let turns = archive_period.map(|period| u32::try_from(period.as_millis() / UPKEEP.as_millis()).unwrap_or(u32::MAX));
     let mut upkeep = tokio::time::interval(UPKEEP);
@@ -312,6 +318,7 @@ impl Fold {
     async fn archive(&mut self, turns: u32) -> Result<(), DbError> {
         match self.folder.archive(turns).await {
             Ok(archived) => {
+                self.archiving.ends();
                 for alarm in &archived.alarms {
                     tracing::error!(%alarm, "the database is not as it should be");
                 }
@@ -323,7 +330,7 @@ impl Fold {
             }
             Err(error @ FoldError::Superseded { .. }) => Err(error.into()),
             Err(error) => {
-                tracing::warn!(%error, "changed entities were not written; they are tried again");
+                self.archiving.lasts(error);
                 Ok(())
             }
         }

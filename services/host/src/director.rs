@@ -30,10 +30,14 @@ use crate::{
     nats::{Bus, ConnectError},
     process::{self, BEAT, SHARD, Settings},
     telemetry::{Chain, Metrics},
+    waiting::Wait,
 };
 
 /// How often the director looks while the realm stops.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
+
+/// How soon the realm's processes are there as a rule, where all are started together.
+const CREW_WITHIN: Duration = Duration::from_secs(2);
 
 /// What the director wants the realm to be.
 #[derive(Clone, Debug)]
@@ -74,7 +78,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resu
 }
 
 async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Result<(), DirectorError> {
-    let (bus, subjects) = process::connect(settings, "director").await?;
+    let (bus, subjects) = process::join(settings, "director").await?;
     let store = process::remote_store(&bus, &subjects);
     let (_announcement, readiness) =
         process::announce(&bus, settings, "director", &Arc::new(Metrics::default())).await?;
@@ -112,23 +116,36 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
 async fn stand_by(store: &Store, id: ProcessId, first: &mut bool) -> Grants {
     let mut closed = false;
     let mut seen = None;
+    let mut wait = Wait::new(
+        "the store",
+        "nothing is granted until it answers; check that annals-db runs with the same --realm and --nats",
+    );
     let mut since = clock::mono();
     loop {
-        if *first && let Ok(found) = Grants::is_closed(store).await {
+        if *first && let Ok(found) = wait.during(Grants::is_closed(store)).await {
             (*first, closed) = (false, found);
         }
-        match Grants::watch(store).await {
-            Err(error) => tracing::info!(%error, "waiting for the store"),
-            Ok(term) if seen != Some(term) && !closed => (seen, since) = (Some(term), clock::mono()),
+        match wait.during(Grants::watch(store)).await {
+            Err(error) => wait.lasts(error),
+            Ok(term) if seen != Some(term) && !closed => {
+                if seen.is_none() && term.number > 0 {
+                    let (number, silence) = (term.number, SILENCE.as_secs());
+                    tracing::info!("standing by until the director of term {number} has been silent for {silence} s");
+                }
+                (seen, since) = (Some(term), clock::mono());
+            }
             // A realm that never had a director waits for nobody.
             Ok(term) if closed || term.number == 0 || clock::mono().since(since) >= SILENCE => {
-                match Grants::lead(store.clone(), id, term).await {
-                    Ok(grants) => return grants,
-                    Err(error) => tracing::info!(error = %Chain(&error), "not leading"),
+                match wait.during(Grants::lead(store.clone(), id, term)).await {
+                    Ok(grants) => {
+                        wait.ends();
+                        return grants;
+                    }
+                    Err(error) => wait.lasts(Chain(&error)),
                 }
                 (seen, closed) = (None, false);
             }
-            Ok(_) => {}
+            Ok(_) => wait.ends(),
         }
         tokio::time::sleep(BEAT / 2).await;
     }
@@ -173,6 +190,11 @@ async fn lead(
     let mut requests = bus.client().subscribe(reach.subjects.service("director")).await?;
     let mut leader = Leader::begin(grants, schema, plan.clone()).await?;
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
+    let mut missing = Wait::new(
+        "processes of the realm",
+        "nothing is granted before all are there; start them, or the director with other --bases and --cells",
+    )
+    .after(CREW_WITHIN);
     let mut beat = tokio::time::interval(BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -197,6 +219,10 @@ async fn lead(
                 }
                 if leader.course.stage() > Stage::Running {
                     beat.reset_after(STOPPING_BEAT);
+                }
+                match leader.course.missing() {
+                    Some(reason) => missing.lasts(reason),
+                    None => missing.ends(),
                 }
                 readiness.send_replace(leader.readiness());
             }

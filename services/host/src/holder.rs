@@ -43,6 +43,7 @@ use crate::{
     process::Process,
     registry::StoreRegistry,
     telemetry::{Chain, Metrics},
+    waiting::Wait,
 };
 
 const _: () = assert!(annals_node::journal::BATCH_LIMIT < crate::nats::MAX_PAYLOAD);
@@ -52,6 +53,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 /// How often a holder that closes looks whether its log is folded.
 const FOLD_LOOK: Duration = Duration::from_millis(50);
+
+/// How soon a log is folded as a rule.
+const FOLDED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Messages handled before outputs are sent: amortises the sending, bounds how long anybody waits.
 const BURST: usize = 64;
@@ -356,17 +360,21 @@ where
 
 /// Waits until db has folded a log up to `tip`. The store is asked rather than db's news, which may be lost.
 async fn folded(process: &Process, owner: OwnerId, tip: BatchNumber) {
+    let mut wait = Wait::new(
+        format!("db to fold the log of owner {owner}"),
+        "the realm's stop waits for it; check that annals-db runs, and what its log says",
+    )
+    .after(FOLDED_WITHIN);
     loop {
         let read = |transaction: Transaction| async move { transaction.get(&owners::cursor_key(owner)).await };
-        let cursor = process
-            .store
-            .read(read)
+        let cursor = wait
+            .during(process.store.read(read))
             .await
             .and_then(|value| owners::Cursor::decode(value.as_deref()));
         match cursor {
-            Ok(cursor) if cursor.batch >= tip => return,
-            Ok(_) => {}
-            Err(error) => tracing::info!(%owner, %error, "waiting for the store"),
+            Ok(cursor) if cursor.batch >= tip => return wait.ends(),
+            Ok(cursor) => wait.lasts(format_args!("batch {} of {tip} is folded", cursor.batch)),
+            Err(error) => wait.lasts(error),
         }
         tokio::time::sleep(FOLD_LOOK).await;
     }
@@ -479,6 +487,10 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
         }
         Output::WantIds => {
             let (process, inputs) = (Arc::clone(process), wires.own.clone());
+            let mut wait = Wait::new(
+                format!("entity ids for owner {owner}"),
+                "it can make entities only as long as it has some left; check that annals-director runs",
+            );
             tokio::spawn(async move {
                 loop {
                     match process
@@ -486,11 +498,12 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
                         .await
                     {
                         Ok(block) => {
+                            wait.ends();
                             // The holder may have ended: then nobody needs ids.
                             let _ = inputs.send(Command::Core(Input::Ids(block.from..block.to))).await;
                             return;
                         }
-                        Err(error) => tracing::warn!(%owner, %error, "asking for entity ids again"),
+                        Err(error) => wait.lasts(error),
                     }
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -524,11 +537,19 @@ async fn open<R: Role>(
     let registry = Arc::new(StoreRegistry::new(process.store.clone()));
     let mut heard = None;
     let mut reading = Reading::default();
+    let mut wait = Wait::new(
+        format!("owner {owner}, which is taken over under epoch {epoch}"),
+        "its entities stand still until then, and it is tried again; check that annals-db and the nats-server run",
+    );
     loop {
-        let held = match take_over(process, terms, &make, &mut heard, &mut reading).await {
-            Ok(held) => held,
+        let taking = take_over(process, terms, &make, &mut heard, &mut reading);
+        let held = match wait.during(taking).await {
+            Ok(held) => {
+                wait.ends();
+                held
+            }
             Err(error) => {
-                tracing::warn!(%owner, %epoch, error = %Chain(&error), "taking over is tried again");
+                wait.lasts(Chain(&error));
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }

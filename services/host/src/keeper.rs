@@ -29,9 +29,13 @@ use tokio::task::JoinHandle;
 use crate::health::Readiness;
 use crate::holder::{COMMANDS, Command, Notice, Notices, Stage, Terms, Wires, hold};
 use crate::process::{self, BEAT, Presence, Process};
+use crate::waiting::Wait;
 
 /// How long what is held may take to be ended in order. A log that works needs milliseconds.
 const DRAIN_WITHIN: Duration = Duration::from_secs(4);
+
+/// How soon a process has work as a rule: sooner than this there is nothing to report.
+const WORK_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often a process speaks with the director while the realm stops: each stage takes about two of these.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
@@ -121,6 +125,10 @@ pub struct Keeper<R: Role> {
     map: SpaceMap,
     /// How far the realm's stop is, as the director says.
     stage: CourseStage,
+    /// While the director is not heard.
+    director: Wait,
+    /// While something else keeps this process from its work.
+    work: Wait,
 }
 
 struct Held<I> {
@@ -158,6 +166,15 @@ where
             ended: BTreeSet::new(),
             map: SpaceMap::default(),
             stage: CourseStage::Running,
+            director: Wait::new(
+                "the director",
+                "what is held goes on, and nothing new is granted; check that annals-director runs with the same --realm and --nats",
+            ),
+            work: Wait::new(
+                "work",
+                "this process is in nobody's way; if that lasts, see the director's log, which says what it waits for",
+            )
+            .after(WORK_WITHIN),
         }
     }
 
@@ -187,7 +204,7 @@ where
                     if self.stage > CourseStage::Running {
                         beat.reset_after(STOPPING_BEAT);
                     }
-                    self.process.readiness.send_replace(self.readiness());
+                    self.say_ready();
                 }
                 item = news.next() => self.spread(item),
             }
@@ -246,19 +263,30 @@ where
         held.map(|(owner, held)| (*owner, held.holding(*owner))).collect()
     }
 
-    /// Whether it holds all that it is to hold, and shows what happens there.
-    fn readiness(&self) -> Readiness {
-        let waiting = |reason: String| match *self.process.readiness.borrow() {
+    /// Says whether it does its work: to monitors, and in its log if it does not for long.
+    fn say_ready(&mut self) {
+        let Some(reason) = self.obstacle() else {
+            self.work.ends();
+            self.process.readiness.send_replace(Readiness::Ready);
+            return;
+        };
+        self.work.lasts(&reason);
+        let readiness = match *self.process.readiness.borrow() {
             Readiness::Starting => Readiness::Starting,
             _ => Readiness::Waiting { reason },
         };
+        self.process.readiness.send_replace(readiness);
+    }
+
+    /// What keeps it from holding all that it is to hold, and showing what happens there.
+    fn obstacle(&self) -> Option<String> {
         let count = |stage| self.held.values().filter(|held| *held.stage.borrow() == stage).count();
         match (self.held.len(), count(Stage::Taking), count(Stage::Stuck)) {
-            (0, ..) => waiting("nothing is granted to it".to_owned()),
-            _ if self.map.version == 0 => waiting("no space is divided yet".to_owned()),
-            (_, 0, 0) => Readiness::Ready,
-            (_, 0, stuck) => waiting(format!("the logs of {stuck} owners stand still")),
-            (_, taking, _) => waiting(format!("{taking} owners are being taken over")),
+            (0, ..) => Some("nothing is granted to it".to_owned()),
+            _ if self.map.version == 0 => Some("no space is divided yet".to_owned()),
+            (_, 0, 0) => None,
+            (_, 0, stuck) => Some(format!("the logs of {stuck} owners stand still")),
+            (_, taking, _) => Some(format!("{taking} owners are being taken over")),
         }
     }
 
@@ -274,10 +302,11 @@ where
             Ok(orders) => orders,
             Err(error) => {
                 // Owners run on; epochs and the gate see to it that nothing wrong is shown.
-                tracing::warn!(%error, "the director was not heard");
+                self.director.lasts(error);
                 return;
             }
         };
+        self.director.ends();
         self.enter(CourseStage::of_number(orders.stage));
         match orders.map.as_ref().map(SpaceMap::try_from) {
             Some(Ok(map)) => self.map = map,

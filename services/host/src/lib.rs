@@ -28,4 +28,5 @@ pub mod signer;
 pub mod source;
 pub mod store;
 pub mod telemetry;
+pub mod waiting;
 pub mod world;

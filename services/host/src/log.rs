@@ -6,7 +6,6 @@
 mod driver;
 mod history;
 mod reader;
-mod standstill;
 
 pub use driver::{Driver, Holding, LogCore, Recording, Registry};
 pub use history::{Entry, Fault, History, Lane, ReadError, Reading, Verdict};

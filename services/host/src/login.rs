@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use annals_base::DuplicateLogin;
 use annals_db::accounts;
@@ -32,6 +32,7 @@ use crate::{
     health::Readiness,
     passwords::{PasswordError, Passwords},
     process::{self, AskError, JoinError, Presence, Process, Settings, request},
+    waiting::Wait,
 };
 
 /// Events of clients that wait; while there are so many, no client is read.
@@ -82,14 +83,13 @@ pub async fn run(
         return Err(LoginError::NoAccountType);
     }
     let door = front.open(Serves::Login).await?;
-    let process = Process::join(settings, "login", schema).await?;
-    let name_key = accounts::name_key(&process.store, process::random())
-        .await
-        .map_err(LoginError::NameKey)?;
+    let Some(joined) = process::unless_stopped(&stop, join(settings, schema)).await else {
+        return Ok(());
+    };
+    let (process, name_key) = joined?;
     let (events, mut arrivals) = mpsc::channel(EVENTS);
     let (edge, address) = door.serve(events)?;
-    let path = front.directory.join("login.address");
-    fs::write(&path, &address).map_err(|source| LoginError::Announce { path, source })?;
+    announce(&front.directory, &address)?;
     process.readiness.send_replace(Readiness::Ready);
     tracing::info!(%address, "answering log-ins");
     let asker = Arc::new(Asker {
@@ -99,6 +99,7 @@ pub async fn run(
         passwords: Passwords::default(),
         duplicate,
         stage: watch::Sender::new(Stage::Running),
+        director: Mutex::new(director_wait()),
     });
     let mut stages = asker.stage.subscribe();
     let (answers, mut answered) = mpsc::channel(ANSWERS);
@@ -139,6 +140,35 @@ pub async fn run(
     edge.shut_down().await;
     asker.leave().await;
     Ok(())
+}
+
+/// Writes down where log-ins are answered.
+fn announce(folder: &Path, address: &str) -> Result<(), LoginError> {
+    let path = folder.join("login.address");
+    fs::write(&path, address).map_err(|source| LoginError::Announce { path, source })
+}
+
+/// The wait for a director that is not heard.
+fn director_wait() -> Wait {
+    Wait::new(
+        "the director",
+        "those who log in are told that the realm is busy; check that annals-director runs",
+    )
+}
+
+/// Joins the realm, and reads the key under which account names are looked up.
+async fn join(settings: &Settings, schema: Arc<Schema>) -> Result<(Process, [u8; 32]), LoginError> {
+    let process = Process::join(settings, "login", schema).await?;
+    let mut wait = Wait::new(
+        "the store",
+        "nobody can log in until it answers; check that annals-db runs",
+    );
+    let name_key = wait
+        .during(accounts::name_key(&process.store, process::random()))
+        .await
+        .map_err(LoginError::NameKey)?;
+    wait.ends();
+    Ok((process, name_key))
 }
 
 /// The types as which accounts are made, in turn: `Account` where there is one, else every type that a client can have.
@@ -223,6 +253,8 @@ struct Asker {
     duplicate: DuplicateLogin,
     /// How far the realm's stop is, as the director says.
     stage: watch::Sender<Stage>,
+    /// While it is not heard.
+    director: Mutex<Wait>,
 }
 
 impl Asker {
@@ -235,8 +267,15 @@ impl Asker {
                 .beat(Presence::Stays, &BTreeMap::new(), "", u64::MAX)
                 .await
             {
-                Ok(orders) => asker.enter(Stage::of_number(orders.stage)),
-                Err(error) => tracing::debug!(%error, "the director was not heard"),
+                Ok(orders) => {
+                    asker.director.lock().unwrap_or_else(PoisonError::into_inner).ends();
+                    asker.enter(Stage::of_number(orders.stage));
+                }
+                Err(error) => asker
+                    .director
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .lasts(error),
             }
         });
     }

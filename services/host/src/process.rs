@@ -24,6 +24,7 @@ use crate::{
     log::History,
     nats::{Bus, ConnectError, StreamError},
     telemetry::{Metrics, TraceContext},
+    waiting::Wait,
 };
 
 /// How often a process tells the director that it lives (rule D2).
@@ -146,12 +147,12 @@ pub struct Reached {
 }
 
 impl Process {
-    /// Joins: connects, and registers with the director, waiting for it as long as it takes.
+    /// Joins: connects, and registers with the director, waiting for both as long as it takes.
     ///
     /// # Errors
-    /// When the bus cannot be reached or does not fit, or the director refuses the process.
+    /// When the bus does not fit, or the director refuses the process.
     pub async fn join(settings: &Settings, service: &'static str, schema: Arc<Schema>) -> Result<Self, JoinError> {
-        let (bus, subjects) = connect(settings, service).await?;
+        let (bus, subjects) = join(settings, service).await?;
         let store = remote_store(&bus, &subjects);
         let registered = register(&bus, &subjects, service, &schema).await?;
         let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
@@ -263,12 +264,21 @@ impl Process {
     }
 }
 
-/// Connects to a realm's bus.
+/// Connects a command to a realm's bus.
 ///
 /// # Errors
 /// When it cannot be reached or does not fit.
-pub async fn connect(settings: &Settings, service: &str) -> Result<(Bus, Subjects), ConnectError> {
-    let bus = Bus::connect(&settings.nats, &format!("annals-{service}")).await?;
+pub async fn connect(settings: &Settings, command: &str) -> Result<(Bus, Subjects), ConnectError> {
+    let bus = Bus::connect(&settings.nats, &format!("annals-{command}")).await?;
+    Ok((bus, Subjects::new(settings.realm.as_str())))
+}
+
+/// Connects a service to its realm's bus, waiting for it as long as it takes.
+///
+/// # Errors
+/// When the bus does not fit.
+pub async fn join(settings: &Settings, service: &str) -> Result<(Bus, Subjects), ConnectError> {
+    let bus = Bus::join(&settings.nats, &format!("annals-{service}")).await?;
     Ok((bus, Subjects::new(settings.realm.as_str())))
 }
 
@@ -293,6 +303,11 @@ async fn register(
     service: &'static str,
     schema: &Schema,
 ) -> Result<Registered, JoinError> {
+    let mut wait = Wait::new(
+        "the director",
+        "this process holds and serves nothing until it is registered; check that annals-director runs with the same --realm and \
+         --nats, and what its log says it waits for",
+    );
     let registered = loop {
         let register = Register {
             service: service.to_owned(),
@@ -301,11 +316,12 @@ async fn register(
         match ask_director::<Registered>(bus, subjects, DirectorAsk::Register(register)).await {
             Ok(answer) => break answer,
             Err(error) => {
-                tracing::info!(%error, "waiting for the director");
+                wait.lasts(error);
                 tokio::time::sleep(BEAT).await;
             }
         }
     };
+    wait.ends();
     if registered.refused.is_empty() {
         Ok(registered)
     } else {
@@ -405,5 +421,13 @@ pub async fn stopped(mut stop: watch::Receiver<bool>) {
     // Without a sender nobody will ever ask: the process runs on.
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
+    }
+}
+
+/// What `future` comes to, unless the process is asked to stop before: then `None`.
+pub async fn unless_stopped<T>(stop: &watch::Receiver<bool>, future: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = future => Some(done),
+        () = stopped(stop.clone()) => None,
     }
 }

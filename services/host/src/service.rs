@@ -8,11 +8,11 @@ use annals_def::Schema;
 use annals_director::{Desired, SpacePlan};
 use annals_ids::SpaceId;
 use annals_node::{Behaviour, typed::OtherSchema, writer::Durability};
-use clap::Parser;
+use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::{
     base, cell,
-    config::{Acknowledged, Config, FIRST, Flags, SpaceSetting, Spaces},
+    config::{Acknowledged, Config, FIRST, Flags, Service, SpaceSetting, Spaces},
     db,
     director::{self, Plan},
     front::Front,
@@ -26,24 +26,39 @@ use crate::{
 /// The space that every realm begins with.
 pub const FIRST_SPACE: SpaceId = SpaceId(FIRST);
 
-/// A service's command line.
-#[derive(Debug, Parser)]
-struct Plain {
-    #[command(flatten)]
-    flags: Flags,
+/// The flags with which a service was started. A command line that is wrong, or asks for help, ends the process.
+fn flags(service: Service) -> Flags {
+    Flags::of(&matches(&Flags::command(service)))
 }
 
-/// The director's command line.
-#[derive(Debug, Parser)]
-struct ForDirector {
-    #[command(flatten)]
-    flags: Flags,
-    /// How many base processes a start waits for
-    #[arg(long, default_value_t = 1)]
-    bases: usize,
-    /// How many cell processes a start waits for; spaces that do not say how many cells they have share so many
-    #[arg(long, default_value_t = 1)]
-    cells: usize,
+fn matches(command: &Command) -> ArgMatches {
+    // The program's own name is in its help: a game's binaries are called as they like.
+    Flags::matched(command, std::env::args_os()).unwrap_or_else(|error| error.exit())
+}
+
+/// The director's flags: those of settings, and for how many processes a start waits.
+fn director_flags() -> (Flags, Desired) {
+    let count = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name("COUNT")
+            .value_parser(value_parser!(usize))
+            .default_value("1")
+            .help(help)
+    };
+    let command = Flags::command(Service::Director)
+        .arg(count("bases", "How many base processes a start waits for"))
+        .arg(count(
+            "cells",
+            "How many cell processes a start waits for; spaces that do not say how many cells they have share so many",
+        ));
+    let matches = matches(&command);
+    let given = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or(1);
+    let desired = Desired {
+        bases: given("bases"),
+        cells: given("cells"),
+    };
+    (Flags::of(&matches), desired)
 }
 
 /// What every service has once it has begun.
@@ -55,10 +70,9 @@ struct Begun {
 
 /// The director's process.
 pub fn director() -> ExitCode {
-    let ForDirector { flags, bases, cells } = ForDirector::parse();
-    let desired = Desired { bases, cells };
+    let (flags, desired) = director_flags();
     run(&flags, async |begun| {
-        let spaces = plans(&begun.config.spaces, cells);
+        let spaces = plans(&begun.config.spaces, desired.cells);
         let plan = Plan { spaces, desired };
         director::run(&begun.settings, &begun.schema, &plan).await
     })
@@ -81,7 +95,7 @@ fn plans(spaces: &Spaces, cells: usize) -> Vec<SpacePlan> {
 
 /// db's process.
 pub fn db() -> ExitCode {
-    let Plain { flags } = Plain::parse();
+    let flags = flags(Service::Db);
     run(&flags, async |begun| {
         db::run(&begun.settings, &begun.schema, &begun.config).await
     })
@@ -89,7 +103,7 @@ pub fn db() -> ExitCode {
 
 /// The login service's process.
 pub fn login() -> ExitCode {
-    let Plain { flags } = Plain::parse();
+    let flags = flags(Service::Login);
     run(&flags, async |begun| {
         let front = Front::of(&begun.config);
         let duplicate = begun.config.duplicate_login;
@@ -99,7 +113,7 @@ pub fn login() -> ExitCode {
 
 /// The signer's process. It has no use for the world's definitions.
 pub fn signer() -> ExitCode {
-    let Plain { flags } = Plain::parse();
+    let flags = flags(Service::Signer);
     match prepare(&flags) {
         Ok((config, settings)) => run_service(async || signer::run(&settings, &config).await),
         Err(text) => cannot_begin(&text),
@@ -108,7 +122,7 @@ pub fn signer() -> ExitCode {
 
 /// A cell process of the game that `game` gives for the world's definitions.
 pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>) -> ExitCode {
-    let Plain { flags } = Plain::parse();
+    let flags = flags(Service::Cell);
     run_game(&flags, game, async |begun, game| {
         let schema = Arc::clone(&begun.schema);
         let Config { client_bandwidth, .. } = begun.config;
@@ -125,7 +139,7 @@ pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherS
 
 /// A base process of the game that `game` gives for the world's definitions.
 pub fn base(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>) -> ExitCode {
-    let Plain { flags } = Plain::parse();
+    let flags = flags(Service::Base);
     run_game(&flags, game, async |begun, game| {
         let (schema, front) = (Arc::clone(&begun.schema), Front::of(&begun.config));
         base::run(&begun.settings, schema, game, durability(&begun.config), &front).await
@@ -199,7 +213,7 @@ fn prepare(flags: &Flags) -> Result<(Config, Settings), String> {
 
 fn begin(flags: &Flags) -> Result<Begun, String> {
     let (config, settings) = prepare(flags)?;
-    let schema = compile(&config.world).map_err(|error| error.to_string())?;
+    let schema = compile(&config.world).map_err(|error| Chain(&error).to_string())?;
     Ok(Begun {
         config,
         settings,

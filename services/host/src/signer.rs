@@ -25,6 +25,7 @@ use crate::{
     nats::ConnectError,
     process::{self, SHARD, Settings},
     telemetry::{Chain, Metrics},
+    waiting::Wait,
 };
 
 /// How often a tree that has grown is signed.
@@ -76,7 +77,11 @@ pub async fn run(settings: &Settings, config: &Config) -> Result<(), SignerError
         None => make_key(&config.data, default_name(settings.realm.as_str())?)?,
     };
     tracing::info!(key = %key.verifier(), "signing checkpoints");
-    let (bus, subjects) = process::connect(settings, "signer").await?;
+    let joining = process::join(settings, "signer");
+    let Some(joined) = process::unless_stopped(&stop, joining).await else {
+        return Ok(());
+    };
+    let (bus, subjects) = joined?;
     let mut course = bus.client().subscribe(subjects.news("course")).await?;
     let metrics = Arc::new(Metrics::default());
     let (_announcement, readiness) = process::announce(&bus, settings, "signer", &metrics).await?;
@@ -92,12 +97,12 @@ pub async fn run(settings: &Settings, config: &Config) -> Result<(), SignerError
 async fn sign_all(mut signer: Signer, readiness: &tokio::sync::watch::Sender<Readiness>) {
     let mut rounds = tokio::time::interval(ROUND);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut said = String::new();
+    let mut wait = Wait::new("the next checkpoint", "it is tried again");
     loop {
         rounds.tick().await;
         match signer.turn().await {
             Ok(signed) => {
-                said.clear();
+                wait.ends();
                 readiness.send_replace(Readiness::Ready);
                 if let Some(note) = signed {
                     tracing::debug!(checkpoint = note.text(), "signed");
@@ -106,18 +111,11 @@ async fn sign_all(mut signer: Signer, readiness: &tokio::sync::watch::Sender<Rea
             Err(error) => {
                 let text = Chain(&error).to_string();
                 readiness.send_replace(Readiness::Waiting { reason: text.clone() });
-                let is_refused = error.is_refusal();
-                if !is_refused {
+                if !error.is_refusal() {
                     // db may not be there yet.
                     rounds.reset_after(AGAIN_AFTER);
                 }
-                if text != said {
-                    match is_refused {
-                        true => tracing::error!("{text}"),
-                        false => tracing::warn!("{text}; it is tried again"),
-                    }
-                    said = text;
-                }
+                wait.lasts(text);
             }
         }
     }

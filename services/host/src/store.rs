@@ -14,6 +14,7 @@ use annals_store::{
 use thiserror::Error;
 
 use crate::config::{Realm, StoreKind};
+use crate::waiting::Wait;
 
 /// Why a realm's store cannot be opened.
 #[derive(Debug, Error)]
@@ -64,7 +65,13 @@ pub async fn open_to_fill(kind: &StoreKind, data: &Path, realm: &Realm) -> Resul
                 cluster_file: cluster_file.clone(),
                 prefix: prefix(realm),
             };
-            fdb::open(&place).await?
+            let mut wait = Wait::new(
+                format!("the FoundationDB cluster of {}", cluster_file.display()),
+                "nothing is served until it answers, and this gives up soon; check that the cluster runs",
+            );
+            let opened = wait.during(fdb::open(&place)).await;
+            wait.ends();
+            opened?
         }
     };
     let layout = |transaction| async move { mark::read_layout(&transaction).await };

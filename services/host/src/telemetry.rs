@@ -13,6 +13,8 @@ pub use costs::{Costs, MemberCost};
 pub use metrics::{Counter, Gauge, Histogram, Metrics, Snapshot, Summary};
 pub use trace::{NotATraceparent, TraceContext};
 
+use tracing_subscriber::EnvFilter;
+
 use crate::config::{LogFilter, LogFormat};
 
 /// Another part of the process has set up logging already.
@@ -40,6 +42,22 @@ pub fn init(filter: &LogFilter, format: LogFormat) -> Result<(), AlreadySet> {
             .try_init(),
     };
     set.map_err(|_| AlreadySet)
+}
+
+/// Sends what goes wrong beside a command's output to standard error, a plain line each: what a command waits for, above all.
+///
+/// # Errors
+/// When logging is set up already.
+pub fn init_command() -> Result<(), AlreadySet> {
+    let ours = EnvFilter::new("off,annals=warn");
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(ours)
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .log_internal_errors(false);
+    lines.try_init().map_err(|_| AlreadySet)
 }
 
 /// An error with everything that led to it, for the edge where it is reported: `what: why: why that`.

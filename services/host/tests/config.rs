@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use annals_host::config::{
-    Acknowledged, Age, CertificateFiles, Config, DuplicateLogin, Flags, LogFormat, Mistakes, SpaceSetting, Spaces,
-    StoreKind,
+    Acknowledged, Age, CertificateFiles, Config, DuplicateLogin, Flags, LogFormat, Mistakes, Service, SpaceSetting,
+    Spaces, StoreKind,
 };
 use annals_host::nats::SyncPolicy;
 use annals_host::store::{OpenError, open, open_to_fill};
@@ -18,17 +18,16 @@ use annals_store::{
         mark::{self, OtherLayout},
     },
 };
-use clap::Parser;
 use tempfile::TempDir;
 
-#[derive(Parser)]
-struct CommandLine {
-    #[command(flatten)]
-    flags: Flags,
-}
-
+/// The flags of a service that has all of these.
 fn flags(arguments: &[&str]) -> Flags {
-    CommandLine::parse_from(std::iter::once("service").chain(arguments.iter().copied())).flags
+    let matched = |service| {
+        let arguments = std::iter::once("service").chain(arguments.iter().copied());
+        Flags::matched(&Flags::command(service), arguments).ok()
+    };
+    let matches = Service::ALL.into_iter().find_map(matched);
+    Flags::of(&matches.expect("a service has all of these flags"))
 }
 
 fn load(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, Mistakes> {

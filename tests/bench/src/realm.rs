@@ -106,7 +106,9 @@ impl Realm {
 /// Where to log in, whose certificate is met there, and where the nats-server is, from what `annals up` says.
 fn addresses(said: &str) -> Option<((SocketAddr, Hash), String)> {
     let (_, login) = said.split_once("log in at ")?;
-    let (address, certificate) = login.lines().next()?.split_once(", certificate ")?;
+    let address = login.lines().next()?;
+    let (_, certificate) = login.split_once("fingerprint: ")?;
+    let certificate = certificate.lines().next()?;
     let (_, nats) = said.split_once("\nnats ")?;
     let (nats, _) = nats.split_once(", data in ")?;
     Some(((address.parse().ok()?, certificate.parse().ok()?), nats.to_owned()))
@@ -135,7 +137,9 @@ mod tests {
     #[test]
     fn addresses_are_read_once_all_of_them_are_there() {
         let hash = Hash([7; 32]);
-        let said = format!("realm bench is up: log in at 127.0.0.1:7, certificate {hash}\nnats nats://127.0.0.1:4222");
+        let said = format!(
+            "realm bench is up: clients log in at 127.0.0.1:7\nfingerprint: {hash}\nnats nats://127.0.0.1:4222"
+        );
         assert_eq!(addresses(&said), None);
         let said = format!("{said}, data in x\n");
         let expected = (

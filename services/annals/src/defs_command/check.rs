@@ -6,10 +6,13 @@ use std::{
 };
 
 use annals_authoring::{to_json, to_sarif};
-use annals_def::{Compiled, Severity, Survey, Tree, compile, digest, survey_dir};
+use annals_def::{Compiled, Severity, Survey, Tree, compile, digest, survey};
 use clap::ValueEnum;
 
-use super::{CANNOT_RUN, say, style, world::is_nothing};
+use super::{
+    CANNOT_RUN, say, style,
+    world::{is_nothing, tree},
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
@@ -35,7 +38,10 @@ enum Format {
 
 impl Check {
     pub(super) fn run(self) -> ExitCode {
-        let found = self.compiled();
+        let found = match tree(&self.dir) {
+            Ok(tree) => self.compiled(&tree),
+            Err(error) => return error.tell(),
+        };
         match self.format {
             Format::Text => say(&self.text(&found)),
             Format::Json => say(&to_json(&found)),
@@ -52,16 +58,16 @@ impl Check {
         }
     }
 
-    fn compiled(&self) -> Compiled {
+    fn compiled(&self, tree: &Tree) -> Compiled {
         if !self.lints {
-            return compile(&Tree::read(&self.dir));
+            return compile(tree);
         }
         let Survey {
             schema,
             diagnostics,
             dialect,
             ..
-        } = survey_dir(&self.dir);
+        } = survey(tree);
         Compiled {
             schema,
             diagnostics,

@@ -6,10 +6,15 @@ use std::{
 };
 
 use annals_authoring::{Description, description_to_json, to_table};
-use annals_def::{nearest, survey_dir};
+use annals_def::{nearest, survey};
 use clap::ValueEnum;
 
-use super::{CANNOT_RUN, docs::write_page, say, style, world::WorldError};
+use super::{
+    CANNOT_RUN,
+    docs::write_page,
+    say, style,
+    world::{WorldError, tree},
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Describe {
@@ -67,7 +72,10 @@ impl Describe {
 
 /// Describes the definitions below a folder. Where there is no schema, says why, and gives the exit code.
 pub(super) fn read(dir: &Path) -> Result<Description, ExitCode> {
-    let survey = survey_dir(dir);
+    let survey = match tree(dir) {
+        Ok(tree) => survey(&tree),
+        Err(error) => return Err(error.tell()),
+    };
     if let Some(description) = Description::of_survey(&survey) {
         return Ok(description);
     }

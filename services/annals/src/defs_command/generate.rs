@@ -7,10 +7,12 @@ use std::{
 };
 
 use annals_authoring::codegen::{CodeParts, Model};
-use annals_def::Tree;
 use clap::ValueEnum;
 
-use super::{CANNOT_RUN, output, world::WorldError};
+use super::{
+    CANNOT_RUN, output,
+    world::{WorldError, tree},
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Generate {
@@ -51,7 +53,11 @@ impl Generate {
             eprintln!("TypeScript is for clients only: leave out --part, or say --part client");
             return ExitCode::from(CANNOT_RUN);
         }
-        let model = match Model::compile(&Tree::read(&self.dir)) {
+        let tree = match tree(&self.dir) {
+            Ok(tree) => tree,
+            Err(error) => return error.tell(),
+        };
+        let model = match Model::compile(&tree) {
             Ok(model) => model,
             Err(diagnostics) => return WorldError::new(&self.dir, diagnostics).tell(),
         };

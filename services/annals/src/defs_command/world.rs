@@ -10,7 +10,11 @@ use std::{
     process::ExitCode,
 };
 
-use annals_def::{Diagnostic, Rule, Schema, SchemaDecodeError, Severity, Style, check_dir, digest};
+use annals_def::{Compiled, Diagnostic, Rule, Schema, SchemaDecodeError, Severity, Style, Tree, compile, digest};
+use annals_host::{
+    telemetry::Chain,
+    world::{NoFolder, look_for},
+};
 use thiserror::Error;
 
 use super::CANNOT_RUN;
@@ -27,6 +31,9 @@ pub(crate) enum WorldError {
         /// There is nothing to read.
         is_nothing: bool,
     },
+    /// There is no such folder.
+    #[error("{}", Chain(.0))]
+    NoFolder(#[source] NoFolder),
     /// A file cannot be read.
     #[error("{file} cannot be read: {source}")]
     Unreadable {
@@ -70,6 +77,15 @@ impl WorldError {
     }
 }
 
+/// The files below a world's folder.
+///
+/// # Errors
+/// When there is no such folder.
+pub(super) fn tree(folder: &Path) -> Result<Tree, WorldError> {
+    look_for(folder).map_err(WorldError::NoFolder)?;
+    Ok(Tree::read(folder))
+}
+
 /// Whether it says that there is nothing to read: no definitions, or no folder.
 pub(super) fn is_nothing(diagnostic: &Diagnostic) -> bool {
     match diagnostic.rule {
@@ -81,7 +97,9 @@ pub(super) fn is_nothing(diagnostic: &Diagnostic) -> bool {
 /// The schema of a world's folder, or the one that a file holds.
 pub(crate) fn schema(path: &Path) -> Result<Schema, WorldError> {
     if !path.is_file() {
-        let (schema, diagnostics) = check_dir(path);
+        let Compiled {
+            schema, diagnostics, ..
+        } = compile(&tree(path)?);
         return schema.ok_or_else(|| WorldError::new(path, diagnostics));
     }
     let file = path.display().to_string();

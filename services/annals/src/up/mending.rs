@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_host::room::{Room, room};
+use annals_host::{
+    config::Service,
+    room::{Room, room},
+};
 
 use super::{Realm, UpError};
 
@@ -86,7 +89,7 @@ impl Realm {
     /// Whether a process that has ended is db and its disk has no room: it is started again when there is room.
     fn waits_for_room(&mut self, index: usize, said: &mut Vec<String>) -> bool {
         let store: PathBuf = self.plan.data.join("store");
-        let waits = self.members[index].service == "db" && matches!(room(&store), Ok(Room::Full | Room::Little));
+        let waits = self.members[index].service == Service::Db && matches!(room(&store), Ok(Room::Full | Room::Little));
         if waits && !self.disks.db_waits {
             said.push(format!(
                 "db has ended as the disk of {} is full; it is started again when there is room",

@@ -10,38 +10,15 @@ use std::time::Duration;
 use annals_def::nearest;
 use toml::{Table, Value};
 
+use super::settings::{SETTINGS, named};
 use super::values::{Advice, Age, CertificateFiles, advertised, listened, nats_url};
 use super::{Config, DuplicateLogin, Flags, Mistake, Mistakes, Origin};
 
-/// Every setting, as it is called in a file.
-pub(super) const KEYS: [&str; 20] = [
-    "realm",
-    "nats",
-    "replicas",
-    "world",
-    "data",
-    "store",
-    "listen",
-    "advertise",
-    "certificate",
-    "key",
-    "acknowledged",
-    "archive_period",
-    "client_bandwidth",
-    "duplicate_login",
-    "keep_cell_events",
-    "keep_base_events",
-    "keep_ledger_events",
-    "spaces",
-    "log",
-    "log_format",
-];
-
 /// What our variables begin with.
-const PREFIX: &str = "ANNALS_";
+pub(super) const PREFIX: &str = "ANNALS_";
 
 /// Names the file; a setting about settings.
-const FILE_VARIABLE: &str = "ANNALS_CONFIG";
+pub(super) const FILE_VARIABLE: &str = "ANNALS_CONFIG";
 
 /// Variables of ours that are no settings: read by tests, tools and the set-up.
 const OTHERS: [&str; 5] = [
@@ -72,31 +49,15 @@ pub(super) struct Layers {
 impl Layers {
     /// What holds when nobody says anything: a realm on this machine.
     pub(super) fn defaults() -> Self {
-        let ours = [
-            ("realm", "annals"),
-            ("nats", "nats://127.0.0.1:4222"),
-            ("replicas", "1"),
-            ("world", "defs"),
-            ("data", "data"),
-            ("store", "embedded"),
-            ("listen", "127.0.0.1:7700"),
-            ("acknowledged", "log"),
-            ("archive_period", "300"),
-            ("client_bandwidth", "100000"),
-            ("duplicate_login", "replace"),
-            ("keep_cell_events", "forever"),
-            ("keep_base_events", "forever"),
-            ("keep_ledger_events", "forever"),
-            ("spaces", "1"),
-            ("log", "info,async_nats=warn"),
-            ("log_format", "text"),
-        ];
         let given = |value: &str| Given {
             value: value.to_owned(),
             origin: Origin::Default,
         };
+        let defaults = SETTINGS
+            .iter()
+            .filter_map(|setting| Some((setting.key, given(setting.default?))));
         Self {
-            defaults: ours.into_iter().map(|(key, value)| (key, given(value))).collect(),
+            defaults: defaults.collect(),
             file: BTreeMap::new(),
             environment: BTreeMap::new(),
             flags: BTreeMap::new(),
@@ -142,39 +103,10 @@ impl Layers {
 
     /// Takes what stands on the command line.
     pub(super) fn flags(&mut self, flags: &Flags) {
-        let given = [
-            ("realm", &flags.realm),
-            ("nats", &flags.nats),
-            ("replicas", &flags.replicas),
-            ("world", &flags.world),
-            ("data", &flags.data),
-            ("store", &flags.store),
-            ("listen", &flags.listen),
-            ("advertise", &flags.advertise),
-            ("certificate", &flags.certificate),
-            ("key", &flags.key),
-            ("acknowledged", &flags.acknowledged),
-            ("archive_period", &flags.archive_period),
-            ("client_bandwidth", &flags.client_bandwidth),
-            ("duplicate_login", &flags.duplicate_login),
-            ("keep_cell_events", &flags.keep_cell_events),
-            ("keep_base_events", &flags.keep_base_events),
-            ("keep_ledger_events", &flags.keep_ledger_events),
-            ("spaces", &flags.spaces),
-            ("log", &flags.log),
-            ("log_format", &flags.log_format),
-        ];
-        for (key, value) in given {
-            if let Some(value) = value {
-                let origin = Origin::Flag(format!("--{}", key.replace('_', "-")));
-                self.flags.insert(
-                    key,
-                    Given {
-                        value: value.clone(),
-                        origin,
-                    },
-                );
-            }
+        for (&key, value) in &flags.given {
+            let origin = Origin::Flag(format!("--{}", key.replace('_', "-")));
+            let value = value.clone();
+            self.flags.insert(key, Given { value, origin });
         }
     }
 
@@ -246,9 +178,9 @@ impl Layers {
 
     /// The setting of that name; there being none is a mistake. `spell` says how one is written in this source.
     fn known(&mut self, key: &str, origin: Origin, spell: impl Fn(&str) -> String) -> Option<&'static str> {
-        let known = KEYS.into_iter().find(|known| *known == key);
+        let known = named(key).map(|setting| setting.key);
         if known.is_none() {
-            let nearest = nearest(key, KEYS).map(&spell);
+            let nearest = nearest(key, SETTINGS.iter().map(|setting| setting.key)).map(&spell);
             self.mistakes.push(Mistake::UnknownKey {
                 key: spell(key),
                 origin,
@@ -331,10 +263,10 @@ fn replicas(text: &str) -> Result<usize, Advice> {
     }
 }
 
-/// Seconds; a day is longer than anybody means.
 /// Bits per second: with less a packet a tick would carry nothing but its headers.
 const LEAST_BANDWIDTH: u32 = 4_000;
 
+/// Seconds; a day is longer than anybody means.
 fn period(text: &str) -> Result<Option<Duration>, Advice> {
     match text.parse() {
         Ok(0) => Ok(None),

@@ -9,7 +9,7 @@ use annals_db::{
 use annals_def::Schema;
 use annals_store::Store;
 
-use crate::telemetry::Chain;
+use crate::{telemetry::Chain, waiting::Wait};
 
 /// Between two slices: db has other things to do, and what is loaded before its turn is converted then.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -19,10 +19,15 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Converts all of them, and then does nothing more.
 pub(super) async fn convert_all(store: Store, present: Arc<Schema>) {
+    let mut wait = Wait::new(
+        "the store",
+        "stored entities are not converted to the realm's definitions meanwhile; it is tried again",
+    );
     while let Err(error) = convert(&store, &present).await {
-        tracing::error!(error = %Chain(&error), "stored entities are not converted; it is tried again");
+        wait.lasts(Chain(&error));
         tokio::time::sleep(AGAIN_AFTER).await;
     }
+    wait.ends();
     std::future::pending::<()>().await;
 }
 

@@ -14,6 +14,7 @@ use crate::{
     keeper::{Holders, Keeper, Trade},
     process::Process,
     telemetry::Chain,
+    waiting::Wait,
 };
 
 /// How long nothing may be new in the outbox before what is in there is given to the role again: it turns away what it has
@@ -53,14 +54,19 @@ pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Resul
 async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
     let mut outbox = Outbox::default();
     let key = head_key();
+    let mut wait = Wait::new(
+        "the store",
+        "what the ledger did is told to nobody meanwhile; check the disk of db",
+    );
     loop {
         let carried = match read_head(store).await {
             Ok(head) => carry_some(store, holders, &mut outbox).await.map(|any| (head, any)),
             Err(error) => Err(error),
         };
         match carried {
-            Ok((_, true)) => {}
+            Ok((_, true)) => wait.ends(),
             Ok((head, false)) => {
+                wait.ends();
                 tokio::select! {
                     // What cannot be watched is looked at again soon enough.
                     Ok(()) = store.watch(&key, head) => {}
@@ -68,7 +74,7 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
                 }
             }
             Err(error) => {
-                tracing::error!(error = %Chain(&error), "what the ledger did is not told");
+                wait.lasts(Chain(&error));
                 tokio::time::sleep(AGAIN).await;
             }
         }

@@ -8,7 +8,7 @@ use annals_ids::{BatchNumber, OwnerId, WallTime};
 use tokio::sync::watch;
 
 use super::rounds::Rounds;
-use crate::{clock, telemetry::Chain};
+use crate::{clock, telemetry::Chain, waiting::Wait};
 
 /// How often it is looked whether something is old enough.
 const ROUND: Duration = Duration::from_secs(10);
@@ -23,11 +23,15 @@ pub(super) async fn let_all_go(
     cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>,
 ) {
     let mut rounds = Rounds::new(ROUND, cursors);
+    let mut wait = Wait::new("the store", "old events of cells are kept meanwhile; it is tried again");
     while rounds.next().await.is_some() {
         loop {
             let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
             match retention.turn(WallTime(clock::wall().0.saturating_sub(age))).await {
-                Ok(RetentionProgress::Idle) => break,
+                Ok(RetentionProgress::Idle) => {
+                    wait.ends();
+                    break;
+                }
                 Ok(RetentionProgress::Folding) => {}
                 Ok(RetentionProgress::Moved(horizon)) => tracing::info!(
                     last = %horizon.leaf,
@@ -40,7 +44,7 @@ pub(super) async fn let_all_go(
                 // The folding ends with the same error, and says so.
                 Err(FoldError::Superseded { .. }) => return,
                 Err(error) => {
-                    tracing::warn!(error = %Chain(&error), "old events could not be let go; it is tried again");
+                    wait.lasts(Chain(&error));
                     break;
                 }
             }

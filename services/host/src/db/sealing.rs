@@ -8,6 +8,7 @@ use annals_ids::{BatchNumber, OwnerId};
 use tokio::sync::watch;
 
 use super::rounds::Rounds;
+use crate::waiting::Wait;
 
 /// How often it is looked whether there is enough for a segment.
 const ROUND: Duration = Duration::from_secs(5);
@@ -15,6 +16,10 @@ const ROUND: Duration = Duration::from_secs(5);
 /// Seals segment after segment, until nobody moves cursors any more or another db folds.
 pub(super) async fn seal_all(mut sealer: Sealer, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
     let mut rounds = Rounds::new(ROUND, cursors);
+    let mut wait = Wait::new(
+        "the store",
+        "the archive is not sealed into segments meanwhile; it is tried again",
+    );
     while rounds.next().await.is_some() {
         loop {
             match sealer.seal_next().await {
@@ -25,11 +30,14 @@ pub(super) async fn seal_all(mut sealer: Sealer, cursors: watch::Receiver<BTreeM
                     stored = segment.stored(),
                     "a segment of the archive is sealed"
                 ),
-                Ok(None) => break,
+                Ok(None) => {
+                    wait.ends();
+                    break;
+                }
                 // The folding ends with the same error, and says so.
                 Err(FoldError::Superseded { .. }) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "the archive could not be sealed; it is tried again");
+                    wait.lasts(error);
                     break;
                 }
             }

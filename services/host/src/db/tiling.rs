@@ -8,7 +8,7 @@ use annals_ids::{BatchNumber, OwnerId};
 use tokio::sync::watch;
 
 use super::rounds::Rounds;
-use crate::telemetry::Chain;
+use crate::{telemetry::Chain, waiting::Wait};
 
 /// How often it is looked whether there are leaves enough for a tile.
 const ROUND: Duration = Duration::from_secs(5);
@@ -20,17 +20,24 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Writes tile after tile, until nobody moves cursors any more or another db folds.
 pub(super) async fn tile_all(mut tiler: Tiler, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
     let mut rounds = Rounds::new(ROUND, cursors);
+    let mut wait = Wait::new(
+        "the store",
+        "no tiles of the archive's tree are written meanwhile; it is tried again",
+    );
     while rounds.next().await.is_some() {
         loop {
             match tiler.tile_next().await {
                 Ok(Some(tiled)) => {
                     tracing::debug!(first = %tiled.first, leaves = tiled.leaves, "leaves are in tiles");
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    wait.ends();
+                    break;
+                }
                 // The folding ends with the same error, and says so.
                 Err(FoldError::Superseded { .. }) => return,
                 Err(error) => {
-                    tracing::warn!(error = %Chain(&error), "tiles could not be written; it is tried again");
+                    wait.lasts(Chain(&error));
                     break;
                 }
             }

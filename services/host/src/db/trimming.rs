@@ -9,6 +9,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::rounds::Rounds;
 use crate::log::{History, Lane, ReadError};
+use crate::waiting::Wait;
 
 /// How often it is looked which logs are due.
 const ROUND: Duration = Duration::from_secs(1);
@@ -26,6 +27,10 @@ const AT_ONCE: usize = 4;
 pub(super) async fn trim_all(history: History, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
     let mut schedule = Schedule::default();
     let mut rounds = Rounds::new(ROUND, cursors);
+    let mut wait = Wait::new(
+        "the nats-server",
+        "logs grow meanwhile by what is archived; it is tried again",
+    );
     while rounds.next().await.is_some() {
         let due = schedule.due(Instant::now(), &rounds.cursors());
         let mut trims = stream::iter(due)
@@ -40,8 +45,9 @@ pub(super) async fn trim_all(history: History, cursors: watch::Receiver<BTreeMap
             });
             schedule.note(Instant::now(), owner, done);
         }
-        if let Some(error) = reason {
-            tracing::warn!(logs = failed, %error, "not all logs that are due could be trimmed; it is tried again");
+        match reason {
+            Some(error) => wait.lasts(format_args!("{failed} logs could not be trimmed: {error}")),
+            None => wait.ends(),
         }
     }
 }

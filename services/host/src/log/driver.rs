@@ -11,9 +11,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{History, Reading, Verdict, standstill::Standstill};
+use super::{History, Reading, Verdict};
 use crate::clock;
 use crate::nats::LinkState;
+use crate::waiting::Wait;
 
 /// Why an epoch is not confirmed, or an opening not recorded.
 const STORE_SILENT: &str = "the store does not answer; check that db runs";
@@ -99,6 +100,10 @@ impl LogCore for Writer {
     }
 }
 
+/// How long a log may stand still before it is reported: twice as long as an owner stays fresh, so that a single answer that
+/// was lost is no news.
+const STANDSTILL: Duration = Duration::from_secs(2);
+
 /// A core that writes a log, with that log, the store and a clock.
 ///
 /// Driving it: whenever anything may have changed, let the [core](Self::core_mut) say what it has to say; then await
@@ -113,7 +118,7 @@ pub struct Driver<C> {
     question: Option<BoxFuture<'static, Answer>>,
     /// When the question was put.
     asked: Mono,
-    standstill: Standstill,
+    standstill: Wait,
 }
 
 /// What became of an action: what the writer is told, and why it is [`Input::Silent`] if it is.
@@ -144,6 +149,11 @@ impl<C: LogCore> Driver<C> {
     pub fn new(core: C, history: History, registry: Arc<dyn Registry>) -> Self {
         let link = history.bus().state();
         let connection = number(*link.borrow());
+        let standstill = Wait::new(
+            format!("the log of owner {}", core.owner()),
+            "the log stands still and nothing is shown; look at the nats-server's log and disk; one whose disk was full has to be started again once there is room, which `annals up` does",
+        )
+        .after(STANDSTILL);
         let mut driver = Self {
             core,
             history,
@@ -152,7 +162,7 @@ impl<C: LogCore> Driver<C> {
             connection,
             question: None,
             asked: clock::mono(),
-            standstill: Standstill::default(),
+            standstill,
         };
         if driver.connection.is_none() {
             driver.tell(Input::Disconnected);
@@ -167,7 +177,7 @@ impl<C: LogCore> Driver<C> {
 
     /// Whether the log has taken nothing for so long that its owner shows nothing, and said so in the process's log.
     pub fn stands_still(&self) -> bool {
-        self.standstill.is_told()
+        self.standstill.is_reported()
     }
 
     /// The core, to be given inputs and drained of outputs.
@@ -208,11 +218,11 @@ impl<C: LogCore> Driver<C> {
             self.core.appended(now.since(self.asked));
         }
         match &answer {
-            Ok(Input::Appended { .. } | Input::EpochConfirmed) => self.standstill.ends(now, owner),
+            Ok(Input::Appended { .. } | Input::EpochConfirmed) => self.standstill.ends(),
             Ok(_) => {}
             Err(why) => {
                 tracing::debug!(%owner, "{why}");
-                self.standstill.lasts(now, owner, why);
+                self.standstill.lasts(why);
             }
         }
         self.tell(answer.unwrap_or(Input::Silent));

@@ -7,6 +7,7 @@ use futures::{StreamExt, future::BoxFuture};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::{Entry, History};
+use crate::waiting::Wait;
 
 /// How often the stream is asked for its end, which a server that lost its tail has moved back.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -26,6 +27,7 @@ pub struct Reader {
     look: tokio::time::Interval,
     /// The question for the stream's end that is under way.
     looking: Option<Looking>,
+    interrupted: Wait,
 }
 
 /// Where the messages come from. What takes several steps is kept here, so that it goes on where it was when the waiting for
@@ -64,6 +66,10 @@ impl Reader {
             messages: open(history, position),
             look,
             looking: None,
+            interrupted: Wait::new(
+                format!("stream {}", history.name()),
+                "reading the log is interrupted, and goes on where it was; check that the nats-server runs",
+            ),
         }
     }
 
@@ -74,6 +80,7 @@ impl Reader {
             tokio::select! {
                 delivered = delivered(&mut self.messages, &self.history, self.position) => match delivered {
                     Ok(message) => {
+                        self.interrupted.ends();
                         if let Some(entry) = self.history.entry(&message) {
                             self.position = entry.sequence + 1;
                             return entry;
@@ -92,11 +99,7 @@ impl Reader {
     }
 
     fn fail(&mut self, error: &str) {
-        tracing::warn!(
-            stream = self.history.name(),
-            error,
-            "reading the log is interrupted, and begins again where it was"
-        );
+        self.interrupted.lasts(error);
         self.messages = Messages::Failed(Instant::now() + PAUSE);
     }
 

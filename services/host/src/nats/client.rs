@@ -1,6 +1,6 @@
 //! How a service is connected to the bus: for as long as it lives, through whatever servers come and go.
 
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{self, stream};
@@ -10,8 +10,10 @@ use tokio::sync::watch;
 
 use super::stream::{self as streams, StreamError};
 use super::{MAX_PAYLOAD, MINIMUM, Version};
+use crate::waiting::Wait;
 
-/// How long the first connection is tried: services and server are often started together.
+/// How long a command tries the first connection. A service tries as long as it takes: it and the server are often started
+/// together.
 const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Between two tries of the first connection.
@@ -136,8 +138,20 @@ impl Bus {
     /// # Errors
     /// When no server is reached within ten seconds, or the one that is reached does not fit.
     pub async fn connect(url: &str, name: &str) -> Result<Self, ConnectError> {
+        Self::connect_within(url, name, Some(FIRST_PATIENCE)).await
+    }
+
+    /// As [`Self::connect`], but waits for a server as long as it takes.
+    ///
+    /// # Errors
+    /// When the server that is reached refuses the connection or does not fit.
+    pub async fn join(url: &str, name: &str) -> Result<Self, ConnectError> {
+        Self::connect_within(url, name, None).await
+    }
+
+    async fn connect_within(url: &str, name: &str, patience: Option<Duration>) -> Result<Self, ConnectError> {
         let (report, mut state) = watch::channel(LinkState::Down { connections: 0 });
-        let client = first_connection(url, &options(name, report)).await?;
+        let client = first_connection(url, &options(url, name, report), patience).await?;
         fitness(&client.server_info())?;
         // The event of the first connection is on its way; who asks for the state must not find "down".
         state.wait_for(|state| matches!(state, LinkState::Up { .. })).await.ok();
@@ -204,25 +218,40 @@ impl Bus {
 }
 
 /// Tries until a server answers or patience ends.
-async fn first_connection(url: &str, options: &async_nats::ConnectOptions) -> Result<Client, ConnectError> {
+async fn first_connection(
+    url: &str,
+    options: &async_nats::ConnectOptions,
+    patience: Option<Duration>,
+) -> Result<Client, ConnectError> {
     let servers = addresses(url)?;
-    let patience = Instant::now() + FIRST_PATIENCE;
+    let began = Instant::now();
+    let limit = match patience {
+        Some(patience) => format!("this gives up after {} s", patience.as_secs()),
+        None => "this process holds and serves nothing until one answers".to_owned(),
+    };
+    let mut wait = Wait::new(
+        format!("a nats-server on {url}"),
+        format!("{limit}; check that it runs and that --nats is its address"),
+    );
     loop {
         match options.clone().connect(&servers[..]).await {
-            Ok(client) => return Ok(client),
+            Ok(client) => {
+                wait.ends();
+                return Ok(client);
+            }
             Err(source) if is_refusal(source.kind()) => {
                 return Err(ConnectError::Refused {
                     url: url.to_owned(),
                     source,
                 });
             }
-            Err(source) if Instant::now() > patience => {
+            Err(source) if patience.is_some_and(|patience| began.elapsed() > patience) => {
                 return Err(ConnectError::Unreachable {
                     url: url.to_owned(),
                     source,
                 });
             }
-            Err(error) => tracing::debug!(url, %error, "no nats-server answers yet"),
+            Err(error) => wait.lasts(error),
         }
         tokio::time::sleep(FIRST_PAUSE).await;
     }
@@ -246,8 +275,12 @@ fn is_refusal(kind: ConnectErrorKind) -> bool {
     }
 }
 
-fn options(name: &str, report: watch::Sender<LinkState>) -> async_nats::ConnectOptions {
-    let report = Arc::new(report);
+fn options(url: &str, name: &str, state: watch::Sender<LinkState>) -> async_nats::ConnectOptions {
+    let away = Wait::new(
+        format!("the nats-server on {url}"),
+        "the bus is away and tried again; check that the nats-server runs",
+    );
+    let report = Mutex::new(Report { state, away });
     async_nats::ConnectOptions::new()
         .name(name)
         .connection_timeout(REQUEST_TIMEOUT)
@@ -257,7 +290,7 @@ fn options(name: &str, report: watch::Sender<LinkState>) -> async_nats::ConnectO
         .max_reconnects(None)
         .reconnect_delay_callback(pause_before)
         .event_callback(move |event| {
-            note(&report, &event);
+            report.lock().unwrap_or_else(PoisonError::into_inner).note(&event);
             std::future::ready(())
         })
 }
@@ -268,25 +301,36 @@ fn pause_before(attempt: usize) -> Duration {
     (Duration::from_millis(5) * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
 }
 
-fn note(report: &watch::Sender<LinkState>, event: &Event) {
-    match event {
-        Event::Connected => {
-            report.send_modify(|state| *state = state.up());
-            if report.borrow().connections() > 1 {
-                tracing::info!("connected to the bus again");
+/// What becomes of a connection's events.
+struct Report {
+    state: watch::Sender<LinkState>,
+    away: Wait,
+}
+
+impl Report {
+    fn note(&mut self, event: &Event) {
+        let is_down = matches!(*self.state.borrow(), LinkState::Down { .. });
+        match event {
+            Event::Connected => {
+                self.state.send_modify(|state| *state = state.up());
+                self.away.ends();
+            }
+            Event::Disconnected => {
+                self.state.send_modify(|state| *state = state.down());
+                self.away.lasts("the connection was lost");
+            }
+            Event::Closed => self.state.send_modify(|state| *state = state.down()),
+            Event::SlowConsumer(subscription) => {
+                tracing::warn!(subscription, "messages were dropped: their reader is too slow");
+            }
+            // Each try to connect again that fails.
+            Event::ClientError(error) if is_down => self.away.lasts(error),
+            Event::ServerError(error) => tracing::warn!(%error, "the nats-server reports an error"),
+            Event::ClientError(error) => tracing::warn!(%error, "the connection to the bus reports an error"),
+            Event::LameDuckMode | Event::Draining => {
+                tracing::info!(%event, "the connection to the bus is about to move");
             }
         }
-        Event::Disconnected => {
-            report.send_modify(|state| *state = state.down());
-            tracing::warn!("the bus is away and tried again; check that the nats-server runs");
-        }
-        Event::Closed => report.send_modify(|state| *state = state.down()),
-        Event::SlowConsumer(subscription) => {
-            tracing::warn!(subscription, "messages were dropped: their reader is too slow");
-        }
-        Event::ServerError(error) => tracing::warn!(%error, "the nats-server reports an error"),
-        Event::ClientError(error) => tracing::warn!(%error, "the connection to the bus reports an error"),
-        Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the connection to the bus is about to move"),
     }
 }
 

@@ -10,6 +10,8 @@ use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, ErrorCode};
 use serde_json::Value;
 
+use crate::waiting::Wait;
+
 /// How long a cluster may take to have a leader and know its members.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -98,12 +100,22 @@ async fn create(
     wanted: &Config,
 ) -> Result<jetstream::stream::Stream, jetstream::context::CreateStreamError> {
     let patience = Instant::now() + PATIENCE;
+    let mut wait = Wait::new(
+        format!("JetStream to make stream {}", wanted.name),
+        format!(
+            "this gives up after {} s; look at the nats-server's log",
+            PATIENCE.as_secs()
+        ),
+    );
     loop {
         match context.create_stream(wanted.clone()).await {
             Err(error) if may_pass(&error) && Instant::now() < patience => {
-                tracing::debug!(stream = wanted.name, %error, "the stream cannot be made yet");
+                wait.lasts(error);
             }
-            result => return result,
+            result => {
+                wait.ends();
+                return result;
+            }
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -1,0 +1,262 @@
+//! The settings: what each is called, what it means, what holds when nobody says anything, and which services use it.
+
+use Service::{Base, Cell, Db, Director, Login, Signer};
+
+/// A service of a realm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Service {
+    /// Base entities and clients' connections.
+    Base,
+    /// Cell entities.
+    Cell,
+    /// The store.
+    Db,
+    /// Who holds what.
+    Director,
+    /// Log-ins.
+    Login,
+    /// Signed checkpoints.
+    Signer,
+}
+
+impl Service {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Base, Cell, Db, Director, Login, Signer];
+
+    /// Its name; its binary is called `annals-` and that.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Base => "base",
+            Cell => "cell",
+            Db => "db",
+            Director => "director",
+            Login => "login",
+            Signer => "signer",
+        }
+    }
+
+    /// Whether it uses the setting of this name, and so has a flag for it.
+    #[must_use]
+    pub fn uses(self, key: &str) -> bool {
+        named(key).is_some_and(|setting| setting.used_by.contains(&self))
+    }
+
+    /// What its process does, for its command line.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Base => {
+                "A base process of a realm: holds base entities and serves the clients that play\n\n\
+                 Contains a game. Waits for nats-server and the director, which grants it its entities; more base processes share \
+                 the load and take over from one another."
+            }
+            Cell => {
+                "A cell process of a realm: holds cell entities and shows each client what is around it\n\n\
+                 Contains a game. Waits for nats-server and the director, which grants it a part of a space; more cell processes \
+                 share the load and take over from one another."
+            }
+            Db => {
+                "The db process of a realm: serves the store, archives the log into it, and keeps the ledger\n\n\
+                 Waits for nats-server. All other processes of the realm wait for it."
+            }
+            Director => {
+                "A director process of a realm: grants entities and spaces to base and cell processes\n\n\
+                 Waits for nats-server and db. One director leads; others that are started stand by."
+            }
+            Login => {
+                "A login process of a realm: checks passwords and sends clients to a base\n\n\
+                 Waits for nats-server, the director and db. Prints nothing: where it listens is written to login.address in its \
+                 data folder."
+            }
+            Signer => {
+                "The signer of a realm: signs checkpoints of the archive with a key that it alone has\n\n\
+                 Waits for nats-server and db. Without a key in its data folder it makes one."
+            }
+        }
+    }
+}
+
+/// One setting.
+pub(super) struct Setting {
+    /// Its name in a file. The flag and the variable are made of it.
+    pub(super) key: &'static str,
+    /// What holds when nobody says anything, if anything does.
+    pub(super) default: Option<&'static str>,
+    /// What its value is called in a command line's help.
+    pub(super) value: &'static str,
+    /// What it means there.
+    pub(super) help: &'static str,
+    /// Who uses it. A service has no flag for what it does not use; files and the environment serve all services alike.
+    pub(super) used_by: &'static [Service],
+}
+
+/// Processes that append to logs or read them.
+const WITH_LOGS: &[Service] = &[Base, Cell, Db, Login];
+
+/// Processes that clients connect to.
+const FRONTS: &[Service] = &[Base, Login];
+
+const fn setting(
+    key: &'static str,
+    default: Option<&'static str>,
+    value: &'static str,
+    help: &'static str,
+    used_by: &'static [Service],
+) -> Setting {
+    Setting {
+        key,
+        default,
+        value,
+        help,
+        used_by,
+    }
+}
+
+/// Every setting.
+pub(super) const SETTINGS: [Setting; 20] = [
+    setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
+    setting(
+        "nats",
+        Some("nats://127.0.0.1:4222"),
+        "URL",
+        "Addresses of nats-servers, separated by commas",
+        &Service::ALL,
+    ),
+    setting(
+        "replicas",
+        Some("1"),
+        "COUNT",
+        "How many nats-servers keep each log: 1, 3 or 5",
+        WITH_LOGS,
+    ),
+    setting(
+        "world",
+        Some("defs"),
+        "DIR",
+        "Folder of the world's definitions",
+        &[Base, Cell, Db, Director, Login],
+    ),
+    setting(
+        "data",
+        Some("data"),
+        "DIR",
+        "Folder for files of this process",
+        &[Base, Db, Login, Signer],
+    ),
+    setting(
+        "store",
+        Some("embedded"),
+        "WHERE",
+        "What the realm's store is in: embedded, or fdb:FILE for the cluster of a cluster file",
+        &[Db],
+    ),
+    setting(
+        "listen",
+        Some("127.0.0.1:7700"),
+        "IP:PORT",
+        "Address to listen on for clients",
+        FRONTS,
+    ),
+    setting(
+        "advertise",
+        None,
+        "HOST:PORT",
+        "What clients are told to connect to, when it is not the address that is listened on",
+        FRONTS,
+    ),
+    setting(
+        "certificate",
+        None,
+        "FILE",
+        "Certificate chain in PEM form that is shown to clients; without it, one is made for development",
+        FRONTS,
+    ),
+    setting("key", None, "FILE", "The certificate's private key in PEM form", FRONTS),
+    setting(
+        "acknowledged",
+        Some("log"),
+        "WHERE",
+        "What has to have a change before it is shown: log or archive",
+        &[Base, Cell],
+    ),
+    setting(
+        "archive_period",
+        Some("300"),
+        "SECONDS",
+        "Within how many seconds living entities that have changed are written to the database; 0 for never unasked",
+        &[Db],
+    ),
+    setting(
+        "client_bandwidth",
+        Some("100000"),
+        "BITS",
+        "How many bits per second each client is shown at most; 0 for as much as there is",
+        &[Cell],
+    ),
+    setting(
+        "duplicate_login",
+        Some("replace"),
+        "POLICY",
+        "What happens when an account that has a client logs in: replace that client, or refuse the log-in",
+        &[Login],
+    ),
+    setting(
+        "keep_cell_events",
+        Some("forever"),
+        "AGE",
+        "How long the events of cells are kept: forever, or an age such as 90d or 12h",
+        &[Db],
+    ),
+    setting(
+        "keep_base_events",
+        Some("forever"),
+        "AGE",
+        "How long the events of bases are kept: forever, by rule",
+        &[Db],
+    ),
+    setting(
+        "keep_ledger_events",
+        Some("forever"),
+        "AGE",
+        "How long the events of the ledger's owner are kept: forever, by rule",
+        &[Db],
+    ),
+    setting(
+        "spaces",
+        Some("1"),
+        "SPACES",
+        "The realm's spaces, separated by commas, each with what differs: \"1 extent=200 radius=80 hysteresis=5 cells=2\"",
+        &[Director],
+    ),
+    setting(
+        "log",
+        Some("info,async_nats=warn"),
+        "LEVELS",
+        "What is logged: a level, or levels by module such as info,annals_host=debug",
+        &Service::ALL,
+    ),
+    setting(
+        "log_format",
+        Some("text"),
+        "FORMAT",
+        "How the log is written: text or json",
+        &Service::ALL,
+    ),
+];
+
+/// The setting of this name.
+pub(super) fn named(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+impl Setting {
+    /// The flag, without the dashes in front.
+    pub(super) fn flag(&self) -> String {
+        self.key.replace('_', "-")
+    }
+
+    /// The variable in the environment.
+    pub(super) fn variable(&self) -> String {
+        format!("{}{}", super::layers::PREFIX, self.key.to_uppercase())
+    }
+}

@@ -1,0 +1,128 @@
+//! Each service's command line: what it says of itself, and the flags that it has.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use annals_host::config::{Flags, Service};
+
+/// The settings that each service uses, beside those of all.
+const USED: [(Service, &[&str]); 6] = [
+    (
+        Service::Base,
+        &[
+            "acknowledged",
+            "advertise",
+            "certificate",
+            "data",
+            "key",
+            "listen",
+            "replicas",
+            "world",
+        ],
+    ),
+    (
+        Service::Cell,
+        &["acknowledged", "client-bandwidth", "replicas", "world"],
+    ),
+    (
+        Service::Db,
+        &[
+            "archive-period",
+            "data",
+            "keep-base-events",
+            "keep-cell-events",
+            "keep-ledger-events",
+            "replicas",
+            "store",
+            "world",
+        ],
+    ),
+    (Service::Director, &["spaces", "world"]),
+    (
+        Service::Login,
+        &[
+            "advertise",
+            "certificate",
+            "duplicate-login",
+            "data",
+            "key",
+            "listen",
+            "replicas",
+            "world",
+        ],
+    ),
+    (Service::Signer, &["data"]),
+];
+
+/// The settings of all services, and what every command line has.
+const OF_ALL: [&str; 7] = ["config", "realm", "nats", "log", "log-format", "help", "version"];
+
+fn help(service: Service) -> String {
+    Flags::command(service).render_long_help().to_string()
+}
+
+/// The long flags that a help text explains.
+fn explained(help: &str) -> BTreeSet<&str> {
+    let words = help.lines().filter_map(|line| {
+        let line = line.trim_start().trim_start_matches("-h, ").trim_start_matches("-V, ");
+        line.strip_prefix("--")
+    });
+    words
+        .map(|rest| rest.split([' ', '=']).next().unwrap_or(rest))
+        .collect()
+}
+
+#[test]
+fn each_service_has_its_own_heading_and_the_flags_that_it_uses() {
+    let headings: BTreeSet<String> = Service::ALL
+        .into_iter()
+        .map(|service| help(service).lines().next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(headings.len(), Service::ALL.len(), "{headings:?}");
+    for (service, used) in USED {
+        let help = help(service);
+        let wanted: BTreeSet<&str> = used.iter().copied().chain(OF_ALL).collect();
+        assert_eq!(explained(&help), wanted, "{help}");
+        assert!(help.contains(&format!("Usage: annals-{}", service.name())), "{help}");
+        assert!(help.contains("Waits for nats-server"), "it says what it needs: {help}");
+    }
+}
+
+#[test]
+fn a_flag_of_another_service_is_refused_with_whose_it_is() {
+    let refused = |service, arguments: &[&str]| {
+        let arguments = std::iter::once("program").chain(arguments.iter().copied());
+        let matched = Flags::matched(&Flags::command(service), arguments);
+        matched.expect_err("it has no such flag").to_string()
+    };
+    for arguments in [["--store", "embedded"].as_slice(), &["--store=embedded"]] {
+        let said = refused(Service::Cell, arguments);
+        let wanted = "--store is a setting of db, and annals-cell does not use it: leave it out, or give it to all services alike \
+                      as ANNALS_STORE";
+        assert!(said.contains(wanted), "{said}");
+    }
+    let said = refused(Service::Signer, &["--listen", "127.0.0.1:1"]);
+    assert!(
+        said.contains("--listen is a setting of base, login, and annals-signer"),
+        "{said}"
+    );
+    let said = refused(Service::Db, &["--colour", "blue"]);
+    assert!(said.contains("unexpected argument '--colour'"), "{said}");
+}
+
+#[test]
+fn the_binaries_say_so_too() {
+    for (program, service) in [
+        (env!("CARGO_BIN_EXE_annals-db"), Service::Db),
+        (env!("CARGO_BIN_EXE_annals-director"), Service::Director),
+        (env!("CARGO_BIN_EXE_annals-login"), Service::Login),
+        (env!("CARGO_BIN_EXE_annals-signer"), Service::Signer),
+    ] {
+        let output = Command::new(program).arg("--help").output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let heading = help(service).lines().next().unwrap_or_default().to_owned();
+        assert!(output.status.success() && said.starts_with(&heading), "{said}");
+        let counts = said.contains("--bases <COUNT>") && said.contains("--cells <COUNT>");
+        assert_eq!(counts, service == Service::Director, "{said}");
+    }
+}
