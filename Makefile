@@ -8,7 +8,8 @@ CARGO ?= cargo
 TEST_SEEDS ?= 50
 SIM_SEEDS  ?= 1000
 
-# What `make demo` understands: WORLD=DIR (a folder of .def files), DURATION=seconds, BOTS=count, SEED=n, KEEP=1 (leave it running).
+# What `make demo` understands: WORLD=DIR (a folder of .def files), DURATION=seconds (30; of a WORLD as long as it takes to
+# drive all of it), BOTS=count, SEED=n, KEEP=1 (leave it running).
 DEMO_FLAGS = $(if $(WORLD),--world $(WORLD)) $(if $(DURATION),--duration $(DURATION)) $(if $(BOTS),--bots $(BOTS)) \
              $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0,$(KEEP)),--keep)
 

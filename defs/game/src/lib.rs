@@ -26,7 +26,7 @@ use annals_node::{Behaviour, Bootstrap, Caller, Context, typed::OtherSchema};
 use defs::{Dispatcher, Game};
 
 pub use account::CHOICE_MS;
-pub use puppet::{BODY_EVERY, EXTRA_MS, EXTRA_TURNS, Puppet, PuppetCounters, ROUND, TURN_MS};
+pub use puppet::{BODY_EVERY, CALLS_PER_BODY, EXTRA_MS, EXTRA_TURNS, Puppet, PuppetCounters, ROUND, TURN_MS};
 pub use trade::{CARRIED, COIN, FIRST_COINS, FIRST_SWORDS, SWORD, TRADE_MS, WORN, wishes};
 
 /// The space in which everything happens.

@@ -7,12 +7,14 @@
 //! Clients come in on an entity that may have no place in the world. Such a one makes a *body*, an entity that has, and
 //! gives it its client. Whoever has a client also makes *extras*, one of every type in turn, each of which lives for a
 //! little more than a round: those with a base part are made by the base, those without by the cell. Now and then the
-//! client is given to another body, of a type that has something to call, so that clients come to call everything.
+//! client is given to another body, of a type that has something to call, so that clients come to call everything. What is
+//! made next goes by a list for the whole process, in which a type stands the more often the more there is to call on it:
+//! the time until everything was there grows with the world, and shrinks with the clients.
 
 use std::borrow::Cow;
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use annals_def::{
@@ -42,6 +44,9 @@ pub const BODY_EVERY: u64 = 5;
 /// Tag of the timer that makes extras. Turns are counted below it.
 const EXTRAS: u32 = u32::MAX;
 
+/// Calls that a client makes on a body, at the least, before it is given to another.
+pub const CALLS_PER_BODY: usize = 10;
+
 /// Sets apart the clocks of clients whose sessions follow one another.
 const PHASE: u64 = 997;
 
@@ -53,6 +58,30 @@ const EXTRA_REACH: f32 = 10.0;
 pub struct Puppet {
     schema: Arc<Schema>,
     counts: Counts,
+    extras_of_bases: Rota,
+    extras_of_cells: Rota,
+    bodies: Rota,
+}
+
+/// The types that entities of some kind are made of, in turn.
+#[derive(Debug)]
+struct Rota {
+    types: Vec<TypeId>,
+    next: AtomicUsize,
+}
+
+impl Rota {
+    fn new(types: Vec<TypeId>) -> Self {
+        Self {
+            types,
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    fn next(&self) -> Option<TypeId> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        self.types.get(turn.checked_rem(self.types.len())?).copied()
+    }
 }
 
 /// What puppets did in this process, for the report.
@@ -82,9 +111,34 @@ impl Puppet {
     #[must_use]
     pub fn new(schema: Arc<Schema>) -> Self {
         Self {
-            schema,
             counts: Counts::default(),
+            extras_of_bases: Rota::new(Self::extras(&schema, Part::Base)),
+            extras_of_cells: Rota::new(Self::extras(&schema, Part::Cell)),
+            bodies: Rota::new(Self::bodies(&schema)),
+            schema,
         }
+    }
+
+    /// The types of the extras that parts of this kind make.
+    #[must_use]
+    pub fn extras(schema: &Schema, part: Part) -> Vec<TypeId> {
+        let able = schema.types().iter().filter(|found| match part {
+            Part::Base => found.parts.base,
+            Part::Cell => found.parts.cell && !found.parts.base,
+        });
+        able.map(|found| found.id).collect()
+    }
+
+    /// The types of the bodies that clients are given in turn: all that have something to call, each once for every
+    /// [`CALLS_PER_BODY`] methods that it exposes. Those that have few do not wait for those that have many.
+    #[must_use]
+    pub fn bodies(schema: &Schema) -> Vec<TypeId> {
+        let able = schema.types().iter().filter(|found| found.parts.base);
+        let mut places: Vec<(usize, TypeId)> = able
+            .flat_map(|found| (0..exposed(found).div_ceil(CALLS_PER_BODY)).map(|place| (place, found.id)))
+            .collect();
+        places.sort();
+        places.into_iter().map(|(_, body)| body).collect()
     }
 
     /// What was done so far.
@@ -115,7 +169,6 @@ impl Puppet {
             .types()
             .iter()
             .filter(|found| found.parts.base && found.parts.cell);
-        let exposed = |found: &EntityType| found.exposed_base_methods().len() + found.exposed_cell_methods().len();
         let best = able.min_by_key(|found| (!found.parts.client, usize::MAX - exposed(found), found.id));
         best.map(|found| found.id)
     }
@@ -198,19 +251,14 @@ impl Puppet {
         }
     }
 
-    /// Makes an extra, of one of the types that this part can make.
-    fn make_extra(&self, context: &mut Context<'_>, number: u64) {
+    /// Makes an extra, of the next of the types that this part can make.
+    fn make_extra(&self, context: &mut Context<'_>) {
         let part = context.part();
-        let able: Vec<&EntityType> = self
-            .schema
-            .types()
-            .iter()
-            .filter(|found| match part {
-                Part::Base => found.parts.base,
-                Part::Cell => found.parts.cell && !found.parts.base,
-            })
-            .collect();
-        let Some(extra) = nth(&able, number) else {
+        let next = match part {
+            Part::Base => self.extras_of_bases.next(),
+            Part::Cell => self.extras_of_cells.next(),
+        };
+        let Some(extra) = next.and_then(|id| self.schema.entity_type(id)) else {
             return;
         };
         let made = match (part, context.place()) {
@@ -236,11 +284,10 @@ impl Puppet {
     /// Makes what is due at this beat of a client's clock.
     fn make_next(&self, context: &mut Context<'_>, session: SessionId) {
         let (beat, _) = clock(context, session);
-        let (bodies, extras) = (beat / BODY_EVERY, beat - beat / BODY_EVERY);
         if context.part() == Part::Base && beat % BODY_EVERY == BODY_EVERY - 1 {
-            self.change_body(context, bodies.wrapping_add(session.0));
+            self.change_body(context);
         } else {
-            self.make_extra(context, extras.wrapping_add(session.0));
+            self.make_extra(context);
         }
     }
 
@@ -253,12 +300,8 @@ impl Puppet {
     }
 
     /// Gives the client to an entity of the next type that has something to call.
-    fn change_body(&self, context: &mut Context<'_>, number: u64) {
-        let callable =
-            |found: &&EntityType| !found.exposed_base_methods().is_empty() || !found.exposed_cell_methods().is_empty();
-        let able = self.schema.types().iter().filter(|found| found.parts.base);
-        let able: Vec<&EntityType> = able.filter(callable).collect();
-        if let Some(body) = nth(&able, number) {
+    fn change_body(&self, context: &mut Context<'_>) {
+        if let Some(body) = self.bodies.next().and_then(|id| self.schema.entity_type(id)) {
             self.make_body(context, body);
         }
     }
@@ -351,7 +394,7 @@ fn set_extras_timer(context: &mut Context<'_>) {
 }
 
 /// How often a client's clock has beaten, and in how many milliseconds it beats again. It goes on when the client is given
-/// to another body, so that every client comes to make, and to be, everything in turn.
+/// to another body.
 fn clock(context: &Context<'_>, session: SessionId) -> (u64, u64) {
     let now = context.now().0.wrapping_add(session.0.wrapping_mul(PHASE) % EXTRA_MS);
     (now / EXTRA_MS, EXTRA_MS - now % EXTRA_MS)
@@ -366,10 +409,8 @@ fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The type with this number, counting on from the first after the last.
-fn nth<'a>(types: &[&'a EntityType], number: u64) -> Option<&'a EntityType> {
-    let place = number.checked_rem(types.len() as u64)?;
-    types.get(usize::try_from(place).ok()?).copied()
+fn exposed(found: &EntityType) -> usize {
+    found.exposed_base_methods().len() + found.exposed_cell_methods().len()
 }
 
 fn generated(context: &mut Context<'_>, method: &Method) -> Vec<Value> {

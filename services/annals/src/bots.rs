@@ -1,10 +1,12 @@
 //! Bots: players that log in over the real transport, play any world, and write down what they were shown.
 //!
-//! A bot knows nothing but the schema. It moves as people do ([`annals_client::walk`]), calls every exposed method of whatever it controls in turn with
-//! generated arguments, those of others in view now and then, and speaks where the world has a method for it. It resumes by
+//! A bot knows nothing but the schema. It moves as people do ([`annals_client::walk`]), calls the exposed methods of
+//! what it controls with generated arguments, first those that bots have called least, and those of others in view now and then;
+//! it and speaks where the world has a method for it. It resumes by
 //! itself, as every client does. What it was shown goes into a file of its own ([`crate::showings`]), for the checker.
 
 mod bot;
+mod coverage;
 mod repertoire;
 mod report;
 mod session;
@@ -25,10 +27,12 @@ use std::{
 pub use annals_client::{Reads, walk::REACH};
 use annals_client::{Trust, client_endpoint};
 use annals_def::Schema;
+pub use coverage::ToDrive;
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use crate::progress::Progress;
+use coverage::Coverage;
 pub use report::{BotReport, BotsReport, Driven, Gap, Interruption, Recovery, TradeEnd};
 
 /// Log-ins per second: with many at once handshakes are lost and tried again, which takes longer.
@@ -95,6 +99,7 @@ struct Tally {
     resumed: AtomicU64,
     /// Under which numbers they trade.
     traders: Mutex<BTreeSet<u64>>,
+    coverage: Coverage,
 }
 
 /// Lets bots play, and tells how it goes meanwhile.

@@ -11,6 +11,9 @@ use annals_host::{
 
 use crate::checker::check;
 
+/// The exit code where nothing is lost, and not everything was at work.
+pub(crate) const INCOMPLETE: u8 = 3;
+
 /// Compare what bots were shown with the archive.
 #[derive(Debug, clap::Args)]
 pub struct Check {
@@ -20,7 +23,7 @@ pub struct Check {
     /// Folder of the world's definitions
     #[arg(long, default_value = "defs")]
     world: PathBuf,
-    /// Fail as well if the archive shows that something of the world was never at work
+    /// Look as well whether the archive shows all of the world at work: the exit code is 3 if something was not
     #[arg(long)]
     all_driven: bool,
     #[command(flatten)]
@@ -28,12 +31,13 @@ pub struct Check {
 }
 
 impl Check {
-    /// Runs the check; the exit code is 0 if nothing is lost and nothing is missing.
+    /// Runs the check. The exit code is 0 if nothing is lost, 1 if something is, 2 if nothing can be said, and 3 if nothing is
+    /// lost and not everything was at work that has to be.
     pub async fn run(self) -> ExitCode {
         let schema = match compile(&self.world) {
             Ok(schema) => schema,
             Err(error) => {
-                eprintln!("{error}");
+                eprintln!("{}", Chain(&error));
                 return ExitCode::from(2);
             }
         };
@@ -48,10 +52,10 @@ impl Check {
         match check(&self.files, &store, &schema).await {
             Ok(report) => {
                 println!("{report}");
-                if report.is_clean() && (report.driven.missing.is_empty() || !self.all_driven) {
-                    ExitCode::SUCCESS
-                } else {
-                    ExitCode::FAILURE
+                match (report.is_clean(), report.driven.missing.is_empty()) {
+                    (false, _) => ExitCode::FAILURE,
+                    (true, false) if self.all_driven => ExitCode::from(INCOMPLETE),
+                    (true, _) => ExitCode::SUCCESS,
                 }
             }
             Err(error) => {

@@ -2,9 +2,9 @@
 //! that nothing anybody was shown is lost.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{ExitCode, ExitStatus},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -28,8 +28,9 @@ use thiserror::Error;
 use tokio::{process::Command, sync::watch};
 
 use crate::{
-    bots::{self, BotPlan, BotsError, BotsReport, Reads, Recovery, TradeEnd},
+    bots::{self, BotPlan, BotsError, BotsReport, Reads, Recovery, ToDrive, TradeEnd},
     bots_command::{PASSWORD, print_ends, print_play},
+    check_command::INCOMPLETE,
     progress::{Progress, ProgressView},
     tamper::{Removed, TamperError, remove_one_event},
     up::{Realm, RealmPlan, UpError},
@@ -57,12 +58,12 @@ const AGAIN_AFTER: Duration = Duration::from_millis(300);
 /// What is demonstrated.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
-    /// Folder of .def files to run instead of the sample world: everything in them has to be driven
+    /// Folder of .def files to run instead of the sample world: everything in them is to be driven
     #[arg(long)]
     world: Option<PathBuf>,
-    /// Seconds that bots play
-    #[arg(long, default_value_t = 30)]
-    duration: u64,
+    /// Seconds that bots play [default: 30, and in a world of --world as long as it takes to drive all of it]
+    #[arg(long)]
+    duration: Option<u64>,
     /// Bots
     #[arg(long, default_value_t = 100)]
     bots: usize,
@@ -78,6 +79,72 @@ pub struct Demo {
     /// Folder for what the realm keeps; emptied first
     #[arg(long, default_value = "target/demo")]
     data: PathBuf,
+}
+
+/// The exit code where there is nothing to report.
+const CANNOT_RUN: u8 = 2;
+
+/// How long bots play at the least, where nobody says how long.
+const DURATION: Duration = Duration::from_secs(30);
+
+/// Names of what was not driven that are printed.
+const NAMED: usize = 5;
+
+/// What a demonstration came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Every promise was kept, and everything was driven that was to be.
+    Kept,
+    /// No promise was broken, and something was not tried, for these reasons.
+    Incomplete(Vec<String>),
+    /// A promise was broken.
+    Broken,
+}
+
+/// What was found out of the promises and of how much was tried.
+#[derive(Clone, Debug, Default)]
+struct Findings {
+    broken: bool,
+    untried: Vec<String>,
+}
+
+impl Findings {
+    /// A promise was kept, or was not.
+    fn promise(&mut self, is_kept: bool) {
+        self.broken |= !is_kept;
+    }
+
+    fn verdict(self) -> Verdict {
+        match (self.broken, self.untried.is_empty()) {
+            (true, _) => Verdict::Broken,
+            (false, true) => Verdict::Kept,
+            (false, false) => Verdict::Incomplete(self.untried),
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Kept => f.write_str("every promise was kept"),
+            Verdict::Incomplete(untried) => write!(
+                f,
+                "INCOMPLETE: no promise was broken, but {}; let the bots play for longer, with DURATION=seconds (--duration)",
+                untried.join(", and ")
+            ),
+            Verdict::Broken => f.write_str("FAILED: a promise was broken"),
+        }
+    }
+}
+
+impl Verdict {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Verdict::Kept => ExitCode::SUCCESS,
+            Verdict::Incomplete(_) => ExitCode::from(INCOMPLETE),
+            Verdict::Broken => ExitCode::FAILURE,
+        }
+    }
 }
 
 /// Why there is nothing to report.
@@ -107,17 +174,19 @@ enum DemoError {
     Tamper(#[from] TamperError),
     #[error("another process could not be run")]
     Process(#[source] io::Error),
+    #[error("`annals check` ended with {0} and says why above")]
+    Unchecked(ExitStatus),
 }
 
 impl Demo {
-    /// Runs the demonstration. The exit code is 0 if every promise was kept.
+    /// Runs the demonstration. The exit code is 0 if every promise was kept and everything tried, 1 if a promise was broken, 2
+    /// if it could not be run, and 3 if no promise was broken and something was not tried.
     pub async fn run(self) -> ExitCode {
         match self.demonstrate().await {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
+            Ok(verdict) => verdict.exit_code(),
             Err(error) => {
                 eprintln!("demo: {}", Chain(&error));
-                ExitCode::FAILURE
+                ExitCode::from(CANNOT_RUN)
             }
         }
     }
@@ -126,8 +195,9 @@ impl Demo {
         self.world.as_deref().unwrap_or(Path::new("defs"))
     }
 
-    async fn demonstrate(self) -> Result<bool, DemoError> {
+    async fn demonstrate(self) -> Result<Verdict, DemoError> {
         let schema = compile(self.world())?;
+        let duration = self.duration(&schema);
         let files = self.prepare()?;
         let mut realm = Realm::start(RealmPlan::new(REALM, self.world(), &self.data)).await?;
         println!(
@@ -136,13 +206,14 @@ impl Demo {
             schema.types().len(),
             realm.members().count() + 1,
             self.bots,
-            self.duration
+            duration.as_secs()
         );
-        let (report, kills) = self.play(&mut realm, &schema, &files).await?;
+        let (report, kills) = self.play(&mut realm, &schema, &files, duration).await?;
         let verdict = self.prove(&realm, &schema, &files, &report, &kills).await;
         if self.keep {
             let (address, certificate) = realm.login;
-            println!("demo: the realm keeps running: log in at {address}, certificate {certificate}");
+            println!("demo: the realm keeps running: clients log in at {address}");
+            println!("demo: log-in certificate, SHA-256 fingerprint: {certificate} (for `annals bots --certificate`)");
             println!(
                 "demo: nats {}, data in {}; Ctrl-C stops it",
                 realm.nats(),
@@ -154,6 +225,30 @@ impl Demo {
         let verdict = verdict?;
         stopped?;
         Ok(verdict)
+    }
+
+    /// How long bots play. What there is to drive, and how long that takes, is said beforehand.
+    fn duration(&self, schema: &Schema) -> Duration {
+        let given = self.duration.map(Duration::from_secs);
+        // Our own world has a game, which does as it likes; puppets leave nothing out.
+        if self.world.is_none() {
+            return given.unwrap_or(DURATION);
+        }
+        let to_drive = ToDrive::of(schema);
+        let needed = to_drive.time(self.bots);
+        let bots = self.bots;
+        println!(
+            "demo: to drive: {to_drive}; {bots} bots take about {} s for that",
+            needed.as_secs()
+        );
+        let duration = given.unwrap_or(needed.max(DURATION));
+        if duration < needed {
+            println!(
+                "demo: {} s may be too short for all of it: what was not driven is named at the end",
+                duration.as_secs()
+            );
+        }
+        duration
     }
 
     fn prepare(&self) -> Result<PathBuf, DemoError> {
@@ -188,8 +283,8 @@ impl Demo {
         realm: &mut Realm,
         schema: &Arc<Schema>,
         files: &Path,
+        duration: Duration,
     ) -> Result<(BotsReport, Vec<(&'static str, Instant)>), DemoError> {
-        let duration = Duration::from_secs(self.duration);
         let began = Instant::now();
         let (_, until) = watch::channel(began + duration);
         let (address, certificate) = realm.login;
@@ -232,7 +327,7 @@ impl Demo {
         Ok((report, kills))
     }
 
-    /// Prints the report, and says whether every promise was kept.
+    /// Prints the report and the verdict.
     async fn prove(
         &self,
         realm: &Realm,
@@ -240,7 +335,7 @@ impl Demo {
         files: &Path,
         report: &BotsReport,
         kills: &[(&'static str, Instant)],
-    ) -> Result<bool, DemoError> {
+    ) -> Result<Verdict, DemoError> {
         let name: RealmName = REALM.parse().expect("invariant: the realm's name is one");
         let settings = Settings {
             realm: name.clone(),
@@ -251,20 +346,20 @@ impl Demo {
         let store = remote_store(&bus, &subjects);
         let live = inspect(&bus, &subjects, &store).await?;
         print_play(report, schema, self.bots);
-        let mut back = kills.len() == KILLED.len();
-        if !back {
-            println!(
-                "  nothing was proven: the time was over before {} processes were killed",
-                KILLED.len()
-            );
+        let mut findings = Findings::default();
+        if kills.len() < KILLED.len() {
+            let (killed, of) = (kills.len(), KILLED.len());
+            findings
+                .untried
+                .push(format!("only {killed} of {of} processes were killed"));
         }
         for (name, at) in kills {
             let recovery = report.recovery_after(*at);
             print_recovery(name, &recovery);
-            back &= recovery.endless == 0;
+            findings.promise(recovery.endless == 0);
         }
         print_figures(&bus, &name).await;
-        let replayed = self.replays(&realm.nats(), &live).await?;
+        findings.promise(self.replays(&realm.nats(), &live).await?);
         if self.tamper {
             let removed = remove_one_event(&store).await?;
             let Removed {
@@ -275,20 +370,24 @@ impl Demo {
             } = removed;
             println!("demo: taken out of the archive: batch {at}, with event {number} of entity {entity} ({part})");
         }
-        let checked = self.check(&realm.nats(), files).await?;
-        let balanced = audit_ledger(&store, report).await?;
+        self.check(&realm.nats(), files, &mut findings).await?;
+        findings.promise(audit_ledger(&store, report).await?);
         let played = report.has_played();
+        findings.promise(played);
         if !played {
             print_ends(report);
         }
-        // Our own world has a game, which does as it likes; puppets leave nothing out.
-        let driven = self.world.is_none() || report.undriven(schema).is_empty();
-        if !driven {
-            println!("  not everything was driven: let the bots play for longer, with DURATION=seconds (--duration)");
+        let undriven = report.undriven(schema);
+        if self.world.is_some() && !undriven.is_empty() {
+            let (count, named) = (undriven.len(), &undriven[..undriven.len().min(NAMED)]);
+            findings.untried.push(format!(
+                "{count} exposed methods were not called ({})",
+                named.join(", ")
+            ));
         }
-        let kept = replayed && checked && balanced && played && back && driven;
-        println!("demo: {}", if kept { "every promise was kept" } else { "FAILED" });
-        Ok(kept)
+        let verdict = findings.verdict();
+        println!("demo: {verdict}");
+        Ok(verdict)
     }
 
     /// Replays the archive in another process and compares the states.
@@ -325,7 +424,7 @@ impl Demo {
     }
 
     /// Has another process compare what bots were shown with the archive.
-    async fn check(&self, nats: &str, files: &Path) -> Result<bool, DemoError> {
+    async fn check(&self, nats: &str, files: &Path, findings: &mut Findings) -> Result<(), DemoError> {
         let mut command = this_program(nats);
         command
             .arg("check")
@@ -337,7 +436,17 @@ impl Demo {
             command.arg("--all-driven");
         }
         let status = command.status().await.map_err(DemoError::Process)?;
-        Ok(status.success())
+        match status.code() {
+            Some(0) => {}
+            Some(1) => findings.promise(false),
+            Some(code) if code == i32::from(INCOMPLETE) => {
+                findings
+                    .untried
+                    .push("the archive does not show everything at work (\"not driven\" above)".to_owned());
+            }
+            _ => return Err(DemoError::Unchecked(status)),
+        }
+        Ok(())
     }
 }
 
@@ -440,5 +549,48 @@ async fn print_figures(bus: &Bus, realm: &RealmName) {
             }
         }
         Err(error) => println!("  the services' figures are not to be had: {}", Chain(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_promise_and_what_was_not_tried_are_told_apart() {
+        let untried = || vec!["3 exposed methods were not called (A.b)".to_owned()];
+        let cases = [
+            (Findings::default(), Verdict::Kept, "every promise was kept"),
+            (
+                Findings {
+                    broken: false,
+                    untried: untried(),
+                },
+                Verdict::Incomplete(untried()),
+                "INCOMPLETE: no promise was broken, but 3 exposed methods were not called (A.b); let",
+            ),
+            (
+                Findings {
+                    broken: true,
+                    untried: untried(),
+                },
+                Verdict::Broken,
+                "FAILED: a promise was broken",
+            ),
+        ];
+        for (findings, expected, text) in cases {
+            let verdict = findings.verdict();
+            assert_eq!(verdict, expected);
+            assert!(verdict.to_string().starts_with(text), "{verdict}");
+        }
+        let codes = [Verdict::Kept, Verdict::Incomplete(untried()), Verdict::Broken];
+        let codes: Vec<String> = codes
+            .iter()
+            .map(|verdict| format!("{:?}", verdict.exit_code()))
+            .collect();
+        assert!(
+            codes[0] != codes[1] && codes[1] != codes[2] && codes[0] != codes[2],
+            "{codes:?}"
+        );
     }
 }

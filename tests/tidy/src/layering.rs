@@ -120,7 +120,14 @@ const PLACES: &[Place] = &[
             STORE,
             CORES,
             EVIDENCE,
-            &["annals-audit", "annals-client", "annals-data", "annals-host"],
+            // The demonstration plays worlds with the sample's puppets, and computes how long they take.
+            &[
+                "annals-audit",
+                "annals-client",
+                "annals-data",
+                "annals-host",
+                "annals-sample",
+            ],
         ],
     ),
     // A game is written against schema and node, and builds the services' binaries with itself inside.

@@ -82,7 +82,7 @@ pub(super) struct Bot<'p> {
     pub(super) report: BotReport,
     pub(super) dice: Box<dyn FnMut() -> u64 + Send>,
     pub(super) trader: Trader,
-    /// Which of the methods is called next.
+    /// How many calls it has planned.
     pub(super) turn: usize,
     pub(super) first_log_in: Option<Instant>,
     /// Since when nothing was heard, at the end of the last session.

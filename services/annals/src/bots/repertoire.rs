@@ -1,8 +1,10 @@
-//! What a bot calls, and with what: every exposed method of any world in turn, knowing nothing but its schema.
+//! What a bot calls, and with what: every exposed method of any world, knowing nothing but its schema.
 
 use annals_def::{DataType, Dice, EntityType, Exposure, Form, Method, Schema, Value, encode, generate};
 use annals_ids::{MemberId, Part, TypeId};
 use annals_wire::client::MAX_UPSTREAM_FRAME;
+
+use super::{coverage::Coverage, report::Driven};
 
 /// What players say.
 const SPEECH: [&str; 8] = [
@@ -41,10 +43,12 @@ pub(super) struct Planned<'s> {
 /// The exposed methods of one entity type, sorted by how a bot uses them.
 #[derive(Clone, Debug)]
 pub(super) struct Repertoire<'s> {
-    /// Those that are called in turn on the bot's own entity.
-    turns: Vec<(Part, &'s Method)>,
+    /// Those that are called on the bot's own entity, and as what they are counted.
+    own: Vec<(Part, &'s Method)>,
+    own_counted: Vec<Driven>,
     /// Those that are called on others.
     others: Vec<&'s Method>,
+    others_counted: Vec<Driven>,
     farewell: Option<(Part, &'s Method)>,
     speech: Option<&'s Method>,
     /// The method that echoes, and the client method in which the echo comes.
@@ -67,41 +71,58 @@ impl<'s> Repertoire<'s> {
                 && matches!(method.args[..], [ref text] if text.data_type == DataType::Unicode)
         });
         let echo = entity_type.and_then(|entity_type| find_echo(entity_type, &exposed));
+        let others: Vec<&Method> = exposed
+            .iter()
+            .filter(|(part, method)| *part == Part::Cell && method.exposed == Exposure::AllClients)
+            .map(|(_, method)| *method)
+            .collect();
+        let own: Vec<(Part, &Method)> = exposed
+            .iter()
+            .copied()
+            .filter(|&own| Some(own) != farewell)
+            .filter(|own| echo.is_none_or(|(part, method, _)| *own != (part, method)))
+            .collect();
+        let counted = |part, method: &Method| Driven {
+            entity_type: type_id,
+            part,
+            method: method.index,
+        };
         Self {
-            others: exposed
-                .iter()
-                .filter(|(part, method)| *part == Part::Cell && method.exposed == Exposure::AllClients)
-                .map(|(_, method)| *method)
-                .collect(),
+            own_counted: own.iter().map(|(part, method)| counted(*part, method)).collect(),
+            own,
+            others_counted: others.iter().map(|method| counted(Part::Cell, method)).collect(),
+            others,
             farewell,
             speech: speech.map(|(_, method)| *method),
             echo,
-            turns: exposed
-                .into_iter()
-                .filter(|&turn| Some(turn) != farewell)
-                .filter(|turn| echo.is_none_or(|(part, method, _)| *turn != (part, method)))
-                .collect(),
         }
     }
 
-    /// The call whose turn it is.
-    pub(super) fn turn(&self, turn: usize, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
-        let (part, method) = *self.turns.get(turn.checked_rem(self.turns.len())?)?;
+    /// A call on the bot's own entity, of whose parts it sees `seen`: the one that was made least.
+    pub(super) fn on_own(
+        &self,
+        coverage: &Coverage,
+        seen: impl Fn(Part) -> bool,
+        turn: usize,
+        dice: &mut Dice<'_>,
+    ) -> Option<Planned<'s>> {
+        let seen: Vec<usize> = (0..self.own.len()).filter(|index| seen(self.own[*index].0)).collect();
+        let counted: Vec<Driven> = seen.iter().map(|index| self.own_counted[*index]).collect();
+        let (part, method) = self.own[seen[coverage.least_called(&counted, turn)?]];
         if Some(method) == self.speech && part == Part::Cell {
             return self.saying(dice);
         }
         planned(part, method, dice)
     }
 
-    /// Whether any client may call something on entities of this type.
-    pub(super) fn takes_others(&self) -> bool {
-        !self.others.is_empty()
+    /// What can be called on others of this type, as it is counted.
+    pub(super) fn for_others(&self) -> &[Driven] {
+        &self.others_counted
     }
 
-    /// A call on somebody else of this type.
-    pub(super) fn on_other(&self, turn: usize, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
-        let method = self.others.get(turn.checked_rem(self.others.len())?)?;
-        planned(Part::Cell, method, dice)
+    /// A call on somebody else of this type: that with this number in [`Self::for_others`].
+    pub(super) fn on_other(&self, number: usize, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
+        planned(Part::Cell, self.others.get(number)?, dice)
     }
 
     /// Something said to those around.
@@ -131,12 +152,17 @@ impl<'s> Repertoire<'s> {
     }
 }
 
-/// The exposed methods of a type, those of the base first.
+/// The exposed methods of a type that somebody can call, those of the base first: without a base part it never has a client
+/// of its own.
 pub(super) fn exposed(entity_type: &EntityType) -> Vec<(Part, &Method)> {
     let base = entity_type.base_methods.iter().map(|method| (Part::Base, method));
     let cell = entity_type.cell_methods.iter().map(|method| (Part::Cell, method));
     base.chain(cell)
-        .filter(|(_, method)| method.exposed != Exposure::No)
+        .filter(|(_, method)| match method.exposed {
+            Exposure::No => false,
+            Exposure::OwnClient => entity_type.parts.base,
+            Exposure::AllClients => true,
+        })
         .collect()
 }
 
@@ -201,6 +227,47 @@ mod tests {
         worlds
     }
 
+    /// As many calls of one bot as it takes to make each once, with their numbers, from 1.
+    fn calls<'s>(repertoire: &Repertoire<'s>, dice: &mut Dice<'_>) -> Vec<(Planned<'s>, usize)> {
+        let coverage = Coverage::default();
+        let mut made = Vec::new();
+        // Some turns are spent on others.
+        let turns = (0..).filter(|turn| !crate::bots::session::is_for_others(*turn));
+        for turn in turns.take(repertoire.own.len()) {
+            let call = repertoire
+                .on_own(&coverage, |_| true, turn, dice)
+                .expect("arguments are found");
+            let index = repertoire
+                .own
+                .iter()
+                .position(|own| *own == (call.part, call.method))
+                .expect("it is its own");
+            coverage.count(repertoire.own_counted[index]);
+            made.push((call, made.len() + 1));
+        }
+        made
+    }
+
+    /// A bot that gave every eighth turn to others never called the eighth of eight methods.
+    #[test]
+    fn no_method_is_left_out_however_many_a_type_has() {
+        for count in 1..=64_usize {
+            let mut found = EntityType::new("Avatar");
+            found.parts.base = true;
+            for number in 0..count {
+                let mut method = Method::new(format!("m{number}"), Vec::new());
+                method.index = MemberId(u16::try_from(number).unwrap());
+                method.exposed = Exposure::OwnClient;
+                found.base_methods.push(method);
+            }
+            let schema = Schema::new(vec![found], Vec::new(), Vec::new());
+            let repertoire = Repertoire::new(&schema, schema.types()[0].id);
+            let made = calls(&repertoire, &mut split_mix(1));
+            let driven: BTreeSet<&str> = made.iter().map(|(call, _)| call.method.name.as_str()).collect();
+            assert_eq!(driven.len(), count);
+        }
+    }
+
     #[test]
     fn every_exposed_method_of_every_world_gets_its_turn_with_arguments_that_fit() {
         for world in worlds() {
@@ -213,9 +280,13 @@ mod tests {
                 let mut note = |call: Planned<'_>| {
                     driven.insert((call.part, call.method.name.clone()));
                 };
-                (0..repertoire.turns.len()).for_each(|turn| {
-                    note(repertoire.turn(turn, &mut dice).expect("arguments are found"));
-                });
+                for (call, number) in calls(&repertoire, &mut dice) {
+                    assert!(
+                        number <= repertoire.own.len(),
+                        "no call is made twice before all were made"
+                    );
+                    note(call);
+                }
                 repertoire.farewell(&mut dice).into_iter().for_each(&mut note);
                 repertoire.echo(7).into_iter().for_each(&mut note);
                 let wanted: BTreeSet<(Part, String)> = exposed(entity_type)
@@ -245,12 +316,8 @@ mod tests {
         assert_eq!(repertoire.echoed(pong, &ping.args), Some(41));
         assert_eq!(repertoire.echoed(MemberId(pong.0 + 1), &ping.args), None);
 
-        let names = |turn| {
-            repertoire
-                .turn(turn, &mut split_mix(1))
-                .map(|call| call.method.name.clone())
-        };
-        let turns: BTreeSet<_> = (0..repertoire.turns.len()).filter_map(names).collect();
+        let made = calls(&repertoire, &mut split_mix(1));
+        let turns: BTreeSet<String> = made.iter().map(|(call, _)| call.method.name.clone()).collect();
         assert!(!turns.contains("logOff") && !turns.contains("ping"), "{turns:?}");
         assert_eq!(
             repertoire.farewell(&mut dice).expect("avatars go").method.name,
@@ -267,8 +334,10 @@ mod tests {
         let schema = Schema::new(vec![EntityType::new("Stone")], Vec::new(), Vec::new());
         let repertoire = Repertoire::new(&schema, TypeId(0));
         let mut dice = split_mix(1);
-        assert_eq!(repertoire.turn(5, &mut dice), None);
+        let coverage = Coverage::default();
+        assert_eq!(repertoire.on_own(&coverage, |_| true, 5, &mut dice), None);
         assert_eq!(repertoire.on_other(5, &mut dice), None);
-        assert_eq!(Repertoire::new(&schema, TypeId(9)).turn(0, &mut dice), None);
+        let none = Repertoire::new(&schema, TypeId(9));
+        assert_eq!(none.on_own(&coverage, |_| true, 0, &mut dice), None);
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What, walk::Walk};
 use annals_def::Value;
-use annals_ids::{EntityId, MemberId, Part, Position, TypeId};
+use annals_ids::{EntityId, Part, Position, TypeId};
 use annals_wire::client::LoginRefusal;
 use tokio::{
     sync::watch,
@@ -32,10 +32,10 @@ const STEP: Duration = Duration::from_millis(100);
 const LONGEST_STRIDE: f32 = 0.5;
 
 /// How often a bot calls a method, on average.
-const CALL_EVERY: Duration = Duration::from_secs(1);
+pub(super) const CALL_EVERY: Duration = Duration::from_secs(1);
 
 /// Every so many calls one is on somebody else.
-const OTHERS_EVERY: usize = 8;
+pub(super) const OTHERS_EVERY: usize = 8;
 
 /// How often a bot measures a round trip.
 const ECHO_EVERY: Duration = Duration::from_secs(1);
@@ -423,21 +423,30 @@ impl<'b, 'p> Session<'b, 'p> {
     }
 
     fn call_in_turn(&mut self) {
-        let Some(role) = &self.role else { return };
         let turn = self.bot.turn;
         self.bot.turn += 1;
-        let planned = if turn % OTHERS_EVERY == OTHERS_EVERY - 1 {
-            self.call_on_other(turn / OTHERS_EVERY)
+        let on_other = if is_for_others(turn) {
+            self.call_on_other(turn)
         } else {
-            let planned = role.repertoire.turn(turn, &mut self.bot.dice);
-            planned.map(|planned| (role.entity, role.type_id, planned))
+            None
         };
+        // Where nobody else is there, the turn is not lost.
+        let planned = on_other.or_else(|| self.call_on_own(turn));
         if let Some((entity, type_id, planned)) = planned {
             self.try_call(entity, type_id, planned);
         }
     }
 
-    /// A call on somebody else in view: of each type that takes any in turn.
+    fn call_on_own(&mut self, turn: usize) -> Option<(EntityId, TypeId, Planned<'p>)> {
+        let role = self.role.as_ref()?;
+        let core = self.client.core();
+        let seen = |part| core.view(part).entities().contains_key(&role.entity);
+        let coverage = &self.bot.tally.coverage;
+        let planned = role.repertoire.on_own(coverage, seen, turn, &mut self.bot.dice)?;
+        Some((role.entity, role.type_id, planned))
+    }
+
+    /// A call on somebody else in view: of all that can be called there, what was called least.
     fn call_on_other(&mut self, turn: usize) -> Option<(EntityId, TypeId, Planned<'p>)> {
         let own = self.role.as_ref()?.entity;
         let mut by_type: BTreeMap<TypeId, Vec<EntityId>> = BTreeMap::new();
@@ -446,16 +455,22 @@ impl<'b, 'p> Session<'b, 'p> {
                 by_type.entry(seen.type_id).or_default().push(entity);
             }
         }
-        let callable: Vec<_> = by_type
+        let repertoires: Vec<_> = by_type
             .into_iter()
             .map(|(type_id, entities)| (type_id, entities, Repertoire::new(self.bot.schema, type_id)))
-            .filter(|(_, _, repertoire)| repertoire.takes_others())
             .collect();
-        let (type_id, entities, repertoire) = callable.get(turn.checked_rem(callable.len())?)?;
+        let of_all = repertoires.iter().enumerate();
+        let (places, methods): (Vec<(usize, usize)>, Vec<Driven>) = of_all
+            .flat_map(|(place, (_, _, repertoire))| {
+                let methods = repertoire.for_others().iter().enumerate();
+                methods.map(move |(number, method)| ((place, number), *method))
+            })
+            .unzip();
+        let (place, number) = places[self.bot.tally.coverage.least_called(&methods, turn / OTHERS_EVERY)?];
+        let (type_id, entities, repertoire) = &repertoires[place];
         let dice = &mut self.bot.dice;
         let entity = entities[dice() as usize % entities.len()];
-        let planned = repertoire.on_other(turn / callable.len(), dice)?;
-        Some((entity, *type_id, planned))
+        Some((entity, *type_id, repertoire.on_other(number, dice)?))
     }
 
     fn say(&mut self) {
@@ -525,12 +540,13 @@ impl<'b, 'p> Session<'b, 'p> {
                 self.bot.tally.calls.fetch_add(1, Ordering::Relaxed);
                 let report = &mut self.bot.report;
                 report.calls += 1;
-                let method: MemberId = method.index;
-                report.driven.insert(Driven {
+                let driven = Driven {
                     entity_type: type_id,
                     part: *part,
-                    method,
-                });
+                    method: method.index,
+                };
+                report.driven.insert(driven);
+                self.bot.tally.coverage.count(driven);
                 true
             }
             // It went out of view meanwhile, or the realm is behind with what was called before.
@@ -541,6 +557,11 @@ impl<'b, 'p> Session<'b, 'p> {
             }
         }
     }
+}
+
+/// Whether a turn is for a call on somebody else.
+pub(super) fn is_for_others(turn: usize) -> bool {
+    turn % OTHERS_EVERY == OTHERS_EVERY - 1
 }
 
 impl Budget {

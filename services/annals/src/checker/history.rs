@@ -21,10 +21,9 @@ use super::traces::Traces;
 /// How much of an archive is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All of it.
+    /// All of it, in one reading.
     Whole,
-    /// As far as it reaches at the beginning: logs are read one after the other, and in a realm that runs those that are read
-    /// last would hold what builds upon more of the first.
+    /// What there is so far, to be read on later.
     SoFar,
 }
 
@@ -109,7 +108,7 @@ impl Histories {
         let owners = read_owners(store).await?;
         self.floors = Floors::read(store, &owners).await?;
         self.begin_at_floors();
-        let ends = read_ends(store, &owners, extent).await?;
+        let ends = read_ends(store, &owners).await?;
         for (owner, record) in owners {
             let mut log = match self.logs.remove(&owner) {
                 Some(mut log) => {
@@ -297,20 +296,17 @@ impl Histories {
     }
 }
 
-/// Up to where the shards are to be read.
+/// Up to where the shards are to be read: as far as they reach when the reading begins. Logs are read one after the other, and
+/// in a running realm those that are read last would hold events that follow others of the first that were not read.
 async fn read_ends(
     store: &Store,
     owners: &BTreeMap<OwnerId, OwnerRecord>,
-    extent: Extent,
 ) -> Result<BTreeMap<Shard, LeafIndex>, StoreError> {
     let shards: BTreeSet<Shard> = owners.values().map(|record| record.shard).collect();
     let mut ends = BTreeMap::new();
     for shard in shards {
-        let end = match extent {
-            Extent::Whole => u64::MAX,
-            Extent::SoFar => read_tree(store, shard).await?.size,
-        };
-        ends.insert(shard, LeafIndex(end));
+        let size = read_tree(store, shard).await?.size;
+        ends.insert(shard, LeafIndex(size));
     }
     Ok(ends)
 }
