@@ -1,5 +1,6 @@
 # The commands of this repository. `make help` lists them; each says what it does as it goes.
-# Nothing here is needed to build: `cargo build` and `cargo test` work too, once `make setup` has found a nats-server.
+# Nothing here is needed to build: `cargo build` and `cargo test --workspace` work too, once `make setup` has found a
+# nats-server.
 
 CARGO ?= cargo
 
