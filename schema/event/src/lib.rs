@@ -16,6 +16,7 @@ pub use migration::{Migration, Receivers, calls_of, types_of};
 pub use state::{ENDED_KEPT, Impossible, LedgerTail, OwnerState};
 pub use v1 as latest;
 pub use v1::{
+    adoption::Adoption,
     batch::{Batch, Consumed, FrozenBatch, Gathering, HEADER_BYTES, Header, Imprint, MAX_REALM_BYTES, Tail, Trace},
     call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place},
     controller::{

@@ -329,6 +329,8 @@ impl OwnerState {
                 Ok(())
             }
             Body::Refused { .. } => Ok(()),
+            Body::Adopted(_) if self.kind != OwnerKind::Ledger => Err("this is not the ledger's owner"),
+            Body::Adopted(_) => Ok(()),
             Body::Bootstrapped { .. } if self.bootstrap.is_some() => Err("the realm has begun already"),
             Body::Bootstrapped { entity } if !self.entities.contains_key(entity) => Err("there is no such entity"),
             Body::Bootstrapped { entity } => {

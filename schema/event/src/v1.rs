@@ -1,5 +1,6 @@
 //! Version 1 of what is written.
 
+pub mod adoption;
 pub mod batch;
 pub mod call;
 pub mod change;

@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use annals_def::{Change, DataType, Edit, EntityType, Method, Property, Schema, Value};
 use annals_event::{
-    Audience, Batch, Body, Call, ControllerEvent, Driver, Event, OwnerState, Place, SightChange, Subject, Task,
-    types_of,
+    Adoption, Audience, Batch, Body, Call, ControllerEvent, Driver, Event, OwnerState, Place, SightChange, Subject,
+    Task, types_of,
 };
 use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 
@@ -154,6 +154,7 @@ impl Words<'_> {
             Body::Entered { notice, entry } => {
                 format!("takes notice {notice}: {}", ledger::entry(entry.as_deref()))
             }
+            Body::Adopted(adoption) => adopted(adoption),
             body => self.link(body),
         }
     }
@@ -355,4 +356,20 @@ fn task(task: &Task) -> String {
 fn place(place: &Place) -> String {
     let at = place.position;
     format!("({:.1}, {:.1}, {:.1}) in space {}", at.x, at.y, at.z, place.space)
+}
+
+fn adopted(adoption: &Adoption) -> String {
+    let Adoption {
+        operator,
+        reason,
+        adopted,
+        events,
+        discarded,
+        leaves,
+        ..
+    } = adoption;
+    format!(
+        "{operator} had the store take up {adopted} batches with {events} events that it did not know, and give up {discarded}, \
+         behind leaf {leaves}: {reason:?}"
+    )
 }

@@ -20,7 +20,7 @@ use annals_node::{
 use annals_store::{
     KeyRange, Store, StoreError, Transaction,
     layout::{
-        adoptions::{self, AdoptionRecord},
+        adoptions::{self, AdoptionRecord, AdoptionStage},
         archive,
         director::{self, Counter},
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
@@ -415,7 +415,9 @@ impl Adoption {
     pub async fn unfinished(store: &Store) -> Result<Option<AdoptionRecord>, StoreError> {
         let read = |transaction: Transaction| async move { adoptions::read_newest(&transaction).await };
         let newest = store.read(read).await?;
-        Ok(newest.map(|(_, record)| record).filter(|record| !record.finished))
+        Ok(newest
+            .map(|(_, record)| record)
+            .filter(|record| record.stage == AdoptionStage::Unfinished))
     }
 
     /// Decides: from here on the store knows what the plan adopts, and what it gives up is void.
@@ -441,7 +443,7 @@ impl Adoption {
             adopted: adopted.batches,
             events: adopted.events,
             discarded: discarded.batches,
-            finished: false,
+            stage: AdoptionStage::Unfinished,
         };
         // Nobody holds anything: what was last written is when the realm stood still.
         let newest = [adopted.to, discarded.to].into_iter().max().filter(|wall| wall.0 > 0);
@@ -492,7 +494,7 @@ impl Adoption {
     pub async fn resume(store: Store, shard: Shard, schema: Arc<Schema>) -> Result<Option<Self>, AdoptError> {
         let read = |transaction: Transaction| async move { adoptions::read_newest(&transaction).await };
         let newest = store.read(read).await?;
-        let Some((number, _)) = newest.filter(|(_, record)| !record.finished) else {
+        let Some((number, _)) = newest.filter(|(_, record)| record.stage == AdoptionStage::Unfinished) else {
             return Ok(None);
         };
         let folder = Folder::begin(store.clone(), shard, schema).await?;
@@ -545,16 +547,8 @@ impl Adoption {
         let (_, lives) = read_lives(&self.store, self.shard).await?;
         set_checkouts(&self.store, &lives).await?;
         let number = self.number;
-        let end = |transaction: Transaction| async move {
-            let key = adoptions::key_of(number);
-            let value = transaction.get(&key).await?;
-            let record = AdoptionRecord::decode(&value.unwrap_or_default())?;
-            let record = AdoptionRecord {
-                finished: true,
-                ..record
-            };
-            transaction.set(&key, &record.encode())
-        };
+        let end =
+            |transaction: Transaction| async move { advance(&transaction, number, AdoptionStage::Finished).await };
         self.store.run_repeatable(end).await?;
         Ok(self.alarms)
     }
@@ -589,4 +583,44 @@ async fn raise_counters(transaction: &Transaction, plan: &Plan) -> Result<(), St
         transaction.set(&key, &director::encode_counter(next))?;
     }
     Ok(())
+}
+
+/// What the log `ledger` does not say yet of the store's adoptions, oldest first.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_unlogged_adoptions(store: &Store) -> Result<Vec<annals_event::Adoption>, StoreError> {
+    let read = |transaction: Transaction| async move { adoptions::read_all(&transaction).await };
+    let records = (0..).zip(store.read(read).await?);
+    let unlogged = records.filter(|(_, record)| record.stage == AdoptionStage::Finished);
+    Ok(unlogged
+        .map(|(number, record)| annals_event::Adoption {
+            number,
+            at: record.at,
+            leaves: record.leaves,
+            operator: record.operator,
+            reason: record.reason,
+            adopted: record.adopted,
+            events: record.events,
+            discarded: record.discarded,
+        })
+        .collect())
+}
+
+/// The log `ledger` says so.
+pub(crate) async fn note_logged(transaction: &Transaction, number: u32) -> Result<(), StoreError> {
+    advance(transaction, number, AdoptionStage::Logged).await
+}
+
+/// Brings the record of an adoption to a stage. A realm that was restored from a backup has no record of what it folds.
+async fn advance(transaction: &Transaction, number: u32, stage: AdoptionStage) -> Result<(), StoreError> {
+    let key = adoptions::key_of(number);
+    let Some(value) = transaction.get(&key).await? else {
+        return Ok(());
+    };
+    let record = AdoptionRecord {
+        stage,
+        ..AdoptionRecord::decode(&value)?
+    };
+    transaction.set(&key, &record.encode())
 }

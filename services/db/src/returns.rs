@@ -8,10 +8,10 @@
 //! News for a base part are called to the owner that is its home, which hands them on: an entity that has ended needs none,
 //! for its next life begins with a statement. So there are as many links as base owners, however many lives there were.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use annals_event::{
-    Body, Call, Event, OwnerState, Subject,
+    Adoption, Body, Call, Event, OwnerState, Subject,
     ledger::{Delivery, Notice},
 };
 use annals_ids::{Address, EntityId, MemberId, NoticeNumber, OwnerId, OwnerKind, Tick};
@@ -32,12 +32,16 @@ pub enum LedgerInput {
     Map(SpaceMap),
     /// The outbox holds these, in their order. Those that were taken already are passed over.
     Notices(Vec<(NoticeNumber, Notice)>),
+    /// The store has these, and no log yet: what operators decided about logs that it did not know (rule F17).
+    Adoptions(Vec<Adoption>),
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct LedgerRole {
     taken: u64,
+    /// Adoptions that were recorded since the take-over: the store hears of that when it folds them.
+    adopted: BTreeSet<u32>,
 }
 
 impl LedgerRole {
@@ -87,6 +91,13 @@ impl Role for LedgerRole {
                 for (number, notice) in notices {
                     if !self.enter(desk, number, notice) {
                         break;
+                    }
+                }
+            }
+            LedgerInput::Adoptions(adoptions) => {
+                for adoption in adoptions {
+                    if self.adopted.insert(adoption.number) {
+                        desk.record(Subject::Owner, false, Body::Adopted(Box::new(adoption)));
                     }
                 }
             }

@@ -14,6 +14,7 @@ use annals_ids::{
 };
 
 use super::{
+    adoption::Adoption,
     batch::{put_address, take_address},
     call::{
         Call, CellCreation, ClientLink, Place, put_client, put_option, put_place, put_properties, take_bool,
@@ -282,6 +283,9 @@ pub enum Body {
         /// Who it is and from where (rule P6); empty where there was no key.
         sealed: Vec<u8>,
     },
+    /// An operator had the store take up, or give up, what the logs held and it did not know (rule F17). After a take-over of
+    /// the ledger's owner the same one may be here twice. It changes nothing in the state.
+    Adopted(Box<Adoption>),
 }
 
 impl Event {
@@ -388,6 +392,7 @@ impl Body {
             Body::Reined(_) => "reined",
             Body::Sighted(_) => "sighted",
             Body::Admitted { .. } => "admitted",
+            Body::Adopted(_) => "adopted",
         }
     }
 
@@ -424,6 +429,7 @@ impl Body {
             Body::Reined(_) => 29,
             Body::Sighted(_) => 30,
             Body::Admitted { .. } => 31,
+            Body::Adopted(_) => 32,
         }
     }
 
@@ -492,6 +498,7 @@ impl Body {
             Body::Controlled { controller, what } => what.write(*controller, out),
             Body::Reined(reins) => reins.write(out),
             Body::Sighted(change) => change.write(out),
+            Body::Adopted(adoption) => adoption.write(out),
         }
     }
 
@@ -594,6 +601,7 @@ impl Body {
                 person: DatabaseId(reader.number("database id")?),
                 sealed: reader.bytes("what is sealed")?.to_vec(),
             },
+            32 => Body::Adopted(Box::new(Adoption::read(reader)?)),
             _ => return Err(wrong),
         })
     }

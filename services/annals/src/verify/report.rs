@@ -9,7 +9,7 @@ use annals_ids::{
     OwnerKind, Part, Shard, WallTime,
 };
 
-use annals_store::layout::adoptions::AdoptionRecord;
+use annals_store::layout::adoptions::{AdoptionRecord, AdoptionStage};
 
 use super::{numbers::Taken, spans::Seen};
 
@@ -361,9 +361,13 @@ fn write_adoption(f: &mut fmt::Formatter<'_>, adoption: &AdoptionRecord) -> fmt:
         adopted,
         events,
         discarded,
-        finished,
+        stage,
     } = adoption;
-    let state = if *finished { "" } else { ", UNFINISHED" };
+    let state = match stage {
+        AdoptionStage::Unfinished => ", UNFINISHED",
+        AdoptionStage::Finished => ", not in the log yet",
+        AdoptionStage::Logged => "",
+    };
     writeln!(
         f,
         "adopted behind leaf {leaves}: {adopted} batches with {events} events that the store did not know, {discarded} given up; \

@@ -20,6 +20,7 @@ use super::{
     effects::{self, Effect, Taking},
     log::Log,
 };
+use crate::adopting;
 use crate::ledger::{Ask, Breach, Desk, Failed, Life};
 use crate::retention;
 use crate::stored::Written;
@@ -277,6 +278,7 @@ impl Folder {
                 attempt.check(executed)?;
             }
             Effect::Took(after, upto) => attempt.ledger.took(after, upto),
+            Effect::Adopted(number) => adopting::note_logged(&attempt.transaction, number).await?,
             Effect::EndCell { entity, home, cell } => {
                 self.load(home).await?;
                 let base = self.log(home).state().and_then(|state| state.entities.get(&entity));

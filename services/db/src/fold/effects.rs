@@ -39,6 +39,8 @@ pub(crate) enum Effect {
     },
     /// The log `ledger` holds the notices after the first of these, up to the second.
     Took(NoticeNumber, NoticeNumber),
+    /// The log `ledger` holds this adoption.
+    Adopted(u32),
     /// The cell part of an entity with a base has ended: what it held last is the database's, if the entity is.
     EndCell {
         entity: EntityId,
@@ -51,8 +53,9 @@ impl Effect {
     /// What an event asks for, before it changes the state.
     pub(crate) fn of(state: &OwnerState, event: &Event) -> Option<Self> {
         let Subject::Entity(entity, _) = event.subject else {
-            return match event.body {
-                Body::Entered { notice, .. } => Some(Self::Took(state.ledger.notice, notice)),
+            return match &event.body {
+                Body::Entered { notice, .. } => Some(Self::Took(state.ledger.notice, *notice)),
+                Body::Adopted(adoption) => Some(Self::Adopted(adoption.number)),
                 _ => None,
             };
         };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_db::{LedgerInput, LedgerRole, ledger::Outbox, no_behaviour};
+use annals_db::{LedgerInput, LedgerRole, adopting::read_unlogged_adoptions, ledger::Outbox, no_behaviour};
 use annals_node::writer::Durability;
 use annals_store::{Store, StoreError, Transaction, layout::ledger::head_key};
 use bytes::Bytes;
@@ -70,7 +70,10 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
                 tokio::select! {
                     // What cannot be watched is looked at again soon enough.
                     Ok(()) = store.watch(&key, head) => {}
-                    () = tokio::time::sleep(AGAIN) => outbox.give_again(),
+                    () = tokio::time::sleep(AGAIN) => {
+                        outbox.give_again();
+                        tell_adoptions(store, holders).await;
+                    }
                 }
             }
             Err(error) => {
@@ -78,6 +81,21 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
                 tokio::time::sleep(AGAIN).await;
             }
         }
+    }
+}
+
+/// Tells the holder what no log says yet of adopted logs (rule F17). It is told again until db has folded that.
+async fn tell_adoptions(store: &Store, holders: &Holders<LedgerInput>) {
+    let Some(owner) = holders.owners().into_iter().next() else {
+        return;
+    };
+    match read_unlogged_adoptions(store).await {
+        Ok(adoptions) if adoptions.is_empty() => {}
+        Ok(adoptions) => {
+            // One that is behind is told the next time.
+            let _ = holders.tell(owner, LedgerInput::Adoptions(adoptions));
+        }
+        Err(error) => tracing::warn!(error = %Chain(&error), "adoptions of logs were not read; they are read again"),
     }
 }
 

@@ -23,8 +23,20 @@ pub struct AdoptionRecord {
     pub events: u64,
     /// Batches that were given up.
     pub discarded: u64,
-    /// Whether everything that was taken up is folded.
-    pub finished: bool,
+    /// How far it is.
+    pub stage: AdoptionStage,
+}
+
+/// How far a decision is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdoptionStage {
+    /// Not everything that was taken up is folded: no db starts on the store.
+    #[default]
+    Unfinished,
+    /// It is.
+    Finished,
+    /// The log `ledger` says so, too.
+    Logged,
 }
 
 /// Key of a decision; they are numbered from 0.
@@ -80,7 +92,11 @@ impl AdoptionRecord {
     pub fn encode(&self) -> Vec<u8> {
         let numbers = [self.at.0, self.leaves.0, self.adopted, self.events, self.discarded];
         let mut value: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
-        value.push(u8::from(self.finished));
+        value.push(match self.stage {
+            AdoptionStage::Unfinished => 0,
+            AdoptionStage::Finished => 1,
+            AdoptionStage::Logged => 2,
+        });
         for text in [&self.operator, &self.reason] {
             let length = u32::try_from(text.len()).expect("invariant: the command line bounds both texts");
             value.extend(length.to_be_bytes());
@@ -97,7 +113,12 @@ impl AdoptionRecord {
         let mut fields = Fields::of("an adoption", value);
         let (at, leaves) = (WallTime(fields.u64()?), LeafIndex(fields.u64()?));
         let (adopted, events, discarded) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        let finished = fields.u8()? != 0;
+        let stage = match fields.u8()? {
+            0 => AdoptionStage::Unfinished,
+            1 => AdoptionStage::Finished,
+            2 => AdoptionStage::Logged,
+            _ => return Err(fields.corrupt()),
+        };
         let mut text = || {
             let length = fields.u32()? as usize;
             let bytes = fields.bytes(length)?.to_vec();
@@ -113,7 +134,7 @@ impl AdoptionRecord {
             adopted,
             events,
             discarded,
-            finished,
+            stage,
         })
     }
 }

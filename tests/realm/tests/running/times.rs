@@ -169,7 +169,7 @@ async fn annals(data: &Path, line: &[&str], code: i32) -> String {
     let mut command = Command::new(binary("annals").expect("it is built"));
     command.args(line).args(["--realm", REALM, "--data"]).arg(data);
     let (status, said) = run(&mut command).await;
-    println!("annals {}\n{said}", line.join(" "));
+    println!("annals {}", line.join(" "));
     assert_eq!(status.code(), Some(code), "annals {}: {said}", line.join(" "));
     said
 }
@@ -213,6 +213,11 @@ async fn a_store_and_a_log_of_different_times_are_told_apart() {
         assert!(nothing.contains("nothing to adopt"), "{nothing}");
         past.goes_on("ordered with newest", &["ordered", "killed", "newest"])
             .await;
+        let tail = annals(&adopted, &["log", "tail", "-n", "100000"], 0).await;
+        let adoptions = tail
+            .lines()
+            .filter(|line| line.contains("auditor had the store take up"));
+        assert_eq!(adoptions.count(), 1, "the decision is an event");
 
         // What is given up is void; what the store knows stays.
         let given_up = past.path("ordered with killed");
