@@ -155,7 +155,7 @@ texts! {
     MissingFlags UnknownFlags FlagCase RepeatedProperty ClientPython ClientMailbox IndexNotPersistent IndexType
     IdentifierType SecondIdentifier IdentifierIndex MailboxPersistent DatabaseLength UnknownLevel LevelWithoutEffect
     UnreliableHistory ProtocolId Default DefaultIgnored AccountType AccountFlags AccountValue Personal RepeatedMethod ExposedClient ExposedValue RepeatedArgument
-    ClientReturns MethodOption MissingParent MissingInterface Cycle InterfaceParent RepeatedInterface MissingComponent
+    ClientReturns MemberOption MissingParent MissingInterface Cycle InterfaceParent RepeatedInterface MissingComponent
     RepeatedComponent ComponentMethod ClientName FileCase MissingDefinition RepeatedEntity Unlisted PartMismatch
     VolatileOrder LevelCount LevelShape NameClash Domain OpaqueValue WideFloat WideBoolean LargeAtAnyDistance
     LargeAtCreation LargeOnGhosts WholeEachTime EveryStep BytesForText OneField ShownToNobody StoredByNobody

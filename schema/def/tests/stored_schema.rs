@@ -57,6 +57,7 @@ fn random_property(i: u64, dice: &mut Dice<'_>) -> Property {
     property.database_length = dice().is_multiple_of(3).then_some(255);
     property.protocol_id = dice().is_multiple_of(3).then_some(41_001);
     property.reliable = dice().is_multiple_of(2);
+    property.header_size = 1 + (dice() % 4) as u8;
     if dice().is_multiple_of(4) {
         view(property.name, dice)
     } else if dice().is_multiple_of(4) {
@@ -115,6 +116,7 @@ fn random_methods(dice: &mut Dice<'_>) -> Vec<Method> {
             let mut method = Method::new(format!("method{i}"), args.collect());
             method.exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][dice() as usize % 3];
             method.detail_distance = dice().is_multiple_of(2).then_some(30.0);
+            method.header_size = 1 + (dice() % 4) as u8;
             method.returns = vec![Argument::new("ok", DataType::UInt8)];
             method
         })

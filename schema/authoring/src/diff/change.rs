@@ -82,6 +82,8 @@ pub enum ChangeKind {
     ReliableChanged { to: bool },
     /// `Editable`.
     EditableChanged { to: bool },
+    /// `VariableLengthHeaderSize` of a property.
+    HeaderSizeChanged { from: u8, to: u8 },
     /// `Utype` of a property.
     ProtocolIdChanged,
 
@@ -123,6 +125,8 @@ pub enum ChangeKind {
     MethodLatestOnlyChanged { to: bool },
     /// `IsReliable` of a method.
     MethodReliableChanged { to: bool },
+    /// `VariableLengthHeaderSize` of a method.
+    MethodHeaderSizeChanged { from: u8, to: u8 },
     /// `Utype` of a method.
     MethodProtocolIdChanged,
 
@@ -166,7 +170,7 @@ impl Shift {
 
 impl ChangeKind {
     /// The words of all kinds.
-    pub const WORDS: [&str; 57] = [
+    pub const WORDS: [&str; 59] = [
         "type-added",
         "type-removed",
         "type-renamed",
@@ -199,6 +203,7 @@ impl ChangeKind {
         "send-latest-only",
         "reliable",
         "editable",
+        "header-size",
         "utype",
         "method-added",
         "method-removed",
@@ -215,6 +220,7 @@ impl ChangeKind {
         "detail-distance",
         "method-send-latest-only",
         "method-reliable",
+        "method-header-size",
         "method-utype",
         "service-added",
         "service-removed",
@@ -262,6 +268,7 @@ impl ChangeKind {
             Self::LatestOnlyChanged { .. } => "send-latest-only",
             Self::ReliableChanged { .. } => "reliable",
             Self::EditableChanged { .. } => "editable",
+            Self::HeaderSizeChanged { .. } => "header-size",
             Self::ProtocolIdChanged => "utype",
             Self::MethodAdded => "method-added",
             Self::MethodRemoved { .. } => "method-removed",
@@ -278,6 +285,7 @@ impl ChangeKind {
             Self::DetailDistanceChanged { .. } => "detail-distance",
             Self::MethodLatestOnlyChanged { .. } => "method-send-latest-only",
             Self::MethodReliableChanged { .. } => "method-reliable",
+            Self::MethodHeaderSizeChanged { .. } => "method-header-size",
             Self::MethodProtocolIdChanged => "method-utype",
             Self::ServiceAdded => "service-added",
             Self::ServiceRemoved => "service-removed",
@@ -388,6 +396,9 @@ impl ChangeKind {
             }
             Self::ReliableChanged { to } | Self::MethodReliableChanged { to } => write_set(f, "IsReliable", *to),
             Self::EditableChanged { to } => write_set(f, "Editable", *to),
+            Self::HeaderSizeChanged { from, to } | Self::MethodHeaderSizeChanged { from, to } => {
+                write!(f, "VariableLengthHeaderSize changed from {from} to {to}")
+            }
             Self::ProtocolIdChanged | Self::MethodProtocolIdChanged => f.write_str("Utype changed"),
             Self::ArgumentAdded { name } => write!(f, "argument {name} added"),
             Self::ArgumentRemoved { name } => write!(f, "argument {name} removed"),

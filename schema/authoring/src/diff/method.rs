@@ -123,6 +123,10 @@ fn compare_method(
     if old.reliable != to {
         note(ChangeKind::MethodReliableChanged { to }, facts);
     }
+    let (from, to) = (old.header_size, new.header_size);
+    if from != to {
+        note(ChangeKind::MethodHeaderSizeChanged { from, to }, unseen);
+    }
     if old.protocol_id != new.protocol_id {
         note(ChangeKind::MethodProtocolIdChanged, unseen);
     }
@@ -192,7 +196,7 @@ fn renumbered_for_clients(pair: &Pair<'_>, lists: &Lists<'_>, changes: &mut Vec<
             .map(|at| &lists.old[at])
             .filter(|old| old.client_id.is_some());
         match old {
-            Some(old) if old.stream_size() != new.stream_size() => resized.push(new.name.as_str()),
+            Some(old) if size(old) != size(new) => resized.push(new.name.as_str()),
             None if new.client_id < Some(before) => added.push(new.name.as_str()),
             _ => {}
         }
@@ -214,6 +218,11 @@ fn renumbered_for_clients(pair: &Pair<'_>, lists: &Lists<'_>, changes: &mut Vec<
         because,
     };
     note(changes, pair.on_type(), kind, facts);
+}
+
+/// What orders client numbers.
+fn size(method: &Method) -> (Option<usize>, u8) {
+    (method.stream_size(), method.header_size)
 }
 
 /// A new method that looks like one that is gone: the same arguments, the nearest place.

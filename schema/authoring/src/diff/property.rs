@@ -103,6 +103,8 @@ fn compare_property(
     differs(old.reliable != to, ChangeKind::ReliableChanged { to }, seen);
     let to = new.editable;
     differs(old.editable != to, ChangeKind::EditableChanged { to }, false);
+    let (from, to) = (old.header_size, new.header_size);
+    differs(from != to, ChangeKind::HeaderSizeChanged { from, to }, false);
     differs(old.protocol_id != new.protocol_id, ChangeKind::ProtocolIdChanged, false);
 }
 
@@ -168,9 +170,7 @@ fn renumbered_for_clients(pair: &Pair<'_>, plans: &[PropertyPlan], changes: &mut
         let Some(to) = new.client_id else { continue };
         let old = old_of(plans, new.index).map(|at| &pair.old.properties[at]);
         match old.map(|old| (old.client_id, old)) {
-            Some((Some(_), old)) if old.data_type.stream_size() != new.data_type.stream_size() => {
-                resized.push(new.name.as_str());
-            }
+            Some((Some(_), old)) if size(old) != size(new) => resized.push(new.name.as_str()),
             None | Some((None, _)) if to < first.from.max(first.to) => added.push(new.name.as_str()),
             _ => {}
         }
@@ -195,6 +195,11 @@ fn renumbered_for_clients(pair: &Pair<'_>, plans: &[PropertyPlan], changes: &mut
         ChangeKind::ClientPropertiesRenumbered { shifts, because },
         facts,
     );
+}
+
+/// What orders client numbers.
+fn size(property: &Property) -> (Option<usize>, u8) {
+    (property.data_type.stream_size(), property.header_size)
 }
 
 /// Why clients have other numbers: they go by size.

@@ -305,6 +305,7 @@ impl World {
                 method.latest_only ^= dice().is_multiple_of(2);
                 method.returns = vec![Argument::new("answer", DataType::UInt8)];
                 method.protocol_id = Some(7);
+                method.header_size = 1 + (dice() % 4) as u8;
             }
         }
     }
@@ -382,6 +383,7 @@ fn set_something(property: &mut Property, dice: &mut Dice<'_>) {
             property.editable = !property.editable;
             property.database_length = Some((dice() % 200) as u32);
             property.protocol_id = Some((dice() % 200) as u16);
+            property.header_size = 1 + (dice() % 4) as u8;
         }
     }
 }

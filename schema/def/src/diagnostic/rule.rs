@@ -198,8 +198,8 @@ rules! {
         "a call by name could mean either"
     ClientReturns 405 Error "a client method returns values"
         "a client answers nothing; what it says is said by calling an exposed method"
-    MethodOption 406 Warning "an option without effect on this method"
-        "only what is sent to clients has a distance, a history or a reliability"
+    MemberOption 406 Warning "an option without effect on this member"
+        "only what is sent to clients has a distance, a history, a reliability or an order by size"
 
     MissingParent 501 Error "there is no such parent"
         "what the entity should inherit would be missing"

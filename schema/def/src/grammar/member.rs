@@ -39,9 +39,9 @@ pub static PROPERTY: Content = Content::tags(&[
     LATEST_ONLY,
     RELIABLE,
     UTYPE.home(KBENGINE),
+    HEADER_SIZE.home(BIGWORLD),
     WIDGET,
     REPLAY,
-    HEADER_SIZE,
 ]);
 
 /// A property of a user data object, which never changes and which nobody is told of.
@@ -63,7 +63,7 @@ pub static OBJECT_PROPERTY: Content = Content::tags(&[
     Tag::unused("Index", NOT_FOUND_BY),
     WIDGET,
     REPLAY,
-    HEADER_SIZE,
+    NO_HEADER_SIZE,
 ]);
 
 const UNCHANGED: &str = "User data objects never change.";
@@ -103,7 +103,7 @@ const fn server_method(exposed: Tag) -> [Tag; 10] {
         UTYPE.home(KBENGINE),
         POSITIONAL,
         REPLAY_LEVEL,
-        HEADER_SIZE,
+        NO_HEADER_SIZE,
         LATEST_ONLY.misplaced(),
         RELIABLE.misplaced(),
         DETAIL_DISTANCE.misplaced(),
@@ -119,7 +119,7 @@ pub static CLIENT_METHOD: Content = Content::tags(&[
     UTYPE.home(KBENGINE),
     POSITIONAL,
     REPLAY_LEVEL,
-    HEADER_SIZE,
+    HEADER_SIZE.home(BIGWORLD),
     RETURNS.misplaced(),
     Tag::once(
         "Exposed",
@@ -136,7 +136,7 @@ pub static SERVICE_METHOD: Content = Content::tags(&[
     UTYPE.home(KBENGINE),
     POSITIONAL,
     REPLAY_LEVEL,
-    HEADER_SIZE,
+    NO_HEADER_SIZE,
     Tag::once("Exposed", &NOTHING, "Clients may call it; they cannot call services.").misplaced(),
     LATEST_ONLY.misplaced(),
     RELIABLE.misplaced(),
@@ -178,7 +178,14 @@ const DETAIL_DISTANCE: Tag = Tag::once(
 const UTYPE: Tag = Tag::once("Utype", &PROTOCOL_ID, "An id of 16 bits for a foreign protocol.");
 const WIDGET: Tag = Tag::unused("Widget", "How a world editor shows it.");
 const REPLAY_LEVEL: Tag = Tag::unused("ReplayExposureLevel", "Everything is recorded.");
-const HEADER_SIZE: Tag = Tag::unused("VariableLengthHeaderSize", "Lengths take one byte, or four.");
+const HEADER_SIZE: Tag = Tag::once(
+    HEADER_SIZE_NAME,
+    &LENGTH_HEADER,
+    "Orders client numbers: of what varies in size, a smaller header comes first. Lengths take one byte, or four, all the \
+     same.",
+);
+const NO_HEADER_SIZE: Tag = Tag::unused(HEADER_SIZE_NAME, "Only what clients are sent is ordered by it.");
+const HEADER_SIZE_NAME: &str = "VariableLengthHeaderSize";
 const ARGS: Tag = Tag::once("Args", &ARGUMENTS, "What the method takes: a type for each name.");
 const RETURNS: Tag = Tag::once(
     "ReturnValues",
@@ -186,6 +193,15 @@ const RETURNS: Tag = Tag::once(
     "What the method answers: a type for each name.",
 );
 const POSITIONAL: Tag = Tag::many(ARG, &TYPE, "The type of an argument that has only a position.");
+
+/// The header of a member whose size varies.
+pub(crate) static LENGTH_HEADER: Content = Content {
+    text: Text::Integer(HEADER_SIZES.0, HEADER_SIZES.1),
+    ..Content::tags(&[Tag::unused("WarnLevel", "Nothing is too long for its header.")])
+};
+
+/// The least and the greatest size of a header, bytes.
+pub(crate) const HEADER_SIZES: (u32, u32) = (1, 4);
 
 /// The account that a property is a view of.
 pub(crate) static ACCOUNT: Content = Content::tags(&[

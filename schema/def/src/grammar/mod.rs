@@ -17,7 +17,7 @@ pub use definition::{COMPONENT_ALIAS, COMPONENT_TYPE, DEFINITION, OBJECT, SERVIC
 pub use dialect::Dialect;
 pub(crate) use file::GROUPS;
 pub use file::{ALIASES, FOLDERS, Family, FileKind, GROUPED_LIST, Kind, LIST, LISTED, LISTS, definition_at, root_of};
-pub(crate) use member::{ACCOUNT, ARG};
+pub(crate) use member::{ACCOUNT, ARG, HEADER_SIZES, LENGTH_HEADER};
 pub use member::{BASE_METHOD, CELL_METHOD, CLIENT_METHOD, FIELD, OBJECT_PROPERTY, PROPERTY, SERVICE_METHOD};
 pub use words::{
     BOOLEANS, DICT, DOMAINS, EXPOSURES_OF_BASE, EXPOSURES_OF_CELL, FLAGS, FlagWord, INDICES, Meaning, SEQUENCE, SIMPLE,

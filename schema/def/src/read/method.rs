@@ -99,7 +99,7 @@ impl<'s> Reading<'s> {
         for tag in client_only.into_iter().filter_map(|tag| fields.get(tag)) {
             if part != MethodPart::Client {
                 let message = format!("`<{}>` has no effect on a method of the server", tag.name);
-                let finding = Finding::new(Rule::MethodOption, tag.name_span(), message).help("remove it");
+                let finding = Finding::new(Rule::MemberOption, tag.name_span(), message).help("remove it");
                 self.report(finding);
             }
         }
@@ -109,6 +109,8 @@ impl<'s> Reading<'s> {
             method.detail_distance = fields
                 .get("DetailDistance")
                 .and_then(|section| self.distance(section, 0.0));
+            let varies = !args.are_whole || args.list.iter().any(|arg| arg.data_type.stream_size().is_none());
+            method.header_size = self.header_size(fields.get("VariableLengthHeaderSize"), varies);
         }
         method.protocol_id = self.protocol_id(fields.get("Utype"));
         let declared = DeclaredMethod {

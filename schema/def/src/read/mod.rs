@@ -32,8 +32,8 @@ pub(crate) use space::DeclaredLevel;
 
 use crate::{
     data_type::DataType,
-    diagnostic::{Finding, Findings, Fix, Rule},
-    grammar::{BOOLEANS, Content, Dialect, Kind, Occurs, Tag},
+    diagnostic::{Finding, Findings, Fix, Rule, Severity},
+    grammar::{self, BOOLEANS, Content, Dialect, Kind, Occurs, Tag},
     names::Name,
     source::{Section, Span},
 };
@@ -309,6 +309,10 @@ impl<'s> Reading<'s> {
     /// An integer within bounds, or a finding of `rule`.
     pub(crate) fn integer(&mut self, section: Section<'s>, rule: Rule, low: u32, high: u32) -> Option<u32> {
         let named = self.text(section)?;
+        self.parse_integer(named, rule, low, high)
+    }
+
+    fn parse_integer(&mut self, named: Named<'_>, rule: Rule, low: u32, high: u32) -> Option<u32> {
         match named.name.parse::<u32>() {
             Ok(value) if (low..=high).contains(&value) => Some(value),
             _ => {
@@ -318,6 +322,26 @@ impl<'s> Reading<'s> {
                 None
             }
         }
+    }
+
+    /// `VariableLengthHeaderSize` of a member; 1 unless it is one by which client numbers are ordered.
+    pub(crate) fn header_size(&mut self, section: Option<Section<'s>>, is_ordered: bool) -> u8 {
+        const UNLESS_DECLARED: u8 = 1;
+        let Some(section) = section else {
+            return UNLESS_DECLARED;
+        };
+        self.fields(section, &grammar::LENGTH_HEADER);
+        let (low, high) = grammar::HEADER_SIZES;
+        let size = self.parse_integer(Named::text_of(section), Rule::Number, low, high);
+        if !is_ordered {
+            let message = format!("`<{}>` has no effect here", section.name);
+            let finding = Finding::new(Rule::MemberOption, section.name_span(), message)
+                .severity(Severity::Note)
+                .help("remove it: it orders members that clients are sent and whose size varies");
+            self.report(finding);
+            return UNLESS_DECLARED;
+        }
+        size.and_then(|size| u8::try_from(size).ok()).unwrap_or(UNLESS_DECLARED)
     }
 
     /// Whether a name can be used in code; reports one that cannot.

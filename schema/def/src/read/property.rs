@@ -107,6 +107,11 @@ impl<'s> Reading<'s> {
         property.protocol_id = self.protocol_id(fields.get("Utype"));
         declared.level = fields.get("DetailLevel").and_then(|level| self.text(level));
         let (data_type, own) = typed.map(Typed::with_value).unzip();
+        let varies = data_type
+            .as_ref()
+            .is_none_or(|data_type| data_type.stream_size().is_none());
+        let is_seen = distribution.is_none_or(Distribution::to_clients);
+        property.header_size = self.header_size(fields.get("VariableLengthHeaderSize"), varies && is_seen);
         let default = match (fields.get("Default"), &data_type, own) {
             (Some(section), Some(data_type), Some(own)) => self.default(data_type, &own, section),
             (_, _, own) => own,

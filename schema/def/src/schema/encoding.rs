@@ -8,10 +8,12 @@
 //! reach       = 00 | 01 f32 | 02
 //! level       = label:name radius:f32 hysteresis:f32
 //! property    = name data_type distribution:u8 default:value flags:u8 index:u8 option(length:u32) option(level:u8)
-//!               option(protocol_id:u16) account personal
+//!               option(protocol_id:u16) account personal header
 //! personal    = data_type if bit 6 of the property's flags is set, else nothing
 //! account     = slot:u16 option(kind:u32) if bit 5 of the property's flags is set, else nothing
-//! method      = name list(argument) list(argument) exposure:u8 option(f32) flags:u8 option(protocol_id:u16)
+//! header      = 02 | 03 | 04 if bit 7 of the property's flags is set, else nothing, which is 1
+//! method      = name list(argument) list(argument) exposure:u8 option(f32) flags:u8 option(protocol_id:u16) header
+//!               (bit 2 of the method's flags)
 //! argument    = name data_type
 //! service     = name list(method)
 //! udo         = name domain:u8 list(field)
@@ -190,7 +192,8 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
             | u8::from(property.reliable) << 3
             | u8::from(property.editable) << 4
             | u8::from(property.account.is_some()) << 5
-            | u8::from(property.personal.is_some()) << 6,
+            | u8::from(property.personal.is_some()) << 6
+            | u8::from(property.header_size != NO_HEADER) << 7,
     );
     out.push(match property.indexed {
         Index::None => 0,
@@ -211,6 +214,7 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
     if let Some(data_type) = &property.personal {
         put_data_type(data_type, out);
     }
+    put_header(property.header_size, out);
 }
 
 fn put_method(method: &Method, out: &mut Vec<u8>) {
@@ -229,10 +233,22 @@ fn put_method(method: &Method, out: &mut Vec<u8>) {
     put_option(method.detail_distance, out, |metres, out| {
         out.extend(metres.to_le_bytes());
     });
-    out.push(u8::from(method.latest_only) | u8::from(method.reliable) << 1);
+    out.push(
+        u8::from(method.latest_only) | u8::from(method.reliable) << 1 | u8::from(method.header_size != NO_HEADER) << 2,
+    );
     put_option(method.protocol_id, out, |id, out| {
         out.extend(id.to_le_bytes());
     });
+    put_header(method.header_size, out);
+}
+
+/// The header size that is not written down.
+const NO_HEADER: u8 = 1;
+
+fn put_header(size: u8, out: &mut Vec<u8>) {
+    if size != NO_HEADER {
+        out.push(size);
+    }
 }
 
 fn put_field(field: &Field, out: &mut Vec<u8>) {
@@ -446,9 +462,6 @@ impl Input<'_> {
             .ok_or(SchemaProblem::Code(code, "a distribution"))?;
         let default = self.value(&data_type)?;
         let flags = self.u8()?;
-        if flags >= 1 << 7 {
-            return Err(SchemaProblem::Code(flags, "property flags"));
-        }
         let indexed = match self.u8()? {
             0 => Index::None,
             1 => Index::Plain,
@@ -481,6 +494,7 @@ impl Input<'_> {
                 return Err(SchemaProblem::Dangling("a personal member"));
             }
         }
+        property.header_size = self.header(flags & 128 != 0)?;
         Ok(property)
     }
 
@@ -508,7 +522,7 @@ impl Input<'_> {
         };
         let detail_distance = self.option(|input| input.distance("a detail distance"))?;
         let flags = self.u8()?;
-        if flags >= 1 << 2 {
+        if flags >= 1 << 3 {
             return Err(SchemaProblem::Code(flags, "method flags"));
         }
         Ok(Method {
@@ -521,8 +535,20 @@ impl Input<'_> {
             latest_only: flags & 1 != 0,
             reliable: flags & 2 != 0,
             protocol_id: self.option(Self::u16)?,
+            header_size: self.header(flags & 4 != 0)?,
             client_id: None,
         })
+    }
+
+    /// The size of a header, if one is written down.
+    fn header(&mut self, is_written: bool) -> Read<u8> {
+        if !is_written {
+            return Ok(NO_HEADER);
+        }
+        match self.u8()? {
+            size @ 2..=4 => Ok(size),
+            other => Err(SchemaProblem::Code(other, "a header size")),
+        }
     }
 
     fn argument(&mut self) -> Read<Argument> {

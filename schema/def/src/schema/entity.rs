@@ -227,7 +227,7 @@ impl EntityType {
             client_properties: number_for_clients(
                 &mut self.properties,
                 |property| property.distribution.to_clients(),
-                |property| property.data_type.stream_size(),
+                |property| Rank::of(property.data_type.stream_size(), property.header_size),
                 |property, id| property.client_id = id,
             ),
             exposed_base_methods: number_exposed(&mut self.base_methods),
@@ -235,7 +235,7 @@ impl EntityType {
             client_method_ids: number_for_clients(
                 &mut self.client_methods,
                 |_| true,
-                Method::stream_size,
+                |method| Rank::of(method.stream_size(), method.header_size),
                 |method, id| method.client_id = id,
             ),
         };
@@ -285,32 +285,45 @@ fn number_exposed(methods: &mut [Method]) -> Vec<MemberId> {
     number_for_clients(
         methods,
         |method| method.exposed != Exposure::No,
-        Method::stream_size,
+        |method| Rank::of(method.stream_size(), method.header_size),
         |method, id| method.client_id = id,
     )
 }
 
-/// Numbers the members that clients know: those of fixed size ascending, then the others, each in declaration order. So
-/// the short ids go to what is sent in the fewest bytes.
+/// What orders client numbers, as BigWorld compares stream sizes: a fixed size before every variable one, smaller before
+/// larger. A variable size counts as the header declared for its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Fixed(usize),
+    Variable { header: u8 },
+}
+
+impl Rank {
+    fn of(fixed: Option<usize>, header: u8) -> Self {
+        fixed.map_or(Self::Variable { header }, Self::Fixed)
+    }
+}
+
+/// Numbers the members that clients know by size; equal ones keep their order. So the short ids go to what is sent in the
+/// fewest bytes.
 fn number_for_clients<M>(
     members: &mut [M],
     is_seen: impl Fn(&M) -> bool,
-    size: impl Fn(&M) -> Option<usize>,
+    rank: impl Fn(&M) -> Rank,
     set_id: impl Fn(&mut M, Option<u16>),
 ) -> Vec<MemberId> {
-    let mut order: Vec<(bool, usize, MemberId)> = Vec::with_capacity(members.len());
+    let mut order: Vec<(Rank, MemberId)> = Vec::with_capacity(members.len());
     for (position, member) in members.iter_mut().enumerate() {
         set_id(member, None);
         if is_seen(member) {
-            let (is_variable, size) = size(member).map_or((true, 0), |size| (false, size));
-            order.push((is_variable, size, member_id(position)));
+            order.push((rank(member), member_id(position)));
         }
     }
     order.sort_unstable();
-    for (client_id, (_, _, id)) in order.iter().enumerate() {
+    for (client_id, (_, id)) in order.iter().enumerate() {
         set_id(&mut members[usize::from(id.0)], Some(member_id(client_id).0));
     }
-    order.into_iter().map(|(_, _, id)| id).collect()
+    order.into_iter().map(|(_, id)| id).collect()
 }
 
 fn method_names(methods: &[Method]) -> Names {

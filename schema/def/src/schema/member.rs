@@ -41,9 +41,13 @@ pub struct Property {
     pub reliable: bool,
     /// World editors offer it.
     pub editable: bool,
+    /// `VariableLengthHeaderSize`, 1 to 4, where clients see the property and its size varies; else 1. It orders client
+    /// numbers and does nothing else.
+    pub header_size: u8,
     /// The id that the author fixed for it on a foreign wire (`Utype`).
     pub protocol_id: Option<u16>,
-    /// Its number among the properties that clients see: by stream size, fixed sizes first. Derived.
+    /// Its number among the properties that clients see: fixed sizes first, by size, then the others by `header_size`.
+    /// Derived.
     pub client_id: Option<u16>,
 }
 
@@ -66,10 +70,13 @@ pub struct Method {
     pub latest_only: bool,
     /// A lost call is sent again; client methods only.
     pub reliable: bool,
+    /// `VariableLengthHeaderSize`, 1 to 4, of a client method whose size varies; else 1. It orders client numbers and does
+    /// nothing else.
+    pub header_size: u8,
     /// The id that the author fixed for it on a foreign wire (`Utype`).
     pub protocol_id: Option<u16>,
-    /// Its number among the exposed methods of its part, or among the client methods: by the size of the arguments, fixed
-    /// sizes first. Derived.
+    /// Its number among the exposed methods of its part, or among the client methods: fixed sizes of the arguments first,
+    /// by size, then the others by `header_size`. Derived.
     pub client_id: Option<u16>,
 }
 
@@ -149,6 +156,7 @@ impl Property {
             latest_only: false,
             reliable: true,
             editable: false,
+            header_size: 1,
             protocol_id: None,
             client_id: None,
         }
@@ -310,6 +318,7 @@ impl Method {
             detail_distance: None,
             latest_only: false,
             reliable: true,
+            header_size: 1,
             protocol_id: None,
             client_id: None,
         }
