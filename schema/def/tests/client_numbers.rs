@@ -5,15 +5,21 @@ use std::fmt::Write as _;
 use annals_def::{EntityType, Schema, Severity, Tree, compile};
 use annals_ids::MemberId;
 
-/// A kind of members: how one is written, where they stand, and their names by client number.
+/// Writes what stands in a member: its types and its header.
+type Write = fn(&mut String, &[&str], &str);
+
+/// The names of members by client number.
+type NamesOf = fn(&EntityType) -> Vec<String>;
+
+/// A kind of members: where they stand, how one is written, and their names by client number.
 struct Kind {
     section: &'static str,
-    write: fn(&mut String, &[&str], &str),
-    names: fn(&EntityType) -> Vec<String>,
+    write: Write,
+    names: NamesOf,
 }
 
 fn kind(word: &str) -> Kind {
-    let (section, write, names): (_, fn(&mut String, &[&str], &str), fn(&EntityType) -> Vec<String>) = match word {
+    let (section, write, names): (_, Write, NamesOf) = match word {
         "property" => ("Properties", write_property, |one| {
             named(one.client_properties(), |id| {
                 one.property(id).expect("its own").name.clone()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use annals_def::{Rule, Tree, compile, grammar::Dialect};
+use annals_def::{Rule, Severity, Tree, compile, grammar::Dialect};
 
 fn reference() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/def-language.md");
@@ -37,12 +37,16 @@ fn it_lists_every_rule() {
             let [severity, forgiven] = [Dialect::BigWorld, Dialect::KBEngine].map(|dialect| rule.severity_in(dialect));
             let note = match severity == forgiven {
                 true => String::new(),
-                false => format!("; in KBEngine's dialect a {forgiven}"),
+                false => format!("; in KBEngine's dialect {} {forgiven}", article(forgiven)),
             };
             format!("| {rule} | {severity}{note} | {} |", rule.text().title)
         })
         .collect();
     assert_eq!(listed, rules);
+}
+
+fn article(severity: Severity) -> &'static str {
+    if severity == Severity::Error { "an" } else { "a" }
 }
 
 #[test]

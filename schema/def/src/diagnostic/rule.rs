@@ -105,7 +105,7 @@ rules! {
         "a wrong number would be read as zero"
     Name 108 Error "a name cannot be used in code"
         "scripts and generated code use it as an identifier: letters, digits and `_`, not beginning with a digit"
-    ReservedName 109 Error "every entity has a member of this name already"
+    ReservedName 109 Warning "every entity has a member of this name already"
         "scripts could not reach one of the two"
     MissingValue 110 Error "something is to be named here"
         "an empty section declares nothing"
@@ -299,7 +299,8 @@ rules! {
 }
 
 impl Rule {
-    /// How grave it is to break the rule in a dialect. What KBEngine runs, it forgives more of.
+    /// How grave it is to break the rule in a dialect, unless the case says otherwise. Of what it runs, KBEngine forgives
+    /// more; of names, it refuses more.
     #[must_use]
     pub fn severity_in(self, dialect: Dialect) -> Severity {
         const FORGIVEN: [Rule; 4] = [
@@ -310,6 +311,7 @@ impl Rule {
         ];
         match dialect {
             Dialect::KBEngine if FORGIVEN.contains(&self) => Severity::Warning,
+            Dialect::KBEngine if self == Rule::ReservedName => Severity::Error,
             _ => self.text().severity,
         }
     }

@@ -16,6 +16,7 @@ mod method;
 mod personal;
 mod property;
 mod python;
+mod reserved;
 mod space;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Properties: each its type, its distribution, and what else is said about it.
 
-use super::{Dialect, Named, Reading, Typed};
+use super::{Dialect, Named, Reading, Typed, reserved::Holder};
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Rule, Severity},
@@ -21,9 +21,6 @@ pub(crate) struct DeclaredProperty<'s> {
     /// The label of its level of detail.
     pub(crate) level: Option<Named<'s>>,
 }
-
-/// Members that every entity has.
-const RESERVED: [&str; 5] = ["id", "position", "direction", "spaceID", "databaseID"];
 
 impl<'s> Reading<'s> {
     /// The properties of a section, without those that are replaced by another of the same name in it.
@@ -70,13 +67,7 @@ impl<'s> Reading<'s> {
             property: None,
             level: None,
         };
-        let mut is_named = self.is_identifier(section);
-        if RESERVED.contains(&section.name) {
-            let message = format!("every entity has a `{}` already", section.name);
-            let finding = Finding::new(Rule::ReservedName, span, message).help("choose another name");
-            self.report(finding);
-            is_named = false;
-        }
+        let is_identifier = self.is_identifier(section);
         if self.bare_type(section).is_none() {
             self.text_means_nothing(section);
         }
@@ -93,11 +84,13 @@ impl<'s> Reading<'s> {
                 None
             }
         };
-        let distribution = if has_flags {
-            self.distribution(section, fields.get("Flags"))
+        let (distribution, holder) = if has_flags {
+            let declared = self.distribution(section, fields.get("Flags"));
+            (declared, Holder::Entity(declared))
         } else {
-            Some(Distribution::CellPrivate)
+            (Some(Distribution::CellPrivate), Holder::Object)
         };
+        let is_named = self.is_free(section, holder) && is_identifier;
         // Each check runs on as much as is known, so that no mistake hides another.
         let mut property = Property::new(String::new(), DataType::Int8, Distribution::CellPrivate);
         property.persistent = self.boolean(fields.get("Persistent"), false);
@@ -107,11 +100,7 @@ impl<'s> Reading<'s> {
         property.protocol_id = self.protocol_id(fields.get("Utype"));
         declared.level = fields.get("DetailLevel").and_then(|level| self.text(level));
         let (data_type, own) = typed.map(Typed::with_value).unzip();
-        let varies = data_type
-            .as_ref()
-            .is_none_or(|data_type| data_type.stream_size().is_none());
-        let is_seen = distribution.is_none_or(Distribution::to_clients);
-        property.header_size = self.header_size(fields.get("VariableLengthHeaderSize"), varies && is_seen);
+        property.header_size = self.property_header(&fields, data_type.as_ref(), distribution);
         let default = match (fields.get("Default"), &data_type, own) {
             (Some(section), Some(data_type), Some(own)) => self.default(data_type, &own, section),
             (_, _, own) => own,
@@ -135,6 +124,18 @@ impl<'s> Reading<'s> {
             declared.property = Some(self.personal(section, &fields, property));
         }
         declared
+    }
+
+    /// The header by which the property is ordered, if clients see it and its size varies.
+    fn property_header(
+        &mut self,
+        fields: &super::Fields<'s>,
+        data_type: Option<&DataType>,
+        distribution: Option<Distribution>,
+    ) -> u8 {
+        let varies = data_type.is_none_or(|data_type| data_type.stream_size().is_none());
+        let is_seen = distribution.is_none_or(Distribution::to_clients);
+        self.header_size(fields.get("VariableLengthHeaderSize"), varies && is_seen)
     }
 
     fn distribution(&mut self, property: Section<'s>, flags: Option<Section<'s>>) -> Option<Distribution> {

@@ -61,7 +61,7 @@ fn model(types: Vec<EntityType>) -> Model {
 }
 
 /// Names that mean something in Rust or TypeScript already, and names that become the same.
-const NAMES: [&str; 34] = [
+const NAMES: [&str; 39] = [
     "type",
     "self",
     "Self",
@@ -96,6 +96,11 @@ const NAMES: [&str; 34] = [
     "default",
     "function",
     "toString",
+    "id",
+    "position",
+    "direction",
+    "spaceID",
+    "databaseID",
 ];
 
 /// Types that are called as generated code calls its own.
