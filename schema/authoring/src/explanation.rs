@@ -149,7 +149,7 @@ macro_rules! texts {
 
 texts! {
     Unreadable TooLarge Encoding ForeignEncoding NotWellFormed TooDeep Entity StrayText Attribute NoDefinitions
-    NoEntityList TooMany MoreFindings DialectSigns UnknownTag TagCase RepeatedTag NotUsed OtherDialect Boolean Number
+    NoEntityList TooMany MoreFindings DialectSigns ExtraFile UnknownTag TagCase RepeatedTag NotUsed OtherDialect Boolean Number
     Name ReservedName MissingValue UnknownType MissingType AliasOrder AliasCycle RepeatedAlias ElementType
     SequenceSize NoFields RepeatedField DictParent ImplementedBy TypeTooLarge TypeCase AliasDefault AliasName
     MissingFlags UnknownFlags FlagCase RepeatedProperty ClientPython ClientMailbox IndexNotPersistent IndexType

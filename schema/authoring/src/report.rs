@@ -8,7 +8,7 @@ use crate::explanation::Explanation;
 /// What compiling found as one JSON object: `problems`, each with its code, severity, file, line, columns, message, why, help
 /// and related places; and `counts` by severity. Lines and columns count from 1; `endColumn` is the first behind the place.
 /// Columns count characters. What concerns the folder as a whole has `null` for its place. `dialect` is that in which the files were read,
-/// `because` what spoke for it; `schema`, if there is one, has its fingerprint and how many types there are of each kind.
+/// `because` what spoke for it; `compiles` is true or false, and `verdict` says why; `schema`, if there is one, has its fingerprint and how many types there are of each kind.
 #[must_use]
 pub fn to_json(found: &Compiled) -> String {
     let diagnostics = &found.diagnostics;
@@ -23,6 +23,8 @@ pub fn to_json(found: &Compiled) -> String {
         },
         "dialect": found.dialect.dialect.name(),
         "because": found.dialect.because.as_ref().map(ToString::to_string),
+        "compiles": found.schema.is_some(),
+        "verdict": found.verdict(),
         "schema": found.schema.as_ref().map(|schema| json!({
             "fingerprint": schema.fingerprint().to_string(),
             "entityTypes": schema.types().len(),

@@ -134,13 +134,15 @@ pub struct Field {
     pub database_length: Option<u32>,
 }
 
-/// Which members of a value are written: all of them, or only what is stored.
+/// What of a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Everything, as it travels between processes.
     Whole,
     /// Without the fields that are not persistent; sequences marked `persistAsBlob` behind their length in bytes.
     Stored,
+    /// Everything, as it travels between server and client: a mailbox is None.
+    Shown,
 }
 
 impl DataType {

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! [`Form::Stored`] leaves out fields that are not persistent, and writes a sequence marked `persistAsBlob` as `bytes`
-//! that hold it. A value has one encoding only: what decodes also encodes to the same bytes.
+//! that hold it. [`Form::Shown`] writes None for every mailbox, and reads nothing else: an address is of no use to a client,
+//! and none of a client's is believed. A value has one encoding only: what decodes also encodes to the same bytes.
 
 use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
 
@@ -63,8 +64,8 @@ pub enum DecodeError {
     /// A marker byte that is neither 0 nor 1.
     #[error("the byte {0:#04x} stands where 00 or 01 marks None or a value")]
     BadMarker(u8),
-    /// An absent mailbox with bytes set, or an unknown part.
-    #[error("the 16 bytes of a mailbox are neither an address nor all zero")]
+    /// An absent mailbox with bytes set, an unknown part, or an address between server and client.
+    #[error("the 16 bytes of a mailbox are neither all zero nor an address that may stand here")]
     BadMailbox,
     /// More elements that take no bytes than allowed.
     #[error("{0} elements that take no bytes are above the limit")]
@@ -110,7 +111,10 @@ pub fn decode(data_type: &DataType, form: Form, bytes: &mut &[u8]) -> Result<Val
             let text = std::str::from_utf8(take_bytes(bytes)?).map_err(|_| DecodeError::NotUtf8)?;
             Ok(Value::Unicode(text.to_owned()))
         }
-        DataType::Mailbox => Ok(Value::Mailbox(take_mailbox(bytes)?)),
+        DataType::Mailbox => match take_mailbox(bytes)? {
+            Some(_) if form == Form::Shown => Err(DecodeError::BadMailbox),
+            mailbox => Ok(Value::Mailbox(mailbox)),
+        },
         DataType::UdoRef => Ok(Value::UdoRef(take(bytes)?)),
         DataType::Array(sequence) | DataType::Tuple(sequence) => take_sequence(sequence, form, bytes),
         DataType::FixedDict(dict) => take_dict(dict, form, bytes),
@@ -130,11 +134,11 @@ pub fn decode_all(data_type: &DataType, form: Form, mut bytes: &[u8]) -> Result<
     }
 }
 
-/// Appends elements behind their count in [`Form::Whole`], as a slice of a sequence travels. `out` stays as it was on error.
+/// Appends elements behind their count, as a slice of a sequence travels. `out` stays as it was on error.
 ///
 /// # Errors
 /// If an element does not fit the type, or they are more than can be counted.
-pub fn encode_elements(of: &DataType, values: &[Value], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub fn encode_elements(of: &DataType, values: &[Value], form: Form, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let (found, limit) = (values.len(), longest_counted(of));
     if found > limit {
         return Err(Problem::TooLong { found, limit }.here().into());
@@ -143,7 +147,7 @@ pub fn encode_elements(of: &DataType, values: &[Value], out: &mut Vec<u8>) -> Re
         check(of, value).map_err(|mismatch| mismatch.inside(Step::Element(i)))?;
     }
     put_length(values.len(), out);
-    values.iter().try_for_each(|value| put(of, value, Form::Whole, out))
+    values.iter().try_for_each(|value| put(of, value, form, out))
 }
 
 /// Reads elements behind their count from the front of `bytes` and leaves what follows. Never allocates more than a fixed
@@ -151,12 +155,12 @@ pub fn encode_elements(of: &DataType, values: &[Value], out: &mut Vec<u8>) -> Re
 ///
 /// # Errors
 /// If the bytes are no elements of this type; `bytes` is then left somewhere in the middle.
-pub fn decode_elements(of: &DataType, bytes: &mut &[u8]) -> Result<Vec<Value>, DecodeError> {
+pub fn decode_elements(of: &DataType, form: Form, bytes: &mut &[u8]) -> Result<Vec<Value>, DecodeError> {
     let count = take_length(bytes)?;
     if count > longest_counted(of) {
         return Err(DecodeError::TooManyEmpty(count));
     }
-    take_values(of, count, Form::Whole, bytes)
+    take_values(of, count, form, bytes)
 }
 
 /// Bytes of a value that fits its type, in [`Form::Whole`].
@@ -198,7 +202,7 @@ fn put(data_type: &DataType, value: &Value, form: Form, out: &mut Vec<u8>) -> Re
         Value::Vector2(parts) => put_floats(parts, out),
         Value::Vector3(parts) => put_floats(parts, out),
         Value::Vector4(parts) => put_floats(parts, out),
-        Value::Mailbox(mailbox) => put_mailbox(*mailbox, out),
+        Value::Mailbox(mailbox) => put_mailbox(mailbox.filter(|_| form != Form::Shown), out),
         Value::UdoRef(guid) => out.extend(guid),
         Value::Sequence(values) => match data_type {
             DataType::Array(sequence) | DataType::Tuple(sequence) => {
@@ -287,7 +291,7 @@ fn put_dict(dict: &FixedDict, values: &[Value], form: Form, out: &mut Vec<u8>) -
         out.push(1);
     }
     for (field, value) in dict.fields.iter().zip(values) {
-        if form == Form::Whole || field.persistent {
+        if form != Form::Stored || field.persistent {
             put(&field.data_type, value, form, out)?;
         }
     }
@@ -407,7 +411,7 @@ fn take_dict(dict: &FixedDict, form: Form, bytes: &mut &[u8]) -> Result<Value, D
     }
     let mut values = Vec::with_capacity(dict.fields.len());
     for field in &dict.fields {
-        values.push(if form == Form::Whole || field.persistent {
+        values.push(if form != Form::Stored || field.persistent {
             decode(&field.data_type, form, bytes)?
         } else {
             field.default.clone()

@@ -7,7 +7,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command, sync::mpsc, thread, time::Duration};
 
-use annals_def::{Compiled, Rule, Tree, compile};
+use annals_def::{Compiled, Diagnostic, Rule, Severity, Tree, compile};
 
 /// How long a small folder may take, far more than it does.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,15 +34,24 @@ fn compiled(dir: &Path) -> Compiled {
     result.recv_timeout(PATIENCE).expect("reading a folder comes to an end")
 }
 
-/// The one problem of a folder, as its file and its message.
-fn problem(dir: &Path) -> (String, String) {
+/// The one problem of a folder, as its file and its message; an error if it stops the world.
+fn problem(dir: &Path, severity: Severity) -> (String, String) {
     let compiled = compiled(dir);
-    assert!(compiled.schema.is_none());
+    assert_eq!(compiled.schema.is_none(), severity == Severity::Error);
     let [problem] = compiled.diagnostics.as_slice() else {
         panic!("{:?}", compiled.diagnostics);
     };
-    assert_eq!(problem.rule, Rule::Unreadable);
+    assert_eq!((problem.rule, problem.severity), (Rule::Unreadable, severity));
     (problem.place.file.clone(), problem.message.clone())
+}
+
+/// Whether a world stops once a type is listed that cannot be read.
+fn stops_if_listed(dir: &Path, name: &str) -> bool {
+    let list = format!("<root> <Avatar/> <{name}/> </root>");
+    fs::write(dir.join("entities.xml"), list).expect("a file");
+    let compiled = compiled(dir);
+    let is_error = |one: &Diagnostic| one.rule == Rule::Unreadable && one.severity == Severity::Error;
+    compiled.schema.is_none() && compiled.diagnostics.iter().any(is_error)
 }
 
 #[test]
@@ -51,9 +60,10 @@ fn what_is_no_file_is_not_opened() {
     let pipe = dir.path().join("entity_defs/Pipe.def");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
     assert!(made.success());
-    let (file, message) = problem(dir.path());
+    let (file, message) = problem(dir.path(), Severity::Warning);
     assert_eq!(file, "entity_defs/Pipe.def");
     assert!(message.contains("no regular file"), "{message}");
+    assert!(stops_if_listed(dir.path(), "Pipe"));
 }
 
 #[test]
@@ -62,7 +72,7 @@ fn a_loop_of_folders_is_told_and_left() {
         let dir = world();
         fs::create_dir(dir.path().join("entity_defs/interfaces")).expect("a folder");
         symlink(target, dir.path().join("entity_defs/again")).expect("a link");
-        let (file, message) = problem(dir.path());
+        let (file, message) = problem(dir.path(), Severity::Error);
         assert_eq!(file, "entity_defs/again");
         assert!(message.contains("a folder that is read already"), "{message}");
     }
@@ -75,16 +85,18 @@ fn a_file_of_somebody_else_is_not_shown() {
     fs::write(&path, "root:x:0").expect("a file");
     let dir = world();
     symlink(&path, dir.path().join("entity_defs/Secret.def")).expect("a link");
-    let (file, message) = problem(dir.path());
+    let (file, message) = problem(dir.path(), Severity::Warning);
     assert_eq!(file, "entity_defs/Secret.def");
     assert!(message.contains("leads out of the folder"), "{message}");
+    assert!(stops_if_listed(dir.path(), "Secret"));
 }
 
 #[test]
 fn a_link_to_nothing_is_told() {
     let dir = world();
     symlink("nothing", dir.path().join("entity_defs/Nothing.def")).expect("a link");
-    assert_eq!(problem(dir.path()).0, "entity_defs/Nothing.def");
+    assert_eq!(problem(dir.path(), Severity::Warning).0, "entity_defs/Nothing.def");
+    assert!(stops_if_listed(dir.path(), "Nothing"));
 }
 
 #[test]

@@ -69,7 +69,10 @@ fn what_is_wrong_is_explained() {
     let mut differences = Vec::new();
     for case in cases("err") {
         let (compiled, said) = compiled(&case);
-        assert!(compiled.schema.is_none(), "{} loads", case.display());
+        if compiled.schema.is_some() {
+            differences.push(format!("{} loads", case.display()));
+            continue;
+        }
         if let Some(rule) = rule_of(&case) {
             let mut errors = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Error);
             assert!(
@@ -89,7 +92,10 @@ fn what_is_odd_loads_and_is_named() {
     let mut differences = Vec::new();
     for case in cases("ok") {
         let (compiled, said) = compiled(&case);
-        assert!(compiled.schema.is_some(), "{} does not load\n{said}", case.display());
+        if compiled.schema.is_none() {
+            differences.push(format!("{} does not load\n{said}", case.display()));
+            continue;
+        }
         if let Some(rule) = rule_of(&case) {
             assert!(
                 compiled.diagnostics.iter().any(|d| d.rule == rule),

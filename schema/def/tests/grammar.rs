@@ -53,6 +53,7 @@ fn path_of(kind: FileKind, dialect: Dialect) -> &'static str {
         FileKind::EntityList => "entities.xml",
         FileKind::ServiceList => "services.xml",
         FileKind::ObjectList => "user_data_objects.xml",
+        FileKind::ComponentList => "components.xml",
         FileKind::Aliases => dialect.alias_file(),
         FileKind::Definition => "entity_defs/Avatar.def",
         FileKind::Service => "service_defs/Service.def",

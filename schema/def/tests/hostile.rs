@@ -167,7 +167,7 @@ fn slip_behind_odd_tags(comment: &str) -> Tree {
     tree.insert("entities.xml", format!("<root> {list} </root>"));
     for i in 0..60 {
         let odd = repeat(100, |j, text| {
-            let _ = write!(text, "<odd{j}/>");
+            let _ = write!(text, "<odd{i}_{j}/>");
         });
         let slip = if i == 59 { "INTT" } else { "INT8" };
         tree.insert(
@@ -202,16 +202,19 @@ fn a_digest_says_the_same_thing_a_few_times_and_errors_last() {
     for i in 0..40 {
         tree.insert(
             format!("entity_defs/T{i}.def"),
-            "<root> <Propertis/>\n\n<Propertis/> </root>",
+            "<root> <Properties/>\n\n<Properties/> </root>",
         );
     }
     let compiled = refused(&tree, Rule::UnknownType);
     let said = digest(&compiled.diagnostics, Style::Plain);
-    assert_eq!(said.matches("warning[D0101]").count(), 3);
-    assert!(said.contains("… and 77 more of D0101, in 39 files: `<Propertis>` is not understood"));
+    assert_eq!(said.matches("warning[D0103]").count(), 3);
+    assert!(
+        said.contains("… and 37 more of D0103, in 37 files: `<Properties>` is there twice"),
+        "{said}"
+    );
     let (error, warning) = (said.find("error["), said.rfind("warning["));
     assert!(error > warning && error.is_some(), "{said}");
-    assert!(said.ends_with("1 error, 80 warnings, 40 notes\n"), "{said}");
+    assert!(said.ends_with("1 error, 40 warnings, 40 notes\n"), "{said}");
 }
 
 #[test]
@@ -236,7 +239,7 @@ fn aliases_of_aliases_do_not_double_for_ever() {
     aliases.push_str("</root>");
     let tree = tree(&[
         ("entity_defs/alias.xml", &aliases),
-        ("entity_defs/Avatar.def", "<root> </root>"),
+        ("entity_defs/Avatar.def", &with_property("A1999")),
     ]);
     refused(&tree, Rule::TypeTooLarge);
 }
@@ -248,9 +251,14 @@ fn a_long_chain_of_aliases_is_refused() {
     });
     let tree = tree(&[
         ("entity_defs/alias.xml", &format!("<root> {aliases} </root>")),
-        ("entity_defs/Avatar.def", "<root> </root>"),
+        ("entity_defs/Avatar.def", &with_property("A0")),
     ]);
     refused(&tree, Rule::TypeTooLarge);
+}
+
+/// A definition that uses a type.
+fn with_property(data_type: &str) -> String {
+    format!("<root> <Properties> <p> <Type> {data_type} </Type> <Flags> BASE </Flags> </p> </Properties> </root>")
 }
 
 #[test]

@@ -6,10 +6,10 @@
 use std::{fmt::Write, fs, path::PathBuf};
 
 use annals_def::{
-    Argument, Change, Dice, Distribution, Edit, EntityType, Located, Method, Path, Property, Schema, Tree, Value,
-    apply, compile, generate, generate_change, generate_type, split_mix,
+    Argument, Change, DataType, Dice, Distribution, Edit, EntityType, Form, Located, Method, Path, Property, Rule,
+    Schema, Tree, Value, apply, compile, encode, generate, generate_change, generate_type, split_mix,
 };
-use annals_ids::HistoryNumber;
+use annals_ids::{Hash, HistoryNumber};
 use annals_wire::client::{ClientMember, Shown, ShownReader, ShownWriter, args_hash, change_hash, read_properties};
 
 const SEEDS: u64 = 600;
@@ -204,13 +204,24 @@ fn make(entity_type: &EntityType, held: &mut [Value], shown: &Shown) {
     }
 }
 
+/// What a client is shown of a value: no mailbox's address.
+fn as_shown(value: Value) -> Value {
+    let each = |values: Vec<Value>| values.into_iter().map(as_shown).collect();
+    match value {
+        Value::Mailbox(_) => Value::Mailbox(None),
+        Value::Sequence(values) => Value::Sequence(each(values)),
+        Value::Dict(values) => Value::Dict(each(values)),
+        other => other,
+    }
+}
+
 /// A type with so many properties and methods that clients see.
 fn random_type(members: u64, dice: &mut Dice<'_>) -> EntityType {
     let mut entity_type = EntityType::new("Any");
     entity_type.properties = (0..1 + dice() % members)
         .map(|i| {
             let data_type = generate_type(4, dice);
-            let default = generate(&data_type, dice);
+            let default = as_shown(generate(&data_type, dice));
             let property = Property::new(format!("p{i}"), data_type, Distribution::AllClients);
             Property { default, ..property }
         })
@@ -231,14 +242,22 @@ fn random_event(entity_type: &EntityType, held: &[Value], dice: &mut Dice<'_>) -
         let args = method
             .args
             .iter()
-            .map(|argument| generate(&argument.data_type, dice))
+            .map(|argument| as_shown(generate(&argument.data_type, dice)))
             .collect();
         return Shown::Method { member, args };
     }
     let member = ClientMember((dice() % held.len() as u64) as u16);
     let index = entity_type.client_properties()[usize::from(member.0)];
     let data_type = &entity_type.property(index).unwrap().data_type;
-    let change = generate_change(data_type, &held[usize::from(member.0)], dice);
+    let Change { path, edit } = generate_change(data_type, &held[usize::from(member.0)], dice);
+    let edit = match edit {
+        Edit::Set(value) => Edit::Set(as_shown(value)),
+        Edit::Splice { at, removed, inserted } => {
+            let inserted = inserted.into_iter().map(as_shown).collect();
+            Edit::Splice { at, removed, inserted }
+        }
+    };
+    let change = Change { path, edit };
     Shown::Property { member, change }
 }
 
@@ -261,6 +280,19 @@ fn generated(seed: u64) -> (EntityType, Vec<(HistoryNumber, Shown)>, Vec<u8>) {
     (entity_type, events, bytes)
 }
 
+fn hash_of(entity_type: &EntityType, shown: &Shown) -> Option<Hash> {
+    match shown {
+        Shown::Property { member, change } => {
+            let index = entity_type.client_properties()[usize::from(member.0)];
+            change_hash(&entity_type.property(index).unwrap().data_type, change)
+        }
+        Shown::Method { member, args } => {
+            let index = entity_type.client_method_ids()[usize::from(member.0)];
+            args_hash(&entity_type.client_methods[usize::from(index.0)], args)
+        }
+    }
+}
+
 #[test]
 fn what_is_written_is_read_back_change_by_change() {
     let mut slices = 0;
@@ -273,18 +305,10 @@ fn what_is_written_is_read_back_change_by_change() {
             let read = reader.next_event(&held).expect("own bytes").expect("one more");
             assert_eq!(read, (*at, shown.clone()), "seed {seed}");
             make(&entity_type, &mut held, shown);
-            let hash = match shown {
-                Shown::Property { member, change } => {
-                    slices += u64::from(matches!(change.edit, Edit::Splice { .. }));
-                    let index = entity_type.client_properties()[usize::from(member.0)];
-                    change_hash(&entity_type.property(index).unwrap().data_type, change)
-                }
-                Shown::Method { member, args } => {
-                    let index = entity_type.client_method_ids()[usize::from(member.0)];
-                    args_hash(&entity_type.client_methods[usize::from(index.0)], args)
-                }
-            };
-            assert!(hash.is_some(), "seed {seed}");
+            if let Shown::Property { change, .. } = shown {
+                slices += u64::from(matches!(change.edit, Edit::Splice { .. }));
+            }
+            assert!(hash_of(&entity_type, shown).is_some(), "seed {seed}");
         }
         assert_eq!(reader.next_event(&held), Ok(None), "seed {seed}");
         // One event less is allowed.
@@ -332,6 +356,80 @@ fn properties_are_read_back_and_have_to_ascend() {
             );
         }
     }
+}
+
+/// D0306 may be allowed where it is said: what a client sees of a mailbox is None, in whatever it is.
+#[test]
+fn clients_are_shown_no_address() {
+    let allowed = "<!-- allow D0306: answered by the server only -->";
+    let mailboxes = "ARRAY <of> MAILBOX </of>";
+    let mut tree = Tree::new();
+    tree.insert("entities.xml", "<root> <Avatar/> </root>");
+    tree.insert(
+        "entity_defs/Avatar.def",
+        format!(
+            "<root> <Properties>
+            {allowed} <friend> <Type> MAILBOX </Type> <Flags> ALL_CLIENTS </Flags> </friend>
+            {allowed} <friends> <Type> {mailboxes} </Type> <Flags> ALL_CLIENTS </Flags> </friends>
+            </Properties> <ClientMethods>
+            {allowed} <onMet> <Arg> MAILBOX </Arg> <Arg> {mailboxes} </Arg> </onMet>
+            </ClientMethods> </root>"
+        ),
+    );
+    let compiled = compile(&tree);
+    assert!(
+        compiled
+            .diagnostics
+            .iter()
+            .all(|found| found.rule == Rule::ClientMailbox)
+    );
+    assert_eq!(compiled.diagnostics.len(), 3);
+    let avatar = compiled.schema.expect("allowed").types()[0].clone();
+    let mut dice = split_mix(1);
+    let mut any = std::iter::repeat_with(|| generate(&DataType::Mailbox, &mut dice));
+    let address = any.find(|value| *value != Value::Mailbox(None)).unwrap();
+    let address = || address.clone();
+    let [friend, friends] = ["friend", "friends"].map(|name| number(avatar.property_named(name).unwrap().client_id));
+    let met = number(avatar.client_method_named("onMet").unwrap().client_id);
+    let list = |of: Vec<Value>| Value::Sequence(of);
+    let events = [
+        (friend, Change::whole(address())),
+        (friends, Change::whole(list(vec![address(), address()]))),
+        (friends, Change::part(Path(vec![1]), address())),
+        (friends, Change::splice(Path::WHOLE, 2, 0, vec![address()])),
+    ];
+    let (mut held, mut seen) = (defaults(&avatar), defaults(&avatar));
+    let mut writer = ShownWriter::new(&avatar, HistoryNumber(0));
+    for (at, (member, change)) in (1..).map(HistoryNumber).zip(events.clone()) {
+        write(&mut writer, &mut held, at, &Shown::Property { member, change });
+    }
+    let args = vec![address(), list(vec![address()])];
+    let call = Shown::Method { member: met, args };
+    write(&mut writer, &mut held, HistoryNumber(5), &call);
+    let bytes = writer.finish();
+    let mut reader = ShownReader::new(&avatar, (HistoryNumber(0), HistoryNumber(5)), &bytes);
+    let mut hashes = Vec::new();
+    while let Some((_, shown)) = reader.next_event(&seen).expect("own bytes") {
+        make(&avatar, &mut seen, &shown);
+        hashes.push(hash_of(&avatar, &shown));
+        if let Shown::Method { args, .. } = shown {
+            let none = Value::Mailbox(None);
+            assert_eq!(args, vec![none.clone(), list(vec![none])]);
+        }
+    }
+    assert_eq!(held[1], list(vec![address(), address(), address()]));
+    assert_eq!(seen, held.into_iter().map(as_shown).collect::<Vec<_>>());
+    // What is recorded of an event on either side is the same.
+    let written = events.map(|(member, change)| hash_of(&avatar, &Shown::Property { member, change }));
+    assert_eq!(hashes, [&written[..], &[hash_of(&avatar, &call)]].concat());
+
+    // One who sends an address all the same is not believed.
+    let mut whole = Vec::new();
+    let data_type = &avatar.property_named("friend").unwrap().data_type;
+    encode(data_type, &address(), Form::Whole, &mut whole).unwrap();
+    let forged = [&[friend.0 as u8 + 3][..], &whole].concat();
+    let mut reader = ShownReader::new(&avatar, (HistoryNumber(0), HistoryNumber(1)), &forged);
+    assert!(reader.next_event(&seen).is_err());
 }
 
 /// Whatever can be read is written in the same bytes again, and nothing is a panic.

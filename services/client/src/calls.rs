@@ -342,7 +342,7 @@ pub(crate) fn encode_call(
     let mut bytes = Vec::new();
     range.put(member.0, &mut bytes);
     for (arg, value) in method.args.iter().zip(args) {
-        encode(&arg.data_type, value, Form::Whole, &mut bytes).map_err(|source| CallError::Argument {
+        encode(&arg.data_type, value, Form::Shown, &mut bytes).map_err(|source| CallError::Argument {
             method: method.name.clone(),
             argument: arg.name.clone(),
             source: Box::new(source),

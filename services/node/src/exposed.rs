@@ -27,7 +27,7 @@ pub(crate) fn read(
     let values = method
         .args
         .iter()
-        .map(|argument| decode(&argument.data_type, Form::Whole, &mut rest))
+        .map(|argument| decode(&argument.data_type, Form::Shown, &mut rest))
         .collect::<Result<Vec<Value>, _>>()
         .map_err(|_| CallRefusal::BadArguments)?;
     if rest.is_empty() {

@@ -172,7 +172,7 @@ pub(crate) fn value(bytes: &[u8]) {
     let Some((data_type, rest)) = typed(bytes) else {
         return;
     };
-    for form in [Form::Whole, Form::Stored] {
+    for form in [Form::Whole, Form::Stored, Form::Shown] {
         let mut left = rest;
         let Ok(value) = decode(data_type, form, &mut left) else {
             continue;
@@ -190,9 +190,9 @@ pub(crate) fn elements(bytes: &[u8]) {
         return;
     };
     let mut left = rest;
-    if let Ok(values) = decode_elements(data_type, &mut left) {
+    if let Ok(values) = decode_elements(data_type, Form::Whole, &mut left) {
         let mut encoded = Vec::new();
-        encode_elements(data_type, &values, &mut encoded).expect("what was decoded can be encoded");
+        encode_elements(data_type, &values, Form::Whole, &mut encoded).expect("what was decoded can be encoded");
         assert_eq!(encoded, rest[..rest.len() - left.len()], "{data_type}");
     }
 }

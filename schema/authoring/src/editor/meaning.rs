@@ -102,6 +102,7 @@ impl Draft {
             FileKind::EntityList => Some((Family::Entity, Kind::Entity)),
             FileKind::ServiceList => Some((Family::Service, Kind::Service)),
             FileKind::ObjectList => Some((Family::Object, Kind::UserDataObject)),
+            FileKind::ComponentList => Some((Family::Entity, Kind::Component)),
             FileKind::Aliases | FileKind::Definition | FileKind::Service | FileKind::Object => None,
         }
     }

@@ -50,6 +50,7 @@ fn base_name(kind: FileKind) -> &'static str {
         FileKind::EntityList => "entities",
         FileKind::ServiceList => "services",
         FileKind::ObjectList => "user_data_objects",
+        FileKind::ComponentList => "components",
         FileKind::Aliases => "aliases",
         FileKind::Definition => "definition",
         FileKind::Service => "service",

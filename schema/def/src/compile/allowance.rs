@@ -4,7 +4,8 @@
 //! <!-- allow D0704: the shop's list, which changes once a day -->
 //! ```
 //! An allowance covers the element that follows it, or, if something stands before it on its line, the elements that begin
-//! on that line; in both cases with everything in them. So one above the root covers the file. Errors cannot be allowed.
+//! on that line; in both cases with everything in them. So one above the root covers the file. Errors cannot be allowed, but
+//! for those of [`Rule::is_error_allowed`], which become warnings.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +63,7 @@ pub(super) fn report_unused(dialect: Dialect, findings: &mut Findings) {
 
 /// Whether it allows an error: what was found is one, or would be.
 fn is_refused(allowance: &Allowance, dialect: Dialect) -> bool {
-    let would_be = || allowance.rule.severity_in(dialect) == Severity::Error;
+    let would_be = || allowance.rule.severity_in(dialect) == Severity::Error && !allowance.rule.is_error_allowed();
     allowance.covers_error || (!allowance.is_used && would_be())
 }
 

@@ -64,10 +64,12 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 
     /// The definition of a listed name. One that is not there or cannot be read keeps its place in what has been compiled.
-    pub(super) fn find(&mut self, family: Family, kind: Kind, name: &str, span: Span, rule: Rule) -> Lookup<'l> {
-        let found = self
-            .library
-            .find((family, kind, name), span, rule, &mut self.reading.findings);
+    pub(super) fn find(&mut self, family: Family, kind: Kind, name: &'l str, span: Span, rule: Rule) -> Lookup<'l> {
+        let findings = &mut self.reading.findings;
+        let found = self.library.find((family, kind, name), span, rule, findings);
+        if let Lookup::Broken(name) | Lookup::Missing(name) = found {
+            self.used.insert((family, kind, name));
+        }
         if kind == Kind::Entity && !matches!(found, Lookup::Found(_)) {
             self.client_names.push(None);
         }
@@ -155,17 +157,29 @@ impl<'l, 's> Compiler<'l, 's> {
         (object, declared)
     }
 
-    /// Compiles what no list leads to, for the sake of what is wrong in it, and notes that it is not used.
+    /// The definitions that lists led to so far, by what they define.
+    pub(super) fn used(&self) -> BTreeSet<(Family, Kind, &'l str)> {
+        self.used.clone()
+    }
+
+    /// Compiles what no list leads to, for the sake of what is wrong in it, and notes that it is not used. An error that only
+    /// it leads to is a warning.
     pub(super) fn compile_unlisted(&mut self) {
         let used = std::mem::take(&mut self.used);
+        let idle = self.reading.findings.apart();
+        let of_listed = std::mem::replace(&mut self.reading.findings, idle);
         for (family, kind, name, definition) in self.library.all() {
             if used.contains(&(family, kind, name)) {
                 continue;
             }
             let (_, members) = self.members(family, definition);
             self.one_identifier(&members.properties);
-            self.report(unused(kind, name, definition.span, self.reading.dialect));
+            if !self.library.is_listed_component(kind, name) {
+                self.report(unused(kind, name, definition.span, self.reading.dialect));
+            }
         }
+        let of_unlisted = std::mem::replace(&mut self.reading.findings, of_listed);
+        self.reading.findings.extend_idle(of_unlisted);
     }
 
     /// The members of a definition and from whom it has them; none once the budget is used up.

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    diagnostic::{Finding, Findings, Rule},
-    grammar::{Dialect, FOLDERS, Family, Kind, LISTS, definition_at, root_of},
+    diagnostic::{Finding, Findings, Rule, Severity},
+    grammar::{
+        ALIAS_FILES, COMPONENT_LIST, Dialect, EXTRA_ALIASES, FOLDERS, Family, FileKind, Kind, LISTS, definition_at,
+        root_of,
+    },
     read::{Choice, Definition, EntityList, Listed, Reading, Sign, Signs, read_aliases},
-    source::{Document, Section, Sources, Span, Tree, parse},
+    source::{Document, Section, Sources, Span, Tree, has_text, parse},
 };
 
 /// Everything a game declares.
@@ -23,6 +26,12 @@ pub(super) struct Library<'s> {
     pub(super) scripts: [BTreeSet<String>; 3],
     /// Whether the entity types come from a list and not from the files that are there.
     pub(super) has_entity_list: bool,
+    /// Below which the definitions are.
+    root: &'static str,
+    /// The files from which aliases were read, by their paths below the root.
+    alias_files: Vec<&'static str>,
+    /// The components of the list that one game has, by name.
+    listed_components: BTreeSet<&'s str>,
 }
 
 /// Definitions by what they define and by name.
@@ -31,10 +40,10 @@ type Definitions<'s> = BTreeMap<(Family, Kind), BTreeMap<&'s str, Option<Definit
 /// A definition looked up by name.
 pub(super) enum Lookup<'l> {
     Found(&'l Definition<'l>),
-    /// The file is there and cannot be read, which has been reported.
-    Broken,
-    /// There is no such file, which has now been reported.
-    Missing,
+    /// The file of this name is there and cannot be read, which has been reported.
+    Broken(&'l str),
+    /// There is no file of this name, which has now been reported.
+    Missing(&'l str),
 }
 
 /// The parsed files of a game.
@@ -124,7 +133,7 @@ impl<'s> Library<'s> {
         }
         let mut reading = Reading::new(choice.dialect);
         reading.findings = findings;
-        read_alias_files(&mut reading, documents);
+        let alias_files = read_alias_files(&mut reading, documents);
         let definitions = definitions(&mut reading, documents);
         other_files_mean_nothing(&mut reading, documents);
         let any_case = definitions.iter().flat_map(|((family, kind), named)| {
@@ -140,6 +149,9 @@ impl<'s> Library<'s> {
             definitions,
             scripts: ["base/", "cell/", "client/"].map(|part| scripts(tree, &format!("{root}{part}"))),
             has_entity_list: documents.files.contains_key("entities.xml"),
+            root,
+            alias_files,
+            listed_components: BTreeSet::new(),
         };
         library.read_lists(&mut reading, documents);
         (library, reading)
@@ -159,6 +171,19 @@ impl<'s> Library<'s> {
         if let Some(list) = documents.section("user_data_objects.xml") {
             self.objects = reading.name_list(list);
         }
+        if let Some(list) = documents.section(COMPONENT_LIST) {
+            let message = "BigWorld does not read this list; what it names is checked and in no entity type for that";
+            let finding = Finding::new(Rule::ExtraFile, list.name_span(), message)
+                .help("name a component in the `<Components>` of an entity that is to have it");
+            reading.report(finding);
+            let listed = reading.name_list(list).entities;
+            self.listed_components = listed.into_iter().map(|listed| listed.name).collect();
+        }
+    }
+
+    /// Whether the list of components names a definition.
+    pub(super) fn is_listed_component(&self, kind: Kind, name: &str) -> bool {
+        kind == Kind::Component && self.listed_components.contains(name)
     }
 
     /// What stands in for a missing list: every entity definition in the order of its name.
@@ -187,15 +212,15 @@ impl<'s> Library<'s> {
 
     /// The definition of this name, as it is used at `span`. A name in another case finds its file with a warning; none
     /// at all is reported as a breach of `rule`.
-    pub(super) fn find(
-        &self,
-        (family, kind, name): (Family, Kind, &str),
+    pub(super) fn find<'l>(
+        &'l self,
+        (family, kind, name): (Family, Kind, &'l str),
         span: Span,
         rule: Rule,
         findings: &mut Findings,
-    ) -> Lookup<'_> {
+    ) -> Lookup<'l> {
         let of_kind = self.definitions.get(&(family, kind));
-        let named = |name: &str| of_kind.and_then(|of_kind| of_kind.get(name));
+        let named = |name: &str| of_kind.and_then(|of_kind| of_kind.get_key_value(name));
         let mut found = named(name);
         if found.is_none()
             && let Some(known) = self.any_case.get(&(family, kind, name.to_ascii_lowercase()))
@@ -205,19 +230,41 @@ impl<'s> Library<'s> {
             found = named(known);
         }
         match found {
-            Some(Some(definition)) => Lookup::Found(definition),
-            Some(None) => Lookup::Broken,
+            Some((_, Some(definition))) => Lookup::Found(definition),
+            Some((name, None)) => Lookup::Broken(name),
             None => {
                 let folder = folder_of(self.dialect, family, kind);
                 let finding = Finding::new(rule, span, format!("there is no `{folder}{name}.def`"));
+                // Its place in the list means nothing, so it can be left out.
+                let is_left_out = family == Family::Object && rule == Rule::MissingDefinition;
+                let finding = if is_left_out {
+                    finding.severity(Severity::Warning)
+                } else {
+                    finding
+                };
                 let names = of_kind.into_iter().flat_map(BTreeMap::keys).copied();
                 let meant = findings.nearest(name, names);
                 findings.push(match meant {
                     Some(meant) => finding.meant(meant),
                     None => finding.help("add the file, or remove the name"),
                 });
-                Lookup::Missing
+                Lookup::Missing(name)
             }
+        }
+    }
+
+    /// Whether no listed type reads a file, by its path: not one of the definitions that were used, nor a list, nor a file of
+    /// aliases that counts. A folder is no file.
+    pub(super) fn is_idle(&self, path: &str, used: &BTreeSet<(Family, Kind, &str)>) -> bool {
+        let Some(below) = path.strip_prefix(self.root) else {
+            return has_text(path);
+        };
+        match (definition_at(below), FileKind::of(below)) {
+            (Some(key), _) => !used.contains(&key),
+            (None, Some(FileKind::Aliases)) => !self.alias_files.contains(&below),
+            (None, Some(FileKind::ComponentList)) => true,
+            (None, Some(_)) => false,
+            (None, None) => has_text(path),
         }
     }
 
@@ -241,24 +288,35 @@ fn folder_of(dialect: Dialect, family: Family, kind: Kind) -> &'static str {
     folder.map_or("", |(folder, _, _)| folder)
 }
 
-fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) {
+/// Reads the aliases, and gives the files that they were read from.
+fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> Vec<&'static str> {
     // A game has one of the two; where there are both, the dialect's own counts.
-    let mut paths = ["entity_defs/alias.xml", "entity_defs/types.xml"];
+    let mut paths = ALIAS_FILES;
     if reading.dialect == Dialect::KBEngine {
         paths.reverse();
     }
     let mut present = paths.into_iter().filter(|path| documents.files.contains_key(path));
-    if let Some(path) = present.next() {
-        reading.alias_file = path;
-        if let Some(root) = documents.section(path) {
-            read_aliases(reading, root);
-        }
+    let Some(path) = present.next() else {
+        return Vec::new();
+    };
+    reading.alias_file = path;
+    let mut read = vec![path];
+    if path == ALIAS_FILES[0] && documents.files.contains_key(EXTRA_ALIASES) {
+        read.push(EXTRA_ALIASES);
+    }
+    let roots: Vec<Section<'s>> = read.iter().filter_map(|path| documents.section(path)).collect();
+    read_aliases(reading, &roots);
+    for root in roots.iter().skip(1) {
+        let message = format!("these aliases are read too, behind those of `{path}`; BigWorld itself does not");
+        let finding = Finding::new(Rule::ExtraFile, root.name_span(), message).help(format!("move them to `{path}`"));
+        reading.report(finding);
     }
     if let Some(root) = present.next().and_then(|path| documents.section(path)) {
         let message = format!("this file is not read beside `{}`", paths[0]);
         let finding = Finding::new(Rule::NotUsed, root.name_span(), message).help("move its aliases there");
         reading.report(finding);
     }
+    read
 }
 
 /// Notes the files in the folders of definitions that nothing leads to.
@@ -283,7 +341,9 @@ fn definitions<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> D
         let Some((family, kind, name)) = definition_at(path) else {
             continue;
         };
-        let definition = document.root().map(|root| reading.definition(kind, name, root));
+        let definition = document
+            .root()
+            .map(|root| reading.definition((family, kind), name, root));
         definitions.entry((family, kind)).or_default().insert(name, definition);
     }
     definitions

@@ -89,7 +89,7 @@ impl<'l> Lineage<'l> {
         own
     }
 
-    /// What was used, by kind and name.
+    /// What was used, by kind and name; what could not be read or is missing too.
     pub(super) fn used(&self) -> impl Iterator<Item = (Kind, &'l str)> {
         self.done.iter().copied()
     }
@@ -129,8 +129,12 @@ impl<'l> Lineage<'l> {
 
     fn ancestor(&mut self, kind: Kind, named: Named<'l>, missing: Rule, findings: &mut Findings) {
         let key = (self.family, kind, named.name);
-        let Lookup::Found(definition) = self.library.find(key, named.span, missing, findings) else {
-            return;
+        let definition = match self.library.find(key, named.span, missing, findings) {
+            Lookup::Found(definition) => definition,
+            Lookup::Broken(name) | Lookup::Missing(name) => {
+                self.done.insert((kind, name));
+                return;
+            }
         };
         let key = (kind, definition.name);
         if let Some(at) = self.path.iter().position(|open| *open == key) {
@@ -161,8 +165,13 @@ impl<'l> Lineage<'l> {
             }
             let named = used.definition;
             let key = (self.family, Kind::Component, named.name);
-            let found = self.library.find(key, named.span, Rule::MissingComponent, findings);
-            let Lookup::Found(component) = found else { continue };
+            let component = match self.library.find(key, named.span, Rule::MissingComponent, findings) {
+                Lookup::Found(component) => component,
+                Lookup::Broken(name) | Lookup::Missing(name) => {
+                    self.done.insert((Kind::Component, name));
+                    continue;
+                }
+            };
             let whole = Lineage::of(self.library, self.family, self.dialect, component, findings);
             let definitions = whole.in_order();
             self.done.extend(whole.done);

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use super::lineage::{Lineage, Step};
 use crate::{
-    diagnostic::{Finding, Findings, Rule},
+    diagnostic::{Finding, Findings, Rule, Severity},
     grammar::Dialect,
     names::by_length,
     read::{ComponentUse, DeclaredArgument, DeclaredMethod, DeclaredProperty, Definition, MethodPart, Named},
@@ -270,7 +270,7 @@ fn full_name<'l>(component: Option<&ComponentUse<'_>>, name: &'l str) -> Cow<'l,
     }
 }
 
-/// Adds a method. Unlike a property it cannot be redefined.
+/// Adds a method. Unlike a property it cannot be redefined; the same again adds nothing.
 fn add_method<'l>(
     merged: &mut Merged<Method>,
     declared: &DeclaredMethod<'l>,
@@ -280,12 +280,7 @@ fn add_method<'l>(
     let name = full_name(component, declared.name);
     let position = merged.position(&name);
     if let Ok(at) = position {
-        let first = merged.spans[at];
-        let message = format!("the method `{name}` is declared twice");
-        let finding = Finding::new(Rule::RepeatedMethod, declared.span, message)
-            .help("remove one of the two; only properties can be redefined")
-            .related(first, "declared here first");
-        findings.push(finding);
+        findings.push(declared_again(&name, declared, (&merged.members[at], merged.spans[at])));
         return;
     }
     if let (Some(method), Err(order)) = (&declared.method, position) {
@@ -297,6 +292,29 @@ fn add_method<'l>(
         };
         merged.push(order, method, declared.span, findings);
     }
+}
+
+/// That a method is declared again. Shipped games have the same declaration twice, which newer engines refuse.
+fn declared_again(name: &str, again: &DeclaredMethod<'_>, (first, span): (&Method, Span)) -> Finding {
+    let is_same = |declared: &[DeclaredArgument<'_>], known: &[Argument]| {
+        let pairs = || declared.iter().zip(known);
+        declared.len() == known.len()
+            && pairs().all(|(one, other)| one.name == other.name && one.data_type == other.data_type)
+    };
+    let is_identical = again.method.as_ref().is_some_and(|method| {
+        method.exposed == first.exposed && is_same(&again.args, &first.args) && is_same(&again.returns, &first.returns)
+    });
+    let finding = |message: String| Finding::new(Rule::RepeatedMethod, again.span, message);
+    let finding = match is_identical {
+        true => finding(format!(
+            "the method `{name}` is declared twice in the same way; the first one counts"
+        ))
+        .severity(Severity::Warning)
+        .help("remove one of the two: BigWorld 14.4 and KBEngine refuse this"),
+        false => finding(format!("the method `{name}` is declared twice, and differs"))
+            .help("remove one of the two; only properties can be redefined"),
+    };
+    finding.related(span, "declared here first")
 }
 
 /// BigWorld calls a component's method by its name alone: the same name in two components must mean the same, and

@@ -10,17 +10,20 @@ mod library;
 mod lineage;
 mod merge;
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use annals_ids::TypeId;
 
 use crate::{
     data_type::DataType,
-    diagnostic::{Diagnostic, Finding, Findings, Rule},
+    diagnostic::{Diagnostic, Finding, Findings, Rule, Severity, Where},
     grammar::{Dialect, Family, Kind},
     read::{DialectChoice, EntityList, Reading},
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
-    source::{Sources, Tree},
+    source::{FileId, Sources, Span, Tree},
 };
 pub(crate) use allowance::is_allowance;
 use allowance::{read_allowances, report_refused, report_unused};
@@ -39,6 +42,37 @@ pub struct Compiled {
     pub diagnostics: Vec<Diagnostic>,
     /// The dialect in which the game was read, and why.
     pub dialect: DialectChoice,
+}
+
+impl Compiled {
+    /// Whether there is a schema, and why: `yes, because …` or `no, because …`, in one line.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        if self.schema.is_some() {
+            return match self.diagnostics.iter().map(|found| found.severity).min() {
+                None => "yes, because nothing is wrong".to_owned(),
+                Some(gravest) => format!("yes, because nothing is worse than a {gravest}"),
+            };
+        }
+        let mut codes: BTreeMap<String, u32> = BTreeMap::new();
+        for error in self
+            .diagnostics
+            .iter()
+            .filter(|found| found.severity == Severity::Error)
+        {
+            *codes.entry(error.rule.to_string()).or_default() += 1;
+        }
+        let counted = codes.iter().map(|(code, count)| match count {
+            1 => code.clone(),
+            count => format!("{count} times {code}"),
+        });
+        let counted: Vec<String> = counted.collect();
+        match codes.values().sum() {
+            0 => "no, because there are no definitions".to_owned(),
+            1 => format!("no, because of one error: {}", counted.join("")),
+            errors => format!("no, because of {errors} errors: {}", counted.join(", ")),
+        }
+    }
 }
 
 /// Everything of a run while its texts are at hand.
@@ -108,7 +142,7 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
     read_allowances(&documents, &mut findings);
     let choice = documents.dialect();
     let (library, reading) = Library::read(tree, &documents, &choice, findings);
-    let (schema, declared, mut reading) = compile_library(&library, reading, look.is_some());
+    let (schema, declared, mut reading) = compile_library(&library, reading, &sources, look.is_some());
     let mut findings = std::mem::take(&mut reading.findings);
     let mut seen = None;
     if let (Some(schema), Some(look)) = (&schema, look) {
@@ -135,6 +169,7 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
 fn compile_library<'l, 's>(
     library: &'l Library<'l>,
     reading: Reading<'s>,
+    sources: &Sources<'_>,
     keeps_places: bool,
 ) -> (Option<Schema>, DeclaredSchema<'l>, Reading<'s>) {
     let mut compiler = Compiler::new(library, reading);
@@ -142,16 +177,37 @@ fn compile_library<'l, 's>(
     let types = entity_types(&mut compiler, &library.entities, &mut declared.types);
     let services = services(&mut compiler, &library.services, &mut declared.services);
     let objects = user_data_objects(&mut compiler, &library.objects, &mut declared.objects);
+    let used = compiler.used();
     compiler.compile_unlisted();
-    let reading = compiler.into_reading();
+    let mut reading = compiler.into_reading();
+    forgive_idle(library, sources, &used, &mut reading);
     let is_sound = !reading.findings.has_errors();
     let schema = is_sound.then(|| Schema::new(types, services, objects));
     (schema, declared, reading)
 }
 
+/// Makes warnings of the errors that concern no listed type: those in files that none of them reads, and in aliases that none
+/// of them uses.
+fn forgive_idle(
+    library: &Library<'_>,
+    sources: &Sources<'_>,
+    used: &BTreeSet<(Family, Kind, &str)>,
+    reading: &mut Reading<'_>,
+) {
+    let is_idle = |path: &str| library.is_idle(path, used);
+    let files = sources.iter().filter(|(_, file)| is_idle(file.path));
+    let files: BTreeSet<FileId> = files.map(|(id, _)| id).collect();
+    let aliases = reading.idle_aliases(|file| !files.contains(&file));
+    let is_in = |idle: &Span, at: &Span| idle.file == at.file && (idle.start..idle.end).contains(&at.start);
+    reading.findings.forgive(|at| match at {
+        Where::Path(path) => is_idle(path),
+        Where::Span(at) => files.contains(&at.file) || aliases.iter().any(|idle| is_in(idle, at)),
+    });
+}
+
 fn entity_types<'l>(
     compiler: &mut Compiler<'l, '_>,
-    list: &EntityList<'_>,
+    list: &'l EntityList<'l>,
     places: &mut Places<'l>,
 ) -> Vec<EntityType> {
     let mut types = Vec::new();
@@ -174,7 +230,7 @@ fn entity_types<'l>(
                 places.push(declared);
             }
             // What cannot be read keeps its place, so that the ids of the others are right.
-            Lookup::Broken | Lookup::Missing => {
+            Lookup::Broken(_) | Lookup::Missing(_) => {
                 types.push(EntityType::new(listed.name));
                 places.push(Declared::nowhere(listed.span));
             }
@@ -202,7 +258,7 @@ fn entity_types<'l>(
     types
 }
 
-fn services<'l>(compiler: &mut Compiler<'l, '_>, list: &EntityList<'_>, places: &mut Places<'l>) -> Vec<Service> {
+fn services<'l>(compiler: &mut Compiler<'l, '_>, list: &'l EntityList<'l>, places: &mut Places<'l>) -> Vec<Service> {
     let mut services = Vec::new();
     for listed in &list.entities {
         let found = compiler.find(
@@ -223,7 +279,7 @@ fn services<'l>(compiler: &mut Compiler<'l, '_>, list: &EntityList<'_>, places: 
 
 fn user_data_objects<'l>(
     compiler: &mut Compiler<'l, '_>,
-    list: &EntityList<'_>,
+    list: &'l EntityList<'l>,
     places: &mut Places<'l>,
 ) -> Vec<UserDataObject> {
     let mut objects = Vec::new();

@@ -9,6 +9,13 @@ use crate::source::{FileId, Sources, Span};
 /// bound, so that no number of warnings hides an error.
 pub const MAX_FINDINGS: usize = 5_000;
 
+/// Most findings of one tag that are told one by one. A tag that some engine has and this language has not can stand in
+/// thousands of places.
+const MAX_REPEATED: usize = 8;
+
+/// The rules about tags.
+const OF_TAGS: [Rule; 2] = [Rule::UnknownTag, Rule::NotUsed];
+
 /// A rule that a file allows to be broken, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
@@ -28,15 +35,80 @@ pub(crate) struct Findings {
     /// By severity; of each the first in the order of files and places.
     kept: BTreeMap<Severity, BTreeSet<Finding>>,
     left_out: BTreeMap<Severity, usize>,
+    /// What is found of tags, by the rule and what is said.
+    of_tags: BTreeMap<(Rule, String), OfTag>,
     allowances: BTreeMap<FileId, Vec<Allowance>>,
     suggestions: usize,
 }
 
-impl Findings {
-    pub(crate) fn push(&mut self, finding: Finding) {
-        if self.allows(&finding) {
-            return;
+/// What is found of one tag.
+#[derive(Debug, Default)]
+struct OfTag {
+    /// The first few, in the order of files and places.
+    first: BTreeSet<Finding>,
+    count: usize,
+    files: BTreeSet<FileId>,
+}
+
+impl OfTag {
+    /// Each finding while they are few, else the first, with how many there are.
+    fn told(mut self) -> Vec<Finding> {
+        let OfTag { count, files, .. } = &self;
+        let (count, files) = (*count, files.len());
+        if count <= MAX_REPEATED {
+            return self.first.into_iter().collect();
         }
+        let plural = if files == 1 { "" } else { "s" };
+        let first = self.first.pop_first().into_iter();
+        first
+            .map(|first| {
+                let message = format!("{} ({count} times in {files} file{plural})", first.message);
+                Finding { message, ..first }
+            })
+            .collect()
+    }
+}
+
+impl Findings {
+    /// None yet, for a part of a run that began with others.
+    pub(crate) fn apart(&self) -> Self {
+        Self {
+            suggestions: self.suggestions,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn push(&mut self, finding: Finding) {
+        let Some(finding) = self.unless_allowed(finding) else {
+            return;
+        };
+        match finding.at {
+            Where::Span(at) if OF_TAGS.contains(&finding.rule) => self.push_of_tag(finding, at.file),
+            _ => self.keep(finding),
+        }
+    }
+
+    fn push_of_tag(&mut self, finding: Finding, file: FileId) {
+        let key = (finding.rule, finding.message.clone());
+        if self.of_tags.len() == MAX_FINDINGS && !self.of_tags.contains_key(&key) {
+            return self.keep(finding);
+        }
+        let of_tag = self.of_tags.entry(key).or_default();
+        of_tag.count += 1;
+        of_tag.files.insert(file);
+        of_tag.first.insert(finding);
+        if of_tag.first.len() > MAX_REPEATED {
+            of_tag.first.pop_last();
+        }
+    }
+
+    /// Whether so many findings of a tag say this that another changes only their count.
+    pub(crate) fn is_repeated(&self, rule: Rule, message: &str) -> bool {
+        let of_tag = self.of_tags.get(&(rule, message.to_owned()));
+        of_tag.is_some_and(|of_tag| of_tag.count >= MAX_REPEATED)
+    }
+
+    fn keep(&mut self, finding: Finding) {
         let severity = finding.severity;
         let kept = self.kept.entry(severity).or_default();
         kept.insert(finding);
@@ -72,7 +144,52 @@ impl Findings {
         self.allowances.values().flatten()
     }
 
-    fn allows(&mut self, finding: &Finding) -> bool {
+    /// Takes in what was found in a part of the run that no listed type needs: there an error is a warning.
+    pub(crate) fn extend_idle(&mut self, idle: Self) {
+        self.suggestions = idle.suggestions;
+        for (severity, count) in idle.left_out {
+            let severity = severity.max(Severity::Warning);
+            *self.left_out.entry(severity).or_default() += count;
+        }
+        for finding in idle.kept.into_values().flatten() {
+            let errors = self.kept.get(&Severity::Error);
+            // Found for a listed type too.
+            if errors.is_none_or(|errors| !errors.contains(&finding)) {
+                self.push(finding.idle());
+            }
+        }
+        for finding in idle.of_tags.into_values().flat_map(|of_tag| of_tag.first) {
+            self.push(finding);
+        }
+    }
+
+    /// Makes warnings of the errors at places that no listed type needs.
+    pub(crate) fn forgive(&mut self, is_idle: impl Fn(&Where) -> bool) {
+        // Of errors that are not kept nobody knows the places.
+        if self.left_out.contains_key(&Severity::Error) {
+            return;
+        }
+        for allowance in self.allowances.values_mut().flatten() {
+            allowance.covers_error = false;
+        }
+        for finding in self.kept.remove(&Severity::Error).into_iter().flatten() {
+            let finding = if is_idle(&finding.at) { finding.idle() } else { finding };
+            self.push(finding);
+        }
+    }
+
+    /// The finding as it stands beside the allowances: none if it is allowed. An error stays, but one that may be allowed
+    /// becomes a warning.
+    fn unless_allowed(&mut self, finding: Finding) -> Option<Finding> {
+        let is_error = finding.severity == Severity::Error;
+        match self.is_allowed(&finding) {
+            false => Some(finding),
+            true if is_error => Some(finding.severity(Severity::Warning)),
+            true => None,
+        }
+    }
+
+    fn is_allowed(&mut self, finding: &Finding) -> bool {
         let Where::Span(at) = finding.at else { return false };
         let Some(allowances) = self.allowances.get_mut(&at.file) else {
             return false;
@@ -81,7 +198,7 @@ impl Findings {
             |one: &Allowance| one.rule == finding.rule && (one.covers.start..one.covers.end).contains(&at.start);
         let mut is_allowed = false;
         for allowance in allowances.iter_mut().filter(|one| covers(one)) {
-            if finding.severity == Severity::Error {
+            if finding.severity == Severity::Error && !finding.rule.is_error_allowed() {
                 allowance.covers_error = true;
             } else {
                 allowance.is_used = true;
@@ -98,8 +215,12 @@ impl Findings {
 
     /// The findings with the places they point at: by file, line, column and rule, each once.
     pub(crate) fn into_diagnostics(mut self, sources: &Sources<'_>) -> Vec<Diagnostic> {
+        let of_tags = std::mem::take(&mut self.of_tags);
+        for finding in of_tags.into_values().flat_map(OfTag::told) {
+            self.keep(finding);
+        }
         if let Some(message) = self.left_out() {
-            self.push(Finding::in_path(Rule::MoreFindings, "", message));
+            self.keep(Finding::in_path(Rule::MoreFindings, "", message));
         }
         let mut list: Vec<_> = self.kept.into_values().flatten().collect();
         list.sort();

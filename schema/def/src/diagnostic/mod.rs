@@ -156,6 +156,16 @@ impl Finding {
         Self { severity, ..self }
     }
 
+    /// The same where no listed type needs what is wrong: an error is a warning.
+    pub(crate) fn idle(self) -> Self {
+        if self.severity != Severity::Error {
+            return self;
+        }
+        let help = self.help.as_deref().unwrap_or("put it right");
+        let help = format!("{help}; no listed type uses it, so the world compiles without");
+        self.severity(Severity::Warning).help(help)
+    }
+
     /// The same with another place that matters.
     pub(crate) fn related(mut self, span: Span, what: impl Into<String>) -> Self {
         self.related.push((span, what.into()));

@@ -88,6 +88,8 @@ rules! {
         "so many seldom differ; correct the first ones and check again"
     DialectSigns 14 Warning "there are signs of both dialects"
         "the dialect decides what some words mean and which of two declarations counts"
+    ExtraFile 15 Note "a file of one game is read too"
+        "the engines do not read it, and what it declares would be missing otherwise"
 
     UnknownTag 101 Warning "a tag is not understood"
         "the predecessors ignore it silently; a misspelt tag leaves its property at a default"
@@ -189,7 +191,7 @@ rules! {
         "what is about a person is sealed under a key of the stored entity, which its base part alone has"
 
     RepeatedMethod 401 Error "a method is declared twice"
-        "a call could mean either"
+        "a call could mean either; where both are the same, one of them is superfluous, which is a warning"
     ExposedClient 402 Error "a client method is exposed"
         "clients are called by the server; nobody else may call them"
     ExposedValue 403 Error "there is no such exposure"
@@ -224,7 +226,7 @@ rules! {
 
     MissingDefinition 601 Error "a listed entity type has no definition"
         "its place in the list is its id, so it cannot be left out"
-    RepeatedEntity 602 Error "an entity type is listed twice"
+    RepeatedEntity 602 Warning "an entity type is listed twice"
         "its place in the list is its id, and it can have only one"
     Unlisted 603 Note "a definition is not used"
         "what is not listed is not in the schema; it was checked all the same"
@@ -300,20 +302,28 @@ rules! {
 
 impl Rule {
     /// How grave it is to break the rule in a dialect, unless the case says otherwise. Of what it runs, KBEngine forgives
-    /// more; of names, it refuses more.
+    /// more; of names and lists, it refuses more.
     #[must_use]
     pub fn severity_in(self, dialect: Dialect) -> Severity {
-        const FORGIVEN: [Rule; 4] = [
+        const FORGIVEN: [Rule; 5] = [
+            Rule::Default,
             Rule::ClientMailbox,
             Rule::UnknownLevel,
             Rule::ExposedClient,
             Rule::VolatileOrder,
         ];
+        const REFUSED: [Rule; 2] = [Rule::ReservedName, Rule::RepeatedEntity];
         match dialect {
             Dialect::KBEngine if FORGIVEN.contains(&self) => Severity::Warning,
-            Dialect::KBEngine if self == Rule::ReservedName => Severity::Error,
+            Dialect::KBEngine if REFUSED.contains(&self) => Severity::Error,
             _ => self.text().severity,
         }
+    }
+
+    /// Whether a comment can allow the rule to be broken where that is an error: it becomes a warning.
+    #[must_use]
+    pub fn is_error_allowed(self) -> bool {
+        self == Self::ClientMailbox
     }
 
     /// The rule with this code, like `D0101`.

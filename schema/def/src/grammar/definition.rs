@@ -88,6 +88,14 @@ pub static DEFINITION: Content = Content::tags(&[
     Tag::once("Distribution", &DISTRIBUTION, "The parts that the entity type has.").home(BIGWORLD),
     Tag::unused("ExplicitDatabaseID", "Ids are chosen by the store."),
     Tag::unused("NetworkCompression", "What is compressed is decided by the transport."),
+    Tag::unused(
+        "ofEntity",
+        "Of a shipped game: the entity types that have the component; here their `<Components>` say so.",
+    ),
+    Tag::unused(
+        "ofBWComponent",
+        "Of a shipped game: the parts on which the component runs.",
+    ),
 ]);
 
 /// A service.

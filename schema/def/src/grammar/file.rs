@@ -12,6 +12,8 @@ pub enum FileKind {
     ServiceList,
     /// A list of user data objects.
     ObjectList,
+    /// A list of components, as one game has it.
+    ComponentList,
     /// Names for types.
     Aliases,
     /// A definition of an entity type, an interface or a component.
@@ -72,16 +74,24 @@ pub fn definition_at(path: &str) -> Option<(Family, Kind, &str)> {
 }
 
 /// The files that are looked for by their names, beside the definitions.
-pub const LISTS: [(&str, FileKind); 5] = [
+pub const LISTS: [(&str, FileKind); 7] = [
     ("entities.xml", FileKind::EntityList),
     ("services.xml", FileKind::ServiceList),
     ("user_data_objects.xml", FileKind::ObjectList),
     (ALIAS_FILES[0], FileKind::Aliases),
     (ALIAS_FILES[1], FileKind::Aliases),
+    (EXTRA_ALIASES, FileKind::Aliases),
+    (COMPONENT_LIST, FileKind::ComponentList),
 ];
 
 /// The files of aliases: BigWorld's, KBEngine's.
-const ALIAS_FILES: [&str; 2] = ["entity_defs/alias.xml", "entity_defs/types.xml"];
+pub(crate) const ALIAS_FILES: [&str; 2] = ["entity_defs/alias.xml", "entity_defs/types.xml"];
+
+/// More aliases, which one game has beside BigWorld's file.
+pub(crate) const EXTRA_ALIASES: &str = "entity_defs/alias_ext.xml";
+
+/// The components of a game, which one game lists.
+pub(crate) const COMPONENT_LIST: &str = "components.xml";
 
 /// Where a game's definitions are below its folder: empty, or a path that ends in `/`. `None` if there are none.
 #[must_use]
@@ -97,10 +107,11 @@ pub fn root_of(tree: &Tree) -> Option<&'static str> {
 
 impl FileKind {
     /// Every kind of file.
-    pub const ALL: [FileKind; 7] = [
+    pub const ALL: [FileKind; 8] = [
         Self::EntityList,
         Self::ServiceList,
         Self::ObjectList,
+        Self::ComponentList,
         Self::Aliases,
         Self::Definition,
         Self::Service,
@@ -125,7 +136,7 @@ impl FileKind {
     pub fn content(self) -> &'static Content {
         match self {
             Self::EntityList => &ENTITY_LIST,
-            Self::ServiceList | Self::ObjectList => &LIST,
+            Self::ServiceList | Self::ObjectList | Self::ComponentList => &LIST,
             Self::Aliases => &ALIASES,
             Self::Definition => &DEFINITION,
             Self::Service => &SERVICE,

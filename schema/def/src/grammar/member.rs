@@ -42,6 +42,9 @@ pub static PROPERTY: Content = Content::tags(&[
     HEADER_SIZE.home(BIGWORLD),
     WIDGET,
     REPLAY,
+    IS_BUFFERED,
+    ONLY_LAST,
+    SHOULD_BACKUP,
 ]);
 
 /// A property of a user data object, which never changes and which nobody is told of.
@@ -84,18 +87,18 @@ pub static FIELD: Content = Content::tags(&[
 
 /// A method of the base part.
 pub static BASE_METHOD: Content = Content::tags(&BASE_TAGS);
-static BASE_TAGS: [Tag; 10] = server_method(Tag::once("Exposed", &EXPOSED_BASE, "The own client may call it."));
+static BASE_TAGS: [Tag; 13] = server_method(Tag::once("Exposed", &EXPOSED_BASE, "The own client may call it."));
 
 /// A method of the cell part.
 pub static CELL_METHOD: Content = Content::tags(&CELL_TAGS);
-static CELL_TAGS: [Tag; 10] = server_method(Tag::once(
+static CELL_TAGS: [Tag; 13] = server_method(Tag::once(
     "Exposed",
     &EXPOSED_CELL,
     "Clients may call it: all that see the entity, or its own.",
 ));
 
 /// The tags of a method that runs on a server, which differ in who may call it.
-const fn server_method(exposed: Tag) -> [Tag; 10] {
+const fn server_method(exposed: Tag) -> [Tag; 13] {
     [
         ARGS,
         RETURNS,
@@ -104,6 +107,9 @@ const fn server_method(exposed: Tag) -> [Tag; 10] {
         POSITIONAL,
         REPLAY_LEVEL,
         NO_HEADER_SIZE,
+        IS_BUFFERED,
+        ONLY_LAST,
+        SHOULD_BACKUP,
         LATEST_ONLY.misplaced(),
         RELIABLE.misplaced(),
         DETAIL_DISTANCE.misplaced(),
@@ -120,6 +126,9 @@ pub static CLIENT_METHOD: Content = Content::tags(&[
     POSITIONAL,
     REPLAY_LEVEL,
     HEADER_SIZE.home(BIGWORLD),
+    IS_BUFFERED,
+    ONLY_LAST,
+    SHOULD_BACKUP,
     RETURNS.misplaced(),
     Tag::once(
         "Exposed",
@@ -178,6 +187,15 @@ const DETAIL_DISTANCE: Tag = Tag::once(
 const UTYPE: Tag = Tag::once("Utype", &PROTOCOL_ID, "An id of 16 bits for a foreign protocol.");
 const WIDGET: Tag = Tag::unused("Widget", "How a world editor shows it.");
 const REPLAY_LEVEL: Tag = Tag::unused("ReplayExposureLevel", "Everything is recorded.");
+const IS_BUFFERED: Tag = Tag::unused("isBuffered", "Of a shipped game: sent together with others.");
+const ONLY_LAST: Tag = Tag::unused(
+    "onlyLast",
+    "Of a shipped game: only the newest of what is buffered is sent, as with `SendLatestOnly`.",
+);
+const SHOULD_BACKUP: Tag = Tag::unused(
+    "shouldBackup",
+    "Of a shipped game: it is in backups; here all is in the log.",
+);
 const HEADER_SIZE: Tag = Tag::once(
     HEADER_SIZE_NAME,
     &LENGTH_HEADER,

@@ -15,7 +15,7 @@ pub(crate) use definition::{
 };
 pub use definition::{COMPONENT_ALIAS, COMPONENT_TYPE, DEFINITION, OBJECT, SERVICE};
 pub use dialect::Dialect;
-pub(crate) use file::GROUPS;
+pub(crate) use file::{ALIAS_FILES, COMPONENT_LIST, EXTRA_ALIASES, GROUPS};
 pub use file::{ALIASES, FOLDERS, Family, FileKind, GROUPED_LIST, Kind, LIST, LISTED, LISTS, definition_at, root_of};
 pub(crate) use member::{ACCOUNT, ARG, HEADER_SIZES, LENGTH_HEADER};
 pub use member::{BASE_METHOD, CELL_METHOD, CLIENT_METHOD, FIELD, OBJECT_PROPERTY, PROPERTY, SERVICE_METHOD};
@@ -252,6 +252,15 @@ impl Tag {
     /// The same as the word of one dialect.
     pub(crate) const fn home(self, home: Home) -> Self {
         Self { home, ..self }
+    }
+
+    /// What it says, within a sentence.
+    pub(crate) fn remark(&self) -> String {
+        let says = self.says.trim_end_matches('.');
+        match says.split_at_checked(1) {
+            Some((first, rest)) => format!("{}{rest}", first.to_ascii_lowercase()),
+            None => says.to_owned(),
+        }
     }
 
     /// Whether a writer should be offered it.

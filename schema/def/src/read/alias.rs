@@ -21,17 +21,21 @@ pub(super) struct Pending<'s> {
     path: Vec<(&'s str, Span)>,
 }
 
-/// Reads a file of aliases into `reading`.
-pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, root: Section<'s>) {
-    reading.attributes_mean_nothing(root);
-    reading.text_means_nothing(root);
+/// Reads the files of aliases into `reading`, of which the first counts where both declare a name.
+pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, roots: &[Section<'s>]) {
     let mut pending = Pending::none();
-    for section in root.children() {
+    for root in roots {
+        reading.attributes_mean_nothing(*root);
+        reading.text_means_nothing(*root);
+    }
+    let sections = || roots.iter().flat_map(|root| root.children());
+    for section in sections() {
+        reading.alias_extents.push((section.extent(), section.name));
         if reading.is_alias_name(section, &mut pending) {
             pending.sections.insert(section.name, section);
         }
     }
-    for section in root.children() {
+    for section in sections() {
         if pending
             .sections
             .get(section.name)
@@ -93,10 +97,12 @@ impl<'s> Reading<'s> {
     /// alias of this name; `Some(None)` if there is one and it cannot be used, which has been reported.
     pub(super) fn pending_alias(
         &mut self,
-        name: &str,
+        name: &'s str,
         used_at: Span,
         pending: &mut Pending<'s>,
     ) -> Option<Option<Typed>> {
+        self.used_types
+            .note(pending.path.last().map(|(open, _)| *open), used_at.file, name);
         if let Some(known) = self.aliases.get(&Name(name)) {
             return Some(known.clone());
         }

@@ -90,6 +90,25 @@ pub(super) fn of_vector(count: usize, text: &str) -> String {
     }
 }
 
+/// What to write where KBEngine wants a vector with commas.
+pub(super) fn with_commas(text: &str) -> String {
+    let words = || text.split_whitespace().filter(|word| !word.contains(['(', ')', ',']));
+    match words().count() {
+        2..=4 => format!("write `{}`", words().collect::<Vec<_>>().join(", ")),
+        _ => "write the numbers with commas between them, as in `1, 2.5, 0`".to_owned(),
+    }
+}
+
+/// What to write where KBEngine wants a literal of exactly the type.
+pub(super) fn for_kbengine(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Array(_) | DataType::Tuple(_) | DataType::FixedDict(_) => {
+            "write it in Python, with values of exactly the type: `1.0` for a float, quotes around text".to_owned()
+        }
+        _ => "write a decimal number in the range of the type".to_owned(),
+    }
+}
+
 /// What to write where a text is not base 64.
 pub(super) fn of_blob(text: &str) -> String {
     if text.len() > MAX_SHOWN_BYTES {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{DeclaredLevel, DeclaredMethod, DeclaredProperty, Dialect, Kind, MethodPart, Named, Reading};
+use super::{DeclaredLevel, DeclaredMethod, DeclaredProperty, Dialect, Family, Kind, MethodPart, Named, Reading};
 use crate::{
-    diagnostic::{Finding, Rule},
+    diagnostic::{Finding, Rule, Severity},
     grammar,
     schema::{DetailedPosition, Domain, Volatile},
     source::{Section, Span},
@@ -82,18 +82,23 @@ impl<'s> Definition<'s> {
 
 impl<'s> Reading<'s> {
     /// Reads the root of a definition file.
-    pub(crate) fn definition(&mut self, kind: Kind, name: &'s str, root: Section<'s>) -> Definition<'s> {
+    pub(crate) fn definition(
+        &mut self,
+        (family, kind): (Family, Kind),
+        name: &'s str,
+        root: Section<'s>,
+    ) -> Definition<'s> {
         let mut definition = Definition::empty(kind, name, root.name_span().start_of());
         self.text_means_nothing(root);
-        let tags = match kind {
-            Kind::Entity | Kind::Interface | Kind::Component => &grammar::DEFINITION,
-            Kind::Service => &grammar::SERVICE,
-            Kind::UserDataObject => &grammar::OBJECT,
+        let tags = match family {
+            Family::Entity => &grammar::DEFINITION,
+            Family::Service => &grammar::SERVICE,
+            Family::Object => &grammar::OBJECT,
         };
         let fields = self.fields(root, tags);
         self.ancestors(&mut definition, &fields);
         if let Some(properties) = fields.get("Properties") {
-            definition.properties = self.properties(properties, kind != Kind::UserDataObject);
+            definition.properties = self.properties(properties, family != Family::Object);
         }
         let mut methods = |tag, part| {
             fields
@@ -258,7 +263,9 @@ impl<'s> Reading<'s> {
 
     fn domain(&mut self, root: Section<'s>, section: Option<Section<'s>>) -> Option<Domain> {
         let Some(section) = section else {
-            let finding = Finding::new(Rule::Domain, root.name_span(), "the user data object has no domain")
+            let message = "the user data object has no domain; it is created on cells";
+            let finding = Finding::new(Rule::Domain, root.name_span(), message)
+                .severity(Severity::Warning)
                 .help("add `<Domain> CELL </Domain>`, or BASE, or CLIENT");
             self.report(finding);
             return None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Reading, as_boolean};
+use super::{Dialect, Reading, as_boolean};
 use crate::{
     diagnostic::{Finding, Rule},
     grammar::{GROUPED_LIST, GROUPS},
@@ -102,15 +102,18 @@ impl<'s> Reading<'s> {
         Some(listed)
     }
 
+    /// Leaves one entry of each name: in BigWorld the last, by which the engine finds the type; in KBEngine the first, since
+    /// that engine refuses the others.
     fn without_repetitions(&mut self, list: &mut EntityList<'s>) {
+        let is_last = self.dialect == Dialect::BigWorld;
+        if is_last {
+            list.entities.reverse();
+        }
         let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+        let mut repeated: Vec<(&str, Span, Span)> = Vec::new();
         list.entities.retain(|listed| match seen.get(listed.name) {
-            Some(&first) => {
-                let message = format!("`{}` is listed twice", listed.name);
-                let finding = Finding::new(Rule::RepeatedEntity, listed.span, message)
-                    .help("remove one of the two")
-                    .related(first, "listed here first");
-                self.findings.push(finding);
+            Some(&counts) => {
+                repeated.push((listed.name, listed.span, counts));
                 false
             }
             None => {
@@ -118,5 +121,28 @@ impl<'s> Reading<'s> {
                 true
             }
         });
+        if is_last {
+            list.entities.reverse();
+        }
+        for (name, span, counts) in repeated {
+            self.listed_again(list, name, span, counts);
+        }
+    }
+
+    /// Reports an entry that does not count.
+    fn listed_again(&mut self, list: &EntityList<'s>, name: &str, span: Span, counts: Span) {
+        let message = match self.dialect {
+            Dialect::BigWorld => {
+                let place = list.entities.iter().position(|listed| listed.span == counts);
+                let number = place.map_or(String::new(), |place| format!(": it is number {place}"));
+                format!("`{name}` is listed again further down, and the later place counts{number}")
+            }
+            Dialect::KBEngine => format!("`{name}` is listed twice"),
+        };
+        let finding = Finding::new(Rule::RepeatedEntity, span, message)
+            .severity(Rule::RepeatedEntity.severity_in(self.dialect))
+            .help("remove one of the two")
+            .related(counts, "this place counts");
+        self.findings.push(finding);
     }
 }

@@ -1,13 +1,14 @@
 //! Values as they are written in `<Default>`.
 
 use super::{
-    Reading, correction,
+    Dialect, Reading, correction,
+    kbengine_default::{self, Made, Origin},
     python::{self, Literal},
 };
 use crate::{
     check::check,
     data_type::{DataType, FixedDict, Sequence},
-    diagnostic::{Finding, Rule},
+    diagnostic::{Finding, Rule, Severity},
     notation,
     source::{Section, Span},
     value::Value,
@@ -36,6 +37,12 @@ impl<'s> Reading<'s> {
     /// The value that a section holds, in the form of the predecessors' data files.
     fn value(&mut self, data_type: &DataType, section: Section<'s>) -> Option<Value> {
         self.attributes_mean_nothing(section);
+        if self.dialect == Dialect::KBEngine
+            && !section.has_children()
+            && let Some(made) = kbengine_default::made(data_type, section.text())
+        {
+            return Some(self.made_by_kbengine(data_type, made, section));
+        }
         match data_type {
             DataType::Array(sequence) | DataType::Tuple(sequence) => {
                 let value = if !section.has_children() && section.has_text() {
@@ -54,6 +61,29 @@ impl<'s> Reading<'s> {
                 self.noted(data_type, section)
             }
         }
+    }
+
+    /// What KBEngine makes of a text; reports where that is not what is written.
+    fn made_by_kbengine(&mut self, data_type: &DataType, made: Made, section: Section<'s>) -> Value {
+        let Made { value, from } = made;
+        let text = section.text();
+        let message = match from {
+            Origin::Text => return value,
+            Origin::Engine => format!("`{text}` is no value of type {data_type}: KBEngine uses {value} instead"),
+            Origin::Nothing => format!("`{text}` is no literal of Python: {value} is used instead"),
+        };
+        let help = match (data_type, from_text(data_type, text)) {
+            (DataType::Vector2 | DataType::Vector3 | DataType::Vector4, _) => correction::with_commas(text),
+            (DataType::Array(_) | DataType::Tuple(_) | DataType::FixedDict(_), _) | (_, Ok(_)) => {
+                correction::for_kbengine(data_type)
+            }
+            (_, Err(Expected { help, .. })) => help,
+        };
+        let finding = Finding::new(Rule::Default, section.text_span(), message)
+            .severity(Severity::Warning)
+            .help(help);
+        self.report(finding);
+        value
     }
 
     /// Elements as children.
@@ -136,10 +166,25 @@ impl<'s> Reading<'s> {
             }
             Err(Expected { what, help }) => {
                 let message = format!("`{}` is not {what}", section.text());
-                self.report(Finding::new(Rule::Default, section.text_span(), message).help(help));
-                None
+                self.unfitting(data_type, section.text_span(), message, help)
             }
         }
+    }
+
+    /// Reports a default that does not fit. In KBEngine's dialect the type's own stands in for it.
+    fn unfitting(&mut self, data_type: &DataType, span: Span, message: String, help: String) -> Option<Value> {
+        let (message, own) = match self.dialect {
+            Dialect::BigWorld => (message, None),
+            Dialect::KBEngine => {
+                let own = data_type.default_value();
+                (format!("{message}: {own} is used instead"), Some(own))
+            }
+        };
+        let finding = Finding::new(Rule::Default, span, message)
+            .severity(Rule::Default.severity_in(self.dialect))
+            .help(help);
+        self.report(finding);
+        own
     }
 
     fn fitting(&mut self, data_type: &DataType, value: Value, span: Span) -> Option<Value> {
@@ -147,8 +192,7 @@ impl<'s> Reading<'s> {
             Ok(()) => Some(value),
             Err(mismatch) => {
                 let help = correction::of_problem(&mismatch.problem);
-                self.report(Finding::new(Rule::Default, span, mismatch.to_string()).help(help));
-                None
+                self.unfitting(data_type, span, mismatch.to_string(), help)
             }
         }
     }
@@ -232,12 +276,12 @@ fn from_literal(data_type: &DataType, literal: &Literal) -> Result<Value, Expect
                 .iter()
                 .map(|item| match item {
                     Literal::Word(text) => text.as_str(),
-                    Literal::Text(_) | Literal::List(_) => "",
+                    Literal::Text(_) | Literal::List(_) | Literal::Dict(_) => "",
                 })
                 .collect();
             from_text(data_type, &parts.join(" ")).map(|noted| noted.value)
         }
-        (_, Literal::List(_)) => {
+        (_, Literal::List(_) | Literal::Dict(_)) => {
             let help = format!("write a value of type {data_type} for each element, without brackets");
             Err(Expected::new(format!("a list of {data_type}"), help))
         }

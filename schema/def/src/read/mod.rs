@@ -11,6 +11,7 @@ mod declared_type;
 mod definition;
 mod dialect;
 mod entity_list;
+mod kbengine_default;
 mod literal;
 mod method;
 mod personal;
@@ -18,6 +19,7 @@ mod property;
 mod python;
 mod reserved;
 mod space;
+mod used_types;
 
 use std::collections::BTreeMap;
 
@@ -31,12 +33,14 @@ pub(crate) use method::{DeclaredArgument, DeclaredMethod, MethodPart};
 pub(crate) use property::DeclaredProperty;
 pub(crate) use space::DeclaredLevel;
 
+use used_types::UsedTypes;
+
 use crate::{
     data_type::DataType,
     diagnostic::{Finding, Findings, Fix, Rule, Severity},
-    grammar::{self, BOOLEANS, Content, Dialect, Kind, Occurs, Tag},
+    grammar::{self, BOOLEANS, Content, Dialect, Family, Kind, Occurs, Tag},
     names::Name,
-    source::{Section, Span},
+    source::{FileId, Section, Span},
 };
 
 /// What reading needs to know, and what it has found so far.
@@ -46,6 +50,10 @@ pub(crate) struct Reading<'s> {
     pub(crate) aliases: BTreeMap<Name<'s>, Option<Typed>>,
     /// Where they are declared, or would be.
     pub(crate) alias_file: &'static str,
+    /// Where each alias is declared.
+    alias_extents: Vec<(Span, &'s str)>,
+    /// Which aliases are used where.
+    used_types: UsedTypes<'s>,
     /// Whether an alias has the name of a built-in type, so that a name of one may mean the other.
     has_hiding_alias: bool,
     pub(crate) findings: Findings,
@@ -126,6 +134,8 @@ impl<'s> Reading<'s> {
             dialect,
             aliases: BTreeMap::new(),
             alias_file: dialect.alias_file(),
+            alias_extents: Vec::new(),
+            used_types: UsedTypes::default(),
             has_hiding_alias: false,
             findings: Findings::default(),
             budget: MAX_DECLARED,
@@ -138,6 +148,17 @@ impl<'s> Reading<'s> {
         named
             .filter_map(|(name, typed)| Some((name.0.to_owned(), typed.as_ref()?.data_type.clone())))
             .collect()
+    }
+
+    /// The parts of the files of aliases that declare what no file uses of which `is_read` holds.
+    /// KBEngine refuses a file of aliases with a mistake anywhere.
+    pub(crate) fn idle_aliases(&self, is_read: impl Fn(FileId) -> bool) -> Vec<Span> {
+        if self.dialect == Dialect::KBEngine {
+            return Vec::new();
+        }
+        let used = self.used_types.from(is_read);
+        let idle = self.alias_extents.iter().filter(|(_, name)| !used.contains(name));
+        idle.map(|(extent, _)| *extent).collect()
     }
 
     pub(crate) fn report(&mut self, finding: Finding) {
@@ -165,7 +186,8 @@ impl<'s> Reading<'s> {
                 Occurs::Unused => {
                     let message = format!("`<{}>` has no effect here", child.name);
                     let finding = Finding::new(Rule::NotUsed, child.name_span(), message);
-                    self.report(finding.help("remove it, unless another program reads it"));
+                    let help = format!("remove it, unless another program reads it: {}", tag.remark());
+                    self.report(finding.help(help));
                 }
                 Occurs::Needed | Occurs::Once | Occurs::Misplaced => match fields.get(tag.name) {
                     None => fields.push(tag.name, child),
@@ -200,8 +222,13 @@ impl<'s> Reading<'s> {
     /// Reports a tag that means nothing where it stands.
     pub(crate) fn unknown_tag(&mut self, child: Section<'s>, known: impl IntoIterator<Item = &'static str>) {
         let message = format!("`<{}>` is not understood and has no effect", child.name);
+        let is_repeated = self.findings.is_repeated(Rule::UnknownTag, &message);
         let finding = Finding::new(Rule::UnknownTag, child.name_span(), message);
-        let meant = self.nearest(child.name, known);
+        let meant = if is_repeated {
+            None
+        } else {
+            self.nearest(child.name, known)
+        };
         self.report(match meant {
             Some(tag) => finding.meant_tag(tag),
             None => finding.help("remove it, or put it into a comment"),

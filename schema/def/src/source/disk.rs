@@ -166,6 +166,14 @@ const FOLDERS: [&str; 9] = [
     "res",
 ];
 
+/// The lists beside the folders of definitions.
+const LISTED_FILES: [&str; 4] = [
+    "entities.xml",
+    "services.xml",
+    "user_data_objects.xml",
+    "components.xml",
+];
+
 /// Everything below a folder of definitions, and the way there.
 fn is_wanted_folder(below: &str) -> bool {
     let mut names = below.split('/');
@@ -180,7 +188,7 @@ fn is_definition_path(path: &str) -> bool {
 fn wanted(path: &str) -> Option<Wanted> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase())?;
-    let is_list = ["entities.xml", "services.xml", "user_data_objects.xml"].contains(&name);
+    let is_list = LISTED_FILES.contains(&name);
     match ending.as_str() {
         "def" | "xml" if is_definition_path(folder) || is_list => Some(Wanted::Content),
         "py" if ["base", "cell", "client"].iter().any(|part| folder.ends_with(part)) => Some(Wanted::Name),

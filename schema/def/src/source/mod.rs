@@ -123,7 +123,8 @@ impl Tree {
     }
 }
 
-fn has_text(path: &str) -> bool {
+/// Whether a file of this path is read as text.
+pub(crate) fn has_text(path: &str) -> bool {
     path.rsplit_once('.')
         .is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("def") || ending.eq_ignore_ascii_case("xml"))
 }

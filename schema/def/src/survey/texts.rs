@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::SourcePlace;
 use crate::{
     compile::World,
+    grammar::{ALIAS_FILES, EXTRA_ALIASES},
     source::{Document, FileId, Section, Span},
 };
 
@@ -75,9 +76,8 @@ impl<'w> Texts<'w> {
     pub(super) fn alias_sections(&self) -> impl Iterator<Item = Section<'w>> {
         let files = self.documents().filter(|document| {
             let path = self.world.sources.file(document.file()).path;
-            ["entity_defs/alias.xml", "entity_defs/types.xml"]
-                .iter()
-                .any(|name| path.ends_with(name))
+            let mut names = ALIAS_FILES.iter().chain([&EXTRA_ALIASES]);
+            names.any(|name| path.ends_with(name))
         });
         files.filter_map(Document::root).flat_map(Section::children)
     }

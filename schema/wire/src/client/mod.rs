@@ -6,7 +6,7 @@
 //! everything else, never panics, and allocates no more than a fixed multiple of the bytes it was given. [`FrameBuffer`]
 //! cuts a stream into frames.
 //!
-//! Values and arguments are bytes in these frames, in the stream form of `annals_def` (`Form::Whole`). [`ShownWriter`] and
+//! Values and arguments are bytes in these frames, in the stream form of `annals_def` (`Form::Shown`). [`ShownWriter`] and
 //! [`ShownReader`], which know the schema, make and read those of a view; `annals_def::MessageRange` tells members by a byte.
 
 mod close;

@@ -132,7 +132,7 @@ impl<'a> ShownWriter<'a> {
         let data_type = self.data_type(member)?;
         let start = self.bytes.len();
         self.properties.put(member.0, &mut self.bytes);
-        encode(data_type, value, Form::Whole, &mut self.bytes).inspect_err(|_| self.bytes.truncate(start))?;
+        encode(data_type, value, Form::Shown, &mut self.bytes).inspect_err(|_| self.bytes.truncate(start))?;
         Ok(())
     }
 
@@ -154,11 +154,11 @@ impl<'a> ShownWriter<'a> {
             (Edit::Set(value), _) if change.path.0.is_empty() => self.property(member, value),
             (Edit::Set(value), _) => {
                 self.path(NESTED, member, located);
-                encode(part_type, value, Form::Whole, &mut self.bytes).map_err(ShowError::from)
+                encode(part_type, value, Form::Shown, &mut self.bytes).map_err(ShowError::from)
             }
             (Edit::Splice { inserted, .. }, DataType::Array(sequence)) => {
                 self.path(SLICE, member, located);
-                encode_elements(&sequence.of, inserted, &mut self.bytes).map_err(ShowError::from)
+                encode_elements(&sequence.of, inserted, Form::Shown, &mut self.bytes).map_err(ShowError::from)
             }
             (Edit::Splice { .. }, other) => Err(not_an_array(other).into()),
         };
@@ -320,7 +320,7 @@ impl<'a> ShownReader<'a> {
             }
             (Some(slice), DataType::Array(sequence)) => {
                 let inserted = take_with(&mut self.reader, "elements", |bytes| {
-                    decode_elements(&sequence.of, bytes).ok()
+                    decode_elements(&sequence.of, Form::Shown, bytes).ok()
                 })?;
                 Change::splice(packed.path, slice.start, slice.end - slice.start, inserted)
             }
@@ -361,11 +361,11 @@ pub fn change_hash(data_type: &DataType, change: &Change) -> Option<Hash> {
     }
     steps.iter().for_each(|&step| put_number(&mut bytes, step.into()));
     match (&change.edit, part_type) {
-        (Edit::Set(value), part_type) => encode(part_type, value, Form::Whole, &mut bytes).ok()?,
+        (Edit::Set(value), part_type) => encode(part_type, value, Form::Shown, &mut bytes).ok()?,
         (Edit::Splice { at, removed, inserted }, DataType::Array(sequence)) => {
             put_number(&mut bytes, u64::from(*at));
             put_number(&mut bytes, u64::from(*removed));
-            encode_elements(&sequence.of, inserted, &mut bytes).ok()?;
+            encode_elements(&sequence.of, inserted, Form::Shown, &mut bytes).ok()?;
         }
         _ => return None,
     }
@@ -376,7 +376,7 @@ pub fn change_hash(data_type: &DataType, change: &Change) -> Option<Hash> {
 #[must_use]
 pub fn property_hash(data_type: &DataType, value: &Value) -> Option<Hash> {
     let mut bytes = Vec::new();
-    encode(data_type, value, Form::Whole, &mut bytes).ok()?;
+    encode(data_type, value, Form::Shown, &mut bytes).ok()?;
     Some(value_hash(&bytes))
 }
 
@@ -398,7 +398,7 @@ fn put_args(method: &Method, args: &[Value], bytes: &mut Vec<u8>) -> Result<(), 
         });
     }
     for (argument, value) in method.args.iter().zip(args) {
-        encode(&argument.data_type, value, Form::Whole, bytes)?;
+        encode(&argument.data_type, value, Form::Shown, bytes)?;
     }
     Ok(())
 }
@@ -430,7 +430,7 @@ fn method(entity_type: &EntityType, member: ClientMember) -> Option<&Method> {
 }
 
 fn take_value(reader: &mut Reader<'_>, data_type: &DataType) -> Result<Value, Malformed> {
-    take_with(reader, "value", |bytes| decode(data_type, Form::Whole, bytes).ok())
+    take_with(reader, "value", |bytes| decode(data_type, Form::Shown, bytes).ok())
 }
 
 /// Takes what `take` takes off the front of the bytes that are left.

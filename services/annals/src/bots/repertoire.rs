@@ -190,7 +190,7 @@ fn planned<'s>(part: Part, method: &'s Method, dice: &mut Dice<'_>) -> Option<Pl
 fn fixed(part: Part, method: &Method, args: Vec<Value>) -> Option<Planned<'_>> {
     let mut encoded = Vec::new();
     for (arg, value) in method.args.iter().zip(&args) {
-        encode(&arg.data_type, value, Form::Whole, &mut encoded).ok()?;
+        encode(&arg.data_type, value, Form::Shown, &mut encoded).ok()?;
     }
     let bytes = encoded.len();
     (bytes < MAX_UPSTREAM_FRAME / 2).then_some(Planned {

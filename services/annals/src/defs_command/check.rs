@@ -79,22 +79,19 @@ impl Check {
     fn text(&self, found: &Compiled) -> String {
         let (folder, dialect) = (self.dir.display(), &found.dialect);
         let gravest = found.diagnostics.iter().min_by_key(|diagnostic| diagnostic.severity);
-        match (gravest, &found.schema) {
-            (Some(gravest), _) => {
-                let all = digest(&found.diagnostics, style());
-                let explain = format!("`annals defs explain {}` says more about a code", gravest.rule);
-                if found.diagnostics.iter().any(is_nothing) {
-                    format!("{all}{explain}\n")
-                } else {
-                    format!("{all}{folder}: {dialect}\n{explain}\n")
-                }
-            }
-            (None, schema) => {
-                let types = schema.as_ref().map_or(0, |schema| schema.types().len());
-                let plural = if types == 1 { "" } else { "s" };
-                format!("{folder}: no problems in {types} entity type{plural}, {dialect}\n")
-            }
-        }
+        let verdict = format!("compiles: {}\n", found.verdict());
+        let Some(gravest) = gravest else {
+            let types = found.schema.as_ref().map_or(0, |schema| schema.types().len());
+            let plural = if types == 1 { "" } else { "s" };
+            return format!("{folder}: no problems in {types} entity type{plural}, {dialect}\n{verdict}");
+        };
+        let all = digest(&found.diagnostics, style());
+        let read = match found.diagnostics.iter().any(is_nothing) {
+            true => String::new(),
+            false => format!("{folder}: {dialect}\n"),
+        };
+        let explain = format!("`annals defs explain {}` says more about a code", gravest.rule);
+        format!("{all}{read}{verdict}{explain}\n")
     }
 }
 

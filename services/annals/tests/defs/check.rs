@@ -9,7 +9,8 @@ use crate::{annals, text, world};
 const CLEAN: &str =
     "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
 /// What is said where all is well; nothing in such a world tells the dialects apart.
-const NO_PROBLEMS: &str = ".: no problems in 1 entity type, read as BigWorld, since nothing speaks for a dialect\n";
+const NO_PROBLEMS: &str = ".: no problems in 1 entity type, read as BigWorld, since nothing speaks for a dialect\n\
+                           compiles: yes, because nothing is wrong\n";
 const ODD: &str = "<root> <Propertis/> </root>";
 const WRONG: &str =
     "<root>\n\t<Properties>\n\t\t<hp> <Type> UINT9 </Type> <Flags> ALL_CLIENT </Flags> </hp>\n\t</Properties>\n</root>";
@@ -46,7 +47,8 @@ fn the_check_says_in_which_dialect_it_reads_and_why() {
     fs::write(dir.path().join("entities.xml"), list).expect("written");
     let read = "read as KBEngine, because of entities.xml:2 `hasCell`\n";
     let clean = said(&annals(dir.path(), &["check", "."]));
-    assert_eq!(clean, format!(".: no problems in 1 entity type, {read}"));
+    let verdict = "compiles: yes, because nothing is wrong\n";
+    assert_eq!(clean, format!(".: no problems in 1 entity type, {read}{verdict}"));
     let json = annals(dir.path(), &["check", ".", "--lints", "--format", "json"]);
     let json: Json = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(
@@ -57,6 +59,27 @@ fn the_check_says_in_which_dialect_it_reads_and_why() {
     fs::write(dir.path().join("entity_defs/Avatar.def"), WRONG).expect("written");
     let wrong = said(&annals(dir.path(), &["check", "."]));
     assert!(wrong.contains(&format!("\n.: {read}")), "{wrong}");
+}
+
+#[test]
+fn the_check_says_whether_the_definitions_compile_and_why() {
+    let verdict_of = |definitions: &str| {
+        let dir = world(definitions);
+        let json = annals(dir.path(), &["check", ".", "--format", "json"]);
+        let json: Json = serde_json::from_slice(&json.stdout).expect("JSON");
+        let verdict = json["verdict"].as_str().expect("a verdict").to_owned();
+        let text = said(&annals(dir.path(), &["check", "."]));
+        assert!(text.contains(&format!("\ncompiles: {verdict}\n")), "{text}");
+        assert_eq!(json["compiles"], verdict.starts_with("yes, because "));
+        verdict
+    };
+    assert_eq!(verdict_of(CLEAN), "yes, because nothing is wrong");
+    assert_eq!(verdict_of(ODD), "yes, because nothing is worse than a warning");
+    assert_eq!(verdict_of(WRONG), "no, because of 2 errors: D0201, D0301");
+    let twice = "<root> <Properties> <a> <Type> UINT9 </Type> <Flags> BASE </Flags> </a> \
+                 <b> <Type> UINT9 </Type> <Flags> BASE </Flags> </b> </Properties> </root>";
+    assert_eq!(verdict_of(twice), "no, because of 2 errors: 2 times D0201");
+    assert_eq!(verdict_of("<root> <Properties>"), "no, because of one error: D0005");
 }
 
 #[test]
@@ -199,7 +222,7 @@ fn schemas_are_written_for_each_kind_of_file() {
         let arguments = ["schema", "--format", format, "--dialect", dialect, "--out", "schemas"];
         let output = annals(dir.path(), &arguments);
         assert_eq!(output.status.code(), Some(0));
-        assert_eq!(said(&output).lines().count(), 7);
+        assert_eq!(said(&output).lines().count(), 8);
         let path = dir.path().join(format!("schemas/definition.{format}"));
         let schema = fs::read_to_string(path).expect("a file");
         assert!(schema.contains(&format!("name=\"{own_word}\"")), "{schema}");
