@@ -2,22 +2,14 @@
 //! shows what the ledger says.
 
 use annals_event::ledger::{self, Booking, Goods, LedgerView, Order, Outcome, Side, Slots, Stage, Trade};
-use annals_ids::{AssetKind, DatabaseId, EntityId, OfferVersion, Serial, Slot, TradeId, TransferId, TransferNumber};
+use annals_ids::{DatabaseId, EntityId, OfferVersion, Serial, TradeId, TransferId, TransferNumber};
 use annals_node::{Denied, typed::Failure};
 
+pub use crate::defs::{
+    kinds::{COIN, SWORD},
+    slots::{CARRIED, WORN},
+};
 use crate::defs::{Assets, Deal, Holdings, Table, Wish, account, avatar};
-
-/// Coins, counted.
-pub const COIN: AssetKind = AssetKind(1);
-
-/// Swords, each of its own.
-pub const SWORD: AssetKind = AssetKind(2);
-
-/// What one carries, and what can be traded.
-pub const CARRIED: Slot = Slot(0);
-
-/// What one wears.
-pub const WORN: Slot = Slot(1);
 
 /// With how many coins an account begins.
 pub const FIRST_COINS: u64 = 100;

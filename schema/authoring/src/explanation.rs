@@ -58,7 +58,7 @@ impl Example {
             sections.map(|section| section.split_once('\n').unwrap_or((section, "")))
         };
         let is_game = |path: &str| {
-            let starts = ["entities.xml", "entity_defs/", "user_data_objects.xml"];
+            let starts = ["entities.xml", "entity_defs/", "user_data_objects.xml", "ledger.xml"];
             starts.iter().any(|start| path.starts_with(start))
         };
         if sections().any(|(path, _)| is_game(path)) {
@@ -157,7 +157,7 @@ texts! {
     UnreliableHistory ProtocolId Default DefaultIgnored AccountType AccountFlags AccountValue Personal RepeatedMethod ExposedClient ExposedValue RepeatedArgument
     ClientReturns MemberOption MissingParent MissingInterface Cycle InterfaceParent RepeatedInterface MissingComponent
     RepeatedComponent ComponentMethod ClientName FileCase MissingDefinition RepeatedEntity Unlisted PartMismatch
-    VolatileOrder LevelCount LevelShape NameClash Domain OpaqueValue WideFloat WideBoolean LargeAtAnyDistance
+    VolatileOrder LevelCount LevelShape NameClash Domain LedgerName OpaqueValue WideFloat WideBoolean LargeAtAnyDistance
     LargeAtCreation LargeOnGhosts WholeEachTime EveryStep BytesForText OneField ShownToNobody StoredByNobody
     TemporaryYetKept UnboundedName UnboundedStored UnboundedArgument ExposedSilently HeardFar UnusedLevel NoHysteresis
     PositionTwice VolatileUnseen UnusedAlias LongIds AccountOfNobody Allowance UnusedAllowance

@@ -67,7 +67,7 @@ pub use path::Path;
 pub use read::{DialectChoice, DialectSign};
 pub use schema::{
     AccountView, Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Holding, INDEXED_BYTES, Index,
-    LodLevel, MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, SchemaDecodeError, SchemaProblem,
+    LedgerNames, LodLevel, MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, SchemaDecodeError, SchemaProblem,
     Service, UserDataObject, Volatile,
 };
 pub use size::Size;

@@ -102,3 +102,20 @@ fn meaning_does() {
         "the order of the list is the type ids"
     );
 }
+
+/// Names of kinds are for people: nothing is stored or sent under them, and a client need not know them.
+#[test]
+fn names_of_the_ledger_are_of_the_schema_and_not_of_its_clients() {
+    let named = |text: &str| {
+        let ledger = ("ledger.xml", text);
+        schema(&[LIST, MONSTER, NAMED, ALIAS, ("entity_defs/Avatar.def", AVATAR), ledger])
+    };
+    for nothing in ["<root/>", "<root> <Kinds/> <Slots> </Slots> </root>"] {
+        assert_eq!(named(nothing).fingerprint(), original().fingerprint(), "{nothing}");
+    }
+    let gold = named("<root> <Kinds> <gold> 1 </gold> </Kinds> </root>");
+    let coin = named("<root> <Kinds> <coin> 1 </coin> </Kinds> </root>");
+    assert_ne!(gold.fingerprint(), original().fingerprint());
+    assert_ne!(gold.fingerprint(), coin.fingerprint());
+    assert_eq!(gold.client_fingerprint(), original().client_fingerprint());
+}

@@ -55,6 +55,7 @@ fn path_of(kind: FileKind, dialect: Dialect) -> &'static str {
         FileKind::ObjectList => "user_data_objects.xml",
         FileKind::ComponentList => "components.xml",
         FileKind::Aliases => dialect.alias_file(),
+        FileKind::Ledger => "ledger.xml",
         FileKind::Definition => "entity_defs/Avatar.def",
         FileKind::Service => "service_defs/Service.def",
         FileKind::Object => "user_data_object_defs/Object.def",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use annals_def::{
     AccountView, Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field,
-    FixedDict, Holding, Index, LodLevel, Method, Property, Reach, Schema, SchemaProblem, Sequence, Service,
+    FixedDict, Holding, Index, LedgerNames, LodLevel, Method, Property, Reach, Schema, SchemaProblem, Sequence, Service,
     UserDataObject, generate, generate_type, split_mix,
 };
 use annals_ids::{AssetKind, Slot, TypeId};
@@ -23,7 +23,16 @@ fn random_schema(dice: &mut Dice<'_>) -> Schema {
         domain: Domain::Cell,
         properties: vec![Field::of("next", DataType::UdoRef)],
     }];
-    Schema::new(types, services, objects)
+    Schema::new(types, services, objects).with_ledger_names(random_names(dice))
+}
+
+/// Names of some kinds and slots; of none every now and then.
+fn random_names(dice: &mut Dice<'_>) -> LedgerNames {
+    let kinds = (0..dice() % 4).map(|i| (AssetKind(dice() as u32), format!("kind{i}")));
+    let kinds = kinds.collect();
+    let slots = (0..dice() % 3).map(|i| (Slot(dice() as u16), format!("slot{i}")));
+    let slots = slots.collect();
+    LedgerNames::new(kinds, slots)
 }
 
 fn random_entity_type(i: u64, count: u64, dice: &mut Dice<'_>) -> EntityType {
@@ -132,6 +141,8 @@ fn a_schema_survives_its_stored_form() {
         assert_eq!(loaded.types(), schema.types(), "seed {seed}");
         assert_eq!(loaded.services()[0].name, schema.services()[0].name, "seed {seed}");
         assert_eq!(loaded.user_data_objects(), schema.user_data_objects(), "seed {seed}");
+        assert_eq!(loaded.ledger_names(), schema.ledger_names(), "seed {seed}");
+        assert_eq!(LedgerNames::of_stored(&bytes).as_ref(), Ok(schema.ledger_names()), "seed {seed}");
         assert_eq!(loaded.fingerprint(), schema.fingerprint(), "seed {seed}");
         assert_eq!(loaded.encode(), bytes, "seed {seed}");
     }
@@ -150,6 +161,45 @@ fn every_flipped_bit_changes_the_fingerprint_or_is_refused() {
                 assert_eq!(other.encode(), damaged, "byte {at}, bit {bit}");
             }
         }
+    }
+}
+
+#[test]
+fn names_are_stored_once_in_order_or_refused() {
+    let stored = |kinds: &[(u32, &str)], slots: &[(u16, &str)]| {
+        let mut bytes = vec![2];
+        bytes.extend((kinds.len() as u32).to_le_bytes());
+        for (kind, name) in kinds {
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend((name.len() as u32).to_le_bytes());
+            bytes.extend(name.as_bytes());
+        }
+        bytes.extend((slots.len() as u32).to_le_bytes());
+        for (slot, name) in slots {
+            bytes.extend(slot.to_le_bytes());
+            bytes.extend((name.len() as u32).to_le_bytes());
+            bytes.extend(name.as_bytes());
+        }
+        // No type, no service, no user data object.
+        bytes.extend([0; 12]);
+        Schema::decode(&bytes)
+    };
+    let named = stored(&[(1, "gold"), (7, "sword")], &[(0, "inventory"), (9, "gold")]).expect("names");
+    assert_eq!(named.ledger_names().kind(AssetKind(7)), Some("sword"));
+    assert_eq!(named.ledger_names().slot_named("gold"), Some(Slot(9)));
+    assert_eq!(named.ledger_names().kind_named("inventory"), None);
+    for (kinds, slots) in [
+        (&[][..], &[][..]),
+        (&[(2, "gold"), (1, "sword")], &[]),
+        (&[(1, "gold"), (1, "sword")], &[]),
+        (&[(1, "gold"), (2, "gold")], &[]),
+        (&[(1, "iron ore")], &[]),
+        (&[(1, "a\nb")], &[]),
+        (&[(1, "")], &[]),
+        (&[], &[(1, "bank"), (0, "bank2")]),
+    ] {
+        let error = stored(kinds, slots).expect_err("not as it is written");
+        assert_eq!(error.problem, SchemaProblem::LedgerNames, "{kinds:?} {slots:?}");
     }
 }
 
@@ -204,7 +254,7 @@ fn every_cut_is_refused() {
 fn noise_is_refused_quickly() {
     for seed in 0..2_000 {
         let mut dice = split_mix(seed);
-        let mut bytes = vec![1];
+        let mut bytes = vec![1 + (seed % 2) as u8];
         bytes.extend((0..dice() % 200).map(|_| dice() as u8 % 24));
         if let Ok(schema) = Schema::decode(&bytes) {
             assert_eq!(schema.encode(), bytes, "seed {seed}");

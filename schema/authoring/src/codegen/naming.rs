@@ -88,6 +88,11 @@ impl Scope {
         name
     }
 
+    /// Takes a name in the spelling of constants.
+    pub(super) fn constant(&mut self, name: &str) -> String {
+        self.take(&snake(name).to_ascii_uppercase(), "_")
+    }
+
     /// Takes a name in the spelling of types.
     pub(super) fn pascal(&mut self, name: &str) -> String {
         let name = self.take(&pascal(name), "");

@@ -5,7 +5,7 @@
 //! its members in the order of their client numbers, and each member's stream as data. 64-bit integers are `bigint`. What runs
 //! is what keeps a space's data.
 
-use annals_def::{Argument, DataType, EntityType, Exposure, Method, Property, Schema};
+use annals_def::{Argument, DataType, EntityType, Exposure, LedgerNames, Method, Property, Schema};
 use annals_ids::MemberId;
 
 use super::{
@@ -112,6 +112,8 @@ pub(super) fn file(model: &Model) -> String {
     let Model { schema, aliases } = model;
     let mut reserved = RESERVED.to_vec();
     reserved.extend(["World", "WORLD", "CLIENT_SCHEMA", "TypeId"]);
+    reserved.extend(Some("Kind").filter(|_| !schema.ledger_names().kinds().is_empty()));
+    reserved.extend(Some("Slot").filter(|_| !schema.ledger_names().slots().is_empty()));
     let shapes = Shapes::of(schema, aliases, Scope::with(&reserved));
     let types = named(schema, &shapes);
     let mut text = Text::with_unit("  ");
@@ -135,6 +137,7 @@ pub(super) fn file(model: &Model) -> String {
         .iter()
         .map(|named| (named.name.as_str(), usize::from(named.entity_type.id.0)));
     numbers(&mut text, "TypeId", type_ids);
+    ledger_names(&mut text, schema.ledger_names());
     for named in &types {
         write_type(&mut text, named, &shapes);
     }
@@ -146,6 +149,24 @@ pub(super) fn file(model: &Model) -> String {
     }
     text.close("];");
     text.finish()
+}
+
+/// The names of kinds and slots by their numbers.
+fn ledger_names(text: &mut Text, names: &LedgerNames) {
+    let kinds = names.kinds().iter();
+    let kinds: Vec<_> = kinds.map(|(kind, name)| (name.as_str(), kind.0 as usize)).collect();
+    let slots = names.slots().iter();
+    let slots: Vec<_> = slots.map(|(slot, name)| (name.as_str(), usize::from(slot.0))).collect();
+    for (name, said, named) in [
+        ("Kind", "Kinds of assets that have a name, by their numbers.", kinds),
+        ("Slot", "Slots of accounts that have a name, by their numbers.", slots),
+    ] {
+        if !named.is_empty() {
+            text.gap();
+            text.block_doc(said);
+            numbers(text, name, named.into_iter());
+        }
+    }
 }
 
 /// The types that clients see, each with a name under which none of its interfaces is taken.

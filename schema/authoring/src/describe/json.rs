@@ -1,7 +1,9 @@
 //! A description for programs.
 //!
 //! ```text
-//! { fingerprint, types: [type], services: [service], user_data_objects: [object], aliases: [alias], definitions: [definition] }
+//! { fingerprint, types: [type], services: [service], user_data_objects: [object], kinds: [named], slots: [named],
+//!   aliases: [alias], definitions: [definition] }
+//! named    = { number, name }
 //! type     = { id, name, parts, client_type, persistent, volatile, lod_levels, detailed_position, appeal_radius, manual_aoi,
 //!              temp_properties, client_properties: [property], client_methods: [method], exposed_base_methods: [method],
 //!              exposed_cell_methods: [method], properties: [property], base_methods: [method], cell_methods: [method],
@@ -49,11 +51,16 @@ pub fn to_json(description: &Description) -> String {
             "heirs": definition.heirs,
         })
     });
+    let names = &description.ledger_names;
+    let kinds = names.kinds().iter().map(|(kind, name)| json!({ "number": kind.0, "name": name }));
+    let slots = names.slots().iter().map(|(slot, name)| json!({ "number": slot.0, "name": name }));
     let json = json!({
         "fingerprint": description.fingerprint.to_string(),
         "types": description.types.iter().map(entity_type).collect::<Vec<_>>(),
         "services": description.services.iter().map(service).collect::<Vec<_>>(),
         "user_data_objects": description.user_data_objects.iter().map(object).collect::<Vec<_>>(),
+        "kinds": kinds.collect::<Vec<_>>(),
+        "slots": slots.collect::<Vec<_>>(),
         "aliases": aliases.collect::<Vec<_>>(),
         "definitions": definitions.collect::<Vec<_>>(),
     });

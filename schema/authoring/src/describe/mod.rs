@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use annals_def::{
     AccountView, AliasOrigin, Ancestor, Argument, DefinitionOrigin, DetailedPosition, Diagnostic, Distribution, Domain,
-    EntityType, Exposure, Ids, LodLevel, MemberOrigin, Method, Parts, Property, Schema, Size, TypeOrigin, Value,
+    EntityType, Exposure, Ids, LedgerNames, LodLevel, MemberOrigin, Method, Parts, Property, Schema, Size, TypeOrigin, Value,
     Volatile,
 };
 use annals_ids::{Hash, MemberId, Part, TypeId};
@@ -35,6 +35,8 @@ pub struct Description {
     pub services: Vec<ServiceDescription>,
     /// The user data object types in their declared order.
     pub user_data_objects: Vec<ObjectDescription>,
+    /// The names of kinds of assets and slots of accounts.
+    pub ledger_names: LedgerNames,
     /// The aliases, if the files are known.
     pub aliases: Vec<AliasOrigin>,
     /// The parents, interfaces and components that types are made of, if the files are known.
@@ -263,6 +265,7 @@ pub fn describe(schema: &Schema) -> Description {
                 advice: Vec::new(),
             })
             .collect(),
+        ledger_names: schema.ledger_names().clone(),
         aliases: Vec::new(),
         definitions: Vec::new(),
     }
@@ -278,11 +281,12 @@ impl Description {
         types.chain(services).chain(objects).collect()
     }
 
-    /// Leaves out all types, services and user data objects but those of these names.
+    /// Leaves out everything but the types, services and user data objects of these names.
     pub fn keep(&mut self, wanted: &[String]) {
         self.types.retain(|one| wanted.contains(&one.name));
         self.services.retain(|service| wanted.contains(&service.name));
         self.user_data_objects.retain(|object| wanted.contains(&object.name));
+        self.ledger_names = LedgerNames::default();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use annals_def::{Diagnostic, Style, columns, paint};
+use annals_def::{Diagnostic, LedgerNames, Style, columns, paint};
 
 use super::{
     ArgumentDescription, Description, Ids, MethodDescription, PropertyDescription, Sum, TypeDescription,
@@ -51,7 +51,26 @@ pub fn to_table(description: &Description, style: Style) -> String {
         );
         out.push('\n');
     }
+    ledger_names(&description.ledger_names, style, &mut out);
     out
+}
+
+/// What the ledger's numbers are called.
+fn ledger_names(names: &LedgerNames, style: Style, out: &mut String) {
+    if names.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{}", paint("ledger", BOLD, style));
+    let kinds = names.kinds().iter();
+    let kinds: Vec<_> = kinds.map(|(kind, name)| [kind.to_string(), name.clone()]).collect();
+    let slots = names.slots().iter();
+    let slots: Vec<_> = slots.map(|(slot, name)| [slot.to_string(), name.clone()]).collect();
+    for (head, rows) in [("kind", kinds), ("slot", slots)] {
+        if !rows.is_empty() {
+            table([head, "name"], &rows, style, out);
+        }
+    }
+    out.push('\n');
 }
 
 fn entity_type(one: &TypeDescription, style: Style, out: &mut String) {

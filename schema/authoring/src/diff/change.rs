@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use annals_ids::{AssetKind, Slot};
 use annals_def::{AccountView, DataType, Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
 
 /// How something differs.
@@ -146,6 +147,19 @@ pub enum ChangeKind {
     DomainChanged { from: Domain, to: Domain },
     /// A property of a user data object is new, gone, or differs.
     ObjectProperty { name: String },
+
+    /// A kind of assets has a name, another one, or none any more.
+    KindNamed {
+        kind: AssetKind,
+        from: Option<String>,
+        to: Option<String>,
+    },
+    /// The same of a slot of accounts.
+    SlotNamed {
+        slot: Slot,
+        from: Option<String>,
+        to: Option<String>,
+    },
 }
 
 /// A member or type whose number is another.
@@ -230,6 +244,8 @@ impl ChangeKind {
         "objects-reordered",
         "domain",
         "object-property",
+        "kind-name",
+        "slot-name",
     ];
 
     /// One word for programs, and for the table in the documentation.
@@ -295,6 +311,8 @@ impl ChangeKind {
             Self::ObjectsReordered => "objects-reordered",
             Self::DomainChanged { .. } => "domain",
             Self::ObjectProperty { .. } => "object-property",
+            Self::KindNamed { .. } => "kind-name",
+            Self::SlotNamed { .. } => "slot-name",
         }
     }
 }
@@ -412,6 +430,12 @@ impl ChangeKind {
             Self::ServicesReordered | Self::ObjectsReordered => f.write_str("order changed"),
             Self::DomainChanged { from, to } => write!(f, "Domain changed from {from:?} to {to:?}"),
             Self::ObjectProperty { name } => write!(f, "property {name} changed"),
+            Self::KindNamed { kind, from, to } => {
+                write_from(f, &format!("name of kind {kind}"), from.as_ref(), to.as_ref())
+            }
+            Self::SlotNamed { slot, from, to } => {
+                write_from(f, &format!("name of slot {slot}"), from.as_ref(), to.as_ref())
+            }
             _ => f.write_str(self.word()),
         }
     }

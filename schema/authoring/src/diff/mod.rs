@@ -8,6 +8,7 @@
 mod change;
 mod effects;
 mod entity;
+mod ledger_names;
 mod method;
 mod place;
 mod property;
@@ -99,6 +100,7 @@ pub fn diff(old: &Schema, new: &Schema, renames: &Renames) -> Diff {
     entity::compare_types(&plan, &mut changes);
     method::compare_services(old, new, &mut changes);
     property::compare_objects(old, new, &mut changes);
+    ledger_names::compare(old.ledger_names(), new.ledger_names(), &mut changes);
     Diff { plan, changes }
 }
 

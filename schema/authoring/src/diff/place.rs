@@ -25,6 +25,8 @@ pub enum Subject {
     Objects,
     /// A user data object type.
     Object(String),
+    /// The names of kinds of assets and slots of accounts.
+    Ledger,
 }
 
 impl Subject {
@@ -38,6 +40,7 @@ impl Subject {
             Self::Service(name) | Self::ServiceMethod(name, _) => format!("service {name}"),
             Self::Objects => "user_data_objects.xml".to_owned(),
             Self::Object(name) => format!("user data object {name}"),
+            Self::Ledger => "ledger.xml".to_owned(),
         }
     }
 
@@ -54,6 +57,7 @@ impl Subject {
             Self::ServiceMethod(..) => "method",
             Self::Objects => "list of user data objects",
             Self::Object(_) => "user data object",
+            Self::Ledger => "names of kinds and slots",
         }
     }
 
@@ -61,7 +65,7 @@ impl Subject {
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         match self {
-            Self::Types | Self::Services | Self::Objects => None,
+            Self::Types | Self::Services | Self::Objects | Self::Ledger => None,
             Self::Type(name) | Self::Service(name) | Self::Object(name) => Some(name),
             Self::Property(owner, _) | Self::Method(owner, ..) | Self::ServiceMethod(owner, _) => Some(owner),
         }

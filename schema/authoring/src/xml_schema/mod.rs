@@ -52,6 +52,7 @@ fn base_name(kind: FileKind) -> &'static str {
         FileKind::ObjectList => "user_data_objects",
         FileKind::ComponentList => "components",
         FileKind::Aliases => "aliases",
+        FileKind::Ledger => "ledger",
         FileKind::Definition => "definition",
         FileKind::Service => "service",
         FileKind::Object => "user_data_object",

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     diagnostic::{Finding, Findings, Rule, Severity},
     grammar::{
-        ALIAS_FILES, COMPONENT_LIST, Dialect, EXTRA_ALIASES, FOLDERS, Family, FileKind, Kind, LISTS, definition_at,
-        root_of,
+        ALIAS_FILES, COMPONENT_LIST, Dialect, EXTRA_ALIASES, FOLDERS, Family, FileKind, Kind, LEDGER_FILE, LISTS,
+        definition_at, root_of,
     },
     read::{Choice, Definition, EntityList, Listed, Reading, Sign, Signs, read_aliases},
+    schema::LedgerNames,
     source::{Document, Section, Sources, Span, Tree, has_text, parse},
 };
 
@@ -17,6 +18,7 @@ pub(super) struct Library<'s> {
     pub(super) entities: EntityList<'s>,
     pub(super) services: EntityList<'s>,
     pub(super) objects: EntityList<'s>,
+    pub(super) ledger_names: LedgerNames,
     dialect: Dialect,
     /// `None` for a file that could not be parsed.
     definitions: Definitions<'s>,
@@ -144,6 +146,7 @@ impl<'s> Library<'s> {
             entities: EntityList::default(),
             services: EntityList::default(),
             objects: EntityList::default(),
+            ledger_names: LedgerNames::default(),
             dialect: reading.dialect,
             any_case: any_case.collect(),
             definitions,
@@ -178,6 +181,9 @@ impl<'s> Library<'s> {
             reading.report(finding);
             let listed = reading.name_list(list).entities;
             self.listed_components = listed.into_iter().map(|listed| listed.name).collect();
+        }
+        if let Some(names) = documents.section(LEDGER_FILE) {
+            self.ledger_names = reading.ledger_names(names);
         }
     }
 

@@ -182,7 +182,8 @@ fn compile_library<'l, 's>(
     let mut reading = compiler.into_reading();
     forgive_idle(library, sources, &used, &mut reading);
     let is_sound = !reading.findings.has_errors();
-    let schema = is_sound.then(|| Schema::new(types, services, objects));
+    let named = |schema: Schema| schema.with_ledger_names(library.ledger_names.clone());
+    let schema = is_sound.then(|| named(Schema::new(types, services, objects)));
     (schema, declared, reading)
 }
 

@@ -242,6 +242,8 @@ rules! {
         "scripts reach only one of them by it"
     Domain 609 Error "there is no such domain"
         "a user data object is created on cells, bases or clients"
+    LedgerName 610 Error "a name or a number of the ledger is there twice"
+        "reports name kinds and slots by it: of two, nobody could know which is meant"
 
     OpaqueValue 701 Lint "a member that only scripts understand"
         "its size is unbounded, nothing checks it, and a change within it is noticed by nobody"

@@ -1,6 +1,9 @@
 //! The files of a world: where they are, and what stands in each.
 
-use super::{Attribute, Content, DEFINITION, Dialect, Home, OBJECT, SERVICE, TYPE, Tag, Text};
+use super::{
+    Attribute, Content, DEFINITION, Dialect, Home, OBJECT, SERVICE, TYPE, Tag, Text,
+    member::{KIND, SLOT},
+};
 use crate::source::Tree;
 
 /// What a file is.
@@ -16,6 +19,8 @@ pub enum FileKind {
     ComponentList,
     /// Names for types.
     Aliases,
+    /// Names for kinds of assets and slots of accounts.
+    Ledger,
     /// A definition of an entity type, an interface or a component.
     Definition,
     /// A definition of a service, or of what services share.
@@ -74,7 +79,7 @@ pub fn definition_at(path: &str) -> Option<(Family, Kind, &str)> {
 }
 
 /// The files that are looked for by their names, beside the definitions.
-pub const LISTS: [(&str, FileKind); 7] = [
+pub const LISTS: [(&str, FileKind); 8] = [
     ("entities.xml", FileKind::EntityList),
     ("services.xml", FileKind::ServiceList),
     ("user_data_objects.xml", FileKind::ObjectList),
@@ -82,6 +87,7 @@ pub const LISTS: [(&str, FileKind); 7] = [
     (ALIAS_FILES[1], FileKind::Aliases),
     (EXTRA_ALIASES, FileKind::Aliases),
     (COMPONENT_LIST, FileKind::ComponentList),
+    (LEDGER_FILE, FileKind::Ledger),
 ];
 
 /// The files of aliases: BigWorld's, KBEngine's.
@@ -92,6 +98,9 @@ pub(crate) const EXTRA_ALIASES: &str = "entity_defs/alias_ext.xml";
 
 /// The components of a game, which one game lists.
 pub(crate) const COMPONENT_LIST: &str = "components.xml";
+
+/// The file of names for kinds and slots.
+pub(crate) const LEDGER_FILE: &str = "ledger.xml";
 
 /// Where a game's definitions are below its folder: empty, or a path that ends in `/`. `None` if there are none.
 #[must_use]
@@ -107,12 +116,13 @@ pub fn root_of(tree: &Tree) -> Option<&'static str> {
 
 impl FileKind {
     /// Every kind of file.
-    pub const ALL: [FileKind; 8] = [
+    pub const ALL: [FileKind; 9] = [
         Self::EntityList,
         Self::ServiceList,
         Self::ObjectList,
         Self::ComponentList,
         Self::Aliases,
+        Self::Ledger,
         Self::Definition,
         Self::Service,
         Self::Object,
@@ -138,6 +148,7 @@ impl FileKind {
             Self::EntityList => &ENTITY_LIST,
             Self::ServiceList | Self::ObjectList | Self::ComponentList => &LIST,
             Self::Aliases => &ALIASES,
+            Self::Ledger => &LEDGER,
             Self::Definition => &DEFINITION,
             Self::Service => &SERVICE,
             Self::Object => &OBJECT,
@@ -186,3 +197,16 @@ pub static LISTED: Content = Content {
 
 /// Names for types.
 pub static ALIASES: Content = Content::named("alias", &TYPE);
+
+/// Names for kinds of assets and slots of accounts.
+pub static LEDGER: Content = Content::tags(&[
+    Tag::once("Kinds", &KIND_NAMES, "What kinds of assets are called: each name with the number of its kind."),
+    Tag::once(
+        "Slots",
+        &SLOT_NAMES,
+        "What the slots of accounts are called: each name with the number of its slot; 0 is the inventory.",
+    ),
+]);
+
+static KIND_NAMES: Content = Content::named("kind", &KIND);
+static SLOT_NAMES: Content = Content::named("slot", &SLOT);

@@ -230,8 +230,8 @@ pub(crate) static ACCOUNT: Content = Content::tags(&[
     ),
     Tag::once("Kind", &KIND, "Which kind of asset; without it, all of them."),
 ]);
-static SLOT: Content = Content::text(Text::Integer(0, u16::MAX as u32));
-static KIND: Content = Content::text(Text::Integer(0, u32::MAX));
+pub(super) static SLOT: Content = Content::text(Text::Integer(0, u16::MAX as u32));
+pub(super) static KIND: Content = Content::text(Text::Integer(0, u32::MAX));
 static FLAGS: Content = Content::text(Text::Flags);
 static LEVEL: Content = Content::text(Text::Name(Noun::Level));
 static EXPOSED_BASE: Content = Content::text(Text::WordOrNothing(EXPOSURES_OF_BASE));

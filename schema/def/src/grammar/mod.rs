@@ -15,8 +15,10 @@ pub(crate) use definition::{
 };
 pub use definition::{COMPONENT_ALIAS, COMPONENT_TYPE, DEFINITION, OBJECT, SERVICE};
 pub use dialect::Dialect;
-pub(crate) use file::{ALIAS_FILES, COMPONENT_LIST, EXTRA_ALIASES, GROUPS};
-pub use file::{ALIASES, FOLDERS, Family, FileKind, GROUPED_LIST, Kind, LIST, LISTED, LISTS, definition_at, root_of};
+pub(crate) use file::{ALIAS_FILES, COMPONENT_LIST, EXTRA_ALIASES, GROUPS, LEDGER_FILE};
+pub use file::{
+    ALIASES, FOLDERS, Family, FileKind, GROUPED_LIST, Kind, LEDGER, LIST, LISTED, LISTS, definition_at, root_of,
+};
 pub(crate) use member::{ACCOUNT, ARG, HEADER_SIZES, LENGTH_HEADER};
 pub use member::{BASE_METHOD, CELL_METHOD, CLIENT_METHOD, FIELD, OBJECT_PROPERTY, PROPERTY, SERVICE_METHOD};
 pub use words::{

@@ -12,6 +12,7 @@ mod definition;
 mod dialect;
 mod entity_list;
 mod kbengine_default;
+mod ledger;
 mod literal;
 mod method;
 mod personal;

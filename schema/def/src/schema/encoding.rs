@@ -1,7 +1,9 @@
 //! The stored form of a schema, from which its fingerprint is taken.
 //!
 //! ```text
-//! schema      = version:u8 list(type) list(service) list(udo)
+//! schema      = 01 world | 02 list(kind-name) list(slot-name) world      02 if a kind or a slot has a name
+//! world       = list(type) list(service) list(udo)
+//! kind-name   = kind:u32 name     slot-name = slot:u16 name     by ascending numbers, each name an identifier, and once
 //! type        = name parts:u8 option(client_type:u16) persistent:bool list(property) list(method){3: base, cell, client}
 //!               volatile list(level) list(name) option(bool) appeal_radius:f32 manual_aoi:bool
 //! volatile    = reach{4: position, yaw, pitch, roll} ground_only:bool
@@ -25,27 +27,33 @@
 //! list(x)     = count:u32 x{count}     option(x) = 00 | 01 x     name = length:u32 UTF-8     bool = 00 | 01
 //! ```
 //!
+//! Names of kinds and slots come first, so that [`LedgerNames::of_stored`] reads them without the rest.
+//!
 //! Numbers are little-endian. Indices, ids and look-up tables follow from the order and are not stored.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use annals_ids::{AssetKind, MemberId, Slot, TypeId};
 
 use super::{
-    AccountView, Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Holding, Index, LodLevel,
-    MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, Service, UserDataObject, Volatile,
+    AccountView, Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Holding, Index, LedgerNames,
+    LodLevel, MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, Service, UserDataObject, Volatile,
     entity::{Tables, number_methods},
 };
 use crate::{
     data_type::{
         DataType, Field, FixedDict, Form, MAX_DEFAULT_VALUES, MAX_TYPE_DEPTH, MAX_TYPE_NODES, PythonKind, Sequence,
     },
+    read::is_identifier,
     stream,
     value::Value,
 };
 
-/// The version written, and the only one read.
-const VERSION: u8 = 1;
+/// The version of a schema in which no kind and no slot has a name.
+const UNNAMED: u8 = 1;
+
+/// The version of one in which some have.
+const NAMED: u8 = 2;
 
 /// Bytes are not a stored schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +69,7 @@ pub struct SchemaDecodeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaProblem {
     /// Written by a program that knows another format.
-    #[error("version {0} is not known here (this program reads version {VERSION})")]
+    #[error("version {0} is not known here (this program reads versions {UNNAMED} and {NAMED})")]
     Version(u8),
     /// The bytes end too early.
     #[error("the bytes end too early")]
@@ -72,6 +80,9 @@ pub enum SchemaProblem {
     /// A name is not UTF-8.
     #[error("a name is not UTF-8")]
     Name,
+    /// Names of kinds or slots are not as they are written.
+    #[error("the names of kinds and slots are not identifiers, each once and in the order of their numbers")]
+    LedgerNames,
     /// A default does not fit its type.
     #[error("a default does not fit its type: {0}")]
     Default(stream::DecodeError),
@@ -100,7 +111,7 @@ impl Schema {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.types.len() * BYTES_PER_TYPE);
-        out.push(VERSION);
+        put_ledger_names(&self.ledger_names, &mut out);
         put_list(&self.types, &mut out, put_type);
         put_list(&self.services, &mut out, |service, out| {
             put_name(&service.name, out);
@@ -128,6 +139,39 @@ impl Schema {
             problem,
             left: input.0.len(),
         })
+    }
+}
+
+impl LedgerNames {
+    /// Reads the names in a stored schema, and nothing of the rest. Safe for bytes from anywhere.
+    ///
+    /// # Errors
+    /// If the bytes do not begin as [`Schema::encode`] writes them.
+    pub fn of_stored(bytes: &[u8]) -> Result<Self, SchemaDecodeError> {
+        let mut input = Input(bytes);
+        input.ledger_names().map_err(|problem| SchemaDecodeError {
+            problem,
+            left: input.0.len(),
+        })
+    }
+}
+
+/// The version, and the names if there are any.
+fn put_ledger_names(names: &LedgerNames, out: &mut Vec<u8>) {
+    if names.is_empty() {
+        out.push(UNNAMED);
+        return;
+    }
+    out.push(NAMED);
+    put_count(names.kinds().len(), out);
+    for (kind, name) in names.kinds() {
+        out.extend(kind.0.to_le_bytes());
+        put_name(name, out);
+    }
+    put_count(names.slots().len(), out);
+    for (slot, name) in names.slots() {
+        out.extend(slot.0.to_le_bytes());
+        put_name(name, out);
     }
 }
 
@@ -354,6 +398,18 @@ fn put_count(count: usize, out: &mut Vec<u8>) {
     );
 }
 
+/// Most kinds, or slots, that have a name: as many as there are slots.
+const MAX_LEDGER_NAMES: usize = 1 << 16;
+
+/// Whether numbers ascend, and names can be names and are there once.
+fn are_names<N: Ord>(numbered: &[(N, String)]) -> bool {
+    let mut names = BTreeSet::new();
+    numbered.is_sorted_by(|(before, _), (after, _)| before < after)
+        && numbered
+            .iter()
+            .all(|(_, name)| is_identifier(name) && names.insert(name))
+}
+
 type Read<T> = Result<T, SchemaProblem>;
 
 /// What is left to read.
@@ -361,10 +417,7 @@ struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
     fn schema(&mut self) -> Read<Schema> {
-        match self.u8()? {
-            VERSION => {}
-            other => return Err(SchemaProblem::Version(other)),
-        }
+        let ledger_names = self.ledger_names()?;
         let types = self.list("entity types", MAX_TYPES, Self::entity_type)?;
         let services = self.list("services", MAX_TYPES, Self::service)?;
         let objects = self.list("user data objects", MAX_TYPES, Self::user_data_object)?;
@@ -379,7 +432,24 @@ impl Input<'_> {
         {
             return Err(SchemaProblem::Dangling("an entity type"));
         }
-        Ok(Schema::new(types, services, objects))
+        Ok(Schema::new(types, services, objects).with_ledger_names(ledger_names))
+    }
+
+    /// The version, and the names if it has any.
+    fn ledger_names(&mut self) -> Read<LedgerNames> {
+        match self.u8()? {
+            UNNAMED => return Ok(LedgerNames::default()),
+            NAMED => {}
+            other => return Err(SchemaProblem::Version(other)),
+        }
+        let kind = |input: &mut Self| Ok((AssetKind(input.u32()?), input.name()?));
+        let kinds = self.list("names of kinds", MAX_LEDGER_NAMES, kind)?;
+        let slot = |input: &mut Self| Ok((Slot(input.u16()?), input.name()?));
+        let slots = self.list("names of slots", MAX_LEDGER_NAMES, slot)?;
+        if kinds.is_empty() && slots.is_empty() || !are_names(&kinds) || !are_names(&slots) {
+            return Err(SchemaProblem::LedgerNames);
+        }
+        Ok(LedgerNames::new(kinds.into_iter().collect(), slots.into_iter().collect()))
     }
 
     fn entity_type(&mut self) -> Read<EntityType> {

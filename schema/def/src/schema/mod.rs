@@ -8,6 +8,7 @@ mod account;
 mod client_face;
 mod encoding;
 mod entity;
+mod ledger_names;
 mod member;
 
 use std::{collections::BTreeMap, sync::OnceLock};
@@ -18,6 +19,7 @@ use sha2::{Digest, Sha256};
 pub use account::{AccountView, Holding};
 pub use encoding::{SchemaDecodeError, SchemaProblem};
 pub use entity::{DetailedPosition, EntityType, LodLevel, Parts, Reach, Volatile};
+pub use ledger_names::LedgerNames;
 pub use member::{Argument, Distribution, Exposure, Index, Method, Property};
 
 use crate::data_type::Field;
@@ -37,6 +39,7 @@ pub struct Schema {
     types: Vec<EntityType>,
     services: Vec<Service>,
     user_data_objects: Vec<UserDataObject>,
+    ledger_names: LedgerNames,
     by_name: BTreeMap<String, TypeId>,
     /// Worked out when it is first asked for: checking definitions needs none.
     fingerprint: OnceLock<Hash>,
@@ -94,9 +97,20 @@ impl Schema {
             types,
             services,
             user_data_objects,
+            ledger_names: LedgerNames::default(),
             by_name,
             fingerprint: OnceLock::new(),
             client_fingerprint: OnceLock::new(),
+        }
+    }
+
+    /// The same schema with names for kinds of assets and slots of accounts.
+    #[must_use]
+    pub fn with_ledger_names(self, ledger_names: LedgerNames) -> Self {
+        Self {
+            ledger_names,
+            fingerprint: OnceLock::new(),
+            ..self
         }
     }
 
@@ -128,6 +142,12 @@ impl Schema {
     #[must_use]
     pub fn user_data_objects(&self) -> &[UserDataObject] {
         &self.user_data_objects
+    }
+
+    /// The names of kinds of assets and slots of accounts.
+    #[must_use]
+    pub fn ledger_names(&self) -> &LedgerNames {
+        &self.ledger_names
     }
 
     /// SHA-256 of [`Schema::encode`]: the same for files that mean the same, whatever their comments, white space

@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, Tree};
+use crate::grammar::LEDGER_FILE;
 
 /// Deepest folder below the game's that is looked into; `scripts/entity_defs/interfaces/npc/` is 4.
 const MAX_FOLDER_DEPTH: usize = 8;
@@ -167,11 +168,12 @@ const FOLDERS: [&str; 9] = [
 ];
 
 /// The lists beside the folders of definitions.
-const LISTED_FILES: [&str; 4] = [
+const LISTED_FILES: [&str; 5] = [
     "entities.xml",
     "services.xml",
     "user_data_objects.xml",
     "components.xml",
+    LEDGER_FILE,
 ];
 
 /// Everything below a folder of definitions, and the way there.

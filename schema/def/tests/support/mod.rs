@@ -35,6 +35,12 @@ pub(crate) fn describe(schema: &Schema) -> String {
             let _ = writeln!(out, "  {}: {} = {}", field.name, field.data_type, field.default);
         }
     }
+    for (kind, name) in schema.ledger_names().kinds() {
+        let _ = writeln!(out, "kind {kind} {name}");
+    }
+    for (slot, name) in schema.ledger_names().slots() {
+        let _ = writeln!(out, "slot {slot} {name}");
+    }
     out
 }
 

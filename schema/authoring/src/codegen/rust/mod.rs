@@ -11,6 +11,7 @@ mod dicts;
 mod game;
 mod ghost;
 mod imports;
+mod ledger_names;
 mod mailbox;
 mod own;
 mod spelling;
@@ -92,6 +93,7 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
         body.doc("The fingerprint of the schema that this was generated from.");
         body.line(&format!("pub const SCHEMA: &str = \"{}\";", schema.fingerprint()));
     }
+    ledger_names::write(&mut body, schema.ledger_names(), parts);
     let used = shapes.used(schema, parts);
     for shape in shapes.all().filter(|shape| used.contains(shape.name.as_str())) {
         dicts::write(&mut body, shape, &shapes, parts.is_server());
@@ -168,7 +170,10 @@ fn module(named: &Named<'_>, parts: CodeParts) -> String {
 }
 
 fn named<'s>(schema: &'s Schema, shapes: &'s Shapes) -> Vec<Named<'s>> {
-    let mut modules = Scope::with(&["client", "node", "typed"]);
+    let mut taken = vec!["client", "node", "typed"];
+    taken.extend(Some("kinds").filter(|_| !schema.ledger_names().kinds().is_empty()));
+    taken.extend(Some("slots").filter(|_| !schema.ledger_names().slots().is_empty()));
+    let mut modules = Scope::with(&taken);
     let name = |entity_type: &'s EntityType| {
         let mut types = shapes.scope().clone();
         let mut replies = |methods: &[Method]| -> Vec<Option<String>> {

@@ -263,6 +263,30 @@ impl Page<'_> {
         self.push("</table></section>\n");
     }
 
+    /// What the ledger's numbers are called.
+    pub(super) fn ledger_table(&mut self) {
+        let names = &self.description.ledger_names;
+        if names.is_empty() {
+            return;
+        }
+        self.push(
+            "<section id=\"ledger\" data-block><h2>Ledger</h2>\n<table data-table><thead><tr><th>name</th>\
+             <th>of</th><th class=\"number\">number</th></tr></thead>\n",
+        );
+        let kinds = names.kinds().iter().map(|(kind, name)| ("kind", kind.0, name));
+        let slots = names.slots().iter().map(|(slot, name)| ("slot", u32::from(slot.0), name));
+        for (what, number, name) in kinds.chain(slots) {
+            self.put(format_args!(
+                "<tbody id=\"{anchor}\" data-item data-find=\"{}\"><tr><td class=\"name\"><a href=\"#{anchor}\">{}</a></td>\
+                 <td data-label=\"of\">{what}</td><td class=\"number\" data-label=\"number\">{number}</td></tr></tbody>\n",
+                Text(&format!("{name} {what} {number} ledger").to_lowercase()),
+                Text(name),
+                anchor = Anchor(&["ledger", what, name]),
+            ));
+        }
+        self.push("</table></section>\n");
+    }
+
     pub(super) fn alias_table(&mut self) {
         let description = self.description;
         if description.aliases.is_empty() {

@@ -47,6 +47,7 @@ pub fn to_page(description: &Description, title: &str) -> String {
         .iter()
         .for_each(|object| page.object(object));
     page.definitions();
+    page.ledger_table();
     page.alias_table();
     page.push("<p id=\"nothing\" class=\"nothing\" hidden>Nothing here has all these words.</p>\n</main>\n</div>\n");
     page.push("<script>");
@@ -125,6 +126,7 @@ impl Page<'_> {
                 "definitions",
                 "Parents, interfaces",
             ),
+            (!description.ledger_names.is_empty(), "ledger", "Ledger"),
             (!description.aliases.is_empty(), "aliases", "Aliases"),
         ];
         self.push("<h2>Shared</h2><ul>\n");
