@@ -5,11 +5,11 @@ use annals_event::ledger::{self, Booking, Goods, LedgerView, Order, Outcome, Sid
 use annals_ids::{DatabaseId, EntityId, OfferVersion, Serial, TradeId, TransferId, TransferNumber};
 use annals_node::{Denied, typed::Failure};
 
+use crate::defs::{Assets, Deal, Holdings, Table, Wish, account, avatar};
 pub use crate::defs::{
     kinds::{COIN, SWORD},
     slots::{CARRIED, WORN},
 };
-use crate::defs::{Assets, Deal, Holdings, Table, Wish, account, avatar};
 
 /// With how many coins an account begins.
 pub const FIRST_COINS: u64 = 100;

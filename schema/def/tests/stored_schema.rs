@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use annals_def::{
     AccountView, Argument, DataType, DetailedPosition, Dice, Distribution, Domain, EntityType, Exposure, Field,
-    FixedDict, Holding, Index, LedgerNames, LodLevel, Method, Property, Reach, Schema, SchemaProblem, Sequence, Service,
-    UserDataObject, generate, generate_type, split_mix,
+    FixedDict, Holding, Index, LedgerNames, LodLevel, Method, Property, Reach, Schema, SchemaProblem, Sequence,
+    Service, UserDataObject, generate, generate_type, split_mix,
 };
 use annals_ids::{AssetKind, Slot, TypeId};
 
@@ -142,7 +142,11 @@ fn a_schema_survives_its_stored_form() {
         assert_eq!(loaded.services()[0].name, schema.services()[0].name, "seed {seed}");
         assert_eq!(loaded.user_data_objects(), schema.user_data_objects(), "seed {seed}");
         assert_eq!(loaded.ledger_names(), schema.ledger_names(), "seed {seed}");
-        assert_eq!(LedgerNames::of_stored(&bytes).as_ref(), Ok(schema.ledger_names()), "seed {seed}");
+        assert_eq!(
+            LedgerNames::of_stored(&bytes).as_ref(),
+            Ok(schema.ledger_names()),
+            "seed {seed}"
+        );
         assert_eq!(loaded.fingerprint(), schema.fingerprint(), "seed {seed}");
         assert_eq!(loaded.encode(), bytes, "seed {seed}");
     }

@@ -5,7 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `report.txt` | the answer in words, for whoever has to decide |
-//! | `question.txt` | `annals evidence v1`, and the [`Question`] in a line |
+//! | `question.txt` | `annals evidence v1`, or `v2` if the definitions name kinds or slots; and the [`Question`] in a line |
 //! | `checkpoint.txt` | a signed checkpoint of the archive, with its cosignatures |
 //! | `keys/0001.txt` … | the log's keys up to the one that signed it, from the first on, as [`KeyRecord`]s |
 //! | `consistency/SIZE.txt` … | that the checkpoint continues the tree of that size, as [`Continuation`]s, ascending |
@@ -18,6 +18,7 @@
 
 use std::collections::BTreeMap;
 
+use annals_def::{LedgerNames, SchemaDecodeError};
 use annals_ids::{Hash, LeafIndex};
 use annals_proof::{
     Checkpoint, Continuation, ProofFile, SignedNote,
@@ -30,7 +31,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::{
-    Answer, Cited, Contradiction, Excerpt, ExcerptError, Found, NoQuestion, Question, report,
+    Answer, Cited, Contradiction, Excerpt, ExcerptError, Found, Lexicon, NoQuestion, Question, report,
     zip::{self, File, TooMuch, ZipError},
 };
 
@@ -41,7 +42,8 @@ pub const EVENTS: usize = 10_000;
 /// few entries could otherwise ask for more memory than there is. This many take some hundred megabytes.
 pub const TOLD: usize = 500_000;
 
-const FORM: &str = "annals evidence v1\n";
+/// The first line of a question whose report has numbers only, and of one whose report has names of kinds and slots.
+const FORMS: [&str; 2] = ["annals evidence v1\n", "annals evidence v2\n"];
 const REPORT: &str = "report.txt";
 const QUESTION: &str = "question.txt";
 const CHECKPOINT: &str = "checkpoint.txt";
@@ -106,7 +108,7 @@ pub enum BundleError {
         name: String,
     },
     /// The question cannot be read.
-    #[error("{QUESTION} names no question of a bundle of form 1")]
+    #[error("{QUESTION} names no question of a bundle of this form")]
     Question(#[from] NoQuestion),
     /// The checkpoint cannot be read.
     #[error("{CHECKPOINT} is no signed note")]
@@ -176,6 +178,14 @@ pub enum BundleError {
     /// There is no answer.
     #[error("the events do not answer the question: the first of them are missing")]
     Unanswered,
+    /// Definitions cannot be read.
+    #[error("{name} cannot be read by this version: check the bundle with the annals-verify of the realm's version")]
+    Schema {
+        /// Which file.
+        name: String,
+        /// Why.
+        source: SchemaDecodeError,
+    },
     /// The report is another one.
     #[error("{REPORT} is not what follows from the events: it was written or changed by somebody else")]
     Report,
@@ -307,7 +317,7 @@ impl Bundle {
             });
         }
         let mut files = vec![file(REPORT, self.report(&self.answer()?)?)];
-        files.push(file(QUESTION, format!("{FORM}{}\n", self.question)));
+        files.push(file(QUESTION, format!("{}{}\n", self.form()?, self.question)));
         files.push(file(CHECKPOINT, self.checkpoint.to_string()));
         files.extend(
             (0..)
@@ -335,9 +345,31 @@ impl Bundle {
         Ok(zip::write(&files)?)
     }
 
+    /// The first line of the question: the words of the report follow from it.
+    fn form(&self) -> Result<&'static str, BundleError> {
+        Ok(FORMS[usize::from(!self.lexicon()?.schemas().is_empty())])
+    }
+
     fn report(&self, answer: &Answer) -> Result<String, BundleError> {
         let names = (0..self.events.len()).map(event_name);
-        Ok(report::render(answer, self, &self.claimed()?, names))
+        Ok(report::render(
+            (answer, &self.lexicon()?),
+            self,
+            &self.claimed()?,
+            names,
+        ))
+    }
+
+    /// The names that the definitions in it give to kinds and slots.
+    pub(crate) fn lexicon(&self) -> Result<Lexicon, BundleError> {
+        let named = self.schemas.iter().map(|(fingerprint, bytes)| {
+            let names = LedgerNames::of_stored(bytes).map_err(|source| BundleError::Schema {
+                name: schema_name(*fingerprint),
+                source,
+            })?;
+            Ok((*fingerprint, names))
+        });
+        Ok(Lexicon::new(named.collect::<Result<Vec<_>, BundleError>>()?))
     }
 
     /// Reads the file: whether all of it is there, can be read, and is what the manifest and the events say. No proof and no
@@ -353,7 +385,7 @@ impl Bundle {
             rest: files.into_iter().peekable(),
         };
         let report = files.take(REPORT)?;
-        let question = read_question(&files.take(QUESTION)?)?;
+        let (form, question) = read_question(&files.take(QUESTION)?)?;
         let checkpoint = SignedNote::parse(&files.take(CHECKPOINT)?)?;
         let mut bundle = Self {
             question,
@@ -368,6 +400,9 @@ impl Bundle {
         bundle.schemas = files.schemas();
         if let Some(other) = files.rest.next() {
             return Err(BundleError::Missing { name: other.name });
+        }
+        if bundle.form()? != form {
+            return Err(NoQuestion.into());
         }
         let answer = bundle.answer()?;
         if bundle.report(&answer)?.as_bytes() != report {
@@ -495,9 +530,14 @@ fn manifest_line(file: &File) -> String {
     format!("{}  {}\n", hash_of(&file.bytes), file.name)
 }
 
-fn read_question(bytes: &[u8]) -> Result<Question, NoQuestion> {
-    let text = str::from_utf8(bytes).ok().and_then(|text| text.strip_prefix(FORM));
-    text.and_then(|text| text.strip_suffix('\n')).ok_or(NoQuestion)?.parse()
+fn read_question(bytes: &[u8]) -> Result<(&'static str, Question), NoQuestion> {
+    let text = str::from_utf8(bytes).map_err(|_| NoQuestion)?;
+    let form = FORMS
+        .into_iter()
+        .find(|form| text.starts_with(form))
+        .ok_or(NoQuestion)?;
+    let question = text[form.len()..].strip_suffix('\n').ok_or(NoQuestion)?;
+    Ok((form, question.parse()?))
 }
 
 fn contradiction(name: &str, source: Contradiction) -> BundleError {

@@ -156,7 +156,7 @@ pub fn check(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
     check_schemas(&bundle)?;
     let kept = checkpoint.compare(anchors, head, |size| bundle.continued.get(&size).map(Vec::as_slice))?;
     Ok(Verdict {
-        subject: Subject::Answer(bundle.question, answer),
+        subject: Subject::Answer(bundle.question, answer, bundle.lexicon()?),
         realm: bundle.realm().to_owned(),
         leaves: bundle.events.iter().map(|event| event.leaf).collect(),
         believed: Believed {

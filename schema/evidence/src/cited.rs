@@ -5,7 +5,9 @@ use annals_event::{
     Body, Consumed, Event, Header, Subject,
     ledger::{Entry, Holder, Order, Place},
 };
-use annals_ids::{DatabaseId, EntryNumber, EventNumber, LeafIndex, LogPosition, Part, Serial, TradeId, TransferId};
+use annals_ids::{
+    DatabaseId, EntryNumber, EventNumber, Hash, LeafIndex, LogPosition, Part, Serial, TradeId, TransferId,
+};
 use thiserror::Error;
 
 /// An entry of the ledger, with where the archive has it.
@@ -19,6 +21,8 @@ pub struct Cited {
     pub leaf: LeafIndex,
     /// Its number in that log.
     pub event: EventNumber,
+    /// The definitions under which that batch was written: names of kinds and slots are theirs.
+    pub schema: Hash,
     /// The order; `None` where nobody asked, and time was over.
     pub asked: Option<Asked>,
 }
@@ -182,6 +186,7 @@ impl Cited {
             at: told.at(),
             leaf: told.leaf,
             event: told.number(),
+            schema: told.header.schema,
             asked: asked.transpose()?,
         })
     }

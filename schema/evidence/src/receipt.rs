@@ -19,7 +19,7 @@ use annals_proof::{SignedNote, VerifierKey, checkpoint::CheckpointError, key::Ke
 use thiserror::Error;
 
 use crate::{
-    Anchors, BundleError, Proven, Verdict, Wrong,
+    Anchors, BundleError, Proven, Terms, Verdict, Wrong,
     check::{Signed, included},
     verdict::{Believed, Subject},
     words,
@@ -198,11 +198,11 @@ impl Exchange {
         })
     }
 
-    /// In words, the last line without its end.
+    /// In words, the last line without its end. Kinds are told by number: nothing in a receipt proves what they are called.
     fn said(&self) -> String {
         let [proposer, partner] = self.parties;
         let (trade, when) = (self.trade, words::date(self.settled));
-        let [first, second] = [&self.given[0], &self.given[1]].map(words::assets);
+        let [first, second] = [&self.given[0], &self.given[1]].map(|given| Terms::default().assets(given));
         format!(
             "trade {trade}, settled {when}\nstored entity {proposer} gave stored entity {partner}: {first}\n\
              stored entity {partner} gave stored entity {proposer}: {second}"

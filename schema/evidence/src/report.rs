@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use annals_event::ledger::Order;
 use annals_proof::Checkpoint;
 
-use crate::{Answer, Bundle, Cited, Span, words};
+use crate::{Answer, Bundle, Cited, Lexicon, Span, Terms, words};
 
 /// Columns that a text may have.
 const WIDTH: usize = 100;
@@ -29,23 +29,31 @@ const OF_OPERATORS: &str = "An operator is somebody who looks after the realm, u
      or take is written down with that name, the command they used, the number of the action, and their reason; it is an \
      order of the account whose it was, and the ledger executes one action once.";
 
+/// What names of kinds and slots are, where some are given.
+const OF_NAMES: &str = "Names of kinds and slots are those that the world gave them when the entry was made; they stand in the \
+     definitions that are with it, in the folder schemas, and what they are called at another time is not said here. The numbers \
+     never change their meaning.";
+
 /// The report: the same for the same bundle.
 pub(crate) fn render(
-    answer: &Answer,
+    (answer, lexicon): (&Answer, &Lexicon),
     bundle: &Bundle,
     checkpoint: &Checkpoint,
     mut files: impl Iterator<Item = String>,
 ) -> String {
     let (question, realm) = (bundle.question, words::text(bundle.realm()));
-    let mut out = format!("EVIDENCE: {question} of the realm {realm}\n\n{}\n", said(answer));
-    for (number, (cited, lines)) in (1..).zip(steps(answer)) {
+    let mut out = format!(
+        "EVIDENCE: {question} of the realm {realm}\n\n{}\n",
+        said(answer, lexicon)
+    );
+    for (number, (cited, lines)) in (1..).zip(steps(answer, lexicon)) {
         let told = place(cited.at, cited.event, cited.leaf.0, files.next());
         let asked = cited.asked.as_ref();
         let asked = asked.map(|asked| place(asked.at, asked.event, asked.leaf.0, files.next()));
         let mut all = vec![
             ("when", words::date(cited.entry.wall)),
             ("entry", cited.entry.number.to_string()),
-            ("what", words::order(cited)),
+            ("what", lexicon.under(cited.schema).order(cited)),
             ("outcome", words::outcome(cited.entry.outcome)),
             ("asked by", words::asker(cited)),
         ];
@@ -75,6 +83,9 @@ pub(crate) fn render(
     );
     put(&mut out, format_args!("\nWHAT THE WORDS MEAN\n"));
     MEANINGS.iter().for_each(|meaning| paragraph(&mut out, meaning));
+    if !lexicon.schemas().is_empty() {
+        paragraph(&mut out, OF_NAMES);
+    }
     let orders = answer
         .cited()
         .into_iter()
@@ -86,11 +97,15 @@ pub(crate) fn render(
 }
 
 /// The answer in a sentence.
-pub(crate) fn said(answer: &Answer) -> String {
+pub(crate) fn said(answer: &Answer, lexicon: &Lexicon) -> String {
+    let terms = |cited: Option<&Cited>| cited.map_or_else(Terms::default, |cited| lexicon.under(cited.schema));
     match answer {
         Answer::Item(item) => {
-            let last = item.steps.last().map_or_else(String::new, |step| words::place(step.to));
-            format!("Item {} of kind {}: {last}.", item.serial, item.kind)
+            let last = item.steps.last();
+            let terms = terms(last.map(|step| &step.cited));
+            let place = last.map_or_else(String::new, |step| terms.place(step.to));
+            let subject = terms.subject(item.serial, item.kind);
+            format!("{}: {place}.", subject.replacen("item", "Item", 1))
         }
         Answer::Trade(trade) => format!(
             "Trade {} of stored entity {} (the proposer) with stored entity {} (the partner): {}.",
@@ -103,7 +118,8 @@ pub(crate) fn said(answer: &Answer) -> String {
         ),
         Answer::Account(owned) => {
             let last = owned.steps.last();
-            let has = last.map_or_else(String::new, |step| words::slots(&step.held.after));
+            let terms = terms(last.map(|step| &step.cited));
+            let has = last.map_or_else(String::new, |step| terms.slots(&step.held.after));
             format!("Stored entity {} has {has}.", owned.holder)
         }
     }
@@ -112,16 +128,23 @@ pub(crate) fn said(answer: &Answer) -> String {
 type Lines = Vec<(&'static str, String)>;
 
 /// What each step cites, and what is to be said of it besides.
-fn steps(answer: &Answer) -> Vec<(&Cited, Lines)> {
+fn steps<'a>(answer: &'a Answer, lexicon: &Lexicon) -> Vec<(&'a Cited, Lines)> {
     match answer {
         Answer::Item(item) => {
-            let lines = |step: &crate::ItemStep| vec![("from", words::place(step.from)), ("to", words::place(step.to))];
+            let lines = |step: &crate::ItemStep| {
+                let terms = lexicon.under(step.cited.schema);
+                vec![("from", terms.place(step.from)), ("to", terms.place(step.to))]
+            };
             item.steps.iter().map(|step| (&step.cited, lines(step))).collect()
         }
-        Answer::Trade(trade) => trade.steps.iter().map(|step| (&step.cited, of_trade(step))).collect(),
+        Answer::Trade(trade) => {
+            let lines = |step: &crate::TradeStep| of_trade(step, lexicon.under(step.cited.schema));
+            trade.steps.iter().map(|step| (&step.cited, lines(step))).collect()
+        }
         Answer::Account(owned) => {
             let lines = |step: &crate::OwnedStep| {
-                let (before, after) = (words::slots(&step.held.before), words::slots(&step.held.after));
+                let terms = lexicon.under(step.cited.schema);
+                let (before, after) = (terms.slots(&step.held.before), terms.slots(&step.held.after));
                 vec![("had before", before), ("had after", after)]
             };
             owned.steps.iter().map(|step| (&step.cited, lines(step))).collect()
@@ -129,13 +152,13 @@ fn steps(answer: &Answer) -> Vec<(&Cited, Lines)> {
     }
 }
 
-fn of_trade(step: &crate::TradeStep) -> Lines {
+fn of_trade(step: &crate::TradeStep, terms: Terms<'_>) -> Lines {
     let table = |side: &crate::TradeSide| {
         let accepted = if side.accepted { ", accepted" } else { "" };
-        format!("{}{accepted}", words::slots(&side.table))
+        format!("{}{accepted}", terms.slots(&side.table))
     };
     vec![
-        ("moved", words::moved(&step.cited.entry)),
+        ("moved", terms.moved(&step.cited.entry)),
         ("the trade is then", words::stage(step.stage)),
         ("version", step.version.to_string()),
         ("proposer's table", table(&step.proposer)),

@@ -4,7 +4,7 @@ use annals_event::ledger::Stage;
 use annals_ids::{LeafIndex, WallTime};
 use annals_proof::{TreeHead, Trusted, VerifierKey};
 
-use crate::{Answer, Question, Span, TradeStage, report, words};
+use crate::{Answer, Lexicon, Question, Span, TradeStage, report, words};
 
 /// What a bundle or a receipt proves to somebody who knew what they were given.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Subject {
     /// A bundle.
-    Answer(Question, Answer),
+    Answer(Question, Answer, Lexicon),
     /// A receipt: what was exchanged, in words.
     Exchange(String),
 }
@@ -60,7 +60,7 @@ impl Verdict {
     pub fn subject(&self) -> String {
         let realm = words::text(&self.realm);
         match &self.subject {
-            Subject::Answer(question, _) => format!("evidence: {question} of the realm {realm}"),
+            Subject::Answer(question, ..) => format!("evidence: {question} of the realm {realm}"),
             Subject::Exchange(_) => format!("receipt of a trade in the realm {realm}"),
         }
     }
@@ -69,7 +69,7 @@ impl Verdict {
     #[must_use]
     pub fn statement(&self) -> String {
         match &self.subject {
-            Subject::Answer(_, answer) => report::said(answer),
+            Subject::Answer(_, answer, lexicon) => report::said(answer, lexicon),
             Subject::Exchange(said) => said.clone(),
         }
     }
@@ -173,7 +173,7 @@ impl Verdict {
         }
         let size = trusted.checkpoint.head.size;
         open.extend(match &self.subject {
-            Subject::Answer(_, answer) => left_out(answer).map(|what| {
+            Subject::Answer(_, answer, _) => left_out(answer).map(|what| {
                 format!(
                     "That nothing was left out. {what} So could what came at the end, or after the first {size} batches of the log."
                 )

@@ -1,9 +1,9 @@
-//! Assets, places, callers and moments in the words of an auditor. What players or games have written is shown so that it
-//! cannot pass for anything else.
+//! Outcomes, callers and moments in the words of an auditor; assets and places are [terms](crate::Terms). What players or games
+//! have written is shown so that it cannot pass for anything else.
 
 use annals_event::{
     Consumed,
-    ledger::{Assets, Entry, Holder, Order, Outcome, Place, Side, Slots, Stage, Warrant},
+    ledger::{Order, Outcome, Stage, Warrant},
 };
 use annals_ids::{Address, WallTime};
 pub use annals_proof::shown as text;
@@ -12,58 +12,6 @@ use crate::{Asked, Cited, TradeStage};
 
 /// Milliseconds of a day.
 const DAY: u64 = 24 * 3600 * 1000;
-
-/// Where something is.
-#[must_use]
-pub fn place(place: Place) -> String {
-    let slot = place.slot;
-    match place.holder {
-        Holder::World => "nowhere".to_owned(),
-        Holder::Stored(holder) => format!("stored entity {holder}, slot {slot}"),
-        Holder::Pending(transfer) => format!("transfer {transfer}, under way"),
-        Holder::Trade(trade, Side::Proposer) => format!("table of trade {trade}, proposer"),
-        Holder::Trade(trade, Side::Partner) => format!("table of trade {trade}, partner"),
-    }
-}
-
-/// What was asked for.
-#[must_use]
-pub fn order(cited: &Cited) -> String {
-    let Some(order) = &cited.entry.order else {
-        return format!("time was over for {}", cited.entry.of);
-    };
-    match order {
-        Order::Mint { reason, .. } => format!("made: {}", text(reason)),
-        Order::Burn { reason, .. } => format!("destroyed: {}", text(reason)),
-        Order::Move { from, to, .. } => format!("moved from slot {from} to slot {to}"),
-        Order::Give { to, .. } => format!("given to stored entity {to}, transfer {}", cited.entry.of),
-        Order::Post { of } => format!("transfer {of} completed"),
-        Order::Void { of } => format!("transfer {of} taken back"),
-        Order::Propose { with, .. } => format!("trade proposed to stored entity {with}"),
-        Order::Offer {
-            assets: offered, trade, ..
-        } => format!("offered in trade {trade}: {}", assets(offered)),
-        Order::Withdraw {
-            assets: taken, trade, ..
-        } => format!("withdrawn from trade {trade}: {}", assets(taken)),
-        Order::Accept { trade, version } => format!("version {version} of trade {trade} accepted"),
-        Order::Cancel { trade } => format!("trade {trade} cancelled"),
-        Order::Grant {
-            goods,
-            restored,
-            warrant,
-            ..
-        } => {
-            let what = match (goods.count(), restored.len()) {
-                (_, 0) => "granted",
-                (0, _) => "given back",
-                _ => "granted and given back",
-            };
-            format!("{what} by an operator: {}", text(&warrant.reason))
-        }
-        Order::Take { warrant, .. } => format!("taken by an operator: {}", text(&warrant.reason)),
-    }
-}
 
 /// What came of it.
 #[must_use]
@@ -114,58 +62,6 @@ pub fn caller(call: &Consumed) -> String {
         Address::Base(entity) => format!("entity {entity} (base), call {number}"),
         Address::Cell(entity) => format!("entity {entity} (cell), call {number}"),
         Address::Owner(owner) => format!("owner {owner}, call {number}"),
-    }
-}
-
-/// What an entry did to assets.
-#[must_use]
-pub fn moved(entry: &Entry) -> String {
-    let units = entry.postings.iter().map(|posting| {
-        let (amount, kind) = (posting.amount.unsigned_abs(), posting.account.kind);
-        let goes = if posting.amount < 0 { "leaves" } else { "comes to" };
-        format!("{amount} of kind {kind} {goes} {}", place(posting.account.place))
-    });
-    let items = entry.passages.iter().map(|passage| {
-        let (serial, kind) = (passage.serial, passage.kind);
-        let (from, to) = (place(passage.from), place(passage.to));
-        format!("item {serial} (kind {kind}) goes from {from} to {to}")
-    });
-    let moved: Vec<String> = units.chain(items).collect();
-    if moved.is_empty() {
-        "nothing".to_owned()
-    } else {
-        moved.join("; ")
-    }
-}
-
-/// What somebody has, by slot.
-#[must_use]
-pub fn slots(slots: &Slots) -> String {
-    let held = slots.iter().filter(|(_, assets)| !assets.is_empty());
-    let named: Vec<String> = held
-        .map(|(slot, held)| format!("slot {slot}: {}", assets(held)))
-        .collect();
-    if named.is_empty() {
-        "nothing".to_owned()
-    } else {
-        named.join("; ")
-    }
-}
-
-/// Units and items.
-#[must_use]
-pub fn assets(assets: &Assets) -> String {
-    let units = assets.units.iter().filter(|(_, amount)| **amount > 0);
-    let units = units.map(|(kind, amount)| format!("{amount} of kind {kind}"));
-    let items = assets
-        .items
-        .iter()
-        .map(|(serial, kind)| format!("item {serial} (kind {kind})"));
-    let named: Vec<String> = units.chain(items).collect();
-    if named.is_empty() {
-        "nothing".to_owned()
-    } else {
-        named.join(", ")
     }
 }
 

@@ -17,6 +17,12 @@ impl Subjects {
         }
     }
 
+    /// The name of the realm.
+    #[must_use]
+    pub fn realm(&self) -> &str {
+        self.prefix.strip_prefix("annals.").unwrap_or(&self.prefix)
+    }
+
     /// Whether a realm can have this name: 1 to 32 letters, digits, `-` or `_`.
     #[must_use]
     pub fn is_realm_name(name: &str) -> bool {

@@ -9,7 +9,7 @@ mod report;
 mod states;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write, stdout},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -19,11 +19,12 @@ use std::{
 use annals_audit::{
     Astray, AuditError, EntityLog, Index, IndexError, Unclear, Who,
     evidence::{self, EvidenceError},
+    holders_of,
     moment::{self, At, Moment, read_at},
     past::{Past, PastError},
 };
-use annals_def::Schema;
-use annals_evidence::{Answer, Question, Span, Until, read_trade};
+use annals_def::{LedgerNames, Schema};
+use annals_evidence::{Answer, Lexicon, Question, Span, Until, read_trade};
 use annals_host::{
     process::SHARD,
     signer::{FolderError, read_note},
@@ -278,19 +279,21 @@ impl Audit {
         let span = self.span(&source, &index).await?;
         let store = &source.store;
         let report = match self.question {
-            Asked::Item { serial, wanted } => of_ledger(&index, store, Question::Item(serial), wanted, &span).await?,
+            Asked::Item { serial, wanted } => of_ledger(&index, &source, Question::Item(serial), wanted, &span).await?,
             Asked::Account { who, wanted } => {
                 let holder = holder(&source, who).await?;
-                of_ledger(&index, store, Question::Account(holder), wanted, &span).await?
+                of_ledger(&index, &source, Question::Account(holder), wanted, &span).await?
             }
-            Asked::Trade { id, wanted } => of_ledger(&index, store, Question::Trade(id.0), wanted, &span).await?,
+            Asked::Trade { id, wanted } => of_ledger(&index, &source, Question::Trade(id.0), wanted, &span).await?,
             Asked::Receipt { id } => {
                 let receipt = evidence::receipt(store, &index, id.0).await?;
                 return Ok(write!(stdout(), "{receipt}")?);
             }
             Asked::Lives { who } => {
                 let stored = holder(&source, who).await?;
-                Report::of_lives(stored, &index.lives(store, stored).await?, &span)
+                let steps = index.lives(store, stored).await?;
+                let lexicon = lexicon(&index, &source, [stored].into()).await?;
+                Report::of_lives(stored, &lexicon, &steps, &span)
             }
             Asked::Session { session } => Report::of_session(session, &index.session(store, session).await?, &span),
             Asked::CheckIndex => return Ok(()),
@@ -355,11 +358,12 @@ async fn schemas(source: &Source) -> Result<BTreeMap<Hash, Schema>, NoAnswer> {
 /// An answer from the ledger, also as evidence where that is wanted.
 async fn of_ledger(
     index: &Index,
-    store: &Store,
+    source: &Source,
     question: Question,
     wanted: Wanted,
     span: &Span,
 ) -> Result<Report, NoAnswer> {
+    let store = &source.store;
     let answer = index.answer(store, question).await?;
     if let Some(file) = wanted.bundle {
         let kept = wanted.kept.iter().map(|path| read_kept(path));
@@ -373,11 +377,26 @@ async fn of_ledger(
     let cited = answer.cited();
     let calls = cited.iter().filter_map(|cited| cited.asked.as_ref()?.call.as_ref());
     let sessions = index.sessions(store, calls).await?;
+    let told = cited.iter().flat_map(|cited| holders_of(&cited.entry)).collect();
+    let known = (&sessions, &lexicon(index, source, told).await?);
     Ok(match &answer {
-        Answer::Item(item) => Report::of_item(item, &sessions, span),
-        Answer::Account(owned) => Report::of_owned(owned, &sessions, span),
-        Answer::Trade(trade) => Report::of_trade(trade, &index.inventories(store, trade).await?, &sessions, span),
+        Answer::Item(item) => Report::of_item(item, known, span),
+        Answer::Account(owned) => Report::of_owned(owned, known, span),
+        Answer::Trade(trade) => Report::of_trade((trade, &index.inventories(store, trade).await?), known, span),
     })
+}
+
+/// What kinds and slots are called under all definitions, and these stored entities.
+async fn lexicon(index: &Index, source: &Source, stored: BTreeSet<DatabaseId>) -> Result<Lexicon, NoAnswer> {
+    let schemas = schemas(source).await?;
+    let called = index.called(&source.store, &schemas, stored).await?;
+    Ok(Lexicon::new(ledger_names(&schemas)).with_stored(called))
+}
+
+/// The names that definitions give to kinds and slots.
+fn ledger_names(schemas: &BTreeMap<Hash, Schema>) -> impl Iterator<Item = (Hash, LedgerNames)> {
+    let names = schemas.iter();
+    names.map(|(fingerprint, schema)| (*fingerprint, schema.ledger_names().clone()))
 }
 
 fn read_kept(path: &Path) -> Result<SignedNote, NoAnswer> {

@@ -33,7 +33,7 @@ const WRITTEN_BYTES: usize = 1 << 20;
 /// Bytes of batches that are not sealed and are read at a time.
 const LOOSE_BYTES: usize = 1 << 20;
 
-/// How often a segment is looked for again that was replaced while it was read, as retention does.
+/// How often leaves are looked for again that were sealed, or whose segment was replaced, while they were read.
 const READINGS: usize = 5;
 
 /// An index in files of its own, beside no realm: whoever asks keeps it, and may remove it at any time. It holds nothing that
@@ -236,6 +236,16 @@ impl Index {
         rows.map_err(AuditError::Index)
     }
 
+    /// The last rows in a range, at most `limit`, from the last on.
+    pub(crate) async fn last_rows(&self, range: KeyRange, limit: usize) -> Result<Vec<annals_store::Row>, AuditError> {
+        let read = |transaction: Transaction| {
+            let range = &range;
+            async move { transaction.snapshot().get_range(range, limit, Order::Reverse).await }
+        };
+        let page: annals_store::Page = self.rows.read(read).await.map_err(AuditError::Index)?;
+        Ok(page.rows)
+    }
+
     /// The shard of which this is the index.
     pub(crate) fn shard(&self) -> Shard {
         self.shard
@@ -309,7 +319,14 @@ async fn read_on(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<F
     loop {
         let find = |transaction: Transaction| async move { archive::find_segment(&transaction, shard, next).await };
         let Some(segment) = archive.read(find).await? else {
-            return read_loose(archive, shard, next).await;
+            let loose = read_loose(archive, shard, next).await?;
+            // What was loose may have been sealed between the two looks.
+            let is_there = loose.first().is_some_and(|(leaf, ..)| *leaf == next);
+            if is_there || reading == READINGS {
+                return Ok(loose);
+            }
+            reading += 1;
+            continue;
         };
         match archive::read_leaves(archive, &segment).await {
             Ok(leaves) => {

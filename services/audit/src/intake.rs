@@ -13,6 +13,7 @@ use annals_store::{ArchivedBatch, StoreError};
 
 use crate::{
     answer::AuditError,
+    recent,
     rows::{self, Reached, STRETCH, Told, Where},
 };
 
@@ -212,6 +213,9 @@ impl Intake {
         for about in concerns(entry) {
             self.row(rows::about_key(about, entry.number), Vec::new());
         }
+        if let Some(trade) = recent::trade_of(entry) {
+            self.row(rows::traded_key(entry.number), rows::encode_trade(trade));
+        }
         Ok(())
     }
 
@@ -229,6 +233,7 @@ fn of_lives(event: &Event, leaf: LeafIndex, place: u32) -> Vec<Vec<u8>> {
             let mut keys = vec![rows::session_key(*session, leaf, place)];
             if *person != DatabaseId(0) {
                 keys.push(began(*person));
+                keys.push(rows::admission_key(*person, leaf, place));
             }
             keys
         }

@@ -11,6 +11,7 @@
 
 mod answer;
 pub mod archive;
+mod called;
 mod cited;
 mod comparing;
 mod entity;
@@ -25,11 +26,13 @@ mod moments;
 pub mod names;
 pub mod past;
 mod questions;
+mod recent;
 pub mod replay;
 mod rows;
 mod sessions;
 
 pub use answer::AuditError;
+pub use called::holders_of;
 pub use comparing::Astray;
 pub use entity::{EntityEvent, EntityLog};
 pub use floors::Floors;

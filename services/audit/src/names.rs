@@ -10,6 +10,7 @@ use annals_event::{
     Adoption, Audience, Batch, Body, Call, ControllerEvent, Driver, Event, OwnerState, Place, SightChange, Subject,
     Task, types_of,
 };
+use annals_evidence::Terms;
 use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 
 /// What is known of the world that a log is about.
@@ -101,6 +102,12 @@ fn sighted(change: &SightChange) -> String {
 }
 
 impl Words<'_> {
+    /// The names that the definitions give to kinds and slots.
+    pub fn terms(&self) -> Terms<'_> {
+        let schema = self.names.schemas.get(&self.under);
+        schema.map_or_else(Terms::default, |schema| Terms::of(schema.ledger_names()))
+    }
+
     /// Whose state an event changes.
     pub fn subject(&self, subject: Subject) -> String {
         match subject {
@@ -141,8 +148,8 @@ impl Words<'_> {
             }
             Body::SpaceData { space, entry } => format!("space {space}: {}", space_data::entry(entry)),
             Body::Stored { database } => format!("stored as entity {database} of the database"),
-            Body::Ordered { number, order } => format!("orders ({number}): {}", ledger::order(order)),
-            Body::Booked(news) => format!("hears from the ledger: {}", ledger::news(news)),
+            Body::Ordered { number, order } => format!("orders ({number}): {}", ledger::order(order, self.terms())),
+            Body::Booked(news) => format!("hears from the ledger: {}", ledger::news(news, self.terms())),
             Body::Restated { member } => {
                 let found = entity_type.and_then(|found| found.property(*member));
                 let view = found.and_then(|property| Some((&property.name, property.account?)));
@@ -247,7 +254,7 @@ impl Words<'_> {
             Call::Ledger { to, news } => format!(
                 "the ledger's news for {}: {}",
                 self.subject(Subject::Entity(*to, Part::Base)),
-                ledger::news(news)
+                ledger::news(news, self.terms())
             ),
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
         }

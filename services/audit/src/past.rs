@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_db::{Migrations, read_floor_batch};
 use annals_director::read_owners;
 use annals_event::{Body, OwnerState};
-use annals_ids::{BatchNumber, EntityId, Hash, LogPosition, OwnerId};
+use annals_ids::{BatchNumber, EntityId, Hash, LogPosition, OwnerId, OwnerKind};
 use annals_store::{Store, StoreError, layout::owners::OwnerRecord};
 use thiserror::Error;
 
@@ -77,6 +77,14 @@ pub struct Past {
 }
 
 impl Past {
+    /// The definitions under which the log of the ledger was written last, before this place; the names of kinds and slots are
+    /// theirs.
+    #[must_use]
+    pub fn ledger_schema(&self) -> Hash {
+        let mut ledger = self.owners.values().filter(|state| state.kind == OwnerKind::Ledger);
+        ledger.next().map_or(Hash::default(), |state| state.schema)
+    }
+
     /// The realm as it was when its archive had so many leaves.
     ///
     /// # Errors

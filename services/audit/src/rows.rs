@@ -15,6 +15,8 @@
 //! | `0a` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : with that event a life of that entity of the database began, or its client came in |
 //! | `0b` | entity:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : with that event the entity's base part ended |
 //! | `0c` | owner:u32 | – : the owner's log has events that are never let go: of base parts, or of the ledger |
+//! | `0d` | entry:u64 | transfer : the entry did something in that trade |
+//! | `0e` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : that event says that a client of that entity of the database came in |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers are big-endian, so that keys sort.
 
@@ -22,12 +24,12 @@ use annals_event::Tail;
 use annals_evidence::About;
 use annals_ids::{
     BatchNumber, DatabaseId, EntityId, EntryNumber, EventNumber, Hash, LeafIndex, LogPosition, OwnerId, SessionId,
-    WallTime,
+    TradeId, TransferId, TransferNumber, WallTime,
 };
 use annals_store::{KeyRange, StoreError};
 
 /// The form of these rows. An index of another form is built anew.
-pub(crate) const FORM: u8 = 4;
+pub(crate) const FORM: u8 = 5;
 
 /// Batches of a log for which it is noted together whose events they hold: an entity that is busy has events in most batches
 /// of its owner, and a row for each would be as large as the archive.
@@ -93,7 +95,7 @@ pub(crate) fn entry_key(entry: EntryNumber) -> Vec<u8> {
 
 /// All rows of an index.
 pub(crate) fn all() -> KeyRange {
-    KeyRange::new(vec![0x00], vec![0x0d])
+    KeyRange::new(vec![0x00], vec![0x0f])
 }
 
 pub(crate) fn stretch_key(entity: EntityId, owner: OwnerId, stretch: u64) -> Vec<u8> {
@@ -166,6 +168,41 @@ pub(crate) fn lasting_key(owner: OwnerId) -> Vec<u8> {
 /// All such logs.
 pub(crate) fn lasting() -> KeyRange {
     KeyRange::prefix(&[0x0c])
+}
+
+/// Says that a client of an entity of the database came in.
+pub(crate) fn admission_key(database: DatabaseId, leaf: LeafIndex, place: u32) -> Vec<u8> {
+    let (database, leaf) = (database.0.to_be_bytes(), leaf.0.to_be_bytes());
+    key(0x0e, &[&database, &leaf, &place.to_be_bytes()])
+}
+
+/// Whenever that was, in the order of the archive.
+pub(crate) fn admissions(database: DatabaseId) -> KeyRange {
+    KeyRange::prefix(&key(0x0e, &[&database.0.to_be_bytes()]))
+}
+
+/// Says that an entry did something in a trade.
+pub(crate) fn traded_key(entry: EntryNumber) -> Vec<u8> {
+    key(0x0d, &[&entry.0.to_be_bytes()])
+}
+
+/// All such entries, in their order.
+pub(crate) fn traded() -> KeyRange {
+    KeyRange::prefix(&[0x0d])
+}
+
+pub(crate) fn encode_trade(TradeId(id): TradeId) -> Vec<u8> {
+    [&id.asker.0.to_be_bytes()[..], &id.number.0.to_be_bytes()].concat()
+}
+
+pub(crate) fn decode_trade(value: &[u8]) -> Result<TradeId, StoreError> {
+    let mut fields = Fields(value);
+    let id = TransferId {
+        asker: EntityId(fields.u64()?),
+        number: TransferNumber(fields.u64()?),
+    };
+    fields.finish()?;
+    Ok(TradeId(id))
 }
 
 /// The event's place in its batch that a key of a session, of a life or of an end names.
@@ -253,13 +290,13 @@ pub(crate) fn concerned(key: &[u8], value: &[u8]) -> Option<Concerned> {
         }
         0x03 => Concerned::Entry(EntryNumber(fields.u64().ok()?)),
         // The entry's number is the end of each of these.
-        0x04..=0x06 => Concerned::Entry(EntryNumber(u64::from_be_bytes(*key.last_chunk()?))),
+        0x04..=0x06 | 0x0d => Concerned::Entry(EntryNumber(u64::from_be_bytes(*key.last_chunk()?))),
         0x07 => {
             let entity = EntityId(fields.u64().ok()?);
             Concerned::Stretch(entity, OwnerId(fields.u32().ok()?), fields.u64().ok()?)
         }
         0x08 => Concerned::Leaf(decode_leaf(value).ok()?),
-        0x09..=0x0b => Concerned::Event(decode_position(value).ok()?, u32::from_be_bytes(*key.last_chunk()?)),
+        0x09..=0x0b | 0x0e => Concerned::Event(decode_position(value).ok()?, u32::from_be_bytes(*key.last_chunk()?)),
         _ => return None,
     };
     Some(about)

@@ -153,7 +153,8 @@ impl Index {
     }
 }
 
-async fn read(archive: &Store, person: DatabaseId, sealed: &[u8]) -> Result<Who, AuditError> {
+/// What can be read of a sealed admission.
+pub(crate) async fn read(archive: &Store, person: DatabaseId, sealed: &[u8]) -> Result<Who, AuditError> {
     let known = personal::person(archive, person).await.map_err(AuditError::Archive)?;
     Ok(match known {
         Person::Unknown => Who::NoKey,

@@ -119,9 +119,14 @@ pub(crate) async fn note(site: &Arc<Site>, (who, role): (&str, Role), from: &str
         Ok(Err(error)) => annals_host::telemetry::Chain(&error).to_string(),
         Err(error) => error.to_string(),
     };
-    tracing::error!(reason = written, "a view could not be written down");
+    Err(unwritten(&written))
+}
+
+/// Says that something could not be written down, so that nothing is shown.
+pub(crate) fn unwritten(reason: &str) -> Response {
+    tracing::error!(reason, "a view could not be written down");
     let page = Page::new("Nothing can be shown", None);
-    Err(page.show(StatusCode::SERVICE_UNAVAILABLE, &pages::problem::unlogged()))
+    page.show(StatusCode::SERVICE_UNAVAILABLE, &pages::problem::unlogged())
 }
 
 /// Whose session a request belongs to. Whoever was removed, or has another password or role since, has none any more.

@@ -3,7 +3,7 @@
 //! Questions run beside one another; taking in what has come to the archive waits for those that run, but not long.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::Future,
     ops::Range,
     path::Path,
@@ -19,13 +19,14 @@ use annals_audit::{
     archive::read_tree,
     evidence,
     evidence::EvidenceError,
+    holders_of,
     moment::read_at,
     past::{Past, PastError},
 };
 use annals_db::accounts;
 use annals_def::Schema;
 use annals_event::Consumed;
-use annals_evidence::{Answer, Cited, Inventory, Item, Owned, Question, Trade, Until};
+use annals_evidence::{Answer, Cited, Inventory, Item, Lexicon, Owned, Question, Trade, Until};
 use annals_host::{
     process::SHARD,
     source::{About, Source, SourceError},
@@ -40,8 +41,12 @@ use tokio::{
     time::timeout,
 };
 
-pub use self::verification::{Checked, Kept, NOTE_BYTES, Verification};
+pub use self::{
+    home::{Alarm, Home, TradeLine},
+    verification::{Checked, Kept, NOTE_BYTES, Verification},
+};
 
+mod home;
 mod verification;
 
 /// How long a page waits for what has come to the archive to be verified; that goes on, and the page says how far it is.
@@ -55,6 +60,9 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Questions at a time that fold logs or make evidence: each may take a core, and what a realm's state takes in memory.
 const LARGE_AT_ONCE: usize = 2;
+
+/// Stored entities that an answer names at most: each takes a look into the archive.
+const NAMED: usize = 500;
 
 /// Events of an entity before a moment, and after it, that are told of together.
 const AROUND: usize = 12;
@@ -216,8 +224,8 @@ impl Desk {
             let trade = index.trade(desk.store(), id).await?;
             let held = index.inventories(desk.store(), &trade).await?;
             let cited = trade.steps.iter().map(|step| &step.cited);
-            let sessions = desk.behind(&index, cited).await?;
-            Ok(TradeShown { trade, held, sessions })
+            let known = desk.known(&index, cited, [trade.proposer, trade.partner]).await?;
+            Ok(TradeShown { trade, held, known })
         })
         .await
     }
@@ -226,12 +234,12 @@ impl Desk {
     ///
     /// # Errors
     /// Why there is no answer.
-    pub async fn item(self: &Arc<Self>, serial: Serial) -> Result<Answered<(Item, Sessions)>, NoAnswer> {
+    pub async fn item(self: &Arc<Self>, serial: Serial) -> Result<Answered<(Item, Known)>, NoAnswer> {
         self.ask(move |desk, index| async move {
             let item = index.item(desk.store(), serial).await?;
             let cited = item.steps.iter().map(|step| &step.cited);
-            let sessions = desk.behind(&index, cited).await?;
-            Ok((item, sessions))
+            let known = desk.known(&index, cited, []).await?;
+            Ok((item, known))
         })
         .await
     }
@@ -253,8 +261,8 @@ impl Desk {
         self.ask(move |desk, index| async move {
             let owned = index.owned(desk.store(), holder).await?;
             let cited = owned.steps.iter().map(|step| &step.cited);
-            let sessions = desk.behind(&index, cited).await?;
-            Ok(OwnedShown { owned, sessions })
+            let known = desk.known(&index, cited, [holder]).await?;
+            Ok(OwnedShown { owned, known })
         })
         .await
     }
@@ -284,7 +292,11 @@ impl Desk {
             let around = before.saturating_sub(AROUND)..log.events.len().min(before + AROUND);
             let calls = log.events[around.clone()].iter().flat_map(|event| &event.calls);
             let sessions = index.sessions(desk.store(), calls).await?;
+            let stored = past.parts().into_iter().filter(|((of, _), _)| *of == entity);
+            let stored: BTreeSet<DatabaseId> = stored.filter_map(|(_, part)| part.stored()).collect();
+            let lexicon = desk.lexicon(&index, stored).await?;
             Ok(EntityAt {
+                lexicon,
                 before,
                 around,
                 sessions,
@@ -372,6 +384,15 @@ impl Desk {
             Verification::of(desk.store(), index.extent()?, kept.as_deref()).await
         })
         .await
+    }
+
+    /// What the desk begins with.
+    ///
+    /// # Errors
+    /// Why that cannot be said.
+    pub async fn home(self: &Arc<Self>) -> Result<Answered<Home>, NoAnswer> {
+        self.ask(move |desk, index| async move { Home::of(&desk, &index).await })
+            .await
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -464,14 +485,38 @@ impl Desk {
         Ok((began, about.map(About::schemas).unwrap_or_default()))
     }
 
-    /// Who was behind the sessions whose calls asked for these entries.
-    async fn behind<'a>(
+    /// What is known beside entries: who was behind the sessions whose calls asked for them, and what they tell of is called. Of
+    /// many stored entities some are named, `first` those that are said.
+    async fn known<'a>(
         &self,
         index: &Index,
         cited: impl Iterator<Item = &'a Cited> + Send,
-    ) -> Result<Sessions, NoAnswer> {
-        let calls: Vec<&Consumed> = cited.filter_map(|cited| cited.asked.as_ref()?.call.as_ref()).collect();
-        Ok(index.sessions(self.store(), calls.into_iter()).await?)
+        first: impl IntoIterator<Item = DatabaseId> + Send,
+    ) -> Result<Known, NoAnswer> {
+        let cited: Vec<&Cited> = cited.collect();
+        let mut named: BTreeSet<DatabaseId> = first.into_iter().collect();
+        for holder in cited.iter().flat_map(|cited| holders_of(&cited.entry)) {
+            if named.len() < NAMED {
+                named.insert(holder);
+            }
+        }
+        let calls: Vec<&Consumed> = cited
+            .iter()
+            .filter_map(|cited| cited.asked.as_ref()?.call.as_ref())
+            .collect();
+        Ok(Known {
+            sessions: index.sessions(self.store(), calls.into_iter()).await?,
+            lexicon: self.lexicon(index, named).await?,
+        })
+    }
+
+    /// What kinds, slots and these stored entities are called.
+    async fn lexicon(&self, index: &Index, stored: BTreeSet<DatabaseId>) -> Result<Lexicon, NoAnswer> {
+        let (_, schemas) = self.about().await?;
+        let called = index.called(self.store(), &schemas, stored).await?;
+        let names = schemas.iter();
+        let names = names.map(|(fingerprint, schema)| (*fingerprint, schema.ledger_names().clone()));
+        Ok(Lexicon::new(names).with_stored(called))
     }
 
     /// A turn to do something large.
@@ -488,8 +533,17 @@ pub struct TradeShown {
     pub trade: Trade,
     /// What proposer and partner held before and after each.
     pub held: Vec<[Inventory; 2]>,
+    /// What is known beside it.
+    pub known: Known,
+}
+
+/// What is known beside an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
     /// Who was behind the sessions that asked.
     pub sessions: Sessions,
+    /// What kinds, slots and stored entities are called.
+    pub lexicon: Lexicon,
 }
 
 /// What somebody has had.
@@ -497,8 +551,8 @@ pub struct TradeShown {
 pub struct OwnedShown {
     /// Step by step.
     pub owned: Owned,
-    /// Who was behind the sessions that asked.
-    pub sessions: Sessions,
+    /// What is known beside it.
+    pub known: Known,
 }
 
 /// An entity, and the realm at a moment.
@@ -509,6 +563,8 @@ pub struct EntityAt {
     pub around: Range<usize>,
     /// Who was behind the sessions by whose calls these came about.
     pub sessions: Sessions,
+    /// What the stored entity is called whose parts it has.
+    pub lexicon: Lexicon,
     /// What happened to it.
     pub log: EntityLog,
     /// The realm at the moment, as far as that is the entity's.

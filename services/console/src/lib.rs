@@ -12,6 +12,7 @@
 //! ```
 
 mod access;
+pub mod cases;
 pub mod command;
 pub mod desk;
 mod entrance;

@@ -1,6 +1,7 @@
 //! The pages, as HTML. Whatever is written into one by `maud` is escaped; nothing here writes any other way.
 
 pub(crate) mod account;
+pub(crate) mod case;
 pub(crate) mod entity;
 pub(crate) mod entrance;
 pub(crate) mod item;

@@ -2,17 +2,19 @@
 //!
 //! | address | page |
 //! |---|---|
-//! | `/` | one box to search |
+//! | `/` | one box to search; alarms, open cases and recent trades |
 //! | `/search?q=` | leads to what is meant |
 //! | `/trade/ENTITY/NUMBER` | a trade, with `/bundle` and `/receipt` below it |
 //! | `/item/SERIAL`, `/account/NUMBER` | the others of the ledger, with `/bundle` |
 //! | `/entity/NUMBER?at=` | an entity at a moment |
 //! | `/session/NUMBER` | who was behind a session |
+//! | `/case/NUMBER`, `/cases` | a case; where one is opened |
 //! | `/verification` | what was verified, and what a kept checkpoint shows |
 //! | `/login`, `/logout` | in and out |
 //! | `/style.css` | how all of it looks |
 
 mod answers;
+mod cases;
 mod evidence;
 mod search;
 
@@ -117,6 +119,8 @@ pub fn site(parts: Parts) -> Router {
         )
         .route("/entity/{number}", get(answers::entity))
         .route("/session/{number}", get(answers::session))
+        .route("/cases", post(cases::open))
+        .route("/case/{number}", get(cases::show).post(cases::write))
         .route(
             "/verification",
             get(evidence::verification).post(evidence::verification_kept),

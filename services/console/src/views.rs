@@ -13,7 +13,7 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     str::FromStr,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use annals_evidence::words;
@@ -21,6 +21,8 @@ use annals_ids::{Hash, WallTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+use crate::cases::{Act, Case, CaseAct, CaseError, Cases};
 
 /// Bytes of a line at most. What is looked at is an address of at most [`crate::serve::TARGET_BYTES`], each byte of which may take
 /// six in a line.
@@ -45,6 +47,9 @@ pub struct View {
     pub from: String,
     /// What was looked at: method and address of the page; of a search, what it has led to.
     pub what: String,
+    /// What was done with a case, if anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<CaseAct>,
     /// The hash of the line before; zeros in the first.
     pub before: String,
 }
@@ -130,7 +135,11 @@ impl fmt::Display for View {
         if !role.is_empty() {
             write!(f, ", {role}, from {from}")?;
         }
-        write!(f, ": {}", words::text(what))
+        write!(f, ": {}", words::text(what))?;
+        match &self.case {
+            Some(act) => write!(f, ": {}", words::text(&act.text)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -159,6 +168,8 @@ impl FromStr for Head {
 pub struct ViewLog {
     path: PathBuf,
     end: Mutex<End>,
+    /// Locked last, so that whoever asks for cases does not wait for the disk.
+    cases: Mutex<Cases>,
 }
 
 struct End {
@@ -192,7 +203,11 @@ impl ViewLog {
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         let mut walk = Walk::new(path, &file);
-        while walk.next()?.is_some() {}
+        let mut cases = Cases::default();
+        while let Some(view) = walk.next()? {
+            let line = view.number;
+            cases.take(&view).ok_or(ViewsError::NoView { line })?;
+        }
         if walk.torn > 0 {
             file.set_len(walk.bytes).map_err(failed)?;
         }
@@ -204,6 +219,7 @@ impl ViewLog {
                 head,
                 is_poisoned: false,
             }),
+            cases: Mutex::new(cases),
         };
         if torn > 0 {
             let what = format!("{torn} bytes of a line that was not whole were cut off");
@@ -224,6 +240,91 @@ impl ViewLog {
     /// When it could not be; none is taken any more after that.
     pub fn write(&self, now: WallTime, seen: Seen<'_>) -> Result<Head, ViewsError> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        self.put(&mut end, now, seen, None)
+    }
+
+    /// Opens a case, and says its number. What `seen` looks at does not count.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or not be written down.
+    pub fn open_case(&self, now: WallTime, seen: Seen<'_>, about: Option<&str>, text: &str) -> Result<u64, CaseError> {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.cases().next();
+        let act = CaseAct {
+            number,
+            act: Act::Opened,
+            about: about.map(ToOwned::to_owned),
+            text: text.to_owned(),
+        };
+        self.do_in_case(&mut end, now, seen, act)?;
+        Ok(number)
+    }
+
+    /// Notes something in a case, or closes it.
+    ///
+    /// # Errors
+    /// When it is not open, or that cannot be written down.
+    pub fn go_on_with_case(
+        &self,
+        now: WallTime,
+        seen: Seen<'_>,
+        (number, act): (u64, Act),
+        text: &str,
+    ) -> Result<(), CaseError> {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let act = CaseAct {
+            number,
+            act,
+            about: None,
+            text: text.to_owned(),
+        };
+        self.do_in_case(&mut end, now, seen, act)
+    }
+
+    /// The cases that are open, the oldest first.
+    #[must_use]
+    pub fn open_cases(&self) -> Vec<Case> {
+        self.cases().open().cloned().collect()
+    }
+
+    /// A case, open or closed; `None` if there is none of that number.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a line of it is not as it was.
+    pub fn case(&self, number: u64) -> Result<Option<Case>, ViewsError> {
+        if let Some(open) = self.cases().open().find(|case| case.number == number) {
+            return Ok(Some(open.clone()));
+        }
+        let file = File::open(&self.path).map_err(|source| ViewsError::File {
+            path: self.path.clone(),
+            source,
+        })?;
+        let mut walk = Walk::new(&self.path, &file);
+        let mut found: Option<Case> = None;
+        while let Some(view) = walk.next()? {
+            if view.case.as_ref().is_some_and(|act| act.number == number) {
+                match &mut found {
+                    None => found = Case::begun(&view),
+                    Some(case) => case.go_on(&view),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn cases(&self) -> MutexGuard<'_, Cases> {
+        self.cases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn do_in_case(&self, end: &mut End, now: WallTime, seen: Seen<'_>, act: CaseAct) -> Result<(), CaseError> {
+        self.cases().allow(&act)?;
+        let about = act.about.as_ref().map(|about| format!(", about {about}"));
+        let what = format!("{} case {}{}", act.act, act.number, about.unwrap_or_default());
+        self.put(end, now, Seen { what: &what, ..seen }, Some(act))?;
+        Ok(())
+    }
+
+    fn put(&self, end: &mut End, now: WallTime, seen: Seen<'_>, case: Option<CaseAct>) -> Result<Head, ViewsError> {
         if end.is_poisoned {
             return Err(ViewsError::Poisoned);
         }
@@ -234,6 +335,7 @@ impl ViewLog {
             role: seen.role.to_owned(),
             from: seen.from.to_owned(),
             what: seen.what.to_owned(),
+            case,
             before: end.head.hash.to_string(),
         };
         let failed = |source| ViewsError::File {
@@ -250,6 +352,8 @@ impl ViewLog {
             number: view.number,
             hash,
         };
+        let line = view.number;
+        self.cases().take(&view).ok_or(ViewsError::NoView { line })?;
         Ok(end.head)
     }
 }

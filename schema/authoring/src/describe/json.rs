@@ -52,8 +52,14 @@ pub fn to_json(description: &Description) -> String {
         })
     });
     let names = &description.ledger_names;
-    let kinds = names.kinds().iter().map(|(kind, name)| json!({ "number": kind.0, "name": name }));
-    let slots = names.slots().iter().map(|(slot, name)| json!({ "number": slot.0, "name": name }));
+    let kinds = names
+        .kinds()
+        .iter()
+        .map(|(kind, name)| json!({ "number": kind.0, "name": name }));
+    let slots = names
+        .slots()
+        .iter()
+        .map(|(slot, name)| json!({ "number": slot.0, "name": name }));
     let json = json!({
         "fingerprint": description.fingerprint.to_string(),
         "types": description.types.iter().map(entity_type).collect::<Vec<_>>(),

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 
 use annals_def::{
     AccountView, AliasOrigin, Ancestor, Argument, DefinitionOrigin, DetailedPosition, Diagnostic, Distribution, Domain,
-    EntityType, Exposure, Ids, LedgerNames, LodLevel, MemberOrigin, Method, Parts, Property, Schema, Size, TypeOrigin, Value,
-    Volatile,
+    EntityType, Exposure, Ids, LedgerNames, LodLevel, MemberOrigin, Method, Parts, Property, Schema, Size, TypeOrigin,
+    Value, Volatile,
 };
 use annals_ids::{Hash, MemberId, Part, TypeId};
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use annals_ids::{AssetKind, Slot};
 use annals_def::{AccountView, DataType, Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
+use annals_ids::{AssetKind, Slot};
 
 /// How something differs.
 #[derive(Clone, Debug, PartialEq)]

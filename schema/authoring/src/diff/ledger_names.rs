@@ -23,7 +23,9 @@ type Renamed<N> = (N, Option<String>, Option<String>);
 
 fn renamed<N: Copy + Ord>(old: &BTreeMap<N, String>, new: &BTreeMap<N, String>) -> Vec<Renamed<N>> {
     let numbers: BTreeSet<N> = old.keys().chain(new.keys()).copied().collect();
-    let pairs = numbers.into_iter().map(|number| (number, old.get(&number), new.get(&number)));
+    let pairs = numbers
+        .into_iter()
+        .map(|number| (number, old.get(&number), new.get(&number)));
     pairs
         .filter(|(_, from, to)| from != to)
         .map(|(number, from, to)| (number, from.cloned(), to.cloned()))

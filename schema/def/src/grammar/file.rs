@@ -200,7 +200,11 @@ pub static ALIASES: Content = Content::named("alias", &TYPE);
 
 /// Names for kinds of assets and slots of accounts.
 pub static LEDGER: Content = Content::tags(&[
-    Tag::once("Kinds", &KIND_NAMES, "What kinds of assets are called: each name with the number of its kind."),
+    Tag::once(
+        "Kinds",
+        &KIND_NAMES,
+        "What kinds of assets are called: each name with the number of its kind.",
+    ),
     Tag::once(
         "Slots",
         &SLOT_NAMES,

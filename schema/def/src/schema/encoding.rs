@@ -449,7 +449,10 @@ impl Input<'_> {
         if kinds.is_empty() && slots.is_empty() || !are_names(&kinds) || !are_names(&slots) {
             return Err(SchemaProblem::LedgerNames);
         }
-        Ok(LedgerNames::new(kinds.into_iter().collect(), slots.into_iter().collect()))
+        Ok(LedgerNames::new(
+            kinds.into_iter().collect(),
+            slots.into_iter().collect(),
+        ))
     }
 
     fn entity_type(&mut self) -> Read<EntityType> {

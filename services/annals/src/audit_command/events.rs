@@ -56,6 +56,7 @@ impl Report {
             said,
             columns: &["event", "when", "of", "what", "by"],
             rows: rows.collect(),
+            plain: None,
             object: json!({
                 "entity": entity.0,
                 "events": objects.collect::<Vec<_>>(),

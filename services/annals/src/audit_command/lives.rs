@@ -1,15 +1,15 @@
 //! When somebody was in the world, printed.
 
 use annals_audit::{LifeStep, Turn};
-use annals_evidence::{Span, words};
-use annals_ids::DatabaseId;
+use annals_evidence::{Lexicon, Span, words};
+use annals_ids::{DatabaseId, Hash};
 use serde_json::{Value, json};
 
-use super::report::{Report, client};
+use super::report::{Report, client, names};
 
 impl Report {
     /// When a stored entity was in the world.
-    pub(super) fn of_lives(stored: DatabaseId, steps: &[LifeStep], span: &Span) -> Self {
+    pub(super) fn of_lives(stored: DatabaseId, lexicon: &Lexicon, steps: &[LifeStep], span: &Span) -> Self {
         let within: Vec<&LifeStep> = steps.iter().filter(|step| span.covers(step.leaf, step.wall)).collect();
         let began = |step: &&&LifeStep| matches!(step.turn, Turn::Began { .. });
         let lives = match within.iter().filter(began).count() {
@@ -21,11 +21,16 @@ impl Report {
             vec![words::date(step.wall), event, said(&step.turn)]
         });
         Self {
-            said: vec![format!("stored entity {stored}: {lives} in the world")],
+            said: vec![format!(
+                "{}: {lives} in the world",
+                lexicon.under(Hash::default()).stored(stored)
+            )],
             columns: &["when", "event", "what"],
             rows: rows.collect(),
+            plain: None,
             object: json!({
                 "stored": stored.0,
+                "names": names(lexicon),
                 "steps": within.iter().map(|step| object(step)).collect::<Vec<_>>(),
             }),
         }

@@ -4,10 +4,12 @@ use std::io::{self, Write, stdout};
 
 use annals_audit::{Behind, CameIn, Extent, Sessions};
 use annals_event::ledger::{Order, Slots, Warrant};
-use annals_evidence::{Cited, Inventory, Item, Owned, Span, Trade, TradeSide, TradeStage, words};
+use annals_evidence::{
+    Cited, Inventory, Item, Lexicon, Owned, Span, Terms, Trade, TradeSide, TradeStage, TradeStep, words,
+};
 use annals_ids::{SessionId, WallTime};
 use annals_personal::Admission;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// How an answer is printed.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -26,83 +28,118 @@ pub(super) struct Report {
     pub(super) said: Vec<String>,
     pub(super) columns: &'static [&'static str],
     pub(super) rows: Vec<Vec<String>>,
+    /// The rows as programs have read them ever since, where `rows` have names in them.
+    pub(super) plain: Option<Plain>,
     pub(super) object: Value,
+}
+
+/// Rows in which everything is told by number.
+pub(super) struct Plain {
+    pub(super) rows: Vec<Vec<String>>,
+    /// The columns in which names stand: with them they are told once more, behind the others.
+    pub(super) named: &'static [&'static str],
 }
 
 impl Report {
     /// Who has had an item.
-    pub(super) fn of_item(item: &Item, sessions: &Sessions, span: &Span) -> Self {
+    pub(super) fn of_item(item: &Item, (sessions, lexicon): (&Sessions, &Lexicon), span: &Span) -> Self {
         let (serial, kind) = (item.serial, item.kind);
-        let place = item.place_within(span);
-        let place = place.map_or_else(|| "not made yet".to_owned(), words::place);
+        let last = item.steps.iter().rfind(|step| span.had_come_to(&step.cited));
+        let at = |lexicon: &Lexicon| match last {
+            Some(step) => lexicon.under(step.cited.schema).place(step.to),
+            None => "not made yet".to_owned(),
+        };
+        let named = last.or(item.steps.first());
+        let subject = named.map_or_else(Terms::default, |step| lexicon.under(step.cited.schema));
+        let subject = subject.subject(serial, kind);
         let steps = item.steps.iter().filter(|step| span.holds(&step.cited));
-        let rows = steps.clone().map(|step| {
-            let mut row = cited(&step.cited, sessions);
-            row.extend([words::place(step.from), words::place(step.to)]);
-            row
-        });
+        let rows = |lexicon: &Lexicon| {
+            let rows = steps.clone().map(|step| {
+                let terms = lexicon.under(step.cited.schema);
+                let mut row = cited(&step.cited, sessions, terms);
+                row.extend([terms.place(step.from), terms.place(step.to)]);
+                row
+            });
+            rows.collect()
+        };
         let objects = steps.clone().map(|step| {
-            let (from, to) = (words::place(step.from), words::place(step.to));
+            let terms = Terms::default();
+            let (from, to) = (terms.place(step.from), terms.place(step.to));
             with(
                 object(&step.cited, sessions),
                 [("from", json!(from)), ("to", json!(to))],
             )
         });
         Self {
-            said: vec![format!("item {serial} of kind {kind}: {place}")],
+            said: vec![format!("{subject}: {}", at(lexicon))],
             columns: &["entry", "when", "what", "outcome", "asked by", "from", "to"],
-            rows: rows.collect(),
+            rows: rows(lexicon),
+            plain: Some(Plain {
+                rows: rows(&Lexicon::default()),
+                named: &["what", "from", "to"],
+            }),
             object: json!({
                 "item": serial.0,
                 "kind": kind.0,
-                "place": place,
+                "place": at(&Lexicon::default()),
+                "names": names(lexicon),
                 "steps": objects.collect::<Vec<_>>(),
             }),
         }
     }
 
     /// What somebody has had.
-    pub(super) fn of_owned(owned: &Owned, sessions: &Sessions, span: &Span) -> Self {
+    pub(super) fn of_owned(owned: &Owned, (sessions, lexicon): (&Sessions, &Lexicon), span: &Span) -> Self {
         let steps = owned.steps.iter().filter(|step| span.holds(&step.cited));
-        let rows = steps.clone().map(|step| {
-            let mut row = cited(&step.cited, sessions);
-            row.extend([words::slots(&step.held.before), words::slots(&step.held.after)]);
-            row
-        });
+        let rows = |lexicon: &Lexicon| {
+            let rows = steps.clone().map(|step| {
+                let terms = lexicon.under(step.cited.schema);
+                let mut row = cited(&step.cited, sessions, terms);
+                row.extend([terms.slots(&step.held.before), terms.slots(&step.held.after)]);
+                row
+            });
+            rows.collect()
+        };
         let objects = steps.clone().map(|step| {
             let (before, after) = (held(&step.held.before), held(&step.held.after));
             with(object(&step.cited, sessions), [("before", before), ("after", after)])
         });
         let holder = owned.holder;
-        let has = owned.within(span).map(|step| &step.held.after);
-        let said = has.map_or_else(|| "nothing yet".to_owned(), words::slots);
+        let last = owned.within(span);
+        let terms = last.or(owned.steps.first());
+        let terms = terms.map_or_else(Terms::default, |step| lexicon.under(step.cited.schema));
+        let has = last.map(|step| &step.held.after);
+        let said = has.map_or_else(|| "nothing yet".to_owned(), |has| terms.slots(has));
         Self {
-            said: vec![format!("stored entity {holder} has {said}")],
+            said: vec![format!("{} has {said}", terms.stored(holder))],
             columns: &["entry", "when", "what", "outcome", "asked by", "before", "after"],
-            rows: rows.collect(),
+            rows: rows(lexicon),
+            plain: Some(Plain {
+                rows: rows(&Lexicon::default()),
+                named: &["what", "before", "after"],
+            }),
             object: json!({
                 "stored": holder.0,
                 "has": has.map(held),
+                "names": names(lexicon),
                 "steps": objects.collect::<Vec<_>>(),
             }),
         }
     }
 
     /// What was done in a trade, and what both parties held.
-    pub(super) fn of_trade(trade: &Trade, held: &[[Inventory; 2]], sessions: &Sessions, span: &Span) -> Self {
+    pub(super) fn of_trade(
+        (trade, held): (&Trade, &[[Inventory; 2]]),
+        (sessions, lexicon): (&Sessions, &Lexicon),
+        span: &Span,
+    ) -> Self {
         let steps = trade.steps.iter().zip(held);
         let steps = steps.filter(|(step, _)| span.holds(&step.cited));
-        let rows = steps.clone().map(|(step, held)| {
-            let mut row = cited(&step.cited, sessions);
-            row.push(step.version.to_string());
-            for (side, held) in [&step.proposer, &step.partner].into_iter().zip(held) {
-                let accepted = if side.accepted { ", accepted" } else { "" };
-                row.push(format!("{}{accepted}", words::slots(&side.table)));
-                row.push(words::slots(&held.before));
-                row.push(words::slots(&held.after));
-            }
-            row
-        });
+        let rows = |lexicon: &Lexicon| {
+            let rows = steps.clone();
+            rows.map(|(step, held)| of_step(step, held, sessions, lexicon.under(step.cited.schema)))
+                .collect()
+        };
         let objects = steps.clone().map(|(step, [proposer, partner])| {
             let sides = [
                 ("proposer", side(&step.proposer, proposer)),
@@ -116,10 +153,11 @@ impl Report {
         let (id, proposer, partner) = (trade.id, trade.proposer, trade.partner);
         let stage = trade.stage_within(span);
         let stands = stage.map_or_else(|| "not proposed yet".to_owned(), words::stage);
+        let first = trade.steps.first();
+        let terms = first.map_or_else(Terms::default, |step| lexicon.under(step.cited.schema));
+        let parties = format!("{} with {}", terms.stored(proposer), terms.stored(partner));
         Self {
-            said: vec![format!(
-                "trade {id} of stored entity {proposer} with stored entity {partner}: {stands}"
-            )],
+            said: vec![format!("trade {id} of {parties}: {stands}")],
             columns: &[
                 "entry",
                 "when",
@@ -134,8 +172,21 @@ impl Report {
                 "partner before",
                 "partner after",
             ],
-            rows: rows.collect(),
+            rows: rows(lexicon),
+            plain: Some(Plain {
+                rows: rows(&Lexicon::default()),
+                named: &[
+                    "what",
+                    "proposer's table",
+                    "proposer before",
+                    "proposer after",
+                    "partner's table",
+                    "partner before",
+                    "partner after",
+                ],
+            }),
             object: json!({
+                "names": names(lexicon),
                 "trade": id.to_string(),
                 "proposer": proposer.0,
                 "partner": partner.0,
@@ -160,6 +211,7 @@ impl Report {
             said: vec![format!("session {session}: whenever its client came in")],
             columns: &["when", "event", "who"],
             rows: within.iter().map(row).collect(),
+            plain: None,
             object: json!({
                 "session": session.0,
                 "came_in": within.iter().map(|came| client(came)).collect::<Vec<_>>(),
@@ -187,9 +239,20 @@ impl Report {
             Format::Csv => {
                 eprintln!("{verified}");
                 let mut lines = csv::Writer::from_writer(out);
-                lines.write_record(self.columns)?;
-                for row in &self.rows {
-                    lines.write_record(row)?;
+                let Some(Plain { rows, named }) = &self.plain else {
+                    lines.write_record(self.columns)?;
+                    for row in &self.rows {
+                        lines.write_record(row)?;
+                    }
+                    return lines.flush();
+                };
+                let columns = self.columns.iter().map(|column| (*column).to_owned());
+                lines.write_record(columns.chain(named.iter().map(|column| format!("{column}, named"))))?;
+                let is_named = |column: &&str| named.contains(column);
+                for (row, in_names) in rows.iter().zip(&self.rows) {
+                    let in_names = self.columns.iter().zip(in_names);
+                    let in_names = in_names.filter(|(column, _)| is_named(column)).map(|(_, cell)| cell);
+                    lines.write_record(row.iter().chain(in_names))?;
                 }
                 lines.flush()
             }
@@ -214,7 +277,37 @@ impl Report {
     }
 }
 
-fn cited(cited: &Cited, sessions: &Sessions) -> Vec<String> {
+/// A step of a trade.
+fn of_step(step: &TradeStep, held: &[Inventory; 2], sessions: &Sessions, terms: Terms<'_>) -> Vec<String> {
+    let mut row = cited(&step.cited, sessions, terms);
+    row.push(step.version.to_string());
+    for (side, held) in [&step.proposer, &step.partner].into_iter().zip(held) {
+        let accepted = if side.accepted { ", accepted" } else { "" };
+        row.push(format!("{}{accepted}", terms.slots(&side.table)));
+        row.push(terms.slots(&held.before));
+        row.push(terms.slots(&held.after));
+    }
+    row
+}
+
+/// The names that there are of what is told by number: of kinds and slots by the definitions under which a step was entered, and
+/// of stored entities.
+pub(super) fn names(lexicon: &Lexicon) -> Value {
+    let schemas = lexicon.schemas().iter().map(|(fingerprint, names)| {
+        let kinds = names.kinds().iter().map(|(kind, name)| (kind.to_string(), json!(name)));
+        let slots = names.slots().iter().map(|(slot, name)| (slot.to_string(), json!(name)));
+        let named = json!({
+            "kinds": kinds.collect::<Map<_, _>>(),
+            "slots": slots.collect::<Map<_, _>>(),
+        });
+        (fingerprint.to_string(), named)
+    });
+    let stored = lexicon.named_stored().iter();
+    let stored = stored.map(|(stored, name)| (stored.to_string(), json!(name)));
+    json!({ "schemas": schemas.collect::<Map<_, _>>(), "stored": stored.collect::<Map<_, _>>() })
+}
+
+fn cited(cited: &Cited, sessions: &Sessions, terms: Terms<'_>) -> Vec<String> {
     let mut asker = words::asker(cited);
     if let Some(came) = behind(cited, sessions) {
         asker = format!("{asker}; {}", came.said());
@@ -222,7 +315,7 @@ fn cited(cited: &Cited, sessions: &Sessions) -> Vec<String> {
     vec![
         cited.entry.number.to_string(),
         words::date(cited.entry.wall),
-        words::order(cited),
+        terms.order(cited),
         words::outcome(cited.entry.outcome),
         asker,
     ]
@@ -246,7 +339,8 @@ fn object(cited: &Cited, sessions: &Sessions) -> Value {
         "entry": cited.entry.number.0,
         "when": words::date(cited.entry.wall),
         "transfer": cited.entry.of.to_string(),
-        "what": words::order(cited),
+        "what": Terms::default().order(cited),
+        "schema": cited.schema.to_string(),
         "outcome": words::outcome(cited.entry.outcome),
         "told": { "batch": cited.at.to_string(), "leaf": cited.leaf.0 },
         "asked": asked,

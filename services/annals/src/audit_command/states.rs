@@ -8,11 +8,14 @@ use annals_audit::{
 };
 use annals_def::Schema;
 use annals_event::{SpaceEntry, ledger::Holder};
-use annals_evidence::words;
+use annals_evidence::{Lexicon, Terms};
 use annals_ids::{DatabaseId, EntityId, Hash, OwnerId, SpaceId};
 use serde_json::{Map, Value, json};
 
-use super::report::Report;
+use super::{
+    ledger_names,
+    report::{Plain, Report, names},
+};
 use crate::value_json::value_to_json;
 
 /// Which part of a realm is asked about; all of it, if neither is said.
@@ -101,6 +104,7 @@ impl Report {
                 "hash",
             ],
             rows: parts.iter().map(|(of, part)| row(*of, part, schemas)).collect(),
+            plain: None,
             object: json!({
                 "leaves": past.leaves(),
                 "owners": states.collect::<Vec<_>>(),
@@ -141,10 +145,16 @@ impl Report {
         let mut changes = Difference::between(before, after, schemas).changes;
         changes.retain(is_meant);
         let types = types(&[before, after], schemas);
-        let rows: Vec<Vec<String>> = changes.iter().map(|change| changed(change, &types)).collect();
+        let lexicon = Lexicon::new(ledger_names(schemas));
+        let rows = |lexicon: &Lexicon| -> Vec<Vec<String>> {
+            let terms = [before, after].map(|past| lexicon.under(past.ledger_schema()));
+            changes.iter().map(|change| changed(change, &types, terms)).collect()
+        };
+        let plain = rows(&Lexicon::default());
         let (from, to) = (before.leaves(), after.leaves());
+        let under = [before, after].map(|past| past.ledger_schema().to_string());
         let columns = &["what", "of", "property", "before", "after"];
-        let objects = rows.iter().map(|row| {
+        let objects = plain.iter().map(|row| {
             let fields = columns
                 .iter()
                 .zip(row)
@@ -155,11 +165,20 @@ impl Report {
             said: vec![format!(
                 "{} between {from} and {to} batches of the archive: {} things are otherwise",
                 which.name(),
-                rows.len()
+                plain.len()
             )],
             columns,
-            object: json!({ "leaves": [from, to], "changes": objects.collect::<Vec<_>>() }),
-            rows,
+            object: json!({
+                "leaves": [from, to],
+                "changes": objects.collect::<Vec<_>>(),
+                "schemas": under,
+                "names": names(&lexicon),
+            }),
+            rows: rows(&lexicon),
+            plain: Some(Plain {
+                rows: plain,
+                named: &["of", "property", "before", "after"],
+            }),
         }
     }
 }
@@ -258,13 +277,14 @@ fn types(moments: &[&Past], schemas: &BTreeMap<Hash, Schema>) -> BTreeMap<Entity
 }
 
 /// A change in the columns of a report.
-fn changed(change: &Change, types: &BTreeMap<EntityId, String>) -> Vec<String> {
+fn changed(change: &Change, types: &BTreeMap<EntityId, String>, [then, now]: [Terms<'_>; 2]) -> Vec<String> {
     let part = |(entity, part): &PartOf| {
         let name = types.get(entity).map_or("entity", String::as_str);
         format!("{name} {entity} {part}")
     };
     let whose = |owner: &OwnerId| format!("owner {owner}");
-    let at = |place: &Option<_>| place.map_or_else(|| "nowhere".to_owned(), words::place);
+    let at =
+        |place: &Option<_>, terms: Terms<'_>| place.map_or_else(|| "nowhere".to_owned(), |place| terms.place(place));
     let value = |value: &Option<annals_def::Value>| value.as_ref().map_or_else(String::new, ToString::to_string);
     let [what, of, property, before, after] = match change {
         Change::Made { of, owner } => ["made".into(), part(of), String::new(), String::new(), whose(owner)],
@@ -292,13 +312,13 @@ fn changed(change: &Change, types: &BTreeMap<EntityId, String>) -> Vec<String> {
             before,
             after,
         } => {
-            let item = format!("item {serial} of kind {kind}");
-            ["item".into(), item, String::new(), at(before), at(after)]
+            let item = now.subject(*serial, *kind);
+            ["item".into(), item, String::new(), at(before, then), at(after, now)]
         }
         Change::Units { account, before, after } => {
-            let kind = format!("units of kind {}", account.kind);
+            let kind = format!("units of {}", now.kind(account.kind));
             let (before, after) = (before.to_string(), after.to_string());
-            ["units".into(), words::place(account.place), kind, before, after]
+            ["units".into(), now.place(account.place), kind, before, after]
         }
     };
     vec![what, of, property, before, after]

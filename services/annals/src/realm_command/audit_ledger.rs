@@ -1,7 +1,7 @@
 //! `annals realm audit-ledger`: whether the ledger is what it should be, and where what is in it comes from.
 //!
 //! ```text
-//! kind KIND: made N, destroyed N, held N, in escrow N
+//! kind KIND (NAME): made N, destroyed N, held N, in escrow N
 //! FINDING: what is wrong
 //! ledger: ENTRIES entries, KINDS kinds, FOUND findings
 //! ```
@@ -13,6 +13,7 @@ use std::{
 };
 
 use annals_db::ledger::{Report, audit, trace_account};
+use annals_evidence::Terms;
 use annals_host::source::Source;
 use annals_ids::{AssetKind, DatabaseId, Slot};
 use annals_store::Store;
@@ -56,25 +57,34 @@ impl FromStr for Traced {
 
 impl AuditLedger {
     pub(super) async fn run(self, source: &Source) -> Result<ExitCode, RealmError> {
+        let names = source.about().await?;
+        let names = names
+            .map(|about| about.schema.ledger_names().clone())
+            .unwrap_or_default();
         match self.trace {
             None => {
                 let report = audit(&source.store).await?;
-                print(&report)?;
+                print(&report, Terms::of(&names))?;
                 let is_clean = report.found == 0;
                 Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
             }
-            Some(traced) => print_account(&source.store, traced).await,
+            Some(traced) => print_account(&source.store, traced, Terms::of(&names)).await,
         }
     }
 }
 
-fn print(report: &Report) -> Result<(), RealmError> {
+fn print(report: &Report, terms: Terms<'_>) -> Result<(), RealmError> {
     let mut out = stdout().lock();
     for (kind, sum) in &report.sums {
+        let name = terms.kind_name(*kind).map(|name| format!(" ({name})"));
         writeln!(
             out,
-            "kind {kind}: made {}, destroyed {}, held {}, in escrow {}",
-            sum.made, sum.destroyed, sum.held, sum.in_escrow
+            "kind {kind}{}: made {}, destroyed {}, held {}, in escrow {}",
+            name.unwrap_or_default(),
+            sum.made,
+            sum.destroyed,
+            sum.held,
+            sum.in_escrow
         )?;
     }
     for finding in &report.findings {
@@ -90,21 +100,27 @@ fn print(report: &Report) -> Result<(), RealmError> {
     Ok(())
 }
 
-async fn print_account(store: &Store, traced: Traced) -> Result<ExitCode, RealmError> {
+async fn print_account(store: &Store, traced: Traced, terms: Terms<'_>) -> Result<ExitCode, RealmError> {
     let Traced { holder, slot, kind } = traced;
     let lots = trace_account(store, holder, slot, kind).await?;
     let mut out = stdout().lock();
     for (amount, origin) in &lots {
         writeln!(
             out,
-            "{amount} of kind {kind}: made in entry {} at {} ms for entity {} of the database, for {:?}",
-            origin.entry, origin.wall, origin.holder, origin.reason
+            "{}: made in entry {} at {} ms for entity {} of the database, for {:?}",
+            terms.units(*amount, kind),
+            origin.entry,
+            origin.wall,
+            origin.holder,
+            origin.reason
         )?;
     }
     let total: u128 = lots.iter().map(|(amount, _)| u128::from(*amount)).sum();
     writeln!(
         out,
-        "{total} of kind {kind} in slot {slot} of entity {holder} of the database"
+        "{total} of {} in {} of entity {holder} of the database",
+        terms.kind(kind),
+        terms.slot(slot)
     )?;
     Ok(ExitCode::SUCCESS)
 }

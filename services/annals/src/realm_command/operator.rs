@@ -2,18 +2,21 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     io::{self, Write, stdout},
     process::ExitCode,
+    str::FromStr,
 };
 
 use annals_audit::{Unclear, Who};
 use annals_db::ledger::read_item;
+use annals_def::{LedgerNames, nearest};
 use annals_event::ledger::{Assets, Entry, Goods, Holder, Order, Outcome, Place, Warrant};
-use annals_evidence::words;
+use annals_evidence::{Terms, words};
 use annals_host::{
     nats::ConnectError,
     process::{self, Settings, connect, remote_store},
-    source::KeptRealm,
+    source::{KeptRealm, Source, SourceError},
     telemetry::Chain,
 };
 use annals_ids::{ActionId, AssetKind, Serial, Slot};
@@ -29,12 +32,12 @@ use crate::operating::{NotDone, Reached};
 pub(super) struct Grant {
     /// The name with which the account logs in, or stored:NUMBER for any stored entity
     who: Who,
-    /// KIND=AMOUNT: so many units of a kind that is counted; may be given several times, once for each kind
+    /// KIND=AMOUNT: so many units of a kind that is counted, by its number or name; may be given several times, once for each kind
     #[arg(long, value_name = "KIND=AMOUNT", value_parser = counted::<u64>)]
-    units: Vec<(AssetKind, u64)>,
+    units: Vec<(Numbered, u64)>,
     /// KIND=COUNT: so many new items of a kind, each with a new serial; may be given several times, once for each kind
     #[arg(long, value_name = "KIND=COUNT", value_parser = counted::<u32>)]
-    new: Vec<(AssetKind, u32)>,
+    new: Vec<(Numbered, u32)>,
     /// An item that was destroyed or taken, which comes back under its serial; may be given several times
     #[arg(long, value_name = "SERIAL", value_parser = |text: &str| text.parse().map(Serial))]
     item: Vec<Serial>,
@@ -47,9 +50,9 @@ pub(super) struct Grant {
 pub(super) struct Take {
     /// The name with which the account logs in, or stored:NUMBER for any stored entity
     who: Who,
-    /// KIND=AMOUNT: so many units of a kind; may be given several times, once for each kind
+    /// KIND=AMOUNT: so many units of a kind, by its number or name; may be given several times, once for each kind
     #[arg(long, value_name = "KIND=AMOUNT", value_parser = counted::<u64>)]
-    units: Vec<(AssetKind, u64)>,
+    units: Vec<(Numbered, u64)>,
     /// An item that the account has in that slot; may be given several times
     #[arg(long, value_name = "SERIAL", value_parser = |text: &str| text.parse().map(Serial))]
     item: Vec<Serial>,
@@ -66,9 +69,9 @@ struct Word {
     /// Why, for whoever asks later: it is written down
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// The slot of the account; 0 is the inventory
-    #[arg(long, default_value_t = 0)]
-    slot: u16,
+    /// The slot of the account, by its number or name; 0 is the inventory
+    #[arg(long, default_value = "0")]
+    slot: Numbered,
     /// The number of the action, to ask again what had no answer: it is done once
     #[arg(long, value_name = "NUMBER")]
     action: Option<ActionId>,
@@ -81,7 +84,20 @@ struct Word {
 #[derive(Debug, Error)]
 enum OperatorFailed {
     #[error("kind {kind} is named more than once with {flag}: write each kind once, with all of it")]
-    KindAgain { flag: &'static str, kind: AssetKind },
+    KindAgain { flag: &'static str, kind: String },
+    #[error(
+        "the realm's definitions name no {what} {name:?}{}; write its number, or one of these names: {}",
+        meant.as_ref().map(|meant| format!(" (did you mean {meant}?)")).unwrap_or_default(),
+        if known.is_empty() { "there are none" } else { known }
+    )]
+    NoSuchName {
+        what: &'static str,
+        name: String,
+        meant: Option<String>,
+        known: String,
+    },
+    #[error("the realm's definitions cannot be read")]
+    Definitions(#[from] SourceError),
     #[error("item {0} is named more than once")]
     ItemAgain(Serial),
     #[error("what does not run does nothing: leave --data out, and name a realm that runs")]
@@ -109,7 +125,7 @@ enum OperatorFailed {
 /// What is wanted, and for whom. Whatever is named twice is refused: whether it is meant once or twice, nobody here knows.
 struct Wanted {
     who: Who,
-    what: What,
+    what: Typed,
     items: BTreeSet<Serial>,
     word: Word,
 }
@@ -122,6 +138,19 @@ enum What {
     Take(BTreeMap<AssetKind, u64>),
 }
 
+/// The same before kinds are looked up by their names.
+enum Typed {
+    Grant(Vec<(Numbered, u64)>, Vec<(Numbered, u32)>),
+    Take(Vec<(Numbered, u64)>),
+}
+
+/// A kind or a slot as somebody writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Numbered {
+    Number(u32),
+    Name(String),
+}
+
 impl Grant {
     pub(super) async fn run(self, kept: &KeptRealm, settings: &Settings) -> ExitCode {
         ended(match self.wanted() {
@@ -131,11 +160,8 @@ impl Grant {
     }
 
     fn wanted(self) -> Result<Wanted, OperatorFailed> {
-        let goods = Goods {
-            units: each_once("--units", self.units)?,
-            items: each_once("--new", self.new)?,
-        };
-        Wanted::of(self.who, What::Grant(goods), self.item, self.word)
+        let (units, items) = (each_once("--units", self.units)?, each_once("--new", self.new)?);
+        Wanted::of(self.who, Typed::Grant(units, items), self.item, self.word)
     }
 }
 
@@ -149,18 +175,62 @@ impl Take {
 
     fn wanted(self) -> Result<Wanted, OperatorFailed> {
         let units = each_once("--units", self.units)?;
-        Wanted::of(self.who, What::Take(units), self.item, self.word)
+        Wanted::of(self.who, Typed::Take(units), self.item, self.word)
     }
 }
 
-fn each_once<N>(flag: &'static str, counted: Vec<(AssetKind, N)>) -> Result<BTreeMap<AssetKind, N>, OperatorFailed> {
+/// That no kind is written twice.
+fn each_once<N>(flag: &'static str, counted: Vec<(Numbered, N)>) -> Result<Vec<(Numbered, N)>, OperatorFailed> {
+    for (place, (kind, _)) in counted.iter().enumerate() {
+        if counted[..place].iter().any(|(before, _)| before == kind) {
+            let kind = kind.to_string();
+            return Err(OperatorFailed::KindAgain { flag, kind });
+        }
+    }
+    Ok(counted)
+}
+
+/// The kinds that are meant; one may be written by number and by name.
+fn kinds<N>(
+    flag: &'static str,
+    counted: Vec<(Numbered, N)>,
+    names: &LedgerNames,
+) -> Result<BTreeMap<AssetKind, N>, OperatorFailed> {
     let mut once = BTreeMap::new();
-    for (kind, count) in counted {
+    for (written, count) in counted {
+        let kind = match &written {
+            Numbered::Number(number) => AssetKind(*number),
+            Numbered::Name(name) => names
+                .kind_named(name)
+                .ok_or_else(|| no_name("kind", name, names.kinds().values()))?,
+        };
         if once.insert(kind, count).is_some() {
+            let kind = written.to_string();
             return Err(OperatorFailed::KindAgain { flag, kind });
         }
     }
     Ok(once)
+}
+
+/// The slot that is meant.
+fn slot(written: &Numbered, names: &LedgerNames) -> Result<Slot, OperatorFailed> {
+    match written {
+        Numbered::Number(number) => u16::try_from(*number)
+            .map(Slot)
+            .map_err(|_| no_name("slot", &number.to_string(), names.slots().values())),
+        Numbered::Name(name) => names
+            .slot_named(name)
+            .ok_or_else(|| no_name("slot", name, names.slots().values())),
+    }
+}
+
+fn no_name<'n>(what: &'static str, name: &str, known: impl Iterator<Item = &'n String> + Clone) -> OperatorFailed {
+    OperatorFailed::NoSuchName {
+        what,
+        name: name.to_owned(),
+        meant: nearest(name, known.clone().map(String::as_str)).map(str::to_owned),
+        known: known.cloned().collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn ended(done: Result<Outcome, OperatorFailed>) -> ExitCode {
@@ -175,7 +245,7 @@ fn ended(done: Result<Outcome, OperatorFailed>) -> ExitCode {
 }
 
 impl Wanted {
-    fn of(who: Who, what: What, named: Vec<Serial>, word: Word) -> Result<Self, OperatorFailed> {
+    fn of(who: Who, what: Typed, named: Vec<Serial>, word: Word) -> Result<Self, OperatorFailed> {
         let mut items = BTreeSet::new();
         match named.into_iter().find(|serial| !items.insert(*serial)) {
             Some(again) => Err(OperatorFailed::ItemAgain(again)),
@@ -194,12 +264,17 @@ impl Wanted {
             .find(&store)
             .await?
             .ok_or(OperatorFailed::NoAccount(self.who))?;
-        let slot = Slot(self.word.slot);
+        let about = Source::archive(store.clone()).about().await?;
+        let names = about
+            .map(|about| about.schema.ledger_names().clone())
+            .unwrap_or_default();
+        let (terms, slot) = (Terms::of(&names), slot(&self.word.slot, &names)?);
+        let what = self.what.resolved(&names)?;
         let mut items = BTreeMap::new();
         let mut elsewhere = None;
         for serial in self.items {
             let item = read_item(&store, serial).await?.ok_or(OperatorFailed::NoItem(serial))?;
-            let is_there = match self.what {
+            let is_there = match what {
                 What::Grant(_) => item.place.holder == Holder::World,
                 What::Take(_) => {
                     item.place
@@ -210,7 +285,7 @@ impl Wanted {
                 }
             };
             if !is_there {
-                let at = words::place(item.place);
+                let at = terms.place(item.place);
                 elsewhere = Some(OperatorFailed::Elsewhere { serial, at });
             }
             items.insert(serial, item.kind);
@@ -220,10 +295,10 @@ impl Wanted {
         let warrant = Warrant {
             action,
             operator: self.word.by,
-            tool: self.what.tool().to_owned(),
+            tool: what.tool().to_owned(),
             reason: self.word.reason,
         };
-        let order = self.what.order(slot, items, Box::new(warrant.clone()));
+        let order = what.order(slot, items, Box::new(warrant.clone()));
         order.check()?;
         let reached = Reached {
             bus: &bus,
@@ -242,10 +317,22 @@ impl Wanted {
             }
         };
         match self.word.format {
-            Format::Table => print_text(&entry, action, was_before)?,
+            Format::Table => print_text(&entry, action, was_before, terms)?,
             Format::Json => writeln!(stdout(), "{:#}", to_json(&entry, action, was_before))?,
         }
         Ok(entry.outcome)
+    }
+}
+
+impl Typed {
+    fn resolved(self, names: &LedgerNames) -> Result<What, OperatorFailed> {
+        Ok(match self {
+            Self::Grant(units, items) => What::Grant(Goods {
+                units: kinds("--units", units, names)?,
+                items: kinds("--new", items, names)?,
+            }),
+            Self::Take(units) => What::Take(kinds("--units", units, names)?),
+        })
     }
 }
 
@@ -275,7 +362,7 @@ impl What {
     }
 }
 
-fn print_text(entry: &Entry, action: ActionId, was_before: bool) -> io::Result<()> {
+fn print_text(entry: &Entry, action: ActionId, was_before: bool, terms: Terms<'_>) -> io::Result<()> {
     let mut out = stdout();
     let before = if was_before {
         ", as it was before it was asked again"
@@ -283,7 +370,7 @@ fn print_text(entry: &Entry, action: ActionId, was_before: bool) -> io::Result<(
         ""
     };
     let outcome = words::outcome(entry.outcome);
-    writeln!(out, "{outcome}{before}: {}", words::moved(entry))?;
+    writeln!(out, "{outcome}{before}: {}", terms.moved(entry))?;
     let Entry { number, of, at, .. } = entry;
     writeln!(
         out,
@@ -304,16 +391,46 @@ fn to_json(entry: &Entry, action: ActionId, was_before: bool) -> serde_json::Val
         "outcome": words::outcome(entry.outcome),
         "isRefused": matches!(entry.outcome, Outcome::Refused(_)),
         "wasBefore": was_before,
-        "moved": words::moved(entry),
+        "moved": Terms::default().moved(entry),
         "items": items.collect::<Vec<_>>(),
     })
 }
 
 /// A kind, and how many of it.
-fn counted<N: std::str::FromStr>(text: &str) -> Result<(AssetKind, N), String> {
+fn counted<N: FromStr>(text: &str) -> Result<(Numbered, N), String> {
     let counted = text.split_once('=').and_then(|(kind, count)| {
         let (kind, count) = (kind.trim().parse().ok()?, count.trim().parse().ok()?);
-        Some((AssetKind(kind), count))
+        Some((kind, count))
     });
-    counted.ok_or_else(|| "write KIND=NUMBER, such as 1=50 for fifty of kind 1".to_owned())
+    counted.ok_or_else(|| {
+        "write KIND=NUMBER, such as 1=50 for fifty of kind 1; the definitions may name the kind: gold=50".to_owned()
+    })
+}
+
+impl FromStr for Numbered {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_name = |text: &str| {
+            let mut letters = text.chars();
+            letters
+                .next()
+                .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+                && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        };
+        match text.parse() {
+            Ok(number) => Ok(Self::Number(number)),
+            Err(_) if is_name(text) => Ok(Self::Name(text.to_owned())),
+            Err(_) => Err("write a number, or a name that the world's ledger.xml gives"),
+        }
+    }
+}
+
+impl fmt::Display for Numbered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
 }

@@ -3,25 +3,43 @@
 use std::fmt::Write as _;
 
 use annals_event::ledger::{Assets, Booking, Entry, Goods, News, Order, Outcome};
-use annals_evidence::words;
+use annals_evidence::{Terms, words};
 
 /// What is asked for.
-pub(super) fn order(order: &Order) -> String {
+pub(super) fn order(order: &Order, terms: Terms<'_>) -> String {
     match order {
-        Order::Mint { slot, goods, reason } => format!("make {} in slot {slot}, for {reason:?}", to_be_made(goods)),
-        Order::Burn { slot, assets, reason } => format!("destroy {} of slot {slot}, for {reason:?}", named(assets)),
-        Order::Move { from, to, assets } => format!("move {} from slot {from} to slot {to}", named(assets)),
+        Order::Mint { slot, goods, reason } => format!(
+            "make {} in {}, for {reason:?}",
+            to_be_made(goods, terms),
+            terms.slot(*slot)
+        ),
+        Order::Burn { slot, assets, reason } => format!(
+            "destroy {} of {}, for {reason:?}",
+            named(assets, terms),
+            terms.slot(*slot)
+        ),
+        Order::Move { from, to, assets } => format!(
+            "move {} from {} to {}",
+            named(assets, terms),
+            terms.slot(*from),
+            terms.slot(*to)
+        ),
         Order::Give { slot, to, assets, .. } => {
             format!(
-                "reserve {} of slot {slot} for entity {to} of the database",
-                named(assets)
+                "reserve {} of {} for entity {to} of the database",
+                named(assets, terms),
+                terms.slot(*slot)
             )
         }
         Order::Post { of } => format!("complete transfer {of}"),
         Order::Void { of } => format!("void transfer {of}"),
         Order::Propose { with, .. } => format!("open a trade with entity {with} of the database"),
-        Order::Offer { trade, slot, assets } => format!("offer {} of slot {slot} in trade {trade}", named(assets)),
-        Order::Withdraw { trade, assets, .. } => format!("take back {} from trade {trade}", named(assets)),
+        Order::Offer { trade, slot, assets } => format!(
+            "offer {} of {} in trade {trade}",
+            named(assets, terms),
+            terms.slot(*slot)
+        ),
+        Order::Withdraw { trade, assets, .. } => format!("take back {} from trade {trade}", named(assets, terms)),
         Order::Accept { trade, version } => format!("accept version {version} of trade {trade}"),
         Order::Cancel { trade } => format!("cancel trade {trade}"),
         Order::Grant {
@@ -30,15 +48,18 @@ pub(super) fn order(order: &Order) -> String {
             restored,
             warrant,
         } => {
-            let goods = (goods.count() > 0).then(|| to_be_made(goods));
+            let goods = (goods.count() > 0).then(|| to_be_made(goods, terms));
             let back = (!restored.is_empty()).then(|| {
                 let items = restored.clone();
                 format!(
                     "give back {}",
-                    named(&Assets {
-                        items,
-                        ..Assets::default()
-                    })
+                    named(
+                        &Assets {
+                            items,
+                            ..Assets::default()
+                        },
+                        terms
+                    )
                 )
             });
             let granted: Vec<String> = goods
@@ -46,10 +67,20 @@ pub(super) fn order(order: &Order) -> String {
                 .into_iter()
                 .chain(back)
                 .collect();
-            format!("{} in slot {slot}, {}", granted.join(" and "), words::warrant(warrant))
+            format!(
+                "{} in {}, {}",
+                granted.join(" and "),
+                terms.slot(*slot),
+                words::warrant(warrant)
+            )
         }
         Order::Take { slot, assets, warrant } => {
-            format!("destroy {} of slot {slot}, {}", named(assets), words::warrant(warrant))
+            format!(
+                "destroy {} of {}, {}",
+                named(assets, terms),
+                terms.slot(*slot),
+                words::warrant(warrant)
+            )
         }
     }
 }
@@ -68,7 +99,7 @@ pub(super) fn entry(entry: Option<&Entry>) -> String {
 }
 
 /// What a base part is told.
-pub(super) fn news(news: &News) -> String {
+pub(super) fn news(news: &News, terms: Terms<'_>) -> String {
     match news {
         News::Statement(statement) => format!(
             "the statement of entity {} of the database, version {}",
@@ -78,10 +109,10 @@ pub(super) fn news(news: &News) -> String {
             let Booking { entry, of, change, .. } = &**booking;
             let mut text = format!("entry {entry}, transfer {of}: {}", outcome(booking.outcome));
             for (slot, assets) in change.iter().flat_map(|change| &change.gone) {
-                let _ = write!(text, "; {} left slot {slot}", named(assets));
+                let _ = write!(text, "; {} left {}", named(assets, terms), terms.slot(*slot));
             }
             for (slot, assets) in change.iter().flat_map(|change| &change.come) {
-                let _ = write!(text, "; {} came to slot {slot}", named(assets));
+                let _ = write!(text, "; {} came to {}", named(assets, terms), terms.slot(*slot));
             }
             text
         }
@@ -98,27 +129,18 @@ fn outcome(outcome: Outcome) -> String {
     }
 }
 
-fn named(assets: &Assets) -> String {
-    let units = assets
-        .units
-        .iter()
-        .map(|(kind, amount)| format!("{amount} of kind {kind}"));
-    let items = assets
-        .items
-        .iter()
-        .map(|(serial, kind)| format!("item {serial} of kind {kind}"));
+fn named(assets: &Assets, terms: Terms<'_>) -> String {
+    let units = assets.units.iter().map(|(kind, amount)| terms.units(*amount, *kind));
+    let items = assets.items.iter().map(|(serial, kind)| terms.subject(*serial, *kind));
     listed(&units.chain(items).collect::<Vec<_>>())
 }
 
-fn to_be_made(goods: &Goods) -> String {
-    let units = goods
-        .units
-        .iter()
-        .map(|(kind, amount)| format!("{amount} of kind {kind}"));
+fn to_be_made(goods: &Goods, terms: Terms<'_>) -> String {
+    let units = goods.units.iter().map(|(kind, amount)| terms.units(*amount, *kind));
     let items = goods
         .items
         .iter()
-        .map(|(kind, count)| format!("{count} items of kind {kind}"));
+        .map(|(kind, count)| format!("{count} items of {}", terms.kind(*kind)));
     listed(&units.chain(items).collect::<Vec<_>>())
 }
 

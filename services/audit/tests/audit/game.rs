@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_audit::Index;
-use annals_def::{EntityType, Schema};
+use annals_def::{EntityType, LedgerNames, Schema};
 use annals_event::{
     BaseCreation, Body, Cause, Event, Gathering, Imprint, Subject, Tail,
     ledger::{
@@ -23,7 +23,8 @@ use annals_store::{
     layout::{
         archive::{Tree, encode_place, leaf_key, place_key, tree_key},
         chunks,
-        director::schema_key,
+        director::{Realm, realm_key, schema_key},
+        migrations::{self, MigrationRecord},
         owners::{Cursor, OwnerRecord, cursor_key, owner_key},
     },
     segment::{self, Leaf},
@@ -87,6 +88,8 @@ struct Log {
 /// See the module.
 pub(crate) struct Game {
     pub(crate) store: Store,
+    /// The definitions under which batches are written.
+    pub(crate) schema: Schema,
     pub(crate) leaves: Vec<(LogPosition, Vec<u8>)>,
     pub(crate) truths: Vec<Truth>,
     pub(crate) deals: Vec<Deal>,
@@ -120,7 +123,12 @@ impl Game {
     /// The same, in a store that has nothing yet.
     pub(crate) async fn play_in(store: Store, seed: u64, steps: usize) -> Self {
         let schema = definitions();
+        let realm = Realm {
+            began: WallTime(0),
+            schema: schema.fingerprint(),
+        };
         commit(&store, |transaction| {
+            transaction.set(&realm_key(), &realm.encode())?;
             for (key, chunk) in chunks(&schema_key(schema.fingerprint()), &schema.encode()) {
                 transaction.set(&key, chunk)?;
             }
@@ -130,6 +138,7 @@ impl Game {
         let mut game = Self {
             dice: Dice(seed),
             store,
+            schema,
             leaves: Vec::new(),
             truths: Vec::new(),
             deals: Vec::new(),
@@ -209,6 +218,54 @@ impl Game {
         self.enter(of, (first, order), (Outcome::Posted, &moved), (None, None), at)
             .await;
         self.close(LEDGER).await;
+    }
+
+    /// A player's client comes in, with what is sealed of it.
+    pub(crate) async fn come_in(&mut self, who: usize, sealed: Vec<u8>) {
+        let (person, entity, base) = player(who);
+        let session = session_of(entity);
+        let gathering = &mut self.logs.entry(base).or_default().gathering;
+        gathering.record(&Event {
+            subject: Subject::Entity(entity, Part::Base),
+            cause: Cause(0),
+            history: None,
+            body: Body::Admitted {
+                session,
+                person,
+                sealed,
+            },
+        });
+        self.close(base).await;
+    }
+
+    /// The realm goes over to definitions in which the first kind has another name.
+    pub(crate) async fn rename(&mut self, coins: &str) {
+        self.close(LEDGER).await;
+        let (from, to) = (self.schema.fingerprint(), named(coins));
+        let realm = Realm {
+            began: WallTime(0),
+            schema: to.fingerprint(),
+        };
+        let record = MigrationRecord {
+            from,
+            to: to.fingerprint(),
+            at: WallTime(self.wall),
+            leaves: LeafIndex(self.leaves.len() as u64),
+            renames: Vec::new(),
+            receivers: Vec::new(),
+        };
+        commit(&self.store, |transaction| {
+            transaction.set(&realm_key(), &realm.encode())?;
+            for (key, chunk) in chunks(&migrations::key_of(0), &record.encode()) {
+                transaction.set(&key, chunk)?;
+            }
+            for (key, chunk) in chunks(&schema_key(to.fingerprint()), &to.encode()) {
+                transaction.set(&key, chunk)?;
+            }
+            Ok(())
+        })
+        .await;
+        self.schema = to;
     }
 
     /// An index of its archive, in a folder of its own.
@@ -560,7 +617,7 @@ impl Game {
             realm: "audited".to_owned(),
             owner,
             epoch: Epoch(1),
-            schema: definitions().fingerprint(),
+            schema: self.schema.fingerprint(),
         };
         let wall = WallTime(self.wall);
         let frozen = log.gathering.freeze(&imprint, &mut log.tail, Tick(0), wall, false);
@@ -631,7 +688,14 @@ impl Game {
 
 /// The definitions under which all of it is written.
 pub(crate) fn definitions() -> Schema {
-    Schema::new(vec![EntityType::new("Avatar")], Vec::new(), Vec::new())
+    named("coin")
+}
+
+/// The same, where the first kind has that name. The other has none, nor has any slot but the first.
+pub(crate) fn named(coins: &str) -> Schema {
+    let schema = Schema::new(vec![EntityType::new("Avatar")], Vec::new(), Vec::new());
+    let (kinds, slots) = ([(COINS, coins.to_owned())], [(INVENTORY, "carried".to_owned())]);
+    schema.with_ledger_names(LedgerNames::new(kinds.into(), slots.into()))
 }
 
 /// Nobody asked.

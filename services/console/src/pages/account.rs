@@ -1,22 +1,30 @@
 //! What somebody has had.
 
 use annals_event::ledger::Order;
-use annals_evidence::{Cited, Span, words};
-use annals_ids::TradeId;
+use annals_evidence::{Cited, Span};
+use annals_ids::{Hash, TradeId};
 use maud::{Markup, html};
 
 use super::pieces::{self, Otherwise, Part};
 use crate::desk::OwnedShown;
 
-pub(crate) fn page(shown: &OwnedShown, wanted: Option<usize>, form: &str) -> Markup {
-    let OwnedShown { owned, sessions } = shown;
+pub(crate) fn page(shown: &OwnedShown, wanted: Option<usize>, (form, cases): (&str, &Markup)) -> Markup {
+    let OwnedShown { owned, known } = shown;
+    let lexicon = &known.lexicon;
+    // What it is called, whatever definitions there were.
+    let name = lexicon.under(Hash::default()).stored_name(owned.holder);
     let part = Part::of(owned.steps.len(), wanted, Otherwise::Last);
     html! {
-        h1 { "Stored entity " (owned.holder) }
+        h1 {
+            @match name {
+                Some(name) => { (name) " " span.quiet { "stored entity " (owned.holder) } },
+                None => { "Stored entity " (owned.holder) },
+            }
+        }
         section.result aria-labelledby="has" {
             h2 #has { "What it has" }
             @match owned.within(&Span::default()) {
-                Some(last) => (pieces::slots(&last.held.after)),
+                Some(last) => (pieces::slots(&last.held.after, lexicon.under(last.cited.schema))),
                 None => p { "Nothing yet." },
             }
         }
@@ -36,16 +44,16 @@ pub(crate) fn page(shown: &OwnedShown, wanted: Option<usize>, form: &str) -> Mar
                         }
                     }
                     tbody {
-                        @for step in &owned.steps[part.first..part.end] {
+                        @for (step, terms) in owned.steps[part.first..part.end].iter().map(|step| (step, lexicon.under(step.cited.schema))) {
                             tr {
                                 td { (pieces::moment(step.cited.entry.wall)) }
                                 td {
-                                    (words::order(&step.cited)) br; (pieces::outcome(step.cited.entry.outcome))
+                                    (terms.order(&step.cited)) br; (pieces::outcome(step.cited.entry.outcome))
                                     @if let Some(id) = trade_of(&step.cited) { " " (pieces::trade(id)) }
                                 }
-                                td { (pieces::difference(&step.held.before, &step.held.after)) }
-                                td { (pieces::slots(&step.held.after)) }
-                                td { (pieces::asker(&step.cited, sessions)) }
+                                td { (pieces::difference(&step.held.before, &step.held.after, terms)) }
+                                td { (pieces::slots(&step.held.after, terms)) }
+                                td { (pieces::asker(&step.cited, known)) }
                                 td.number { (step.cited.entry.number) }
                             }
                         }
@@ -54,6 +62,7 @@ pub(crate) fn page(shown: &OwnedShown, wanted: Option<usize>, form: &str) -> Mar
             }
             (part.links())
         }
+        (cases)
         (pieces::evidence(&format!("/account/{}", owned.holder), form, false))
     }
 }

@@ -8,7 +8,7 @@ use annals_audit::{
     past::{PartAt, PartOf},
 };
 use annals_evidence::{Until, words};
-use annals_ids::{EntityId, WallTime};
+use annals_ids::{EntityId, Hash, WallTime};
 use maud::{Markup, html};
 
 use super::pieces;
@@ -116,7 +116,7 @@ fn state(found: &EntityAt, (_, of): PartOf, part: &PartAt<'_>) -> Markup {
             p.meta {
                 "held by owner " (part.owner)
                 @if let Some(to) = part.under_way { ", under way to owner " (to) }
-                @if let Some(stored) = part.stored() { " · " (pieces::stored(stored)) }
+                @if let Some(stored) = part.stored() { " · " (pieces::stored(stored, found.lexicon.under(Hash::default()))) }
                 @if let Some(client) = part.image.client { " · client session " (client.session) }
                 @if let Some(cell) = part.image.cell() {
                     " · in space " (cell.place.space) " at (" (format!("{:.1}, {:.1}, {:.1}", cell.place.position.x, cell.place.position.y, cell.place.position.z)) ")"

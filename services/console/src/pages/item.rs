@@ -1,17 +1,20 @@
 //! An item: where it was made, and who has had it since.
 
-use annals_audit::Sessions;
-use annals_evidence::{Item, Span, words};
+use annals_evidence::{Item, Span, Terms};
 use maud::{Markup, html};
 
 use super::pieces::{self, Otherwise, Part};
+use crate::desk::Known;
 
-pub(crate) fn page((item, sessions): &(Item, Sessions), wanted: Option<usize>, form: &str) -> Markup {
+pub(crate) fn page((item, known): &(Item, Known), wanted: Option<usize>, (form, cases): (&str, &Markup)) -> Markup {
     let part = Part::of(item.steps.len(), wanted, Otherwise::First);
+    let lexicon = &known.lexicon;
+    let last = item.steps.last();
+    let terms = last.map_or_else(Terms::default, |step| lexicon.under(step.cited.schema));
     let now = item.place_within(&Span::default());
     html! {
-        h1 { "Item " (item.serial) " " span.quiet { "kind " (item.kind) } }
-        p.lead { "It is with: " @if let Some(now) = now { (pieces::place(now)) } @else { "nobody" } "." }
+        h1 { "Item " (item.serial) " " span.quiet { @if let Some(name) = terms.kind_name(item.kind) { (name) ", " } "kind " (item.kind) } }
+        p.lead { "It is with: " @if let Some(now) = now { (pieces::place(now, terms)) } @else { "nobody" } "." }
         section aria-labelledby="steps" {
             h2 #steps { "Who has had it" }
             (part.links())
@@ -28,13 +31,13 @@ pub(crate) fn page((item, sessions): &(Item, Sessions), wanted: Option<usize>, f
                         }
                     }
                     tbody {
-                        @for step in &item.steps[part.first..part.end] {
+                        @for (step, terms) in item.steps[part.first..part.end].iter().map(|step| (step, lexicon.under(step.cited.schema))) {
                             tr {
                                 td { (pieces::moment(step.cited.entry.wall)) }
-                                td { (pieces::place(step.from)) }
-                                td { (pieces::place(step.to)) }
-                                td { (words::order(&step.cited)) br; (pieces::outcome(step.cited.entry.outcome)) }
-                                td { (pieces::asker(&step.cited, sessions)) }
+                                td { (pieces::place(step.from, terms)) }
+                                td { (pieces::place(step.to, terms)) }
+                                td { (terms.order(&step.cited)) br; (pieces::outcome(step.cited.entry.outcome)) }
+                                td { (pieces::asker(&step.cited, known)) }
                                 td.number { (step.cited.entry.number) }
                             }
                         }
@@ -43,6 +46,7 @@ pub(crate) fn page((item, sessions): &(Item, Sessions), wanted: Option<usize>, f
             }
             (part.links())
         }
+        (cases)
         (pieces::evidence(&format!("/item/{}", item.serial), form, false))
     }
 }

@@ -1,16 +1,21 @@
 //! What pages have in common: moments, places, assets, and parts of long answers.
 
-use annals_audit::{CameIn, Sessions};
+use annals_audit::CameIn;
 use annals_event::{
     Consumed,
     ledger::{Assets, Holder, Order, Outcome, Place, Slots},
 };
-use annals_evidence::{Cited, words};
-use annals_ids::{Address, DatabaseId, EntityId, Hash, LogPosition, Serial, TradeId, WallTime};
+use annals_evidence::{Cited, Terms, words};
+use annals_ids::{Address, AssetKind, DatabaseId, EntityId, Hash, LogPosition, Serial, Slot, TradeId, WallTime};
 use maud::{Markup, html};
+
+use crate::desk::Known;
 
 /// Steps on one page.
 pub(crate) const STEPS: usize = 50;
+
+/// Characters of a text that is told in a line.
+pub(crate) const LINE_CHARS: usize = 120;
 
 /// Assets that are listed of one slot; of more it is said how many there are.
 const LISTED: usize = 40;
@@ -42,9 +47,30 @@ pub(crate) fn hash(hash: Hash) -> Markup {
     html! { code.hash { (hash) } }
 }
 
-/// A stored entity.
-pub(crate) fn stored(holder: DatabaseId) -> Markup {
-    html! { a href={ "/account/" (holder) } { "stored entity " (holder) } }
+/// A stored entity, by its name and number.
+pub(crate) fn stored(holder: DatabaseId, terms: Terms<'_>) -> Markup {
+    html! {
+        @match terms.stored_name(holder) {
+            Some(name) => { a href={ "/account/" (holder) } { (name) } " " span.quiet { "(stored entity " (holder) ")" } },
+            None => a href={ "/account/" (holder) } { "stored entity " (holder) },
+        }
+    }
+}
+
+/// So many units of a kind.
+fn units(amount: u64, kind: AssetKind, terms: Terms<'_>) -> Markup {
+    html! {
+        b { (count(amount)) } " "
+        @match terms.kind_name(kind) {
+            Some(name) => { (name) " " span.quiet { "(kind " (kind) ")" } },
+            None => { "of kind " (kind) },
+        }
+    }
+}
+
+/// A slot.
+fn slot(slot: Slot, terms: Terms<'_>) -> Markup {
+    html! { span.quiet { (terms.slot(slot)) } }
 }
 
 /// A trade.
@@ -58,15 +84,15 @@ pub(crate) fn entity(entity: EntityId, at: LogPosition) -> Markup {
 }
 
 /// Where something is.
-pub(crate) fn place(place: Place) -> Markup {
+pub(crate) fn place(place: Place, terms: Terms<'_>) -> Markup {
     match place.holder {
-        Holder::Stored(holder) => html! { (stored(holder)) ", slot " (place.slot) },
+        Holder::Stored(holder) => html! { (stored(holder, terms)) ", " (terms.slot(place.slot)) },
         Holder::Trade(id, _) => {
-            let said = words::place(place);
+            let said = terms.place(place);
             let side = said.rsplit_once(", ").map_or("", |(_, side)| side);
             html! { "table of " (trade(id)) ", " (side) }
         }
-        _ => html! { (words::place(place)) },
+        _ => html! { (terms.place(place)) },
     }
 }
 
@@ -82,7 +108,7 @@ pub(crate) fn outcome(outcome: Outcome) -> Markup {
 }
 
 /// Who asked, by which call, where that is written, and who was behind the session.
-pub(crate) fn asker(cited: &Cited, sessions: &Sessions) -> Markup {
+pub(crate) fn asker(cited: &Cited, known: &Known) -> Markup {
     let Some(asked) = &cited.asked else {
         return html! { "nobody: time was over" };
     };
@@ -96,7 +122,7 @@ pub(crate) fn asker(cited: &Cited, sessions: &Sessions) -> Markup {
         }
         ", for " (entity(cited.entry.of.asker, asked.at))
         " " span.quiet { "(" (asked.at) " #" (asked.event) ")" }
-        @if let Some(came) = call.and_then(|call| sessions.behind(call, asked.leaf)) {
+        @if let Some(came) = call.and_then(|call| known.sessions.behind(call, asked.leaf)) {
             br; (came_in(came))
         }
     }
@@ -119,22 +145,25 @@ pub(crate) fn came_in(came: &CameIn) -> Markup {
     html! { span.client { (came.said()) } }
 }
 
-/// An item.
-pub(crate) fn item(serial: Serial) -> Markup {
-    html! { a href={ "/item/" (serial) } { "item " (serial) } }
+/// An item, and of which kind it is.
+fn item(serial: Serial, kind: AssetKind, terms: Terms<'_>) -> Markup {
+    html! {
+        a href={ "/item/" (serial) } { "item " (serial) } " "
+        span.quiet { "(" @if let Some(name) = terms.kind_name(kind) { (name) ", " } "kind " (kind) ")" }
+    }
 }
 
 /// Units and items of one slot.
-fn assets(assets: &Assets) -> Markup {
-    let units: Vec<_> = assets.units.iter().filter(|(_, amount)| **amount > 0).collect();
-    let more_kinds = units.len().saturating_sub(LISTED);
+fn assets(assets: &Assets, terms: Terms<'_>) -> Markup {
+    let held: Vec<_> = assets.units.iter().filter(|(_, amount)| **amount > 0).collect();
+    let more_kinds = held.len().saturating_sub(LISTED);
     let more_items = assets.items.len().saturating_sub(LISTED);
     html! {
         ul.assets {
-            @for (kind, amount) in units.into_iter().take(LISTED) { li { b { (count(*amount)) } " of kind " (kind) } }
+            @for (kind, amount) in held.into_iter().take(LISTED) { li { (units(*amount, *kind, terms)) } }
             @if more_kinds > 0 { li.quiet { "and " (more_kinds) " kinds more" } }
             @for (serial, kind) in assets.items.iter().take(LISTED) {
-                li { (item(*serial)) " " span.quiet { "kind " (kind) } }
+                li { (item(*serial, *kind, terms)) }
             }
             @if more_items > 0 { li.quiet { "and " (more_items) " items more" } }
         }
@@ -142,19 +171,19 @@ fn assets(assets: &Assets) -> Markup {
 }
 
 /// What somebody has, by slot.
-pub(crate) fn slots(slots: &Slots) -> Markup {
+pub(crate) fn slots(slots: &Slots, terms: Terms<'_>) -> Markup {
     let held: Vec<_> = slots.iter().filter(|(_, assets)| !assets.is_empty()).collect();
     html! {
         @if held.is_empty() { span.quiet { "nothing" } }
-        @for (slot, held) in held {
-            div.slot { span.quiet { "slot " (slot) } (assets(held)) }
+        @for (number, held) in held {
+            div.slot { (slot(*number, terms)) (assets(held, terms)) }
         }
     }
 }
 
 /// What came and went between two moments, with signs.
-pub(crate) fn difference(before: &Slots, after: &Slots) -> Markup {
-    let changes = changes(before, after);
+pub(crate) fn difference(before: &Slots, after: &Slots, terms: Terms<'_>) -> Markup {
+    let changes = changes(before, after, terms);
     html! {
         @if changes.is_empty() { span.quiet { "no change" } }
         @else {
@@ -169,7 +198,7 @@ pub(crate) fn difference(before: &Slots, after: &Slots) -> Markup {
 }
 
 /// Whether it came, and what.
-fn changes(before: &Slots, after: &Slots) -> Vec<(bool, String)> {
+fn changes(before: &Slots, after: &Slots, terms: Terms<'_>) -> Vec<(bool, String)> {
     let (none, mut found) = (Assets::default(), Vec::new());
     let mut all: Vec<_> = before.keys().chain(after.keys()).collect();
     all.sort_unstable();
@@ -183,16 +212,19 @@ fn changes(before: &Slots, after: &Slots) -> Vec<(bool, String)> {
             let held = |assets: &Assets| assets.units.get(kind).copied().unwrap_or(0);
             let (was, is) = (held(was), held(is));
             if was != is {
-                found.push((
-                    is > was,
-                    format!("{} of kind {kind}, slot {slot}", count(was.abs_diff(is))),
-                ));
+                let amount = count(was.abs_diff(is));
+                let units = match terms.kind_name(*kind) {
+                    Some(_) => format!("{amount} {}", terms.kind(*kind)),
+                    None => format!("{amount} of kind {kind}"),
+                };
+                found.push((is > was, format!("{units}, {}", terms.slot(*slot))));
             }
         }
-        let lost = was.items.keys().filter(|serial| !is.items.contains_key(*serial));
-        found.extend(lost.map(|serial| (false, format!("item {serial}, slot {slot}"))));
-        let got = is.items.keys().filter(|serial| !was.items.contains_key(*serial));
-        found.extend(got.map(|serial| (true, format!("item {serial}, slot {slot}"))));
+        let said = |serial: &Serial, kind: &AssetKind| format!("{}, {}", terms.item(*serial, *kind), terms.slot(*slot));
+        let lost = was.items.iter().filter(|(serial, _)| !is.items.contains_key(*serial));
+        found.extend(lost.map(|(serial, kind)| (false, said(serial, kind))));
+        let got = is.items.iter().filter(|(serial, _)| !was.items.contains_key(*serial));
+        found.extend(got.map(|(serial, kind)| (true, said(serial, kind))));
     }
     found
 }
@@ -294,8 +326,6 @@ pub(crate) fn checkpoint(form: &str) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use annals_ids::{AssetKind, Slot};
-
     use super::*;
 
     #[test]
@@ -316,7 +346,7 @@ mod tests {
                 units: units.chain(spent).collect(),
                 items: (1..=items).map(|serial| (Serial(serial), AssetKind(1))).collect(),
             };
-            slots(&[(Slot(0), held)].into()).into_string()
+            slots(&[(Slot(0), held)].into(), Terms::default()).into_string()
         };
         for (kinds, items, said) in [
             (41, 0, ["<li class=\"quiet\">and 1 kinds more</li>", ""]),

@@ -59,7 +59,7 @@ pub(crate) fn no_answer(why: &NoAnswer, is_repeated: bool) -> Markup {
 }
 
 /// The archive is not as it was. There is no answer beside it.
-fn wrong(what: &str) -> Markup {
+pub(super) fn wrong(what: &str) -> Markup {
     html! {
         div.alarm role="alert" {
             h1 { "This does not verify" }

@@ -1,13 +1,18 @@
 //! The first page, and what a search has found.
 
+use annals_ids::Hash;
 use maud::{Markup, html};
 
-use crate::{desk::Meant, site::Found};
+use super::{case, pieces, problem, trade};
+use crate::{
+    cases::Case,
+    desk::{Home, Meant, NoAnswer},
+    site::Found,
+};
 
-pub(crate) fn home() -> Markup {
+pub(crate) fn home(found: Result<&Home, &NoAnswer>, cases: &[Case], form: &str) -> Markup {
     html! {
         h1 { "The auditor's desk" }
-        p.lead { "Ask who owned what, when, and who asked for it. Each answer is worked out from the archive, which is verified first." }
         form.big role="search" aria-label="Search everything" action="/search" method="get" {
             label for="search" { "What is the complaint about?" }
             div.row {
@@ -15,6 +20,15 @@ pub(crate) fn home() -> Markup {
                 button type="submit" { "Search" }
             }
         }
+        @match found {
+            Ok(home) => (alarms(home)),
+            Err(NoAnswer::Wrong(what)) => (problem::wrong(what)),
+            Err(why) => p.notice role="status" { "Alarms and recent trades cannot be listed at the moment: " (why) ". Load the page again." },
+        }
+        (open(cases, form))
+        @if let Ok(home) = found { (trades(home)) }
+        details {
+        summary { "What can be searched for" }
         div.scroll tabindex="0" role="region" aria-label="What can be searched for" {
             table #kinds {
                 thead { tr { th scope="col" { "To find" } th scope="col" { "write" } th scope="col" { "and see" } } }
@@ -25,6 +39,58 @@ pub(crate) fn home() -> Markup {
                     tr { th scope="row" { "a stored entity" } td { code { "stored:17" } } td { "the same of any account or character" } }
                     tr { th scope="row" { "an entity" } td { code { "1048580" } " or " code { "entity 1048580" } } td { "what it was at any moment" } }
                     tr { th scope="row" { "a session" } td { code { "session 2097153" } } td { "who was behind it, and from which address" } }
+                }
+            }
+        }
+        }
+    }
+}
+
+fn alarms(home: &Home) -> Markup {
+    html! {
+        section aria-labelledby="alarms" {
+            h2 #alarms { "Alarms" }
+            @if home.alarms.is_empty() { p.quiet { "None: the archive verifies, it is what was signed, and no log is known to have a hole." } }
+            @else {
+                ul.lines.alarms {
+                    @for alarm in &home.alarms { li { b { (alarm.what) } br; (alarm.advice) } }
+                }
+            }
+        }
+    }
+}
+
+fn open(cases: &[Case], form: &str) -> Markup {
+    html! {
+        section aria-labelledby="cases" {
+            h2 #cases { "Open cases" }
+            @if cases.is_empty() { p.quiet { "None." } } @else { (case::list(cases)) }
+            (case::opening("", "Open a case", form))
+        }
+    }
+}
+
+fn trades(home: &Home) -> Markup {
+    html! {
+        section aria-labelledby="trades" {
+            h2 #trades { "Recent trades" }
+            @if home.trades.is_empty() { p.quiet { "None." } }
+            @else {
+                div.scroll tabindex="0" role="region" aria-labelledby="trades" {
+                    table.wide {
+                        thead { tr { th scope="col" { "Last changed" } th scope="col" { "Trade" } th scope="col" { "Between" } th scope="col" { "State" } } }
+                        tbody {
+                            @for line in &home.trades {
+                                @let terms = home.lexicon.under(Hash::default());
+                                tr {
+                                    td { (pieces::moment(line.last)) }
+                                    td { (pieces::trade(line.id)) }
+                                    td { (pieces::stored(line.parties[0], terms)) " and " (pieces::stored(line.parties[1], terms)) }
+                                    td { (trade::badge(line.stage)) }
+                                }
+                            }
+                        }
+                    }
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Who was behind a session.
 
 use annals_audit::CameIn;
+use annals_evidence::Terms;
 use annals_ids::SessionId;
 use maud::{Markup, html};
 
@@ -20,7 +21,7 @@ pub(crate) fn page(session: SessionId, came: &[CameIn]) -> Markup {
                             tr {
                                 td { (pieces::moment(came.wall)) }
                                 td { (pieces::came_in(came)) }
-                                td { (pieces::stored(came.person)) }
+                                td { (pieces::stored(came.person, Terms::default())) }
                                 td.number { (came.at) " #" (came.event) }
                             }
                         }

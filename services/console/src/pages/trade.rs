@@ -1,18 +1,20 @@
 //! A trade, step by step.
 
-use annals_audit::Sessions;
 use annals_event::ledger::{Slots, Stage};
-use annals_evidence::{Inventory, Span, Trade, TradeSide, TradeStage, TradeStep, words};
+use annals_evidence::{Inventory, Span, Terms, Trade, TradeSide, TradeStage, TradeStep, words};
 use annals_ids::DatabaseId;
 use maud::{Markup, html};
 
 use super::pieces::{self, Otherwise, Part};
-use crate::desk::TradeShown;
+use crate::desk::{Known, TradeShown};
 
 const SETTLED: TradeStage = TradeStage::Begun(Stage::Settled);
 
-pub(crate) fn page(shown: &TradeShown, wanted: Option<usize>, form: &str) -> Markup {
-    let TradeShown { trade, held, sessions } = shown;
+pub(crate) fn page(shown: &TradeShown, wanted: Option<usize>, (form, cases): (&str, &Markup)) -> Markup {
+    let TradeShown { trade, held, known } = shown;
+    let terms =
+        |step: Option<&TradeStep>| step.map_or_else(Terms::default, |step| known.lexicon.under(step.cited.schema));
+    let first = terms(trade.steps.first());
     let part = Part::of(trade.steps.len(), wanted, Otherwise::First);
     let stage = trade
         .stage_within(&Span::default())
@@ -20,23 +22,24 @@ pub(crate) fn page(shown: &TradeShown, wanted: Option<usize>, form: &str) -> Mar
     let address = format!("/trade/{}", trade.id);
     html! {
         h1 { "Trade " (trade.id) " " (badge(stage)) }
-        p.lead { (pieces::stored(trade.proposer)) " proposed it to " (pieces::stored(trade.partner)) "." }
-        (result(trade, stage))
+        p.lead { (pieces::stored(trade.proposer, first)) " proposed it to " (pieces::stored(trade.partner, first)) "." }
+        (result(trade, stage, terms(trade.steps.last())))
         section aria-labelledby="steps" {
             h2 #steps { "What was done" }
             (part.links())
             ol.steps start=(part.first + 1) {
                 @for (place, (step, held)) in trade.steps.iter().zip(held).enumerate().take(part.end).skip(part.first) {
-                    li { (one((place + 1, step), held, (trade, sessions))) }
+                    li { (one((place + 1, step), held, (trade, known))) }
                 }
             }
             (part.links())
         }
+        (cases)
         (pieces::evidence(&address, form, stage == SETTLED))
     }
 }
 
-fn badge(stage: TradeStage) -> Markup {
+pub(super) fn badge(stage: TradeStage) -> Markup {
     let class = match stage {
         TradeStage::Refused(_) => "bad",
         TradeStage::Begun(Stage::Open) => "open",
@@ -47,7 +50,7 @@ fn badge(stage: TradeStage) -> Markup {
 }
 
 /// What came of it, first: whoever settles a dispute begins there.
-fn result(trade: &Trade, stage: TradeStage) -> Markup {
+fn result(trade: &Trade, stage: TradeStage, terms: Terms<'_>) -> Markup {
     // What lay there when it was settled: with that the tables are empty.
     let settled = trade.steps.iter().position(|step| step.stage == SETTLED);
     let last = settled.and_then(|settled| trade.steps.get(settled.checked_sub(1)?));
@@ -60,8 +63,8 @@ fn result(trade: &Trade, stage: TradeStage) -> Markup {
             @match (stage, tables) {
                 (SETTLED, Some((proposer, partner))) => {
                     dl.gave {
-                        div { dt { (pieces::stored(trade.proposer)) " gave" } dd { (pieces::slots(proposer)) } }
-                        div { dt { (pieces::stored(trade.partner)) " gave" } dd { (pieces::slots(partner)) } }
+                        div { dt { (pieces::stored(trade.proposer, terms)) " gave" } dd { (pieces::slots(proposer, terms)) } }
+                        div { dt { (pieces::stored(trade.partner, terms)) " gave" } dd { (pieces::slots(partner, terms)) } }
                     }
                 }
                 (SETTLED, None) => p { "It was settled with nothing on the table." },
@@ -79,13 +82,14 @@ fn is_empty(step: &TradeStep) -> bool {
     !holds(&step.proposer.table) && !holds(&step.partner.table)
 }
 
-fn one((number, step): (usize, &TradeStep), held: &[Inventory; 2], (trade, sessions): (&Trade, &Sessions)) -> Markup {
+fn one((number, step): (usize, &TradeStep), held: &[Inventory; 2], (trade, known): (&Trade, &Known)) -> Markup {
+    let terms = known.lexicon.under(step.cited.schema);
     let [proposer, partner] = held;
     let heading = format!("step-{number}");
     html! {
         article aria-labelledby=(heading) {
             header {
-                h3 id=(heading) { (words::order(&step.cited)) }
+                h3 id=(heading) { (terms.order(&step.cited)) }
                 (pieces::outcome(step.cited.entry.outcome))
             }
             p.meta {
@@ -93,7 +97,7 @@ fn one((number, step): (usize, &TradeStep), held: &[Inventory; 2], (trade, sessi
                 " · entry " (step.cited.entry.number)
                 " · offers version " (step.version)
                 br;
-                "asked by " (pieces::asker(&step.cited, sessions))
+                "asked by " (pieces::asker(&step.cited, known))
             }
             div.scroll tabindex="0" role="region" aria-label={ "Inventories at step " (number) } {
                 table.inventories {
@@ -107,8 +111,8 @@ fn one((number, step): (usize, &TradeStep), held: &[Inventory; 2], (trade, sessi
                         }
                     }
                     tbody {
-                        (side("Proposer", trade.proposer, &step.proposer, proposer))
-                        (side("Partner", trade.partner, &step.partner, partner))
+                        (side("Proposer", trade.proposer, (&step.proposer, proposer), terms))
+                        (side("Partner", trade.partner, (&step.partner, partner), terms))
                     }
                 }
             }
@@ -116,14 +120,14 @@ fn one((number, step): (usize, &TradeStep), held: &[Inventory; 2], (trade, sessi
     }
 }
 
-fn side(name: &str, holder: DatabaseId, side: &TradeSide, held: &Inventory) -> Markup {
+fn side(name: &str, holder: DatabaseId, (side, held): (&TradeSide, &Inventory), terms: Terms<'_>) -> Markup {
     html! {
         tr {
-            th scope="row" { (name) br; span.light { (pieces::stored(holder)) } }
-            td { (pieces::slots(&side.table)) @if side.accepted { div.accepted { "✓ accepted" } } }
-            td { (pieces::slots(&held.before)) }
-            td { (pieces::slots(&held.after)) }
-            td { (pieces::difference(&held.before, &held.after)) }
+            th scope="row" { (name) br; span.light { (pieces::stored(holder, terms)) } }
+            td { (pieces::slots(&side.table, terms)) @if side.accepted { div.accepted { "✓ accepted" } } }
+            td { (pieces::slots(&held.before, terms)) }
+            td { (pieces::slots(&held.after, terms)) }
+            td { (pieces::difference(&held.before, &held.after, terms)) }
         }
     }
 }

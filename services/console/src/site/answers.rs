@@ -11,7 +11,7 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{Site, refused, unclear};
+use super::{Site, cases, refused, unclear};
 use crate::{
     access::Visitor,
     pages::{Page, account, entity, item, session, trade},
@@ -47,7 +47,11 @@ pub(super) async fn trade(
     match site.desk.trade(id).await {
         Ok(answered) => {
             let page = Page::new(format!("Trade {id}"), Some(&visitor)).resting(&answered);
-            page.show(StatusCode::OK, &trade::page(&answered.answer, part.page, &visitor.form))
+            let cases = cases::about(&site, &visitor, &format!("/trade/{id}"));
+            page.show(
+                StatusCode::OK,
+                &trade::page(&answered.answer, part.page, (visitor.form.as_str(), &cases)),
+            )
         }
         Err(why) => refused(&visitor, &why),
     }
@@ -65,7 +69,11 @@ pub(super) async fn item(
     match site.desk.item(serial).await {
         Ok(answered) => {
             let page = Page::new(format!("Item {serial}"), Some(&visitor)).resting(&answered);
-            page.show(StatusCode::OK, &item::page(&answered.answer, part.page, &visitor.form))
+            let cases = cases::about(&site, &visitor, &format!("/item/{serial}"));
+            page.show(
+                StatusCode::OK,
+                &item::page(&answered.answer, part.page, (visitor.form.as_str(), &cases)),
+            )
         }
         Err(why) => refused(&visitor, &why),
     }
@@ -83,9 +91,10 @@ pub(super) async fn account(
     match site.desk.owned(holder).await {
         Ok(answered) => {
             let page = Page::new(format!("Stored entity {holder}"), Some(&visitor)).resting(&answered);
+            let cases = cases::about(&site, &visitor, &format!("/account/{holder}"));
             page.show(
                 StatusCode::OK,
-                &account::page(&answered.answer, part.page, &visitor.form),
+                &account::page(&answered.answer, part.page, (visitor.form.as_str(), &cases)),
             )
         }
         Err(why) => refused(&visitor, &why),

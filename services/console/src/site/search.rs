@@ -31,10 +31,23 @@ pub(super) struct Typed {
 }
 
 /// The first page.
-pub(super) async fn home(Extension(visitor): Extension<Visitor>) -> Response {
-    Page::new("The auditor's desk", Some(&visitor))
-        .without_box()
-        .show(StatusCode::OK, &search::home())
+pub(super) async fn home(State(site): State<Arc<Site>>, Extension(visitor): Extension<Visitor>) -> Response {
+    let cases = site.views.open_cases();
+    let page = Page::new("The auditor's desk", Some(&visitor)).without_box();
+    let home = site.desk.home().await;
+    let status = match &home {
+        Err(NoAnswer::Wrong(_)) => StatusCode::INTERNAL_SERVER_ERROR,
+        // What cannot be listed now can be searched for nevertheless.
+        Ok(_) | Err(_) => StatusCode::OK,
+    };
+    let page = match &home {
+        Ok(answered) => page.resting(answered),
+        Err(_) => page,
+    };
+    page.show(
+        status,
+        &search::home(home.as_ref().map(|answered| &answered.answer), &cases, &visitor.form),
+    )
 }
 
 /// Leads to what is meant, if it is one thing; else says what there is.

@@ -27,6 +27,7 @@ const GUARDED: &[&str] = &[
     "/account/100/bundle",
     "/entity/1000",
     "/session/10000",
+    "/case/1",
     "/verification",
 ];
 

@@ -1,13 +1,14 @@
 //! What pages say is what is true of the game.
 
+use annals_def::LedgerNames;
 use annals_event::ledger::{Slots, Stage};
-use annals_evidence::{TradeStage, words};
+use annals_evidence::{Terms, TradeStage, words};
 use annals_ids::{DatabaseId, Serial, TradeId};
 use axum::http::StatusCode;
 
 use crate::{
     archive::{Console, NAME, Signed},
-    game::{Game, REASON},
+    game::{Game, REASON, definitions},
     visitor::{Shown, Visitor},
 };
 
@@ -25,27 +26,24 @@ fn follow(shown: &Shown, expected: &[String]) {
     }
 }
 
+/// The names that the game's definitions give.
+pub(crate) fn names() -> LedgerNames {
+    definitions().ledger_names().clone()
+}
+
 /// What somebody holds, as a page lists it.
 fn listed(slots: &Slots) -> Vec<String> {
+    let names = names();
+    let terms = Terms::of(&names);
     let held: Vec<_> = slots.iter().filter(|(_, assets)| !assets.is_empty()).collect();
     if held.is_empty() {
         return vec!["nothing".to_owned()];
     }
     let mut said = Vec::new();
     for (slot, assets) in held {
-        said.push(format!("slot {slot}"));
-        said.extend(
-            assets
-                .units
-                .iter()
-                .map(|(kind, amount)| format!("{amount} of kind {kind}")),
-        );
-        said.extend(
-            assets
-                .items
-                .iter()
-                .map(|(serial, kind)| format!("item {serial} kind {kind}")),
-        );
+        said.push(terms.slot(*slot));
+        said.extend(assets.units.iter().map(|(kind, amount)| terms.units(*amount, *kind)));
+        said.extend(assets.items.iter().map(|(serial, kind)| terms.item(*serial, *kind)));
     }
     said
 }
@@ -101,6 +99,8 @@ async fn an_item_is_shown_with_all_who_have_had_it() {
     let game = &signed.game;
     let console = Console::over(&game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
+    let names = names();
+    let terms = Terms::of(&names);
     for &serial in &game.serials {
         let shown = iris.get(&format!("/item/{serial}")).await;
         assert_eq!(shown.status, StatusCode::OK);
@@ -108,13 +108,13 @@ async fn an_item_is_shown_with_all_who_have_had_it() {
         let mut last = None;
         for truth in &game.truths {
             for passage in truth.entry.passages.iter().filter(|passage| passage.serial == serial) {
-                expected.extend([words::place(passage.from), words::place(passage.to)]);
+                expected.extend([terms.place(passage.from), terms.place(passage.to)]);
                 expected.push(truth.entry.number.to_string());
                 last = Some(passage.to);
             }
         }
         follow(&shown, &expected);
-        let last = words::place(last.expect("it was made"));
+        let last = terms.place(last.expect("it was made"));
         follow(&shown, &[format!("It is with: {last}.")]);
     }
 }

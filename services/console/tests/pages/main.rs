@@ -4,6 +4,7 @@
 mod access;
 mod answers;
 mod archive;
+mod desk;
 mod evidence;
 mod limits;
 mod moments;

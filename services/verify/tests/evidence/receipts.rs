@@ -1,7 +1,7 @@
 //! Receipts of generated trades.
 
 use annals_audit::evidence::EvidenceError;
-use annals_evidence::{Anchors, ReceiptError, Wrong, check_receipt, words};
+use annals_evidence::{Anchors, ReceiptError, Wrong, check_receipt};
 
 use crate::{
     archive::{Archive, NAME},
@@ -39,7 +39,7 @@ async fn every_exchange_has_a_receipt_that_says_what_was_exchanged() {
                     "stored entity {} gave stored entity {}: {}",
                     deal.parties[side],
                     deal.parties[1 - side],
-                    words::assets(&given)
+                    annals_evidence::Terms::default().assets(&given)
                 );
                 assert!(text.contains(&format!("\n{line}\n")), "seed {seed}: {line} in {text}");
                 assert!(verdict.statement().contains(&line), "{}", verdict.statement());

@@ -106,7 +106,7 @@ async fn find_the_trade(iris: &Browser, trade: &str) {
     iris.look("nothing").await;
     iris.write("#q", "ann").await;
     iris.submit().await;
-    assert!(iris.text("h1").await.starts_with("Stored entity "));
+    assert!(iris.text("h1").await.starts_with("ann stored entity "));
     iris.look("account").await;
     iris.follow(&format!("trade {trade}")).await;
     assert_eq!(iris.text("h1").await, format!("Trade {trade} settled"));
@@ -118,16 +118,49 @@ async fn find_the_trade(iris: &Browser, trade: &str) {
     assert_eq!(iris.ask("document.activeElement.id").await, "main");
 }
 
+/// A case about the trade: opened with the complaint, noted in, found on the desk, and closed.
+async fn settle_a_case(iris: &Browser, trade: &str) {
+    iris.click("#cases ~ details summary").await;
+    iris.write("#text", "says that the offer was changed").await;
+    iris.leave_by("#cases ~ details button").await;
+    assert_eq!(iris.text("h1").await, "Case 1 open");
+    iris.write("#text", "accepted by both, version 3").await;
+    iris.leave_by("button[value=noted]").await;
+    iris.look("case").await;
+    iris.follow("Desk").await;
+    let desk = iris.text("main").await;
+    assert!(
+        desk.contains(&format!("Case 1 about trade {trade}: says that the offer was changed")),
+        "{desk}"
+    );
+    // Others trade meanwhile.
+    let traded = iris.text("#trades ~ div tbody tr:last-child").await;
+    let parties = traded.matches(" (stored entity ").count();
+    assert!(traded.contains("trade ") && parties == 2, "{traded}");
+    iris.look("desk-with-a-case").await;
+    iris.follow("Case 1").await;
+    iris.write("#text", "the trade stands").await;
+    iris.leave_by("button[value=closed]").await;
+    assert_eq!(iris.text("h1").await, "Case 1 closed");
+    iris.follow(&format!("trade {}", trade)).await;
+}
+
 /// What both had before and after the exchange, as the last step's table says.
 async fn read_the_timeline(iris: &Browser, ann: &Hand, bob: &Hand) {
     let gave = iris.text(".gave").await;
-    for (hand, coins) in [(ann, 3), (bob, 1)] {
+    for (name, hand, coins) in [("ann", ann, 3), ("bob", bob, 1)] {
+        let id = hand.id();
         assert!(
-            gave.contains(&format!("stored entity {} gave\nslot 0\n{coins} of kind ", hand.id())),
+            gave.contains(&format!(
+                "{name} (stored entity {id}) gave\nslot 0 (carried)\n{coins} coin (kind 1)"
+            )),
             "{gave}"
         );
     }
-    for (row, change) in [(1, "+ 1 of kind "), (2, "+ 3 of kind ")] {
+    for (row, change) in [
+        (1, "+ 1 coin (kind 1), slot 0 (carried)"),
+        (2, "+ 3 coin (kind 1), slot 0 (carried)"),
+    ] {
         let cell = format!(".steps > li:last-child tbody tr:nth-child({row}) td:last-child");
         let said = iris.text(&cell).await.replace('\u{2009}', " ");
         assert!(said.starts_with(change), "{said}");
@@ -265,6 +298,7 @@ async fn a_dispute_is_settled_in_a_browser() {
     log_in(&iris, &console).await;
     find_the_trade(&iris, &trade).await;
     read_the_timeline(&iris, &ann, &bob).await;
+    settle_a_case(&iris, &trade).await;
     see_who_it_was(&iris, &ann).await;
     move_the_moment(&iris, &trade).await;
     let kept = verify(&iris).await;
@@ -279,6 +313,8 @@ async fn a_dispute_is_settled_in_a_browser() {
         ": GET /search, which led to /account/",
         &format!(": GET /trade/{trade}/bundle"),
         ": POST /logout",
+        &format!(": opened case 1, about /trade/{trade}: says that the offer was changed"),
+        ": closed case 1: the trade stands",
     ] {
         assert!(views.contains(looked), "{looked}: {views}");
     }

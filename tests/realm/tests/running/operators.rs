@@ -65,7 +65,18 @@ async fn what_an_operator_does_is_done_once_and_said_to_be_theirs() {
 /// Who plays sees it at once, and asked again it is done once.
 async fn granted_once(desk: &Desk<'_>, ann: &Hand) -> Value {
     let coins = ann.carried().coins + 50;
-    let grant = ["realm", "grant", "ann", "--units", "1=50", "--new", "2=1"];
+    let unknown = ["realm", "grant", "ann", "--units", "coins=50"];
+    let unknown = desk.ends(2, &[&unknown[..], &WORD].concat()).await;
+    assert!(
+        unknown.contains(
+            "name no kind \"coins\" (did you mean coin?); write its number, or one of these names: coin, sword"
+        ),
+        "{unknown}"
+    );
+    // A kind is meant by its name or by its number.
+    let grant = [
+        "realm", "grant", "ann", "--units", "coin=50", "--new", "2=1", "--slot", "carried",
+    ];
     let granted = desk.object(0, &[&grant[..], &WORD].concat()).await;
     ann.until("for what was granted", |hand| hand.carried().coins == coins)
         .await;
@@ -100,6 +111,17 @@ async fn passed_on(desk: &Desk<'_>, realm: &Played, (ann, bob): (&Hand, Hand), s
     let back = desk.object(0, &[&back[..], &WORD].concat()).await;
     assert_eq!(back["stored"], id);
     let poor = ["realm", "take", "bob", "--units", "1=1000000"];
+    let said = desk
+        .ends(
+            1,
+            &[
+                &["realm", "take", "bob", "--units", "coin=1000000", "--slot", "0"][..],
+                &WORD,
+            ]
+            .concat(),
+        )
+        .await;
+    assert!(said.contains("refused"), "{said}");
     let poor = desk.object(1, &[&poor[..], &WORD].concat()).await;
     assert_eq!(poor["isRefused"], true, "{poor}");
     // Who has lived for that alone is at rest again, and comes back to what was given.

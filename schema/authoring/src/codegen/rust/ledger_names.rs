@@ -11,7 +11,11 @@ pub(super) fn write(text: &mut Text, names: &LedgerNames, parts: CodeParts) {
         true => (("annals_ids::AssetKind", true), ("annals_ids::Slot", true)),
         false => (("u32", false), ("u16", false)),
     };
-    let kinds: Vec<_> = names.kinds().iter().map(|(kind, name)| (kind.0, name.as_str())).collect();
+    let kinds: Vec<_> = names
+        .kinds()
+        .iter()
+        .map(|(kind, name)| (kind.0, name.as_str()))
+        .collect();
     let slots = names.slots().iter();
     let slots: Vec<_> = slots.map(|(slot, name)| (u32::from(slot.0), name.as_str())).collect();
     for (module, what, (of, is_wrapped), named) in [

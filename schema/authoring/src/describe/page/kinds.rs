@@ -274,7 +274,10 @@ impl Page<'_> {
              <th>of</th><th class=\"number\">number</th></tr></thead>\n",
         );
         let kinds = names.kinds().iter().map(|(kind, name)| ("kind", kind.0, name));
-        let slots = names.slots().iter().map(|(slot, name)| ("slot", u32::from(slot.0), name));
+        let slots = names
+            .slots()
+            .iter()
+            .map(|(slot, name)| ("slot", u32::from(slot.0), name));
         for (what, number, name) in kinds.chain(slots) {
             self.put(format_args!(
                 "<tbody id=\"{anchor}\" data-item data-find=\"{}\"><tr><td class=\"name\"><a href=\"#{anchor}\">{}</a></td>\
