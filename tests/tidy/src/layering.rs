@@ -91,7 +91,10 @@ const PLACES: &[Place] = &[
     pure("annals-authoring", &[&["annals-ids", "annals-def"]]),
     pure("annals-personal", &[&["annals-ids"]]),
     pure("annals-event", &[&["annals-ids", "annals-proof", "annals-def"]]),
-    pure("annals-evidence", &[&["annals-ids", "annals-proof", "annals-event"]]),
+    pure(
+        "annals-evidence",
+        &[&["annals-ids", "annals-proof", "annals-def", "annals-event"]],
+    ),
     pure("annals-wire", &[&["annals-ids", "annals-def", "annals-event"]]),
     pure("annals-node", &[SCHEMA]),
     pure("annals-space", &[SCHEMA, NODE]),

@@ -184,7 +184,7 @@ impl Shift {
 
 impl ChangeKind {
     /// The words of all kinds.
-    pub const WORDS: [&str; 59] = [
+    pub const WORDS: [&str; 61] = [
         "type-added",
         "type-removed",
         "type-renamed",

@@ -596,13 +596,17 @@ impl Body {
             },
             29 => Body::Reined(Reins::read(reader)?),
             30 => Body::Sighted(SightChange::read(reader)?),
-            31 => Body::Admitted {
-                session: SessionId(reader.number("session")?),
-                person: DatabaseId(reader.number("database id")?),
-                sealed: reader.bytes("what is sealed")?.to_vec(),
-            },
+            31 => Self::read_admission(reader)?,
             32 => Body::Adopted(Box::new(Adoption::read(reader)?)),
             _ => return Err(wrong),
+        })
+    }
+
+    fn read_admission(reader: &mut Reader<'_>) -> Result<Body, Malformed> {
+        Ok(Body::Admitted {
+            session: SessionId(reader.number("session")?),
+            person: DatabaseId(reader.number("database id")?),
+            sealed: reader.bytes("what is sealed")?.to_vec(),
         })
     }
 

@@ -40,6 +40,33 @@ pub(super) struct Plain {
     pub(super) named: &'static [&'static str],
 }
 
+/// The columns of a trade's report.
+const TRADE_COLUMNS: &[&str] = &[
+    "entry",
+    "when",
+    "what",
+    "outcome",
+    "asked by",
+    "version",
+    "proposer's table",
+    "proposer before",
+    "proposer after",
+    "partner's table",
+    "partner before",
+    "partner after",
+];
+
+/// Those of them that are told with names, too.
+const TRADE_NAMED: &[&str] = &[
+    "what",
+    "proposer's table",
+    "proposer before",
+    "proposer after",
+    "partner's table",
+    "partner before",
+    "partner after",
+];
+
 impl Report {
     /// Who has had an item.
     pub(super) fn of_item(item: &Item, (sessions, lexicon): (&Sessions, &Lexicon), span: &Span) -> Self {
@@ -158,32 +185,11 @@ impl Report {
         let parties = format!("{} with {}", terms.stored(proposer), terms.stored(partner));
         Self {
             said: vec![format!("trade {id} of {parties}: {stands}")],
-            columns: &[
-                "entry",
-                "when",
-                "what",
-                "outcome",
-                "asked by",
-                "version",
-                "proposer's table",
-                "proposer before",
-                "proposer after",
-                "partner's table",
-                "partner before",
-                "partner after",
-            ],
+            columns: TRADE_COLUMNS,
             rows: rows(lexicon),
             plain: Some(Plain {
                 rows: rows(&Lexicon::default()),
-                named: &[
-                    "what",
-                    "proposer's table",
-                    "proposer before",
-                    "proposer after",
-                    "partner's table",
-                    "partner before",
-                    "partner after",
-                ],
+                named: TRADE_NAMED,
             }),
             object: json!({
                 "names": names(lexicon),

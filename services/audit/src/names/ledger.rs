@@ -1,9 +1,10 @@
 //! What orders, entries and news of the ledger are called on the command line.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use annals_event::ledger::{Assets, Booking, Entry, Goods, News, Order, Outcome};
 use annals_evidence::{Terms, words};
+use annals_ids::{AssetKind, Serial};
 
 /// What is asked for.
 pub(super) fn order(order: &Order, terms: Terms<'_>) -> String {
@@ -47,33 +48,12 @@ pub(super) fn order(order: &Order, terms: Terms<'_>) -> String {
             goods,
             restored,
             warrant,
-        } => {
-            let goods = (goods.count() > 0).then(|| to_be_made(goods, terms));
-            let back = (!restored.is_empty()).then(|| {
-                let items = restored.clone();
-                format!(
-                    "give back {}",
-                    named(
-                        &Assets {
-                            items,
-                            ..Assets::default()
-                        },
-                        terms
-                    )
-                )
-            });
-            let granted: Vec<String> = goods
-                .map(|goods| format!("make {goods}"))
-                .into_iter()
-                .chain(back)
-                .collect();
-            format!(
-                "{} in {}, {}",
-                granted.join(" and "),
-                terms.slot(*slot),
-                words::warrant(warrant)
-            )
-        }
+        } => format!(
+            "{} in {}, {}",
+            granted(goods, restored, terms),
+            terms.slot(*slot),
+            words::warrant(warrant)
+        ),
         Order::Take { slot, assets, warrant } => {
             format!(
                 "destroy {} of {}, {}",
@@ -83,6 +63,21 @@ pub(super) fn order(order: &Order, terms: Terms<'_>) -> String {
             )
         }
     }
+}
+
+/// What an operator has made, or given back.
+fn granted(goods: &Goods, restored: &BTreeMap<Serial, AssetKind>, terms: Terms<'_>) -> String {
+    let made = (goods.count() > 0).then(|| format!("make {}", to_be_made(goods, terms)));
+    let back = (!restored.is_empty()).then(|| {
+        let items = restored.clone();
+        let back = Assets {
+            items,
+            ..Assets::default()
+        };
+        format!("give back {}", named(&back, terms))
+    });
+    let granted: Vec<String> = made.into_iter().chain(back).collect();
+    granted.join(" and ")
 }
 
 /// What an entry came to, or that there is none.

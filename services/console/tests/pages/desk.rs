@@ -264,6 +264,21 @@ async fn a_case_is_opened_noted_in_and_closed_by_auditors_alone() {
     }
     let desk = iris.get("/").await.text();
     assert!(!desk.contains("Case 1 about") && desk.contains("Case 2"));
+    refusals(&console, &mut iris, &form).await;
+    let written: Vec<String> = console.views().iter().map(ToString::to_string).collect();
+    for said in [
+        ": opened case 1, about /account/100: lost a sword <b>",
+        ": opened case 2: another one",
+        ": noted case 1: given away",
+        ": closed case 1: it stands",
+    ] {
+        assert!(written.iter().any(|line| line.ends_with(said)), "{said}: {written:#?}");
+    }
+}
+
+/// What is not taken of a case, and from whom.
+async fn refusals(console: &Console, iris: &mut Visitor, form: &str) {
+    let sent = |text: &str, rest: &str| format!("form={form}&text={text}{rest}").into_bytes();
     for (address, body, status) in [
         ("/case/1", sent("again", "&act=noted"), StatusCode::BAD_REQUEST),
         ("/case/9", sent("again", "&act=closed"), StatusCode::BAD_REQUEST),
@@ -280,19 +295,10 @@ async fn a_case_is_opened_noted_in_and_closed_by_auditors_alone() {
         assert_eq!(iris.post(address, FORM, body).await.status, status, "{address}");
     }
     assert_eq!(iris.get("/case/9").await.status, StatusCode::NOT_FOUND);
-    let mut otto = Visitor::named(&console, "otto").await;
+    let mut otto = Visitor::named(console, "otto").await;
     for address in ["/cases", "/case/2"] {
         let shown = otto.post(address, FORM, sent("mine", "&act=closed&about=")).await;
         assert_eq!(shown.status, StatusCode::FORBIDDEN, "{address}");
-    }
-    let written: Vec<String> = console.views().iter().map(ToString::to_string).collect();
-    for said in [
-        ": opened case 1, about /account/100: lost a sword <b>",
-        ": opened case 2: another one",
-        ": noted case 1: given away",
-        ": closed case 1: it stands",
-    ] {
-        assert!(written.iter().any(|line| line.ends_with(said)), "{said}: {written:#?}");
     }
 }
 

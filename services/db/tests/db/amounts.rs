@@ -92,65 +92,64 @@ fn all_the_gold_is_traded_for_all_of_something_else() {
     two.check();
 }
 
-#[test]
-fn nothing_and_too_much_are_refused_by_name() {
-    let mut two = rich();
-    let reason = || "test".to_owned();
-    let (slot, empty) = (Slot(0), refused(RefusalReason::Empty));
-    let expires = two.later(1, 200);
-    let (id, _) = two.ask(
-        1,
-        Order::Propose {
-            with: DatabaseId(2),
-            expires,
+fn mint(amount: u64) -> Order {
+    Order::Mint {
+        slot: Slot(0),
+        goods: gold(amount),
+        reason: "test".to_owned(),
+    }
+}
+
+/// A trade of the first with the second, in which the first offers so much.
+fn open_trade(two: &mut Traders, amount: u64) -> TradeId {
+    let (with, expires) = (DatabaseId(2), two.later(1, 200));
+    let (id, _) = two.ask(1, Order::Propose { with, expires });
+    let (trade, slot) = (TradeId(id), Slot(0));
+    let assets = Assets::units(GOLD, amount);
+    two.ask(1, Order::Offer { trade, slot, assets });
+    trade
+}
+
+/// Every order of the first that names an amount of what it has.
+fn orders(traders: &Traders, trade: TradeId, amount: u64) -> [Order; 5] {
+    let (slot, to) = (Slot(0), Slot(1));
+    let assets = || Assets::units(GOLD, amount);
+    let reason = "test".to_owned();
+    [
+        give(traders, 1, 2, amount),
+        Order::Burn {
+            slot,
+            assets: assets(),
+            reason,
         },
-    );
-    let trade = TradeId(id);
-    two.ask(
-        1,
+        Order::Move {
+            from: slot,
+            to,
+            assets: assets(),
+        },
         Order::Offer {
             trade,
             slot,
-            assets: Assets::units(GOLD, 5),
+            assets: assets(),
         },
-    );
-    let orders = |traders: &Traders, amount: u64| {
-        let assets = Assets::units(GOLD, amount);
-        [
-            give(traders, 1, 2, amount),
-            Order::Burn {
-                slot,
-                assets: assets.clone(),
-                reason: reason(),
-            },
-            Order::Move {
-                from: slot,
-                to: Slot(1),
-                assets: assets.clone(),
-            },
-            Order::Offer {
-                trade,
-                slot,
-                assets: assets.clone(),
-            },
-            Order::Withdraw { trade, slot, assets },
-        ]
-    };
+        Order::Withdraw {
+            trade,
+            slot,
+            assets: assets(),
+        },
+    ]
+}
+
+#[test]
+fn nothing_and_too_much_are_refused_by_name() {
+    let mut two = rich();
+    let (slot, empty) = (Slot(0), refused(RefusalReason::Empty));
+    let trade = open_trade(&mut two, 5);
+    let orders = |traders: &Traders, amount: u64| orders(traders, trade, amount);
     for order in orders(&two, 0) {
         assert_eq!(two.ask(1, order.clone()).1, empty, "{order:?}");
     }
-    assert_eq!(
-        two.ask(
-            1,
-            Order::Mint {
-                slot,
-                goods: gold(0),
-                reason: reason()
-            }
-        )
-        .1,
-        empty
-    );
+    assert_eq!(two.ask(1, mint(0)).1, empty);
     let not_held = refused(RefusalReason::NotHeld);
     for amount in TOO_MUCH.into_iter().chain([ALL - 4]) {
         for order in orders(&two, amount) {
@@ -160,12 +159,7 @@ fn nothing_and_too_much_are_refused_by_name() {
     let supply = refused(RefusalReason::Supply);
     for amount in TOO_MUCH.into_iter().chain([1, ALL]) {
         for holder in [1, 2] {
-            let mint = Order::Mint {
-                slot,
-                goods: gold(amount),
-                reason: reason(),
-            };
-            assert_eq!(two.ask(holder, mint).1, supply, "{amount}");
+            assert_eq!(two.ask(holder, mint(amount)).1, supply, "{amount}");
         }
     }
     assert_eq!(both(&two), [ALL - 5, 0]);
@@ -175,21 +169,10 @@ fn nothing_and_too_much_are_refused_by_name() {
     let burn = Order::Burn {
         slot,
         assets: Assets::units(GOLD, ALL),
-        reason: reason(),
+        reason: "test".to_owned(),
     };
     assert_eq!(two.ask(1, burn).1, Outcome::Posted);
-    assert_eq!(
-        two.ask(
-            2,
-            Order::Mint {
-                slot,
-                goods: gold(ALL),
-                reason: reason()
-            }
-        )
-        .1,
-        Outcome::Posted
-    );
+    assert_eq!(two.ask(2, mint(ALL)).1, Outcome::Posted);
     assert_eq!(both(&two), [0, ALL]);
     two.check();
 }
