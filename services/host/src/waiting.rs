@@ -49,10 +49,14 @@ impl Wait {
         Self { grace, ..self }
     }
 
-    /// It lasts, for this reason.
+    /// It lasts, for this reason. A warning once it has lasted a second: processes that start together wait for one another.
     pub fn lasts(&mut self, why: impl Display) {
-        if let Some(line) = self.lasts_at(clock::mono(), why) {
-            tracing::warn!("{line}");
+        let now = clock::mono();
+        let is_brief = self.since.is_none_or(|since| now.since(since) < ANSWERED_WITHIN);
+        match self.lasts_at(now, why) {
+            Some(line) if is_brief => tracing::info!("{line}"),
+            Some(line) => tracing::warn!("{line}"),
+            None => {}
         }
     }
 

@@ -439,8 +439,8 @@ async fn the_command_answers_of_a_realm_that_is_down() {
     assert_eq!(
         lines,
         [
-            "what,of,property,before,after",
-            &format!("changed,Avatar {who} cell,level,42,77")
+            "what,of,property,before,after,\"of, named\",\"property, named\",\"before, named\",\"after, named\"",
+            &format!("changed,Avatar {who} cell,level,42,77,Avatar {who} cell,level,42,77")
         ]
     );
     let (code, said, _) = ask(&["entity", &who, "--at", &middle]);

@@ -191,7 +191,7 @@ fn about(batches: &[Batch], key: &[u8], all: &Edits, edits: &Edits) -> Option<Pl
         }
         0x02 => batch_of(owner(1), BatchNumber(number(5))),
         0x03 => entry_of(EntryNumber(number(1))),
-        0x04..=0x06 => entry_of(EntryNumber(number(key.len() - 8))),
+        0x04..=0x06 | 0x0d => entry_of(EntryNumber(number(key.len() - 8))),
         0x07 => {
             let (entity, owner, stretch) = (EntityId(number(1)), owner(9), number(13));
             event_of(&|batch, event| {
@@ -200,7 +200,7 @@ fn about(batches: &[Batch], key: &[u8], all: &Edits, edits: &Edits) -> Option<Pl
             })
         }
         0x08 => Some((LeafIndex(u64::from_be_bytes(value()?.try_into().ok()?)), None, None)),
-        0x09..=0x0b => {
+        0x09..=0x0b | 0x0e => {
             let value: [u8; 12] = value()?.try_into().ok()?;
             let (owner, batch) = value.split_at(4);
             let at = LogPosition {

@@ -65,7 +65,10 @@ async fn recent_trades_are_those_in_which_something_was_done_last() {
         index.catch_up(&game.store, |_| {}).await.expect("sound");
         let mut all: Vec<TradeId> = Vec::new();
         for truth in &game.truths {
-            let is_done = !matches!(truth.entry.outcome, Outcome::Refused(_));
+            // One whose time was over with nothing on its tables says nothing of which trade it was.
+            let has_moved = !truth.entry.postings.is_empty() || !truth.entry.passages.is_empty();
+            let is_named = truth.entry.order.is_some() || has_moved;
+            let is_done = is_named && !matches!(truth.entry.outcome, Outcome::Refused(_));
             if let Some(deal) = truth.deal.as_ref().filter(|_| is_done) {
                 all.retain(|known| *known != deal.id);
                 all.push(deal.id);

@@ -12,7 +12,7 @@ use annals_node::{Context, Denied, MAX_VALUE_BYTES};
 
 use crate::{
     game::{ACT, ALTER, AVATAR, ERRAND, Errand, GhostChange, JUMP, schema_with},
-    oracle::check,
+    oracle::{as_shown, check},
     world::{MIDDLE, ROUGH, World},
 };
 
@@ -36,7 +36,7 @@ fn random_schema(dice: &mut Dice<'_>) -> Arc<Schema> {
     let properties: Vec<Property> = (0..12)
         .map(|i| {
             let data_type = generate_type(4, dice);
-            let default = generate(&data_type, dice);
+            let default = as_shown(generate(&data_type, dice));
             let distribution = distributions[(dice() % distributions.len() as u64) as usize];
             Property {
                 default,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{EntityType, Schema, Value};
+use annals_def::{Change, Edit, EntityType, Schema, Value};
 use annals_event::{Body, Call, Event, Image, OwnerState, Place, Subject};
 use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, WorldTime};
 use annals_node::{Eyes, Showing};
@@ -246,7 +246,8 @@ fn check_properties(world: &World, client: &Client, (entity, seen): (EntityId, &
             let shown = seen.property(entity_type, property.index);
             let name = &property.name;
             assert_eq!(
-                shown, image.properties[&property.index],
+                shown,
+                as_shown(image.properties[&property.index].clone()),
                 "client {session}: {entity}.{name}"
             );
         }
@@ -284,11 +285,11 @@ pub(crate) fn check_shown(world: &World, client: &Client) {
                 member: ClientMember(client_id(
                     entity_type.property(*member).and_then(|found| found.client_id),
                 )),
-                change: change.change().clone(),
+                change: change_as_shown(change.change().clone()),
             },
             Body::Invoked { method, args, .. } => Shown::Method {
                 member: ClientMember(client_id(entity_type.client_methods[usize::from(method.0)].client_id)),
-                args: args.clone(),
+                args: args.iter().cloned().map(as_shown).collect(),
             },
             other => panic!("\"{}\" is shown to nobody", other.name()),
         };
@@ -320,4 +321,27 @@ fn entity_types(world: &World) -> BTreeMap<EntityId, annals_ids::TypeId> {
             _ => None,
         })
         .collect()
+}
+
+/// What a client is shown of a value: no mailbox's address.
+pub(crate) fn as_shown(value: Value) -> Value {
+    let each = |values: Vec<Value>| values.into_iter().map(as_shown).collect();
+    match value {
+        Value::Mailbox(_) => Value::Mailbox(None),
+        Value::Sequence(values) => Value::Sequence(each(values)),
+        Value::Dict(values) => Value::Dict(each(values)),
+        other => other,
+    }
+}
+
+fn change_as_shown(change: Change) -> Change {
+    let edit = match change.edit {
+        Edit::Set(value) => Edit::Set(as_shown(value)),
+        Edit::Splice { at, removed, inserted } => Edit::Splice {
+            at,
+            removed,
+            inserted: inserted.into_iter().map(as_shown).collect(),
+        },
+    };
+    Change { edit, ..change }
 }

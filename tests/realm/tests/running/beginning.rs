@@ -28,10 +28,12 @@ fn spawn(service: &str, nats: &str, data: &Path, flags: &[&str]) -> Child {
     command
         .args(["--realm", "beginning", "--nats", nats, "--world"])
         .arg(repository().join("defs"))
-        .arg("--data")
-        .arg(data)
         .args(flags)
         .stderr(log);
+    // The others keep no files.
+    if ["db", "base", "login"].contains(&service) {
+        command.arg("--data").arg(data);
+    }
     Child::spawn(command).expect("it starts")
 }
 
