@@ -4,7 +4,8 @@
 //! items, events, sessions, hashes) is counted in the order in which it appears first. What is the same in every realm (kinds,
 //! slots, amounts, versions, which of somebody's orders or of a session's calls it is) stays. On which base somebody lives the
 //! realm decides as it likes, and how many events one batch holds the clock: neither is told. Each event has a batch and a moment
-//! to itself.
+//! to itself. What an account begins with is made beside its first log-in, and either may be first: all of it is told as of the
+//! first second.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +25,9 @@ const NUMBERS: &str = concat!(
     r"|owner \d+, call (?P<told>\d+)|session (?P<session>\d+)(?: of owner (?P<owner>\d+))?",
 );
 
+/// In an entry of the ledger that is made beside an account's first log-in.
+const BEGINNING: &str = "what every account begins with";
+
 /// The hour in which moments are told, a second each.
 const HOUR: &str = "2026-11-23T10";
 
@@ -33,7 +37,8 @@ struct Counted(BTreeMap<String, usize>);
 
 /// All of them.
 struct Names {
-    /// Each with the event that is told beside it, none being 0: two of one batch have the same moment.
+    /// Each with the event that is told beside it, none being 0: two of one batch have the same moment. Of a beginning, both
+    /// are left out.
     moments: Vec<(String, u64)>,
     entries: Vec<u64>,
     counted: BTreeMap<&'static str, Counted>,
@@ -43,12 +48,15 @@ struct Names {
 pub(super) fn told(text: &str) -> String {
     let numbers = Regex::new(NUMBERS).expect("it is a pattern");
     let of = |name: &'static str| numbers.captures_iter(text).filter_map(move |found| found.name(name));
-    let beside = |place: usize| {
-        let paragraph = text[place..].split("\n\n").next().unwrap_or_default();
+    let at = |found: regex::Match<'_>| {
+        let paragraph = text[found.start()..].split("\n\n").next().unwrap_or_default();
+        if paragraph.contains(BEGINNING) {
+            return (String::new(), 0);
+        }
         let mut events = numbers.captures_iter(paragraph).filter_map(|found| found.name("event"));
-        events.next().and_then(|found| found.as_str().parse().ok()).unwrap_or(0)
+        let event = events.next().and_then(|found| found.as_str().parse().ok());
+        (found.as_str().to_owned(), event.unwrap_or(0))
     };
-    let at = |found: regex::Match<'_>| (found.as_str().to_owned(), beside(found.start()));
     let moments: BTreeSet<(String, u64)> = of("moment").map(at).collect();
     let entries: BTreeSet<u64> = of("entry").filter_map(|found| found.as_str().parse().ok()).collect();
     let mut names = Names {
@@ -146,4 +154,16 @@ fn two_events_of_one_batch_are_told_as_those_of_two() {
     let one = "2026-01-02T03:04:05.678Z\n  3@812 #99\n\n2026-01-02T03:04:05.678Z\n  3@812 #100";
     let two = "2026-01-02T03:04:05.678Z\n  3@812 #99\n\n2026-01-02T03:04:05.680Z\n  3@813 #100";
     assert_eq!(told(one), told(two));
+}
+
+#[test]
+fn an_account_begins_before_or_after_its_first_session_with_the_same_text() {
+    let told_at = |made: u8, came: u8| {
+        told(&format!(
+            "2026-01-02T03:04:0{made}.000Z\n  what  made: what every account begins with\n\n\
+             2026-01-02T03:04:01.000Z\n  what  a life began\n\n2026-01-02T03:04:0{came}.000Z\n  what  a session came in"
+        ))
+    };
+    assert_eq!(told_at(2, 3), told_at(3, 2));
+    assert!(told_at(2, 3).starts_with("2026-11-23T10:00:00.000Z"));
 }
