@@ -68,8 +68,10 @@ fn find<'a, 'm>(
 
 #[cfg(test)]
 mod tests {
-    use annals_def::{Argument, DataType};
-    use annals_ids::TypeId;
+    use std::sync::Arc;
+
+    use annals_def::{Argument, DataType, Sequence, encode};
+    use annals_ids::{EntityId, Mailbox, OwnerId, TypeId};
 
     use super::*;
 
@@ -155,5 +157,38 @@ mod tests {
             let found = read(&schema, real, (Part::Cell, true), message);
             assert_eq!(found, Err(CallRefusal::NoSuchMethod));
         }
+    }
+
+    #[test]
+    fn a_client_passes_no_mailbox() {
+        let mailbox = Mailbox {
+            entity: EntityId(4),
+            home: OwnerId(3),
+            type_id: TypeId(0),
+            part: Part::Base,
+        };
+        let list = DataType::Array(Arc::new(Sequence::of(DataType::Mailbox)));
+        let args = vec![Argument::new("who", DataType::Mailbox), Argument::new("all", list)];
+        let mut takes = Method::new("takes", args);
+        takes.exposed = Exposure::AllClients;
+        let mut entity_type = EntityType::new("Known");
+        entity_type.base_methods = vec![takes];
+        let schema = Schema::new(vec![entity_type], Vec::new(), Vec::new());
+        let known = schema.entity_type(KNOWN).expect("it is defined");
+        let called = |who: Option<Mailbox>, all: &[Option<Mailbox>]| {
+            let args = [
+                Value::Mailbox(who),
+                Value::Sequence(all.iter().copied().map(Value::Mailbox).collect()),
+            ];
+            let mut message = Vec::new();
+            MessageRange::of_calls(known, Part::Base).put(0, &mut message);
+            for (argument, value) in known.base_methods[0].args.iter().zip(&args) {
+                encode(&argument.data_type, value, Form::Whole, &mut message).expect("it fits");
+            }
+            read(&schema, known, (Part::Base, true), &message).map(|(_, values)| values == args)
+        };
+        assert_eq!(called(None, &[None, None]), Ok(true));
+        assert_eq!(called(Some(mailbox), &[]), Err(CallRefusal::BadArguments));
+        assert_eq!(called(None, &[None, Some(mailbox)]), Err(CallRefusal::BadArguments));
     }
 }
