@@ -52,7 +52,8 @@ pub enum AuditError {
     },
     /// The archive is shorter than it was.
     #[error(
-        "the archive has {now} batches and had {before} when it was last verified: it was cut back, or replaced by an older one"
+        "the archive has {now} batches and had {before} when it was last verified: it was cut back, or replaced by an older \
+         one. If that was a restore that is known of, remove the index's folder: a new one is built from the archive as it is"
     )]
     Shorter {
         /// How many it had.
