@@ -30,9 +30,9 @@ setup: ## install what is missing: a C compiler, a private nats-server, a TypeSc
 	@ops/setup.sh
 
 demo: setup ## build, run a realm as separate processes with 100 bots, kill two of them, and check that nothing shown was lost
-	@echo "demo: building (release)"
-	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host -p annals-sample
-	@$(or $(CARGO_TARGET_DIR),target)/release/annals demo $(strip $(DEMO_FLAGS))
+	@echo "demo: building (profile fast-build; minutes at first)"
+	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
+	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo $(strip $(DEMO_FLAGS))
 
 test: setup ## build and run every test, with 50 seeds of the simulation
 	@echo "test: every crate, real nats-server where a test needs one, $(TEST_SEEDS) simulated realms"

@@ -120,8 +120,12 @@ pub fn signer() -> ExitCode {
     }
 }
 
+/// Makes a game for the world's definitions, or says that it was generated from others. Not a type parameter: the services
+/// would be compiled once more in each program that runs one.
+pub type Game = fn(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>;
+
 /// A cell process of the game that `game` gives for the world's definitions.
-pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>) -> ExitCode {
+pub fn cell(game: Game) -> ExitCode {
     let flags = flags(Service::Cell);
     run_game(&flags, game, async |begun, game| {
         let schema = Arc::clone(&begun.schema);
@@ -138,7 +142,7 @@ pub fn cell(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherS
 }
 
 /// A base process of the game that `game` gives for the world's definitions.
-pub fn base(game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>) -> ExitCode {
+pub fn base(game: Game) -> ExitCode {
     let flags = flags(Service::Base);
     run_game(&flags, game, async |begun, game| {
         let (schema, front) = (Arc::clone(&begun.schema), Front::of(&begun.config));
@@ -157,7 +161,7 @@ fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(
 /// The same for a service with a game inside, which must be one of the world's definitions.
 fn run_game<E: std::error::Error + 'static>(
     flags: &Flags,
-    game: impl FnOnce(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>,
+    game: Game,
     service: impl AsyncFnOnce(&Begun, Arc<dyn Behaviour>) -> Result<(), E>,
 ) -> ExitCode {
     let begun = match begin(flags) {
