@@ -51,12 +51,14 @@ pub struct BotPlan {
     pub login: SocketAddr,
     /// Whose certificate is believed there.
     pub trust: Trust,
-    /// The password of the accounts `bot0`, `bot1` and so on.
+    /// The password of the accounts: `bot0`, `bot1` and so on.
     pub password: String,
     /// The definitions the realm runs with.
     pub schema: Arc<Schema>,
     /// How many bots.
     pub bots: usize,
+    /// The number of the first one's account.
+    pub first: usize,
     /// Until when they play. It may be moved while they do.
     pub until: watch::Receiver<Instant>,
     /// Whether they only look on, and do nothing themselves, until it says otherwise.
@@ -120,7 +122,7 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
         let (plan, tally) = (Arc::clone(&plan), Arc::clone(&tally));
         playing.spawn(async move {
             sleep(Duration::from_secs(1) * u32::try_from(number).unwrap_or(u32::MAX) / LOG_INS_PER_SECOND).await;
-            let played = bot::play(&plan, number, endpoint, &tally).await;
+            let played = bot::play(&plan, plan.first + number, endpoint, &tally).await;
             played.map(|report| (number, report))
         });
     }

@@ -1,6 +1,7 @@
 //! `annals bots`: players without people in a realm that runs already.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     net::SocketAddr,
     path::PathBuf,
@@ -43,6 +44,9 @@ pub struct Bots {
     /// Bots, as accounts bot0, bot1 and so on
     #[arg(long, default_value_t = 100)]
     bots: usize,
+    /// Number of the first account, so that several runs of bots can play in one realm
+    #[arg(long, default_value_t = 0)]
+    first: usize,
     /// Seconds that they play
     #[arg(long, default_value_t = 30)]
     duration: u64,
@@ -65,6 +69,10 @@ pub struct Bots {
 struct Summary {
     bots: usize,
     has_played: bool,
+    log_ins: u64,
+    resumed: u64,
+    /// By bot, why sessions ended that the bot did not end.
+    ended: BTreeMap<String, Vec<String>>,
     calls: u64,
     in_view: f64,
     bytes_per_second: f64,
@@ -114,6 +122,7 @@ impl Bots {
             password: PASSWORD.to_owned(),
             schema: Arc::clone(&schema),
             bots: self.bots,
+            first: self.first,
             until,
             resting,
             seed: self.seed,
@@ -159,6 +168,9 @@ fn summary(report: &BotsReport) -> Summary {
     Summary {
         bots: report.bots.len(),
         has_played: report.has_played(),
+        log_ins: report.total(|bot| bot.log_ins),
+        resumed: report.total(|bot| bot.resumed),
+        ended: ended(report),
         calls: report.total(|bot| bot.calls),
         in_view: report.in_view(),
         bytes_per_second,
@@ -216,8 +228,18 @@ pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
 
 /// Prints whose sessions ended before they wanted it, and why.
 pub(crate) fn print_ends(report: &BotsReport) {
-    for bot in report.bots.iter().filter(|bot| !bot.ended.is_empty()) {
-        let ends: Vec<String> = bot.ended.iter().map(ToString::to_string).collect();
-        println!("  {} ended: {}", bot.name, ends.join(", "));
+    for (name, ends) in ended(report) {
+        println!("  {name} ended: {}", ends.join(", "));
     }
+}
+
+/// By bot, why sessions ended that the bot did not end.
+fn ended(report: &BotsReport) -> BTreeMap<String, Vec<String>> {
+    let ended = report.bots.iter().filter(|bot| !bot.ended.is_empty());
+    ended
+        .map(|bot| {
+            let ends = bot.ended.iter().map(ToString::to_string).collect();
+            (bot.name.clone(), ends)
+        })
+        .collect()
 }

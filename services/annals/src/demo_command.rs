@@ -294,6 +294,7 @@ impl Demo {
             password: PASSWORD.to_owned(),
             schema: Arc::clone(schema),
             bots: self.bots,
+            first: 0,
             until,
             resting: watch::channel(false).1,
             seed: self.seed,

@@ -31,6 +31,7 @@ fn plan(files: &Path) -> (BotPlan, UdpSocket) {
         password: "secret".into(),
         schema: Arc::new(check_dir(&defs).0.expect("the sample compiles")),
         bots: 3,
+        first: 0,
         until: watch::channel(Instant::now() + Duration::from_millis(600)).1,
         resting: watch::channel(false).1,
         seed: 1,

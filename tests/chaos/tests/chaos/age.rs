@@ -134,6 +134,7 @@ impl Age {
             password: "a password for bots".to_owned(),
             schema: Arc::clone(&schema),
             bots: setting.bots,
+            first: 0,
             until: playing_until,
             resting: seen_resting,
             seed: setting.seed,

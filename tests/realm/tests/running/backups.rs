@@ -2,27 +2,26 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::Path,
     sync::Arc,
-    time::{Duration, Instant, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use annals::{
-    bots::{self, BotPlan},
     checker::check,
-    progress::Progress,
     up::{Realm, RealmPlan},
 };
-use annals_client::Trust;
 use annals_def::Schema;
 use annals_host::{
     nats::ServerCount,
     process::{Settings, connect, remote_store},
 };
-use tokio::{process::Command, sync::watch};
+use tokio::process::Command;
 
-use crate::played::{Played, are_built, binary, repository, run, within};
+use crate::{
+    played::{Played, are_built, binary, repository, run, within},
+    playing::Playing,
+};
 
 /// Bots that play in a restored realm: among them are those who played in the old one, with their accounts.
 const BOTS: usize = 4;
@@ -99,37 +98,15 @@ async fn goes_on(folder: &Path, name: &str, schema: &Arc<Schema>) {
         .await
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let files = folder.join(format!("shown in {name}"));
-    fs::create_dir_all(&files).expect("a folder for what was shown");
-    let (until, playing_until) = watch::channel(Instant::now() + PATIENCE * 10);
-    let (told, mut progress) = watch::channel(Progress::default());
-    let (login, certificate) = realm.login;
-    let playing = tokio::spawn(bots::run(
-        BotPlan {
-            login,
-            trust: Trust::Pinned(certificate),
-            password: "a password for bots".to_owned(),
-            schema: Arc::clone(schema),
-            bots: BOTS,
-            until: playing_until,
-            resting: watch::channel(false).1,
-            seed: 1,
-            files: files.clone(),
-            reads: annals::bots::Reads::Predicted,
-        },
-        told,
-    ));
-    let everybody = progress.wait_for(|now| now.shown >= SHOWN && now.connected == BOTS as u64);
-    let plays = tokio::time::timeout(PATIENCE, everybody).await.is_ok();
-    assert!(plays, "{name}: not everybody plays: {:?}", *progress.borrow());
+    let mut playing = Playing::start(realm.login, schema, BOTS, &files);
+    let plays = playing.are_shown(SHOWN, PATIENCE).await;
+    assert!(plays, "{name}: not everybody plays: {}", playing.progress());
     realm.watch(&[]).unwrap_or_else(|error| panic!("{name}: {error}"));
     let nats = realm.nats();
     let log = ["log", "verify", "--realm", name, "--nats", &nats];
     let verified = annals(folder, &log).await;
     assert!(verified.contains("nothing is wrong"), "{name}: {verified}");
-    until.send_replace(Instant::now());
-    let report = within(PATIENCE, "the bots to take their leave", playing).await;
-    let report = report.expect("bots do not panic").expect("bots can write");
-    println!("{name}: {report}");
+    println!("{name}: {}", playing.end().await);
     let settings = Settings {
         realm: name.parse().expect("a name"),
         nats,

@@ -10,9 +10,8 @@ use std::{
 };
 
 use annals::{
-    bots::{self, BotPlan, BotsError, BotsReport},
+    bots::BotsReport,
     checker::check,
-    progress::Progress,
     up::{Realm, RealmPlan},
     views::Views,
 };
@@ -33,11 +32,10 @@ use annals_wire::{Subjects, control::Inspected};
 use tempfile::TempDir;
 use tokio::{
     process::Command,
-    sync::{Semaphore, SemaphorePermit, watch},
-    task::JoinHandle,
+    sync::{Semaphore, SemaphorePermit},
 };
 
-use crate::disks::SmallDisk;
+use crate::{disks::SmallDisk, playing::Playing};
 
 /// Realms that run at a time: most of what one does is wait.
 const AT_ONCE: u32 = 2;
@@ -57,9 +55,6 @@ const SHOWN: u64 = 20;
 /// How long a realm may take to come to itself, on a machine that has much else to do.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Longer than any test: bots play until they are told to stop.
-const LONG: Duration = Duration::from_secs(3_600);
-
 /// Between two looks at something that is waited for.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -73,9 +68,7 @@ pub(crate) struct Played {
     /// Unmounted before their folders are removed.
     disks: BTreeMap<&'static str, SmallDisk>,
     folder: TempDir,
-    until: watch::Sender<Instant>,
-    progress: watch::Receiver<Progress>,
-    playing: JoinHandle<Result<BotsReport, BotsError>>,
+    playing: Playing,
     /// Processes that were ended on purpose.
     ended: Vec<&'static str>,
     began: Instant,
@@ -158,7 +151,6 @@ impl Played {
         let folder = tempfile::tempdir().expect("a folder for the realm");
         let data = folder.path().join("realm");
         let files = folder.path().join("shown");
-        fs::create_dir_all(&files).expect("a folder for what was shown");
         fs::create_dir_all(&data).expect("a folder for the realm");
         let mount = |name: &&'static str| Some((*name, SmallDisk::mount(&data.join(name))?));
         let disks = disks.iter().filter_map(mount).collect();
@@ -176,22 +168,7 @@ impl Played {
             replicas: 1,
         };
         let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
-        let (until, playing_until) = watch::channel(Instant::now() + LONG);
-        let (login, certificate) = realm.login;
-        let plan = BotPlan {
-            login,
-            trust: Trust::Pinned(certificate),
-            password: "a password for bots".to_owned(),
-            schema: Arc::clone(&schema),
-            bots: BOTS,
-            until: playing_until,
-            resting: watch::channel(false).1,
-            seed: 1,
-            files,
-            reads: annals::bots::Reads::Predicted,
-        };
-        let (told, progress) = watch::channel(Progress::default());
-        let playing = tokio::spawn(bots::run(plan, told));
+        let playing = Playing::start(realm.login, &schema, BOTS, &files);
         let mut played = Self {
             realm,
             schema,
@@ -199,8 +176,6 @@ impl Played {
             subjects,
             disks,
             folder,
-            until,
-            progress,
             playing,
             ended: Vec::new(),
             began: Instant::now(),
@@ -222,7 +197,7 @@ impl Played {
 
     /// Events that bots were shown so far.
     pub(crate) fn shown(&self) -> u64 {
-        self.progress.borrow().shown
+        self.playing.progress().shown
     }
 
     /// The folder of the files in which bots write down what they are shown.
@@ -232,15 +207,11 @@ impl Played {
 
     /// Sees that everybody plays, or plays again before long, and that every process runs and none has panicked.
     pub(crate) async fn plays_on(&mut self, after: &str) {
-        let before = self.shown();
-        let playing = self
-            .progress
-            .wait_for(|now| now.shown >= before + SHOWN && now.connected == BOTS as u64);
-        let playing = tokio::time::timeout(PATIENCE, playing).await.is_ok();
-        let now = *self.progress.borrow();
+        let playing = self.playing.are_shown(SHOWN, PATIENCE).await;
         assert!(
             playing,
-            "after {after} not everybody plays on: {now}; the realm's logs:\n{}",
+            "after {after} not everybody plays on: {}; the realm's logs:\n{}",
+            self.playing.progress(),
             self.logs_ends()
         );
         self.realm
@@ -367,9 +338,7 @@ impl Played {
     /// Has the bots take their leave, and proves that nothing they were shown is lost, and that the archive replays to what
     /// every owner is.
     pub(crate) async fn prove(mut self) -> BotsReport {
-        self.until.send_replace(Instant::now());
-        let playing = within(PATIENCE * 2, "the bots to take their leave", &mut self.playing).await;
-        let report = playing.expect("bots do not panic").expect("bots can write");
+        let report = self.playing.end().await;
         println!("{report}");
         assert_eq!(report.total(|bot| bot.malformed), 0, "frames that could not be read");
         let (bus, subjects, store) = self.bus();

@@ -5,22 +5,22 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use annals::{
-    bots::{self, BotPlan, Reads},
     checker::check,
-    progress::Progress,
     up::{Realm, RealmPlan},
 };
-use annals_client::Trust;
 use annals_db::ledger::audit;
 use annals_def::Schema;
 use annals_host::{nats::ServerCount, source::Source, store, world::compile};
-use tokio::{process::Command, sync::watch};
+use tokio::process::Command;
 
-use crate::played::{are_built, binary, repository, run, turn, within};
+use crate::{
+    played::{are_built, binary, repository, run, turn},
+    playing::Playing,
+};
 
 /// The realm's name.
 const REALM: &str = "times";
@@ -81,36 +81,14 @@ impl Past {
             .start(&self.path(data))
             .await
             .unwrap_or_else(|error| panic!("{run}: {error}"));
-        let files = self.shown(run);
-        fs::create_dir_all(&files).expect("a folder for what was shown");
-        let (until, playing_until) = watch::channel(Instant::now() + PATIENCE * 2);
-        let (told, mut progress) = watch::channel(Progress::default());
-        let (login, certificate) = realm.login;
-        let playing = tokio::spawn(bots::run(
-            BotPlan {
-                login,
-                trust: Trust::Pinned(certificate),
-                password: "a password for bots".to_owned(),
-                schema: Arc::clone(&self.schema),
-                bots: BOTS,
-                until: playing_until,
-                resting: watch::channel(false).1,
-                seed: 1,
-                files,
-                reads: Reads::Predicted,
-            },
-            told,
-        ));
-        let played = progress.wait_for(|now| now.shown >= SHOWN && now.connected == BOTS as u64);
-        let _ = within(PATIENCE, run, played).await.expect("bots play");
+        let mut playing = Playing::start(realm.login, &self.schema, BOTS, &self.shown(run));
+        let played = playing.are_shown(SHOWN, PATIENCE).await;
+        assert!(played, "{run}: not everybody plays: {}", playing.progress());
         match end {
             End::InOrder => realm.close(|_| ()).await.expect("it stops"),
             End::Killed => drop(realm),
         }
-        until.send_replace(Instant::now());
-        let _ = within(PATIENCE, "the bots to end", playing)
-            .await
-            .expect("bots do not panic");
+        playing.end().await;
         copy(&self.path(data), &self.path(run));
     }
 

@@ -1,0 +1,156 @@
+//! Clients whose process is stopped with SIGSTOP and continued later, as a laptop that sleeps. They resume their sessions or
+//! learn why these are over, nothing that they were shown is lost, and other players notice nothing.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use annals_host::{
+    child::{self, Child},
+    nats::ServerCount,
+};
+use serde_json::Value;
+use tokio::{process::Command, time::sleep};
+
+use crate::played::{Played, are_built, binary, repository, run, until};
+
+/// Bots of each process.
+const BOTS: u64 = 3;
+
+/// How long a process plays after it was continued.
+const AFTERWARDS: Duration = Duration::from_secs(20);
+
+/// How long its bots may take to log in.
+const LOGGED_IN: Duration = Duration::from_secs(10);
+
+/// How long it may take to end, beyond its time.
+const ENDS: Duration = Duration::from_secs(60);
+
+/// Between two looks at the archive.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// `annals bots` as a process of its own.
+struct Paused {
+    stop: Duration,
+    process: Child,
+    files: PathBuf,
+}
+
+impl Paused {
+    /// Starts bots whose accounts are numbered from `first` on.
+    fn start(realm: &Played, folder: &Path, first: u64, stop: Duration) -> Self {
+        let files = folder.join(first.to_string());
+        fs::create_dir_all(&files).expect("a folder for what is shown");
+        let mut command = child::command(binary("annals").expect("it is built"));
+        let (login, certificate) = realm.realm.login;
+        let duration = LOGGED_IN + stop + AFTERWARDS;
+        command
+            .args([
+                "bots",
+                "--json",
+                "--bots",
+                &BOTS.to_string(),
+                "--first",
+                &first.to_string(),
+            ])
+            .args(["--duration", &duration.as_secs().to_string()])
+            .args(["--login", &login.to_string(), "--certificate", &certificate.to_string()])
+            .arg("--world")
+            .arg(repository().join("defs"))
+            .arg("--files")
+            .arg(&files)
+            .stdout(File::create(files.join("report")).expect("a file"))
+            .stderr(File::create(files.join("progress")).expect("a file"));
+        let process = Child::spawn(command).expect("it starts");
+        Self { stop, process, files }
+    }
+
+    fn said(&self, file: &str) -> String {
+        fs::read_to_string(self.files.join(file)).unwrap_or_default()
+    }
+
+    /// Stops the process once all of its bots play, continues it, and waits for its end: whether no session was lost, and
+    /// what it reports.
+    async fn stop_and_continue(mut self) -> (bool, Value) {
+        let all = format!("{BOTS}/{BOTS} bots play");
+        until(LOGGED_IN, "bots to log in", || self.said("progress").contains(&all)).await;
+        self.process.pause().expect("it runs");
+        sleep(self.stop).await;
+        self.process.resume().expect("it is stopped");
+        let mut status = None;
+        until(AFTERWARDS + LOGGED_IN + ENDS, "bots to end", || {
+            status = self.process.ended().expect("it is ours");
+            status.is_some()
+        })
+        .await;
+        let report = self.said("report");
+        println!(
+            "stopped for {} s: {report}{}",
+            self.stop.as_secs(),
+            self.said("progress")
+        );
+        let report = serde_json::from_str(&report).expect("a report as JSON");
+        (status.is_some_and(|status| status.success()), report)
+    }
+}
+
+/// Waits until the archive has all that these bots were shown.
+async fn is_archived(realm: &Played, files: &Path) {
+    let plan = realm.realm.plan();
+    let (mut complete, mut said) = (false, String::new());
+    for _ in 0..80 {
+        let mut check = Command::new(binary("annals").expect("it is built"));
+        check.args(["check", "--realm", &plan.realm, "--nats", &realm.realm.nats()]);
+        check.arg("--world").arg(&plan.world).arg("--files").arg(files);
+        let (status, now) = run(&mut check).await;
+        (complete, said) = (status.success(), now);
+        if complete {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    assert!(complete, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_are_stopped_for_a_while_come_back_and_disturb_nobody() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start(ServerCount::One, &[]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let [short, long] = [(100, 10), (200, 60)]
+        .map(|(first, stop)| Paused::start(&realm, folder.path(), first, Duration::from_secs(stop)));
+    let files = [&short, &long].map(|paused| paused.files.clone());
+    let ((kept, short), (_, long)) = tokio::join!(short.stop_and_continue(), long.stop_and_continue());
+
+    // Ten seconds are within the time in which a session is kept.
+    assert!(kept, "a session was lost: {short}");
+    assert_eq!(short["log_ins"], BOTS, "{short}");
+    // After sixty it may be over; then the client is told so, and logs in again.
+    let ended = long["ended"].as_object().expect("ends by bot");
+    let again = ended
+        .values()
+        .map(|ends| ends.as_array().expect("reasons").len() as u64);
+    assert_eq!(long["log_ins"].as_u64(), Some(BOTS + again.sum::<u64>()), "{long}");
+    for reason in ended.values().flat_map(|ends| ends.as_array().expect("reasons")) {
+        let reason = reason.as_str().expect("a text");
+        assert!(reason.contains("session"), "the reason is not clear: {reason}");
+    }
+    let came_back = long["log_ins"].as_u64().expect("a number") + long["resumed"].as_u64().expect("a number");
+    assert!(came_back >= 2 * BOTS, "each was interrupted and came back: {long}");
+
+    for files in &files {
+        is_archived(&realm, files).await;
+    }
+    realm.plays_on("two processes of clients that were stopped").await;
+    let report = realm.prove().await;
+    assert_eq!(report.total(|bot| bot.log_ins), report.bots.len() as u64);
+    assert_eq!(report.total(|bot| bot.resumed), 0, "nobody else lost a connection");
+    assert!(
+        report.bots.iter().all(|bot| bot.ended.is_empty()),
+        "nobody else lost a session"
+    );
+}

@@ -1,0 +1,91 @@
+//! Bots that play in a realm until a test has them stop.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use annals::{
+    bots::{self, BotPlan, BotsError, BotsReport, Reads},
+    progress::Progress,
+};
+use annals_client::Trust;
+use annals_def::Schema;
+use annals_ids::Hash;
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::played::within;
+
+/// Longer than any test: bots play until they are stopped.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// How long bots may take to log off.
+const LOG_OFF: Duration = Duration::from_secs(120);
+
+/// See the module. They are the accounts `bot0`, `bot1` and so on.
+pub(crate) struct Playing {
+    bots: u64,
+    until: watch::Sender<Instant>,
+    progress: watch::Receiver<Progress>,
+    task: JoinHandle<Result<BotsReport, BotsError>>,
+}
+
+impl Playing {
+    /// Bots log in where this login service listens. What they are shown is written to files in this folder, which is made.
+    pub(crate) fn start(
+        (login, certificate): (SocketAddr, Hash),
+        schema: &Arc<Schema>,
+        bots: usize,
+        files: &Path,
+    ) -> Self {
+        fs::create_dir_all(files).expect("a folder for what is shown");
+        let (until, playing_until) = watch::channel(Instant::now() + LONG);
+        let (sender, progress) = watch::channel(Progress::default());
+        let plan = BotPlan {
+            login,
+            trust: Trust::Pinned(certificate),
+            password: "a password for bots".to_owned(),
+            schema: Arc::clone(schema),
+            bots,
+            first: 0,
+            until: playing_until,
+            resting: watch::channel(false).1,
+            seed: 1,
+            files: files.to_owned(),
+            reads: Reads::Predicted,
+        };
+        Self {
+            bots: bots as u64,
+            until,
+            progress,
+            task: tokio::spawn(bots::run(plan, sender)),
+        }
+    }
+
+    /// How far they are.
+    pub(crate) fn progress(&self) -> Progress {
+        *self.progress.borrow()
+    }
+
+    /// Waits until all of them are connected and they were shown so many more events; whether that is so in time.
+    pub(crate) async fn are_shown(&mut self, more: u64, patience: Duration) -> bool {
+        let wanted = self.progress().shown + more;
+        let bots = self.bots;
+        let shown = self
+            .progress
+            .wait_for(|now| now.shown >= wanted && now.connected == bots);
+        tokio::time::timeout(patience, shown)
+            .await
+            .is_ok_and(|ended| ended.is_ok())
+    }
+
+    /// Tells them to log off. Those that have lost the realm wait for it a while.
+    pub(crate) async fn end(&mut self) -> BotsReport {
+        self.until.send_replace(Instant::now());
+        let report = within(LOG_OFF, "the bots to log off", &mut self.task).await;
+        report.expect("bots do not panic").expect("bots can write")
+    }
+}
