@@ -129,9 +129,9 @@ pub struct Registered {
     /// The process's id.
     #[prost(uint64, tag = "1")]
     pub process: u64,
-    /// When the realm began, wall clock, milliseconds.
+    /// The game time, milliseconds.
     #[prost(uint64, tag = "2")]
-    pub began: u64,
+    pub world: u64,
     /// Why not, for the reader; empty if it was registered.
     #[prost(string, tag = "3")]
     pub refused: String,

@@ -205,8 +205,8 @@ impl Grants {
         self.run(work).await
     }
 
-    /// Opens a realm that was stopped in order: game time goes on where it stopped, as if the realm had begun so much later.
-    /// Whether it had been stopped in order.
+    /// Opens a realm that was stopped in order: game time goes on where it stopped, also if the wall clock was set forward or
+    /// back meanwhile. The realm's beginning is moved accordingly. Whether it had been stopped in order.
     ///
     /// # Errors
     /// When this director does not lead or the store cannot be used.
@@ -216,10 +216,11 @@ impl Grants {
             let Some(closed) = transaction.get(&key).await? else {
                 return Ok(false);
             };
-            let stood = now.0.saturating_sub(director::decode_closed(&closed)?.0);
+            let closed = director::decode_closed(&closed)?;
             if let Some(value) = transaction.get(&director::realm_key()).await? {
                 let realm = Realm::decode(&value)?;
-                let began = WallTime(realm.began.0.saturating_add(stood));
+                let played = closed.0.saturating_sub(realm.began.0);
+                let began = WallTime(now.0.saturating_sub(played));
                 transaction.set(&director::realm_key(), &Realm { began, ..realm }.encode())?;
             }
             transaction.clear(&key)?;

@@ -146,6 +146,13 @@ fn a_realm_that_was_closed_goes_on_where_it_stopped() {
     assert!(open(9_000));
     assert!(!is_closed() && !open(9_000));
     assert_eq!(begin(9_000).began, WallTime(5_000), "it stood for 4 s");
+    close(20_000);
+    assert!(open(17_000));
+    assert_eq!(
+        begin(17_000).began,
+        WallTime(2_000),
+        "the clock was set back by more than it stood"
+    );
     let other = immediate(grants.begin_realm(WallTime(9_000), Hash([2; 32]), b"other")).err();
     assert!(matches!(other, Some(GrantError::OtherSchema { .. })), "{other:?}");
 }

@@ -29,8 +29,8 @@ pub fn wall() -> WallTime {
     WallTime(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// A realm's clock in this process. Game time follows the wall clock as it was when the process began, and from then on the
-/// measuring clock: it never goes back, and processes agree about it as well as their machines do about the time of day.
+/// A realm's clock in this process. Game time begins where the director says when the process registers, and from then on
+/// follows the measuring clock: it never goes back, and a wall clock that is set wrong while the realm runs does not change it.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Mono,
@@ -38,12 +38,14 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The clock of a realm that began at `began`.
+    /// The clock by which a director tells others the game time of a realm that began at `began`.
     pub fn new(began: WallTime) -> Self {
-        Self {
-            started: mono(),
-            world: WorldTime(wall().0.saturating_sub(began.0)),
-        }
+        Self::at(WorldTime(wall().0.saturating_sub(began.0)))
+    }
+
+    /// A clock on which it is `world` now.
+    pub fn at(world: WorldTime) -> Self {
+        Self { started: mono(), world }
     }
 
     /// The moment.

@@ -25,7 +25,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
-    clock,
+    clock::{self, Clock},
     health::{DiscoveryError, Readiness},
     nats::{Bus, ConnectError},
     process::{self, BEAT, SHARD, Settings},
@@ -157,6 +157,8 @@ struct Leader {
     plan: Plan,
     schema: Hash,
     realm: Realm,
+    /// The game time that processes are told when they register.
+    clock: Clock,
     roster: Roster,
     /// What was granted in this term, with the ids that came with it; an older grant whose holder is silent about it is
     /// granted anew.
@@ -285,6 +287,7 @@ impl Leader {
         });
         Ok(Self {
             schema: schema.fingerprint(),
+            clock: Clock::new(realm.began),
             realm,
             roster: if closed {
                 Roster::reopened(held)
@@ -496,7 +499,7 @@ impl Leader {
             );
             return Ok(Registered {
                 process: 0,
-                began: 0,
+                world: 0,
                 refused,
             });
         }
@@ -504,7 +507,7 @@ impl Leader {
         tracing::info!(%process, service = register.service, "registered");
         Ok(Registered {
             process: process.0,
-            began: self.realm.began.0,
+            world: self.clock.now().world.0,
             refused: String::new(),
         })
     }

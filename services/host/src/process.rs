@@ -7,7 +7,7 @@ use std::time::Duration;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
 use annals_event::Trace;
-use annals_ids::{OwnerId, ProcessId, Shard, WallTime};
+use annals_ids::{OwnerId, ProcessId, Shard, WorldTime};
 use annals_store::{Store, remote::RemoteStore};
 use annals_wire::{
     Subjects,
@@ -18,7 +18,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, mono},
     config::Realm,
     health::{Announcement, DiscoveryError, Readiness},
     log::History,
@@ -196,7 +196,7 @@ impl Process {
         registered: &Registered,
     ) -> Self {
         let (readiness, _) = watch::channel(Readiness::Starting);
-        let clock = Clock::new(WallTime(registered.began));
+        let clock = Clock::at(WorldTime(registered.world));
         let (id, realm) = (registered.process(), settings.realm.to_string());
         tracing::info!(process = %id, realm, "joined");
         let Reached {
@@ -309,12 +309,19 @@ async fn register(
          --nats, and what its log says it waits for",
     );
     let registered = loop {
+        let asked = mono();
         let register = Register {
             service: service.to_owned(),
             schema: schema.fingerprint().0.to_vec(),
         };
         match ask_director::<Registered>(bus, subjects, DirectorAsk::Register(register)).await {
-            Ok(answer) => break answer,
+            Ok(mut answer) => {
+                // What the answer took, it took there and back.
+                let back = mono().since(asked) / 2;
+                let back = u64::try_from(back.as_millis()).unwrap_or_default();
+                answer.world = answer.world.saturating_add(back);
+                break answer;
+            }
             Err(error) => {
                 wait.lasts(error);
                 tokio::time::sleep(BEAT).await;

@@ -11,6 +11,7 @@ mod beginning;
 mod browser;
 mod cases;
 mod checkpoints;
+mod clocks;
 mod console;
 mod crowd;
 mod disks;
