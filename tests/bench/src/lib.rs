@@ -121,6 +121,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("balance", balance::run),
     ("volatile", volatile::run),
     ("tick", tick::run),
+    ("unwatched", tick::unwatched::run),
     ("login", login::run),
     ("round_trip", round_trip::run),
     ("scale", scale::run),

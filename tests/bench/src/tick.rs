@@ -5,6 +5,7 @@
 //! tick with its areas of interest and views, the closing of batches, and the gate. Counted is processor time.
 
 mod crowd;
+pub mod unwatched;
 
 use std::{hint::black_box, time::Duration};
 

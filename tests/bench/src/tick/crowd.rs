@@ -4,7 +4,7 @@ use std::{collections::VecDeque, f32::consts::TAU, sync::Arc, time::Duration};
 
 use annals_cell::{CellInput, CellRole};
 use annals_def::{DataType, Distribution, EntityType, Property, Reach, Schema, Value, Volatile, split_mix};
-use annals_event::{Call, CellCreation, ClientLink, Imprint, Link, OwnerState, Place};
+use annals_event::{Call, CellCreation, ClientLink, Gait, Imprint, Link, OwnerState, Place};
 use annals_ids::{
     Address, CallNumber, Direction, EntityId, Epoch, MemberId, OwnerId, Part, Position, SessionId, SpaceId, TimerId,
     TypeId, WallTime, WorldTime,
@@ -12,7 +12,7 @@ use annals_ids::{
 use annals_node::{
     Answer, BLOCK, Beginning, Behaviour, Caller, Context, Input, Output, Owner,
     time::{Mono, Now},
-    writer::{self, Action, Chain, Durability},
+    writer::{self, Action, Chain, Durability, Tip},
 };
 use annals_wire::{
     CellArea, Space, SpaceMap,
@@ -45,19 +45,26 @@ const CHANGE_ODDS: u64 = 20;
 const WAKING: u64 = 1_000;
 const SPAWNING: u64 = 100;
 
-const CELL: OwnerId = OwnerId(1);
+pub(super) const CELL: OwnerId = OwnerId(1);
 const BASE: OwnerId = OwnerId(2);
 const SPACE: SpaceId = SpaceId(1);
-const EPOCH: Epoch = Epoch(1);
-const WALKER: TypeId = TypeId(0);
+pub(super) const WALKER: TypeId = TypeId(0);
 const PLAYER: TypeId = TypeId(1);
+/// Stands still and has nothing to do.
+pub(super) const STONE: TypeId = TypeId(2);
+/// Goes round a square of [`ROUND`] metres to each side, moved by a controller.
+pub(super) const GUARD: TypeId = TypeId(3);
+
+/// See [`GUARD`], and how fast it goes, metres per second.
+const ROUND: f32 = 6.0;
+const PACE: f32 = 3.0;
 
 /// Where everybody lives: at the crossings of a square grid, shaken a little.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     /// Where each begins: x, z and yaw.
     pub(super) homes: Vec<[f32; 3]>,
-    /// Who has a client: nobody who lives so near the edge that less would be in view.
+    /// Entities with a client: none that lives so near the edge that less would be in view.
     pub(super) clients: Vec<usize>,
     /// How wide the world is, metres.
     pub(super) side: f32,
@@ -95,6 +102,15 @@ impl Layout {
         let side = crossing(across);
         Self { homes, clients, side }
     }
+
+    /// The same where nobody watches.
+    pub(super) fn unwatched(size: usize) -> Self {
+        let clients = Vec::new();
+        Self {
+            clients,
+            ..Self::of(size)
+        }
+    }
 }
 
 /// Everybody's step: forward and a little to the right.
@@ -125,15 +141,18 @@ pub(super) struct Spent {
 /// What is kept of the log.
 #[derive(Debug, Default)]
 struct Log {
-    /// How many batches there are.
+    /// The sequence of the last batch.
     appended: u64,
-    /// The first.
+    /// The opening of the present epoch.
     opening: Vec<u8>,
+    /// All batches, if they are kept.
+    kept: Option<Vec<Vec<u8>>>,
 }
 
 /// See the module.
 pub(super) struct Crowd {
     cell: Owner<CellRole>,
+    epoch: Epoch,
     now: Mono,
     log: Log,
     /// Who walks as a client says, and where to.
@@ -145,22 +164,42 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// With a counter of the pieces of memory that were asked for, where there is one.
+    /// Of walkers and players, with a counter of the pieces of memory that were asked for, where there is one.
     pub(super) fn new(layout: &Layout, allocated: fn() -> usize) -> Self {
-        let now = Mono(1_000_000);
-        let state = OwnerState::new(CELL, Part::Cell);
+        let mut crowd = Self::take_over(OwnerState::new(CELL, Part::Cell), allocated);
+        crowd.populate(layout, WALKER);
+        crowd
+    }
+
+    /// Of entities of one type that nobody watches, with all batches of its log.
+    pub(super) fn unwatched(size: usize, type_id: TypeId) -> Self {
+        let mut crowd = Self::take_over(OwnerState::new(CELL, Part::Cell), || 0);
+        crowd.log.kept = Some(vec![crowd.log.opening.clone()]);
+        crowd.populate(&Layout::unwatched(size), type_id);
+        crowd
+    }
+
+    /// The crowd of an owner that is taken over in a state, with a map.
+    pub(super) fn take_over(state: OwnerState, allocated: fn() -> usize) -> Self {
+        // Time goes on where it stood.
+        let now = Mono(1_000_000 + state.tick.0 * 100_000);
+        let (epoch, sequence) = (state.epoch.next(), state.tail.batch.0);
+        let archived = Tip {
+            number: state.tail.batch,
+            hash: state.tail.hash,
+        };
         let role = CellRole::take_over(&state, now);
         let schema = schema();
         let beginning = Beginning {
-            chain: Chain::default(),
+            chain: Chain::whole(archived, Vec::new(), sequence),
             imprint: Imprint {
                 realm: "bench".to_owned(),
                 owner: CELL,
-                epoch: EPOCH,
+                epoch,
                 schema: schema.fingerprint(),
             },
             durability: Durability::Log,
-            ids: BLOCK..2 * BLOCK,
+            ids: epoch.0 * BLOCK..(epoch.0 + 1) * BLOCK,
             schema,
             behaviour: Arc::new(Walkers),
             dice: Box::new(split_mix(1)),
@@ -169,16 +208,29 @@ impl Crowd {
         };
         let mut crowd = Self {
             cell: Owner::take_over(at(now), role, beginning),
+            epoch,
             now,
-            log: Log::default(),
+            log: Log {
+                appended: sequence,
+                ..Log::default()
+            },
             players: Vec::new(),
             moves: 0,
             spent: Spent::default(),
             allocated,
         };
         crowd.give(Input::Role(CellInput::Map(map())));
-        crowd.populate(layout);
         crowd
+    }
+
+    /// Where everybody is in the log, and what they are.
+    pub(super) fn state(&self) -> &OwnerState {
+        self.cell.state()
+    }
+
+    /// The batches that were kept.
+    pub(super) fn log(&self) -> &[Vec<u8>] {
+        self.log.kept.as_deref().unwrap_or_default()
     }
 
     /// Lets one tick period pass: what clients say comes at its beginning, and the core is woken whenever it wants to be.
@@ -205,7 +257,7 @@ impl Crowd {
             }
         }
         self.now = end;
-        let (upto, epoch) = (self.cell.writer().tip(), EPOCH);
+        let (upto, epoch) = (self.cell.writer().tip(), self.epoch);
         self.give(Input::Log(writer::Input::Archived { upto, epoch }));
     }
 
@@ -218,7 +270,7 @@ impl Crowd {
         self.spent
     }
 
-    fn populate(&mut self, layout: &Layout) {
+    fn populate(&mut self, layout: &Layout, type_id: TypeId) {
         let mut clients = layout.clients.iter().copied().peekable();
         for (index, home) in layout.homes.iter().enumerate() {
             // Entities are made over some ticks, so that their timers do not all fire at once and batches fit the bus.
@@ -227,7 +279,7 @@ impl Crowd {
                 self.create_player(*home);
             } else {
                 self.give(Input::Role(CellInput::Create {
-                    type_id: WALKER,
+                    type_id,
                     place: standing(home),
                     properties: Vec::new(),
                 }));
@@ -312,6 +364,9 @@ impl Crowd {
                     if batch.opens {
                         self.log.opening.clone_from(&batch.bytes);
                     }
+                    if let Some(kept) = &mut self.log.kept {
+                        kept.push(batch.bytes.clone());
+                    }
                     let sequence = self.log.appended;
                     writer::Input::Appended { sequence }
                 }
@@ -356,6 +411,20 @@ impl Behaviour for Walkers {
             let period = u64::try_from(TICK.as_millis()).expect("a tick is short");
             context.set_timer(period, period, 0);
         }
+        if let (GUARD, Some(place)) = (context.entity_type().id, context.place()) {
+            let corner = |x: f32, z: f32| Position {
+                x: place.position.x + x,
+                z: place.position.z + z,
+                ..place.position
+            };
+            let path = vec![
+                corner(ROUND, 0.0),
+                corner(ROUND, ROUND),
+                corner(0.0, ROUND),
+                corner(0.0, 0.0),
+            ];
+            context.patrol(path, Gait::at(PACE), 0).expect("a guard can go round");
+        }
     }
 
     fn call(&self, _context: &mut Context<'_>, _method: MemberId, _args: &[Value], _caller: &Caller) -> Answer {
@@ -394,9 +463,18 @@ fn schema() -> Arc<Schema> {
         };
         being
     };
-    let mut walker = being("Walker");
-    walker.parts.base = false;
-    Arc::new(Schema::new(vec![walker, being("Player")], Vec::new(), Vec::new()))
+    let baseless = |name| {
+        let mut being = being(name);
+        being.parts.base = false;
+        being
+    };
+    let types = vec![
+        baseless("Walker"),
+        being("Player"),
+        baseless("Stone"),
+        baseless("Guard"),
+    ];
+    Arc::new(Schema::new(types, Vec::new(), Vec::new()))
 }
 
 /// All of the space is the cell's.
@@ -417,7 +495,7 @@ fn map() -> SpaceMap {
 fn from_base(message: Message) -> Envelope {
     Envelope {
         from: BASE,
-        epoch: EPOCH,
+        epoch: Epoch(1),
         message,
     }
 }

@@ -1,0 +1,224 @@
+//! A large cell that nobody watches: what its ticks cost, and how long it takes to write it down and to have it back.
+//!
+//! The core is that of [`crowd`](super::crowd). A cost is measured per entity for a small cell and a large one in the same run:
+//! where it is linear, the two are alike.
+
+use std::{hint::black_box, time::Duration};
+
+use annals_event::{Batch, Image, OwnerState, Reader};
+use annals_ids::OwnerKind;
+
+use super::crowd::{Crowd, GUARD, STONE, TICK};
+use crate::Figure;
+
+/// The cell that is measured, and the one that it is compared with.
+const LARGE: usize = 20_000;
+const SMALL: usize = 5_000;
+
+/// Ticks before anything is measured, and entities times ticks that are.
+const WARM_UP: usize = 30;
+const MEASURED: usize = 400_000;
+
+/// Each size is measured so often in turn, and its least is taken: whatever else the machine does only ever adds.
+const TURNS: usize = 3;
+
+/// How much more an entity of the large cell may cost than one of the small cell. Caches hold less of the large one, so it is
+/// more than 1; what grows with the square of the number of entities would be 4.
+const TARGET: f64 = 2.0;
+
+/// What a cell of one size took.
+#[derive(Clone, Copy, Debug)]
+struct Took {
+    /// A tick period, all entities standing still, and all going round.
+    resting: Duration,
+    patrolling: Duration,
+    /// The longest tick period while all go round.
+    longest: Duration,
+    /// Bytes that are logged in a tick period while all go round.
+    logged: usize,
+    /// To write all of it down, and how many bytes that is.
+    snapshot: Duration,
+    bytes: usize,
+    /// To read that, take the owner over and come to the end of its first tick.
+    restart: Duration,
+    /// The same from the log alone, without a snapshot.
+    start: Duration,
+}
+
+impl Took {
+    /// The least of each.
+    fn least(self, other: Self) -> Self {
+        Self {
+            resting: self.resting.min(other.resting),
+            patrolling: self.patrolling.min(other.patrolling),
+            longest: self.longest.min(other.longest),
+            snapshot: self.snapshot.min(other.snapshot),
+            restart: self.restart.min(other.restart),
+            start: self.start.min(other.start),
+            ..self
+        }
+    }
+}
+
+/// Measures both sizes.
+///
+/// # Panics
+/// When the cell does not do what a cell does.
+#[must_use]
+pub fn run() -> Vec<Figure> {
+    let (mut large, mut small) = (measure(LARGE), measure(SMALL));
+    for _ in 1..TURNS {
+        large = large.least(measure(LARGE));
+        small = small.least(measure(SMALL));
+    }
+    let period = TICK.as_millis();
+    let patrolling = format!(
+        "controllers move all entities, {:.0} B logged for each; longest {:.1} ms; a tick of {period} ms",
+        large.logged as f64 / LARGE as f64,
+        large.longest.as_secs_f64() * 1e3
+    );
+    let snapshot = format!("all of it is written, {} kB", large.bytes / 1_000);
+    let row = |name: &str, part: fn(&Took) -> Duration, note: &str| {
+        let per_entity = |took: &Took, size: usize| part(took).as_secs_f64() * 1e6 / size as f64;
+        Figure::against(
+            &format!("unwatched_{name}_{LARGE}"),
+            per_entity(&large, LARGE),
+            per_entity(&small, SMALL),
+            "us",
+            format!(
+                "per entity, {:.1} ms in all: {note}; baseline: {SMALL} entities, so 1 is linear; target {TARGET:.1}",
+                part(&large).as_secs_f64() * 1e3
+            ),
+        )
+    };
+    vec![
+        row(
+            "resting",
+            |took| took.resting,
+            &format!("no entity moves; a tick of {period} ms"),
+        ),
+        row("patrolling", |took| took.patrolling, &patrolling),
+        row("snapshot", |took| took.snapshot, &snapshot),
+        row(
+            "restart",
+            |took| took.restart,
+            "from a snapshot to the end of the first tick",
+        ),
+        row(
+            "start",
+            |took| took.start,
+            "from the log alone to the end of the first tick",
+        ),
+    ]
+}
+
+fn measure(size: usize) -> Took {
+    let (resting, _) = ticks(&mut Crowd::unwatched(size, STONE), size);
+    let mut crowd = Crowd::unwatched(size, GUARD);
+    let log = crowd.log().to_vec();
+    let (patrolling, longest) = ticks(&mut crowd, size);
+    let logged = crowd.spent().logged / (MEASURED / size);
+    let (snapshot, (own, images)) = timed(|| write(crowd.state()));
+    let bytes = own.len() + images.iter().map(|(_, image)| image.len()).sum::<usize>();
+    let hash = crowd.state().hash();
+    let (reading, state) = timed(|| read(&own, &images));
+    assert_eq!(state.hash(), hash, "what is read is what was written");
+    let (beginning, restarted) = timed(|| begin(state));
+    let (start, started) = timed(|| begin(fold(&log)));
+    for begun in [&restarted, &started] {
+        assert_eq!(begun.state().entities.len(), size, "all are back");
+    }
+    Took {
+        resting,
+        patrolling,
+        longest,
+        logged,
+        snapshot,
+        bytes,
+        restart: reading + beginning,
+        start,
+    }
+}
+
+/// How long a tick takes, and the longest one.
+fn ticks(crowd: &mut Crowd, size: usize) -> (Duration, Duration) {
+    for _ in 0..WARM_UP {
+        crowd.tick();
+    }
+    crowd.forget();
+    let count = MEASURED / size;
+    let mut longest = Duration::ZERO;
+    for _ in 0..count {
+        let before = crowd.spent().all;
+        crowd.tick();
+        longest = longest.max(crowd.spent().all - before);
+    }
+    let count = u32::try_from(count).expect("there are few");
+    (crowd.spent().all / count, longest)
+}
+
+fn timed<T>(what: impl FnOnce() -> T) -> (Duration, T) {
+    let began = crate::busy();
+    let made = black_box(what());
+    (crate::busy().saturating_sub(began), made)
+}
+
+/// An owner as snapshots have it: what is its own, and each entity.
+fn write(state: &OwnerState) -> (Vec<u8>, Vec<(annals_ids::EntityId, Vec<u8>)>) {
+    let mut own = Vec::new();
+    state.write_own(&mut own);
+    let images = state.entities.iter().map(|(entity, image)| {
+        let mut bytes = Vec::new();
+        image.write(&mut bytes);
+        (*entity, bytes)
+    });
+    let images = images.collect();
+    (own, images)
+}
+
+fn read(own: &[u8], images: &[(annals_ids::EntityId, Vec<u8>)]) -> OwnerState {
+    let mut state = OwnerState::read_own(own).expect("what was written can be read");
+    for (entity, bytes) in images {
+        let image = Image::read(&mut Reader::new(bytes)).expect("what was written can be read");
+        state.restore(*entity, image);
+    }
+    state
+}
+
+fn fold(log: &[Vec<u8>]) -> OwnerState {
+    let mut state = OwnerState::new(super::crowd::CELL, OwnerKind::Cell);
+    for bytes in log {
+        let batch = Batch::read(bytes).expect("what was written can be read");
+        state.fold(&batch).expect("the log is that of one run");
+    }
+    state
+}
+
+/// Takes an owner over, to the end of its first tick.
+fn begin(state: OwnerState) -> Crowd {
+    let mut crowd = Crowd::take_over(state, || 0);
+    crowd.tick();
+    crowd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unwatched_entities_are_back_after_a_restart() {
+        let size = 300;
+        let mut crowd = Crowd::unwatched(size, GUARD);
+        let (_, longest) = ticks(&mut crowd, MEASURED / 20);
+        assert!(longest > Duration::ZERO);
+        let (own, images) = write(crowd.state());
+        let back = begin(read(&own, &images));
+        assert_eq!(back.state().entities.len(), size);
+        let moved = |crowd: &Crowd| {
+            let cells = crowd.state().entities.values().filter_map(|image| image.cell());
+            cells.filter(|cell| cell.controllers.iter().len() == 1).count()
+        };
+        assert_eq!(moved(&back), size, "all of them go on");
+        assert!(begin(fold(crowd.log())).state().entities.len() == size);
+    }
+}
