@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
+pub mod aging;
 pub mod audit;
 pub mod backup;
 pub mod balance;
@@ -114,6 +115,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("log", log::run),
     ("store", store::run),
     ("trade", trade::run),
+    ("aging", aging::run),
     ("backup", backup::run),
     ("audit", audit::run),
     ("verify", verify::run),

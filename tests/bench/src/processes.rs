@@ -71,14 +71,16 @@ impl Process {
         }
     }
 
-    /// MiB of memory that it holds now, and held at most; nothing if it has ended.
+    /// Resident memory now and at most, MB; nothing if it has ended.
     pub(crate) fn held(&self) -> Option<(f64, f64)> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id)).ok()?;
         let of = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()?.parse::<f64>().ok()
         };
-        Some((of("VmRSS:")? / 1_024.0, of("VmHWM:")? / 1_024.0))
+        // Linux says kB and means KiB.
+        let megabytes = |name: &str| Some(of(name)? * 1.024e-3);
+        Some((megabytes("VmRSS:")?, megabytes("VmHWM:")?))
     }
 
     fn waited(&self) -> Option<f64> {

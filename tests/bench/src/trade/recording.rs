@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 
 /// A store, and the commits that were asked of it. Clones are the same.
 #[derive(Clone)]
-pub(super) struct Recording {
+pub(crate) struct Recording {
     backend: Arc<dyn Backend>,
     recorded: Arc<Mutex<Recorded>>,
 }
@@ -18,20 +18,22 @@ pub(super) struct Recording {
 struct Recorded {
     commits: Vec<CommitRequest>,
     written: Written,
+    /// Keys that were asked for by themselves.
+    gets: u64,
 }
 
-/// What was committed again.
+/// What transactions wrote.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Written {
+pub(crate) struct Written {
     /// Rows set or taken away.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// Bytes of their keys and values.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Recording {
     /// Records what is committed to `store`.
-    pub(super) fn of(store: &Store) -> Self {
+    pub(crate) fn of(store: &Store) -> Self {
         Self {
             backend: store.backend(),
             recorded: Arc::default(),
@@ -39,18 +41,18 @@ impl Recording {
     }
 
     /// The handle through which it is recorded.
-    pub(super) fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::new(self.clone())
     }
 
     /// Forgets what was recorded so far.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.recorded().commits.clear();
     }
 
     /// Commits what was recorded to another store, one transaction after the other, each whole and without conditions. Says
     /// how long that took.
-    pub(super) async fn commit_again(&self, store: &Store) -> Duration {
+    pub(crate) async fn commit_again(&self, store: &Store) -> Duration {
         let mut commits = std::mem::take(&mut self.recorded().commits);
         for commit in &mut commits {
             commit.read_version = None;
@@ -66,8 +68,24 @@ impl Recording {
     }
 
     /// What was committed again, in all.
-    pub(super) fn written(&self) -> Written {
+    pub(crate) fn written(&self) -> Written {
         self.recorded().written
+    }
+
+    /// What the recorded commits wrote.
+    pub(crate) fn recorded_writes(&self) -> Written {
+        let mut written = Written::default();
+        let recorded = self.recorded();
+        recorded
+            .commits
+            .iter()
+            .for_each(|commit| written.add(&commit.mutations));
+        written
+    }
+
+    /// How many keys were read one by one so far.
+    pub(crate) fn gets(&self) -> u64 {
+        self.recorded().gets
     }
 
     fn recorded(&self) -> MutexGuard<'_, Recorded> {
@@ -109,6 +127,7 @@ impl Backend for Recording {
     }
 
     fn get<'a>(&'a self, at: Version, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+        self.recorded().gets += 1;
         self.backend.get(at, key)
     }
 
