@@ -8,7 +8,7 @@ use std::sync::Arc;
 use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
 
 use crate::{
-    change::Change,
+    change::{Change, Edit},
     data_type::{DataType, Field, FixedDict, PythonKind, Sequence},
     path::Path,
     value::Value,
@@ -153,6 +153,32 @@ pub fn generate_change(data_type: &DataType, value: &Value, dice: &mut Dice<'_>)
         (data_type, place) = (part_types[index as usize], &parts[index as usize]);
     }
     Change::part(path, generate(data_type, dice))
+}
+
+/// What a client reads of a value: no address of a mailbox.
+#[must_use]
+pub fn as_shown(value: Value) -> Value {
+    let each = |values: Vec<Value>| values.into_iter().map(as_shown).collect();
+    match value {
+        Value::Mailbox(_) => Value::Mailbox(None),
+        Value::Sequence(values) => Value::Sequence(each(values)),
+        Value::Dict(values) => Value::Dict(each(values)),
+        other => other,
+    }
+}
+
+/// What a client reads of a change.
+#[must_use]
+pub fn change_as_shown(change: Change) -> Change {
+    let edit = match change.edit {
+        Edit::Set(value) => Edit::Set(as_shown(value)),
+        Edit::Splice { at, removed, inserted } => Edit::Splice {
+            at,
+            removed,
+            inserted: inserted.into_iter().map(as_shown).collect(),
+        },
+    };
+    Change { edit, ..change }
 }
 
 /// A value that has, if the type allows it, parts and slices that can change.

@@ -55,7 +55,8 @@ pub use diagnostic::{
 };
 pub use element::{Element, read_elements};
 pub use generate::{
-    Dice, generate, generate_change, generate_nested, generate_slice, generate_type, generate_with_parts, split_mix,
+    Dice, as_shown, change_as_shown, generate, generate_change, generate_nested, generate_slice, generate_type,
+    generate_with_parts, split_mix,
 };
 pub use member_ids::Ids;
 pub use message_range::MessageRange;

@@ -7,7 +7,8 @@ use std::{fmt::Write, fs, path::PathBuf};
 
 use annals_def::{
     Argument, Change, DataType, Dice, Distribution, Edit, EntityType, Form, Located, Method, Path, Property, Rule,
-    Schema, Tree, Value, apply, compile, encode, generate, generate_change, generate_type, split_mix,
+    Schema, Tree, Value, apply, as_shown, change_as_shown, compile, encode, generate, generate_change, generate_type,
+    split_mix,
 };
 use annals_ids::{Hash, HistoryNumber};
 use annals_wire::client::{ClientMember, Shown, ShownReader, ShownWriter, args_hash, change_hash, read_properties};
@@ -204,17 +205,6 @@ fn make(entity_type: &EntityType, held: &mut [Value], shown: &Shown) {
     }
 }
 
-/// What a client is shown of a value: no mailbox's address.
-fn as_shown(value: Value) -> Value {
-    let each = |values: Vec<Value>| values.into_iter().map(as_shown).collect();
-    match value {
-        Value::Mailbox(_) => Value::Mailbox(None),
-        Value::Sequence(values) => Value::Sequence(each(values)),
-        Value::Dict(values) => Value::Dict(each(values)),
-        other => other,
-    }
-}
-
 /// A type with so many properties and methods that clients see.
 fn random_type(members: u64, dice: &mut Dice<'_>) -> EntityType {
     let mut entity_type = EntityType::new("Any");
@@ -249,15 +239,7 @@ fn random_event(entity_type: &EntityType, held: &[Value], dice: &mut Dice<'_>) -
     let member = ClientMember((dice() % held.len() as u64) as u16);
     let index = entity_type.client_properties()[usize::from(member.0)];
     let data_type = &entity_type.property(index).unwrap().data_type;
-    let Change { path, edit } = generate_change(data_type, &held[usize::from(member.0)], dice);
-    let edit = match edit {
-        Edit::Set(value) => Edit::Set(as_shown(value)),
-        Edit::Splice { at, removed, inserted } => {
-            let inserted = inserted.into_iter().map(as_shown).collect();
-            Edit::Splice { at, removed, inserted }
-        }
-    };
-    let change = Change { path, edit };
+    let change = change_as_shown(generate_change(data_type, &held[usize::from(member.0)], dice));
     Shown::Property { member, change }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use annals_def::{
-    DataType, Dice, Distribution, Edit, Field, FixedDict, Path, Property, Replaced, Schema, Sequence, Value, generate,
-    generate_type, split_mix,
+    DataType, Dice, Distribution, Edit, Field, FixedDict, Path, Property, Replaced, Schema, Sequence, Value, as_shown,
+    generate, generate_type, split_mix,
 };
 use annals_event::{Body, Event, Subject};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part};
@@ -12,7 +12,7 @@ use annals_node::{Context, Denied, MAX_VALUE_BYTES};
 
 use crate::{
     game::{ACT, ALTER, AVATAR, ERRAND, Errand, GhostChange, JUMP, schema_with},
-    oracle::{as_shown, check},
+    oracle::check,
     world::{MIDDLE, ROUGH, World},
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{Change, Edit, EntityType, Schema, Value};
+use annals_def::{EntityType, Schema, Value, as_shown, change_as_shown};
 use annals_event::{Body, Call, Event, Image, OwnerState, Place, Subject};
 use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, WorldTime};
 use annals_node::{Eyes, Showing};
@@ -321,27 +321,4 @@ fn entity_types(world: &World) -> BTreeMap<EntityId, annals_ids::TypeId> {
             _ => None,
         })
         .collect()
-}
-
-/// What a client is shown of a value: no mailbox's address.
-pub(crate) fn as_shown(value: Value) -> Value {
-    let each = |values: Vec<Value>| values.into_iter().map(as_shown).collect();
-    match value {
-        Value::Mailbox(_) => Value::Mailbox(None),
-        Value::Sequence(values) => Value::Sequence(each(values)),
-        Value::Dict(values) => Value::Dict(each(values)),
-        other => other,
-    }
-}
-
-fn change_as_shown(change: Change) -> Change {
-    let edit = match change.edit {
-        Edit::Set(value) => Edit::Set(as_shown(value)),
-        Edit::Splice { at, removed, inserted } => Edit::Splice {
-            at,
-            removed,
-            inserted: inserted.into_iter().map(as_shown).collect(),
-        },
-    };
-    Change { edit, ..change }
 }
