@@ -198,18 +198,6 @@ impl Roster {
         Some(owner)
     }
 
-    /// Owners that a process says it holds although they are granted to another: it has not noticed yet.
-    #[must_use]
-    pub fn strays(&self) -> BTreeSet<(ProcessId, OwnerId)> {
-        let claims = self
-            .members
-            .values()
-            .flat_map(|member| member.beat.owners.keys().map(|owner| (member.beat.process, *owner)));
-        claims
-            .filter(|(process, owner)| self.owners.get(owner).is_none_or(|(_, holder)| holder != process))
-            .collect()
-    }
-
     fn entities_of(&self, owner: OwnerId) -> u64 {
         self.entities.get(&owner).copied().unwrap_or(0)
     }
@@ -486,8 +474,6 @@ mod tests {
         roster.hear(seconds(1), beat(3, OwnerKind::Base));
         roster.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
         roster.granted(OwnerId(11), OwnerKind::Cell, ProcessId(2));
-        let strays = [(ProcessId(1), OwnerId(11)), (ProcessId(2), OwnerId(12))];
-        assert_eq!(roster.strays(), strays.into(), "owner 12 was granted to nobody");
         assert_eq!(
             roster.address(OwnerId(11)),
             Some("address 2"),
