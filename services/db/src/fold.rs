@@ -34,7 +34,11 @@ use attempt::Attempt;
 pub(crate) use attempt::find_cell;
 use log::Log;
 
-use crate::{retention::Retention, sealing::Sealer, tiling::Tiler};
+use crate::{
+    retention::{Pace, Retention},
+    sealing::Sealer,
+    tiling::Tiler,
+};
 
 /// How often a commit is tried that lost against another transaction, or whose store did not answer. With the pauses it is
 /// half a minute.
@@ -284,8 +288,8 @@ impl Folder {
 
     /// Lets go of what this one archives, for as long as nobody supersedes it.
     #[must_use]
-    pub fn retention(&self) -> Retention {
-        Retention::new(self.store.clone(), self.shard, self.term)
+    pub fn retention(&self, pace: Pace) -> Retention {
+        Retention::new(self.store.clone(), self.shard, self.term, pace)
     }
 
     /// Takes a message of the stream, in the stream's order.

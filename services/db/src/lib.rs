@@ -35,7 +35,8 @@ pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, read_position, recover};
 pub use restoring::{ClaimedStore, Extent, RestoreError, Restoring, Row, check_horizon, horizon_of, read_unlogged};
 pub use retention::{
-    Kind, Progress as RetentionProgress, Retention, floors_of, read_floor, read_floor_batch, read_horizon,
+    Kind, Pace as RetentionPace, Progress as RetentionProgress, Retention, floors_of, read_floor, read_floor_batch,
+    read_horizon,
 };
 pub use returns::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 pub use sealing::{Sealer, leaf};

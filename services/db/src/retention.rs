@@ -41,7 +41,16 @@ pub struct Retention {
     shard: Shard,
     term: u64,
     advance: Option<Advance>,
-    least: Option<u64>,
+    pace: Pace,
+}
+
+/// When the horizon moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Once what lies behind it is as large as its floors: what is written stays in proportion to what is freed.
+    Worthwhile,
+    /// As soon as one more segment is old enough.
+    Eager,
 }
 
 /// What a turn did.
@@ -83,21 +92,14 @@ impl Kind {
 }
 
 impl Retention {
-    pub(crate) fn new(store: Store, shard: Shard, term: u64) -> Self {
+    pub(crate) fn new(store: Store, shard: Shard, term: u64, pace: Pace) -> Self {
         Self {
             store,
             shard,
             term,
             advance: None,
-            least: None,
+            pace,
         }
-    }
-
-    /// Lets the horizon move as soon as `bytes` of batches can go, however much its floors take.
-    #[must_use]
-    pub fn for_bytes(mut self, bytes: u64) -> Self {
-        self.least = Some(bytes);
-        self
     }
 
     /// Takes a turn: what is done in it is bounded. Batches may be let go that were closed before `older_than`.
@@ -146,7 +148,10 @@ impl Retention {
             found.push(segment);
         }
         let bytes: u64 = found.iter().map(|segment| segment.bytes).sum();
-        let least = self.least.unwrap_or(horizon.map_or(0, |horizon| horizon.bytes));
+        let least = match self.pace {
+            Pace::Worthwhile => horizon.map_or(0, |horizon| horizon.bytes),
+            Pace::Eager => 0,
+        };
         let is_worth_it = bytes >= least || found.len() == SEGMENTS_AT_ONCE;
         Ok((!found.is_empty() && is_worth_it).then_some(found))
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_db::{FoldError, Folded, Folder, Missing, adopting::Adoption};
+use annals_db::{FoldError, Folded, Folder, Missing, RetentionPace, adopting::Adoption};
 use annals_def::Schema;
 use annals_ids::{BatchNumber, OwnerId};
 use annals_store::{
@@ -213,7 +213,7 @@ async fn fold_all(
     tokio::spawn(sealing::seal_all(folder.sealer(), archived.clone()));
     tokio::spawn(tiling::tile_all(folder.tiler(), archived.clone()));
     if let Age::AtLeast(age) = keep {
-        tokio::spawn(retaining::let_all_go(folder.retention(), age, archived));
+        tokio::spawn(retaining::let_all_go(folder.retention(RetentionPace::Worthwhile), age, archived));
     }
     let mut fold = Fold {
         bus: bus.clone(),

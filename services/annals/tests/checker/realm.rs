@@ -6,7 +6,7 @@ use annals::{
     checker::{CheckReport, Following, Wrong, check},
     showings::Line,
 };
-use annals_db::{Folder, RetentionProgress};
+use annals_db::{Folder, RetentionPace, RetentionProgress};
 use annals_def::{Change, Form, Located, Schema, Value, check_dir, encode};
 use annals_director::{Grants, openings};
 use annals_event::{Audience, Body, Cause, CellCreation, Event, FrozenBatch, Gathering, Imprint, Place, Subject, Tail};
@@ -378,6 +378,6 @@ pub(crate) fn let_go(store: &Store, schema: &Arc<Schema>, most: usize) {
     let folder = immediate(Folder::begin(store.clone(), SHARD, Arc::clone(schema))).unwrap();
     let mut sealer = folder.sealer().of_leaves(most);
     while immediate(sealer.seal_next()).unwrap().is_some() {}
-    let mut retention = folder.retention().for_bytes(0);
+    let mut retention = folder.retention(RetentionPace::Eager);
     while immediate(retention.turn(WallTime(u64::MAX))).unwrap() != RetentionProgress::Idle {}
 }

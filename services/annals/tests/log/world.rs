@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use annals_db::{Folder, RetentionProgress};
+use annals_db::{Folder, RetentionPace, RetentionProgress};
 use annals_def::{Located, Schema, Value, check_dir, split_mix};
 use annals_director::{Grants, openings};
 use annals_event::{
@@ -317,7 +317,7 @@ impl World {
     /// Has db let go of all that is sealed: how many bytes of batches that came to.
     pub(crate) async fn let_go(&self) -> u64 {
         let folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
-        let mut retention = folder.await.unwrap().retention().for_bytes(0);
+        let mut retention = folder.await.unwrap().retention(RetentionPace::Eager);
         let mut bytes = 0;
         loop {
             match retention.turn(WallTime(u64::MAX)).await.unwrap() {

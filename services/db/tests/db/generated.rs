@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_db::FoldError;
+use annals_db::{FoldError, RetentionPace};
 use annals_def::Value;
 use annals_event::{Audience, Batch, Body, Call};
 use annals_ids::{Address, BatchNumber, CallNumber, EntityId, MemberId, OwnerId, Part, SessionId, WallTime};
@@ -296,7 +296,7 @@ fn step(realm: &mut Realm, play: &mut Play, keeps: bool) {
         }
         15 if !keeps => {
             // One that is not done begins anew with the next: as after a crash.
-            let mut retention = realm.db.retention().for_bytes(0);
+            let mut retention = realm.db.retention(RetentionPace::Eager);
             let turns = realm.roll(12);
             realm.let_go(&mut retention, WallTime(u64::MAX), turns);
         }

@@ -1,7 +1,9 @@
 //! Retention: what is let go is missed by nobody. The oracle is what was written, as in a realm that keeps everything: every
 //! leaf, root, floor and recovered state is held against it, and so is a realm that is restored.
 
-use annals_db::{Cuts, RestoreError, Retention, RetentionProgress, read_floor, read_horizon, read_unlogged};
+use annals_db::{
+    Cuts, RestoreError, Retention, RetentionPace, RetentionProgress, read_floor, read_horizon, read_unlogged,
+};
 use annals_event::{Batch, Thinned};
 use annals_ids::{BatchNumber, LeafIndex, OwnerId, Part, WallTime};
 use annals_store::{ArchivedBatch, StoreError, archive, immediate, layout::retention as layout};
@@ -32,7 +34,7 @@ fn thinned() -> (Realm, Vec<ArchivedBatch>) {
 }
 
 fn retention(realm: &Realm) -> Retention {
-    realm.db.retention().for_bytes(0)
+    realm.db.retention(RetentionPace::Eager)
 }
 
 /// Lets go of all that is sealed, some segments at a time so that the horizon moves several times.
@@ -140,7 +142,7 @@ fn a_floor_is_worth_what_it_costs() {
     }
     realm.fold(usize::MAX);
     assert!(!realm.seal(20).is_empty());
-    let mut patient = realm.db.retention();
+    let mut patient = realm.db.retention(RetentionPace::Worthwhile);
     assert_eq!(
         immediate(patient.turn(EVER)).expect("the store answers"),
         RetentionProgress::Idle
@@ -184,7 +186,7 @@ fn whoever_is_superseded_lets_nothing_go() {
     let mut realm = lived(5);
     let before = leaves(&realm);
     let former = realm.begin_db();
-    let mut late = former.retention().for_bytes(0);
+    let mut late = former.retention(RetentionPace::Eager);
     let ended = (0..1_000).find_map(|_| immediate(late.turn(EVER)).err());
     assert!(
         matches!(ended, Some(annals_db::FoldError::Superseded { .. })),

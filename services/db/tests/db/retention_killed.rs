@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use annals_db::{FoldError, Folder, Retention, RetentionProgress, read_horizon};
+use annals_db::{FoldError, Folder, Retention, RetentionPace, RetentionProgress, read_horizon};
 use annals_ids::{OwnerId, Part, WallTime};
 use annals_store::{
     MemoryStore, Store, archive,
@@ -119,7 +119,7 @@ fn begin(store: &Store, commits: u64, last: Last) -> (Retention, Arc<AtomicU64>)
     let dying = dying(store, Arc::clone(&left), last);
     let folder = immediate(Folder::begin(dying, SHARD, game::schema())).expect("nothing fails yet");
     left.store(commits, Ordering::Relaxed);
-    (folder.retention().for_bytes(0), left)
+    (folder.retention(RetentionPace::Eager), left)
 }
 
 /// Holds everything that is read or replayed of a store against what the realm has written.

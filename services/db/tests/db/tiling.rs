@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use annals_db::{FoldError, Folder, ProveError, Prover, RetentionProgress, Tiler};
+use annals_db::{FoldError, Folder, ProveError, Prover, RetentionPace, RetentionProgress, Tiler};
 use annals_ids::{EntityId, Epoch, Hash, LeafIndex, OwnerId, Part, WallTime};
 use annals_proof::{Frontier, Tile, TreeHead, tile::root_of, verify_consistency, verify_inclusion};
 use annals_store::{
@@ -380,7 +380,7 @@ fn thinned() -> (Realm, Vec<Hash>) {
     realm.fold(usize::MAX);
     let hashes = leaves(&realm).iter().map(hash_of).collect();
     realm.seal(100);
-    let mut retention = realm.db.retention().for_bytes(0);
+    let mut retention = realm.db.retention(RetentionPace::Eager);
     while immediate(retention.turn(WallTime(u64::MAX))).expect("the store answers") != RetentionProgress::Idle {}
     let gone = leaves(&realm).iter().filter(|leaf| leaf.is_thinned()).count();
     assert!(gone > 300, "{gone} batches have no events any more");

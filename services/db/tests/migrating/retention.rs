@@ -1,6 +1,6 @@
 //! Letting go on either side of a migration: states, rows and backups are those of a realm that keeps everything.
 
-use annals_db::{RetentionProgress, read_floor};
+use annals_db::{RetentionPace, RetentionProgress, read_floor};
 use annals_event::Header;
 use annals_ids::Hash;
 
@@ -136,7 +136,7 @@ fn let_go(store: &Store, schema: &Schema) {
     let folder = immediate(begun).expect("a store");
     let mut sealer = folder.sealer().of_leaves(1);
     while immediate(sealer.seal_next()).expect("the store answers").is_some() {}
-    let mut retention = folder.retention().for_bytes(0);
+    let mut retention = folder.retention(RetentionPace::Eager);
     let late = WallTime(u64::MAX);
     while immediate(retention.turn(late)).expect("the store answers") != RetentionProgress::Idle {}
 }

@@ -1,7 +1,7 @@
 //! db seals what it archives, and lets go of what cells did a while ago. What goes is remembered here, for the checkers: a
 //! realm that lets go keeps every promise that one keeps that does not.
 
-use annals_db::{FoldError, Retention, RetentionProgress, Sealer, read_archived};
+use annals_db::{FoldError, Retention, RetentionPace, RetentionProgress, Sealer, read_archived};
 use annals_ids::{BatchNumber, OwnerId, WallTime};
 use annals_store::{ArchivedBatch, StoreError, immediate};
 
@@ -27,7 +27,7 @@ impl Retaining {
     pub(super) fn of(folder: &annals_db::Folder) -> Self {
         Self {
             sealer: folder.sealer().of_leaves(LEAVES),
-            retention: folder.retention().for_bytes(0),
+            retention: folder.retention(RetentionPace::Eager),
             next: 0,
         }
     }
