@@ -27,7 +27,7 @@ use std::{
 };
 
 use annals_audit::archive::{Step, read_tree};
-use annals_db::{Migrations, RecoveryError};
+use annals_db::{Migrations, RecoveryError, adopting::AdoptionRecord};
 use annals_director::read_owners;
 use annals_event::{Batch, Header};
 use annals_host::{
@@ -38,10 +38,7 @@ use annals_host::{
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{
     KeyRange, Order, Store, StoreError, Transaction, key_after,
-    layout::{
-        adoptions,
-        archive::{self, Hole, Tree},
-    },
+    layout::archive::{self, Hole, Tree},
 };
 use annals_wire::control::Inspected;
 use thiserror::Error;
@@ -188,7 +185,7 @@ impl Verification {
         let mut trees = read_trees(&source.store).await?;
         let owners = read_owners(&source.store).await?;
         let migrations = Arc::new(Migrations::read(&source.store).await?);
-        let adoptions = |transaction: Transaction| async move { adoptions::read_all(&transaction).await };
+        let adoptions = |transaction: Transaction| async move { AdoptionRecord::read_all(&transaction).await };
         report.adoptions = source.store.read(adoptions).await?;
         for (&owner, record) in &owners {
             let log = match self.logs.entry(owner) {

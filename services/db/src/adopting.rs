@@ -8,6 +8,8 @@
 //! log beyond its archive, and folds as any other. [`Adoption::finish`] sets the check-outs of stored entities right, which no
 //! log yields. A db does not start on a store of which an adoption is unfinished; it is gone on with by asking for it again.
 
+mod record;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -20,8 +22,7 @@ use annals_node::{
 use annals_store::{
     KeyRange, Store, StoreError, Transaction,
     layout::{
-        adoptions::{self, AdoptionRecord, AdoptionStage},
-        archive,
+        adoptions, archive,
         director::{self, Counter},
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
     },
@@ -35,6 +36,8 @@ use crate::{
     },
     restoring::{RAISE, RAISE_EPOCHS, RAISE_OWNERS, read_lives, set_checkouts},
 };
+
+pub use record::{AdoptionRecord, AdoptionStage};
 
 /// Bytes of batches that are offered before they are folded: one transaction's worth.
 const FOLD_BYTES: usize = 3 << 20;
@@ -413,11 +416,9 @@ impl Adoption {
     /// # Errors
     /// When the store cannot be read.
     pub async fn unfinished(store: &Store) -> Result<Option<AdoptionRecord>, StoreError> {
-        let read = |transaction: Transaction| async move { adoptions::read_newest(&transaction).await };
+        let read = |transaction: Transaction| async move { AdoptionRecord::read_newest(&transaction).await };
         let newest = store.read(read).await?;
-        Ok(newest
-            .map(|(_, record)| record)
-            .filter(|record| record.stage == AdoptionStage::Unfinished))
+        Ok(newest.filter(|record| record.stage == AdoptionStage::Unfinished))
     }
 
     /// Decides: from here on the store knows what the plan adopts, and what it gives up is void.
@@ -435,7 +436,8 @@ impl Adoption {
             return Err(AdoptError::Nothing);
         }
         let (adopted, discarded) = (plan.adopted(), plan.discarded());
-        let record = AdoptionRecord {
+        let decided = annals_event::Adoption {
+            number: 0,
             at: decision.at,
             leaves: LeafIndex(0),
             operator: decision.operator.clone(),
@@ -443,37 +445,35 @@ impl Adoption {
             adopted: adopted.batches,
             events: adopted.events,
             discarded: discarded.batches,
-            stage: AdoptionStage::Unfinished,
         };
         // Nobody holds anything: what was last written is when the realm stood still.
         let newest = [adopted.to, discarded.to].into_iter().max().filter(|wall| wall.0 > 0);
         let rested = newest.unwrap_or(decision.at);
-        let record = &record;
+        let decided = &decided;
         let decide = |transaction: Transaction| async move {
             let tree = transaction.get(&archive::tree_key(shard)).await?;
             let leaves = LeafIndex(archive::Tree::decode(tree.as_deref())?.size);
-            let next = match adoptions::read_newest(&transaction).await? {
-                // The answer to an earlier try was lost.
-                Some((number, last))
-                    if last
-                        == (AdoptionRecord {
-                            leaves,
-                            ..record.clone()
-                        }) =>
-                {
-                    return Ok(number);
-                }
-                Some((number, _)) => number + 1,
-                None => 0,
+            let newest = AdoptionRecord::read_newest(&transaction).await?;
+            let decided = |number| AdoptionRecord {
+                adoption: annals_event::Adoption {
+                    number,
+                    leaves,
+                    ..decided.clone()
+                },
+                stage: AdoptionStage::Unfinished,
             };
+            let last = newest.as_ref().map(|record| record.adoption.number);
+            if let (Some(last), Some(newest)) = (last, newest)
+                && newest == decided(last)
+            {
+                // The answer to an earlier try was lost.
+                return Ok(last);
+            }
+            let next = last.map_or(0, |last| last + 1);
             plan.logs.values().try_for_each(|log| log.write(&transaction, shard))?;
             raise_counters(&transaction, plan).await?;
             transaction.set(&director::closed_key(), &director::encode_closed(rested))?;
-            let record = AdoptionRecord {
-                leaves,
-                ..record.clone()
-            };
-            transaction.set(&adoptions::key_of(next), &record.encode())?;
+            decided(next).write(&transaction)?;
             Ok::<_, StoreError>(next)
         };
         let (number, _) = store.run_repeatable(decide).await?;
@@ -492,16 +492,14 @@ impl Adoption {
     /// # Errors
     /// When the store cannot be used.
     pub async fn resume(store: Store, shard: Shard, schema: Arc<Schema>) -> Result<Option<Self>, AdoptError> {
-        let read = |transaction: Transaction| async move { adoptions::read_newest(&transaction).await };
-        let newest = store.read(read).await?;
-        let Some((number, _)) = newest.filter(|(_, record)| record.stage == AdoptionStage::Unfinished) else {
+        let Some(unfinished) = Self::unfinished(&store).await? else {
             return Ok(None);
         };
         let folder = Folder::begin(store.clone(), shard, schema).await?;
         Ok(Some(Self {
             store,
             shard,
-            number,
+            number: unfinished.adoption.number,
             folder,
             alarms: Vec::new(),
         }))
@@ -590,21 +588,10 @@ async fn raise_counters(transaction: &Transaction, plan: &Plan) -> Result<(), St
 /// # Errors
 /// When the store cannot be read.
 pub async fn read_unlogged_adoptions(store: &Store) -> Result<Vec<annals_event::Adoption>, StoreError> {
-    let read = |transaction: Transaction| async move { adoptions::read_all(&transaction).await };
-    let records = (0..).zip(store.read(read).await?);
-    let unlogged = records.filter(|(_, record)| record.stage == AdoptionStage::Finished);
-    Ok(unlogged
-        .map(|(number, record)| annals_event::Adoption {
-            number,
-            at: record.at,
-            leaves: record.leaves,
-            operator: record.operator,
-            reason: record.reason,
-            adopted: record.adopted,
-            events: record.events,
-            discarded: record.discarded,
-        })
-        .collect())
+    let read = |transaction: Transaction| async move { AdoptionRecord::read_all(&transaction).await };
+    let records = store.read(read).await?.into_iter();
+    let unlogged = records.filter(|record| record.stage == AdoptionStage::Finished);
+    Ok(unlogged.map(|record| record.adoption).collect())
 }
 
 /// The log `ledger` says so.
@@ -614,13 +601,12 @@ pub(crate) async fn note_logged(transaction: &Transaction, number: u32) -> Resul
 
 /// Brings the record of an adoption to a stage. A realm that was restored from a backup has no record of what it folds.
 async fn advance(transaction: &Transaction, number: u32, stage: AdoptionStage) -> Result<(), StoreError> {
-    let key = adoptions::key_of(number);
-    let Some(value) = transaction.get(&key).await? else {
+    let Some(value) = transaction.get(&adoptions::key_of(number)).await? else {
         return Ok(());
     };
     let record = AdoptionRecord {
         stage,
-        ..AdoptionRecord::decode(&value)?
+        ..AdoptionRecord::decode(number, &value)?
     };
-    transaction.set(&key, &record.encode())
+    record.write(transaction)
 }

@@ -14,12 +14,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_db::{FoldError, Folded, Folder, Missing, RetentionPace, adopting::Adoption};
+use annals_db::{
+    FoldError, Folded, Folder, Missing, RetentionPace,
+    adopting::{Adoption, AdoptionRecord},
+};
 use annals_def::Schema;
 use annals_ids::{BatchNumber, OwnerId};
 use annals_store::{
     Store, StoreError,
-    layout::adoptions::AdoptionRecord,
     remote::{ServeError, serve},
 };
 use annals_wire::{
@@ -91,7 +93,7 @@ pub enum DbError {
     #[error(
         "the realm does not start: {} has begun to adopt its log ({:?}) and has not ended; run `annals realm adopt-log` again, \
          which goes on with it",
-        .0.operator, .0.reason
+        .0.adoption.operator, .0.adoption.reason
     )]
     Adopting(AdoptionRecord),
 }
@@ -213,7 +215,11 @@ async fn fold_all(
     tokio::spawn(sealing::seal_all(folder.sealer(), archived.clone()));
     tokio::spawn(tiling::tile_all(folder.tiler(), archived.clone()));
     if let Age::AtLeast(age) = keep {
-        tokio::spawn(retaining::let_all_go(folder.retention(RetentionPace::Worthwhile), age, archived));
+        tokio::spawn(retaining::let_all_go(
+            folder.retention(RetentionPace::Worthwhile),
+            age,
+            archived,
+        ));
     }
     let mut fold = Fold {
         bus: bus.clone(),

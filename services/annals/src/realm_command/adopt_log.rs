@@ -105,7 +105,7 @@ impl AdoptLog {
         if let Some(begun) = Adoption::unfinished(&source.store).await? {
             println!(
                 "{} has begun to adopt this log ({:?}); it goes on",
-                begun.operator, begun.reason
+                begun.adoption.operator, begun.adoption.reason
             );
             let adoption = Adoption::resume(source.store.clone(), SHARD, schema).await?;
             let adoption = adoption.ok_or(NotAdopted::NoRealm)?;

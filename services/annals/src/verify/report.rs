@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, fmt};
 
 use annals_audit::archive::Fault;
-use annals_event::{Impossible, Subject};
+use annals_event::{Adoption, Impossible, Subject};
 use annals_ids::{
     Address, BatchNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, OwnerId,
     OwnerKind, Part, Shard, WallTime,
 };
 
-use annals_store::layout::adoptions::{AdoptionRecord, AdoptionStage};
+use annals_db::adopting::{AdoptionRecord, AdoptionStage};
 
 use super::{numbers::Taken, spans::Seen};
 
@@ -353,7 +353,9 @@ impl fmt::Display for VerifyReport {
 }
 
 fn write_adoption(f: &mut fmt::Formatter<'_>, adoption: &AdoptionRecord) -> fmt::Result {
-    let AdoptionRecord {
+    let AdoptionRecord { adoption, stage } = adoption;
+    let Adoption {
+        number: _,
         at,
         leaves,
         operator,
@@ -361,7 +363,6 @@ fn write_adoption(f: &mut fmt::Formatter<'_>, adoption: &AdoptionRecord) -> fmt:
         adopted,
         events,
         discarded,
-        stage,
     } = adoption;
     let state = match stage {
         AdoptionStage::Unfinished => ", UNFINISHED",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_db::{
-    adopting::{AdoptError, Adoption, Choice, Decision, Plan},
+    adopting::{AdoptError, Adoption, AdoptionRecord, Choice, Decision, Plan},
     comparison::{Comparison, Direction, Standing, Unknown, compare_log},
     recover,
 };
@@ -12,7 +12,7 @@ use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, WallTime};
 use annals_store::{
     KeyRange, MemoryStore, Order, Store, key_after,
     layout::{
-        adoptions, chunks,
+        chunks,
         director::{self, Counter},
         owners,
     },
@@ -285,7 +285,7 @@ fn an_adoption_that_was_cut_off_goes_on_where_it_was() {
     }
     drop(adoption);
     let unfinished = wait(Adoption::unfinished(&old)).expect("the store answers");
-    assert_eq!(unfinished.expect("it is unfinished").operator, "auditor");
+    assert_eq!(unfinished.expect("it is unfinished").adoption.operator, "auditor");
     let resumed = wait(Adoption::resume(old.clone(), SHARD, game::schema())).expect("the store answers");
     let mut adoption = resumed.expect("there is one");
     for (owner, bytes) in &realm.stream {
@@ -293,9 +293,9 @@ fn an_adoption_that_was_cut_off_goes_on_where_it_was() {
     }
     wait(adoption.finish(&plan.ends())).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(wait(Adoption::unfinished(&old)), Ok(None));
-    let records = wait(adoptions::read_all(&old.begin())).expect("the store answers");
+    let records = wait(AdoptionRecord::read_all(&old.begin())).expect("the store answers");
     assert_eq!(records.len(), 1);
-    assert_eq!(records[0].adopted, plan.adopted().batches);
+    assert_eq!(records[0].adoption.adopted, plan.adopted().batches);
     realm.store = old;
     let archive = realm.check();
     let written: usize = realm.owners.values().map(|owner| owner.chain.len()).sum();

@@ -56,7 +56,7 @@
 //! | `2e` | shard:u16, 1:u8, from:u64 | [the key](checkpoints::signer_key) that signs from that size on | signer |
 //! | `2f` | database id:u64 | [the key](personal) of a person: 32 bytes; in no backup | db |
 //! | `30` | database id:u64 | [`personal::Forgotten`] | whoever has somebody forgotten |
-//! | `31` | number:u32 | [`adoptions::AdoptionRecord`] | `annals realm adopt-log` |
+//! | `31` | number:u32 | [a decision](adoptions) about a log that the store did not know | `annals realm adopt-log` |
 //!
 //! A transfer is its asker's entity id:u64 and number:u64. Numbers in keys are big-endian, so that they sort. What may be larger than a value of the store is cut into chunks.
 

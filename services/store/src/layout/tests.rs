@@ -6,7 +6,6 @@ use annals_ids::{
 };
 use proptest::prelude::*;
 
-use super::adoptions::{AdoptionRecord, AdoptionStage};
 use super::archive::{FoldLease, Hole, Tree};
 use super::database::{Account, Checkout, IndexedValue};
 use super::director::{Counter, Realm, Term};
@@ -229,19 +228,6 @@ proptest! {
         let lineage = Lineage { leaf: LeafIndex(leaf), restored: WallTime(restored), from, to, backup };
         read_back(&lineage, &lineage.encode(), Lineage::decode)?;
         prop_assert!(lineage::restorations().contains(&lineage::key_of(LeafIndex(leaf))));
-    }
-
-    #[test]
-    fn an_adoption_is_read_back(
-        numbers in any::<[u64; 5]>(),
-        operator in "[a-z]{0,9}",
-        reason in ".{0,20}",
-        stage in prop::sample::select(vec![AdoptionStage::Unfinished, AdoptionStage::Finished, AdoptionStage::Logged]),
-    ) {
-        let [at, leaves, adopted, events, discarded] = numbers;
-        let (at, leaves) = (WallTime(at), LeafIndex(leaves));
-        let record = AdoptionRecord { at, leaves, operator, reason, adopted, events, discarded, stage };
-        read_back(&record, &record.encode(), AdoptionRecord::decode)?;
     }
 
     #[test]
