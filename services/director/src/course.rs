@@ -498,6 +498,21 @@ mod tests {
     }
 
     #[test]
+    fn each_service_ends_in_its_own_stage_and_db_in_the_last() {
+        let mut course = running();
+        course.hear(NONE, ProcessId(4), "db", Progress::default());
+        course.stop(NONE, NONE);
+        let mut ended = Vec::new();
+        for stage in &Stage::ALL[1..] {
+            if *stage > Stage::Closing {
+                ended.extend(course.waiting().into_iter().map(|waiting| waiting.service));
+            }
+            course.go_on(NONE, *stage);
+        }
+        assert_eq!(ended, ["login", "base", "cell", "db"]);
+    }
+
+    #[test]
     fn stages_cross_the_wire_by_number() {
         for stage in Stage::ALL {
             assert_eq!(Stage::of_number(stage.number()), stage);

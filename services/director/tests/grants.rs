@@ -62,6 +62,18 @@ fn each_grant_raises_the_epoch_and_ends_the_one_before() {
 }
 
 #[test]
+fn each_base_and_cell_that_is_founded_is_an_owner_of_its_own() {
+    let store = MemoryStore::new().store();
+    let grants = lead(&store, 1);
+    let founded = [OwnerKind::Cell, OwnerKind::Cell, OwnerKind::Base, OwnerKind::Base].map(|kind| {
+        let founded = immediate(grants.found(kind, SHARD, ProcessId(2))).expect("the director leads");
+        assert_eq!((founded.kind, founded.epoch), (kind, Epoch(1)));
+        founded.owner
+    });
+    assert_eq!(BTreeSet::from(founded).len(), founded.len(), "{founded:?}");
+}
+
+#[test]
 fn no_entity_id_is_given_out_twice() {
     let store = MemoryStore::new().store();
     let mut grants = lead(&store, 1);
