@@ -2,9 +2,9 @@
 
 use annals_ids::Hash;
 use annals_proof::{
-    Checkpoint, KeyKind, KeyName, ProofFile, SignedNote, SignerKey, TreeHead, Trust, VerifierKey,
+    Checkpoint, Continuation, KeyKind, KeyName, ProofFile, SignedNote, SignerKey, TreeHead, Trust, VerifierKey,
     checkpoint::{CheckpointError, Untrusted},
-    file::{FileError, FileUnproven},
+    file::{FILE_BYTES, FileError, FileUnproven},
     key::KeyError,
     leaf_hash, node_hash,
     note::{NOTE_BYTES, NoteError, SIGNATURES},
@@ -497,4 +497,21 @@ fn what_a_cosigner_signs_is_what_the_specification_says() {
             .map(|signed| signed[0].statement.time),
         Ok(Some(1_679_315_147))
     );
+}
+
+#[test]
+fn a_file_that_is_too_long_is_refused_before_it_is_read() {
+    for bytes in [FILE_BYTES + 1, FILE_BYTES * 2] {
+        let file = vec![b'x'; bytes];
+        assert_eq!(ProofFile::parse(&file), Err(FileError::Size { bytes }));
+        assert_eq!(Continuation::parse(&file), Err(FileError::Size { bytes }));
+    }
+    let longest = vec![b'x'; FILE_BYTES];
+    assert_eq!(ProofFile::parse(&longest), Err(FileError::Kind));
+    let read = Continuation::parse(&longest);
+    assert!(
+        !matches!(read, Err(FileError::Size { .. })),
+        "it is refused for what it is"
+    );
+    assert!(read.is_err());
 }
