@@ -21,7 +21,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo chaos sim fuzz bench lint lint-fdb lint-deps fmt clean
+.PHONY: help setup quick test demo chaos sim fuzz mutants bench lint lint-fdb lint-deps fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,9 @@ chaos: setup ## kill, freeze and damage realms of bots, round after round, and p
 
 fuzz: ## feed all decoders with inputs found by coverage, FUZZ_SECONDS each (60); TARGETS="a b" chooses some
 	@ops/fuzz.sh
+
+mutants: ## change the code place by place and list what no test notices (TARGETS="ledger node" SAMPLE=30 MUTANTS_SECONDS=1200 SEED=n)
+	@ops/mutants.sh
 
 bench: setup ## measure, print a table, write target/bench.json
 	@echo "bench: building (release)"
